@@ -1,0 +1,75 @@
+# make demo   build the environment, run the whole workflow offline on the bundled demo, print the tables
+# make test   lint, unit, property, workflow and end-to-end tests (under 15 minutes)
+# make help   everything else
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# TORCH=cuda takes PyPI's build with its CUDA packages (several GB); cpu takes the small one.
+TORCH ?= cpu
+CORES ?= $(shell nproc)
+VENV := .venv
+BIN := $(VENV)/bin
+TORCH_PIN := $(shell grep '^torch==' envs/constraints.txt)
+CPU_INDEX := https://download.pytorch.org/whl/cpu
+PIP := pip install --quiet --disable-pip-version-check
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export HF_HUB_OFFLINE := 1
+# One thread a process unless asked otherwise: Snakemake places the processes on the cores.
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help demo test test-full lint bench bench-gpu pins clean
+
+help: ## show this
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+demo: $(VENV)/run ## build the environment, run the demo offline, print its tables
+	snakemake --cores $(CORES) --quiet progress rules
+	attree table show results/tables/crosslingual.parquet
+	@echo
+	@echo "Tables:  $(CURDIR)/results/tables/  (Markdown, CSV, Parquet)"
+	@echo "Figures: $(CURDIR)/results/figures/"
+	@snakemake --cores 1 --quiet all --report results/report.html >/dev/null
+	@echo "Report:  $(CURDIR)/results/report.html"
+
+test: $(VENV)/dev lint ## lint and the normal test suite
+	python -m pytest -n $(CORES) -m "not full" tests
+
+test-full: $(VENV)/dev lint ## everything: all the data, all the kills
+	python -m pytest -n $(CORES) tests
+
+lint: $(VENV)/dev ## ruff, mypy, snakefmt and the generated files
+	ruff check .
+	ruff format --check .
+	mypy
+	snakefmt --check Snakefile workflow
+	python envs/pins.py check
+
+bench: $(VENV)/dev ## ratios measured side by side in this run
+	python -m tests.benchmarks
+
+bench-gpu: $(VENV)/dev ## the same on a CUDA device; says so and stops where there is none
+	python -m tests.benchmarks --gpu
+
+pins: $(VENV)/dev ## write envs/ anew from what is installed in .venv
+	python envs/pins.py freeze
+
+clean: ## remove results, caches and the environment
+	rm -rf $(VENV) results .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/base: envs/constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11) and "attree needs Python 3.11 or later; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	@# PyTorch's own index has the small CPU build; where it cannot be reached, pip's index must do.
+	@index=; if [ "$(TORCH)" = cpu ] && python -c \
+	    'import sys, urllib.request as u; u.urlopen(sys.argv[1], timeout=5)' \
+	    $(CPU_INDEX)/torch/ 2>/dev/null; then index="--index-url $(CPU_INDEX)"; fi; \
+	$(PIP) $(TORCH_PIN) $$index
+	@touch $@
+
+$(VENV)/run: $(VENV)/base pyproject.toml
+	$(PIP) -c envs/constraints.txt -e '.[workflow,demo]'
+	@touch $@
+
+$(VENV)/dev: $(VENV)/run
+	$(PIP) -c envs/constraints.txt -e '.[workflow,demo,dev]'
+	@touch $@

@@ -1,0 +1,97 @@
+"""The command ``attree``: names each stage's command and says errors in one line.
+
+A stage's command lives in its own package, so that editing one stage re-runs only that stage; it
+is imported when it is called, and what it needs (torch, numba, pyarrow) when it runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import sys
+import traceback
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+import attree
+from attree.errors import AttreeError
+
+#: command → module that holds it. The module has either ``run``, a function whose annotations
+#: declare the options, or ``app``, a ``typer.Typer`` with subcommands.
+COMMANDS = {
+    "treebank": "attree.treebank.command",
+    "encoder": "attree.encoder.command",
+    "attention": "attree.association.command",
+    "heads": "attree.association.heads_command",
+    "decode": "attree.decoding.command",
+    "score": "attree.evaluation.command",
+    "baselines": "attree.evaluation.baselines_command",
+    "table": "attree.tables.command",
+    "figure": "attree.figures.command",
+}
+
+
+class _LazyGroup(TyperGroup):
+    """Imports a command's module only when that command is asked for."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name])
+        if hasattr(module, "app"):
+            command = typer.main.get_command(module.app)
+            command.name = cmd_name
+            return command
+        app = typer.Typer(add_completion=False)
+        app.command(cmd_name)(module.run)
+        command = typer.main.get_command(app)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(
+    cls=_LazyGroup,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Constituency trees out of a pretrained language model's attention.",
+)
+
+
+@app.callback(invoke_without_command=True)
+def _main(
+    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+) -> None:
+    if version:
+        print(f"attree {attree.__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; a problem that the user can mend is one line and exit status 1."""
+    try:
+        app()
+    except AttreeError as error:
+        sys.exit(f"attree: error: {error}")
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            reason = "the disk is full"
+            fix = "free some space and run again; nothing half-written was left"
+        else:
+            reason, fix = "permission denied", "check who owns the folder"
+        if "--debug" in sys.argv:
+            traceback.print_exc()
+        sys.exit(f"attree: error: {AttreeError(reason, file=error.filename, fix=fix)}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

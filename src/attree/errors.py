@@ -1,0 +1,44 @@
+"""Errors that a user can mend, each said in one line: where, what is wrong, what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class AttreeError(Exception):
+    """A problem in the input or the configuration, told in one line.
+
+    The command line prints ``str(error)`` without a traceback and exits with status 1.
+
+    Args:
+        problem: what is wrong, in plain words.
+        file: the file at fault, if one is.
+        line: its 1-based line, if one is known.
+        fix: what the user can do about it.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        file: str | Path | None = None,
+        line: int | None = None,
+        fix: str | None = None,
+    ) -> None:
+        self.problem, self.file, self.line, self.fix = problem, file, line, fix
+        where = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
+        super().__init__(f"{where}{problem}" + (f" — {fix}" if fix else ""))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep the parts when the error crosses a process boundary (a Dask worker)."""
+        return (_rebuild, (type(self), self.problem, self.file, self.line, self.fix))
+
+
+def _rebuild(
+    cls: type[AttreeError],
+    problem: str,
+    file: str | Path | None,
+    line: int | None,
+    fix: str | None,
+) -> AttreeError:
+    return cls(problem, file=file, line=line, fix=fix)

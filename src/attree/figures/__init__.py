@@ -1,0 +1,1 @@
+"""Pictures: the layer × head heat map of F1 scores."""

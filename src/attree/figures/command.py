@@ -1,0 +1,29 @@
+"""``attree figure``: draw a stage's table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Draw figures from tables.", no_args_is_help=True, add_completion=False)
+
+
+@app.callback()
+def _group() -> None:
+    """Keep `attree figure heads` a subcommand while there is only one."""
+
+
+@app.command()
+def heads(
+    ranking: Annotated[Path, typer.Option(help="The table written by `attree heads`.")],
+    output: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")],
+) -> None:
+    """The layer × head heat map: F1 of every head, the selected ones framed."""
+    from attree.figures.heads import heat_map
+    from attree.records import read_table
+
+    table, metadata = read_table(ranking, what="head ranking")
+    where = " ".join(str(metadata.get(k, "")) for k in ("encoder", "parser", "language", "split"))
+    heat_map(table, where, output)

@@ -1,0 +1,88 @@
+"""Writing files whole or not at all, and one writer at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from attree.errors import AttreeError
+
+
+@contextlib.contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well.
+
+    The temporary name is unique to host, process and call, because after a kill two writers of the
+    same output can be alive. If the block raises, the temporary file is removed and ``path`` is
+    left as it was.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(
+        f".{path.name}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
+    )
+    try:
+        yield part
+        with part.open("rb") as written:
+            os.fsync(written.fileno())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write ``text`` (UTF-8) to ``path``, whole or not at all."""
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write ``value`` as JSON with sorted keys, so that equal values give equal bytes."""
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def read_json(path: str | Path, *, what: str = "JSON file") -> Any:
+    """Read JSON; an absent or damaged file is one clear line."""
+    path = Path(path)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise AttreeError(f"this {what} does not exist", file=path) from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        line = getattr(error, "lineno", None)
+        raise AttreeError(
+            f"this {what} is not valid JSON", file=path, line=line, fix="delete it and run again"
+        ) from None
+
+
+@contextlib.contextmanager
+def lock(path: str | Path, *, what: str) -> Iterator[None]:
+    """Hold an exclusive lock file at ``path`` for the block; refuse at once if another holds it.
+
+    The lock belongs to the open file, so the operating system lets go of it when the process dies,
+    however it dies.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+", encoding="utf-8") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            handle.seek(0)
+            holder = handle.read().strip() or "another process"
+            raise AttreeError(
+                f"{what} is being written by {holder}",
+                file=path,
+                fix="wait for it to end, or stop it, then run again",
+            ) from None
+        handle.truncate(0)
+        handle.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        handle.flush()
+        yield

@@ -1,0 +1,1 @@
+"""What people read: tables of scores over languages, per language, and of treebank sizes."""

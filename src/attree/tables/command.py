@@ -1,0 +1,83 @@
+"""``attree table``: gather summaries into tables, and show a table on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    help="Make the tables of scores and sizes, or show one.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+Summaries = Annotated[
+    list[Path], typer.Argument(help="Summaries of `attree score` and `attree baselines`.")
+]
+PublishedFile = Annotated[Path | None, typer.Option(help="CSV of the article's figures.")]
+Prefix = Annotated[str, typer.Option(help="Writes PREFIX.parquet, PREFIX.csv and PREFIX.md.")]
+
+
+@app.command()
+def crosslingual(
+    summaries: Summaries,
+    output_prefix: Prefix,
+    published: PublishedFile = None,
+    published_table: Annotated[str, typer.Option(help="Which of its tables.")] = "cross-lingual",
+    title: Annotated[str, typer.Option(help="Heading of the table.")] = "Across languages",
+) -> None:
+    """A table over languages: every parser beside every baseline, corpus and sentence F1."""
+    from attree.tables import collect
+    from attree.tables import scores as grids
+
+    figures = collect.read_published(published, published_table)
+    rows = collect.score_rows(summaries, figures)
+    collect.check_one_kind(rows)
+    _save(output_prefix, [row.flat() for row in rows], grids.crosslingual(rows, title))
+
+
+@app.command()
+def language(
+    summaries: Summaries,
+    output_prefix: Prefix,
+) -> None:
+    """One language's table: three F1 scores and label recall of every parser and baseline."""
+    from attree.tables import collect
+    from attree.tables import scores as grids
+
+    rows = collect.score_rows(summaries, {})
+    _save(output_prefix, [row.flat() for row in rows], grids.language(rows))
+
+
+@app.command()
+def sizes(
+    treebanks: Annotated[list[Path], typer.Argument(help="Sentence tables.")],
+    output_prefix: Prefix,
+    published: PublishedFile = None,
+) -> None:
+    """The dataset-size table: sentences counted in each split, beside the article's counts."""
+    from attree.tables import collect
+    from attree.tables import sizes as grids
+
+    records = grids.size_rows(treebanks, collect.read_published(published, "dataset-size"))
+    _save(output_prefix, records, grids.sizes(records))
+
+
+@app.command()
+def show(
+    table: Annotated[Path, typer.Argument(help="A .parquet table made by `attree table`.")],
+) -> None:
+    """Print a table to the terminal."""
+    from attree.tables import render
+
+    render.show(render.saved_grids(table))
+
+
+def _save(prefix: str, records: Sequence[dict[str, Any]], grids: Sequence[Any]) -> None:
+    from attree.provenance import provenance
+    from attree.tables import render
+
+    render.save(prefix, records, grids, provenance(code=["tables"], settings={"prefix": prefix}))
