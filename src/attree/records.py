@@ -41,6 +41,9 @@ REJECTED = pa.schema(
     ]
 )
 
+#: What became of a sentence: parsed, given a right-branching tree in its place, or left without.
+OK, FALLBACK, SKIPPED = "ok", "right_branching", "skipped"
+
 #: One row a sentence parsed: ``status`` is ``ok``, ``right_branching`` (fallback) or ``skipped``;
 #: ``starts``/``ends`` are the spans of two words and more in pre-order, the whole sentence first.
 PARSES = pa.schema(
@@ -54,6 +57,46 @@ PARSES = pa.schema(
 )
 
 
+#: One row an attention head: its F1 in percent on the tuning set, and whether it was selected.
+HEADS = pa.schema(
+    [
+        pa.field("layer", pa.int32(), nullable=False),
+        pa.field("head", pa.int32(), nullable=False),
+        pa.field("corpus_f1", pa.float64(), nullable=False),
+        pa.field("corpus_f1_no_root", pa.float64(), nullable=False),
+        pa.field("sentence_f1", pa.float64(), nullable=False),
+        pa.field("selected", pa.bool_(), nullable=False),
+    ]
+)
+
+
+#: One row a sentence scored: distinct spans of two words and more, the whole sentence among them (0
+#: where there is no tree to score), and F1 in percent without it (null where it does not count).
+SCORES = pa.schema(
+    [
+        pa.field("sentence", pa.int32(), nullable=False),
+        pa.field("n_words", pa.int32(), nullable=False),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("gold", pa.int32(), nullable=False),
+        pa.field("predicted", pa.int32(), nullable=False),
+        pa.field("matched", pa.int32(), nullable=False),
+        pa.field("sentence_f1", pa.float64()),
+    ]
+)
+
+
+def pack(metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
+    """Return ``metadata`` as a Parquet schema carries it."""
+    return {_METADATA_KEY: json.dumps(metadata, sort_keys=True, ensure_ascii=False).encode()}
+
+
+def unpack(schema: pa.Schema) -> dict[str, Any]:
+    """Return the metadata that a schema carries, empty where it carries none."""
+    found = json.loads((schema.metadata or {}).get(_METADATA_KEY, b"{}"))
+    assert isinstance(found, dict)
+    return found
+
+
 def write_table(
     path: str | Path, table: pa.Table, *, schema: pa.Schema, metadata: Mapping[str, Any]
 ) -> None:
@@ -62,8 +105,7 @@ def write_table(
     Raises:
         pyarrow.ArrowInvalid: a column is missing or does not fit its type (a bug, not bad input).
     """
-    packed = {_METADATA_KEY: json.dumps(metadata, sort_keys=True, ensure_ascii=False).encode()}
-    table = table.select(schema.names).cast(schema).replace_schema_metadata(packed)
+    table = table.select(schema.names).cast(schema).replace_schema_metadata(pack(metadata))
     with whole_file(path) as part:
         pq.write_table(table, part, compression="zstd")
 
@@ -87,7 +129,7 @@ def read_table(
             file=path,
             fix="delete it and run the stage that writes it again",
         ) from None
-    metadata = json.loads((table.schema.metadata or {}).get(_METADATA_KEY, b"{}"))
+    metadata = unpack(table.schema)
     if schema is not None and table.schema.names != schema.names:
         missing = [name for name in schema.names if name not in table.schema.names]
         raise AttreeError(

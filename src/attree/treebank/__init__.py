@@ -1,0 +1,1 @@
+"""Treebanks: readers (one a format), cleaning, languages, and the Parquet sentence table."""

@@ -1,0 +1,81 @@
+"""Gold trees made binary: every span is split in two until only words are left."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from attree.errors import AttreeError
+
+Split = tuple[int, int, int]
+
+
+def _right(bounds: list[int]) -> list[Split]:
+    """Part the children from the left: ``(a (b c))``."""
+    return [(start, split, bounds[-1]) for start, split in itertools.pairwise(bounds[:-1])]
+
+
+def _left(bounds: list[int]) -> list[Split]:
+    """Part the children from the right: ``((a b) c)``."""
+    return [(bounds[0], split, end) for split, end in itertools.pairwise(bounds[1:])]
+
+
+#: Side the new nodes are made on → the splits of one node, given the boundaries of its children.
+FACTORS: dict[str, Callable[[list[int]], list[Split]]] = {"right": _right, "left": _left}
+
+
+def binarise(
+    n_words: int, spans: Iterable[tuple[int, int]], *, factor: str = "right"
+) -> npt.NDArray[np.int32]:
+    """Binarise a tree given by its spans.
+
+    Unary chains are collapsed, the whole sentence is always a span, one-word spans are passed over.
+
+    Args:
+        n_words: the number of words.
+        spans: half-open word intervals, in any order.
+        factor: how a node of more than two children is split, a name of `FACTORS`.
+
+    Returns:
+        (n_words - 1, 3) of start, split, end in pre-order, the whole sentence first: ``[start,
+        end)`` is split into ``[start, split)`` and ``[split, end)``. No rows for one word.
+
+    Raises:
+        AttreeError: two spans cross, or one is not inside the sentence.
+    """
+    splits: list[Split] = []
+    if n_words > 1:
+        for bounds in _children(n_words, spans):
+            splits += FACTORS[factor](bounds)
+    assert len(splits) == max(n_words - 1, 0), f"{len(splits)} splits of {n_words} words"
+    splits.sort(key=lambda split: (split[0], -split[2]))
+    return np.array(splits, dtype=np.int32).reshape(-1, 3)
+
+
+def _children(n_words: int, spans: Iterable[tuple[int, int]]) -> Iterable[list[int]]:
+    """Yield, of every distinct node, its start, its children's boundaries, and its end."""
+    nodes = {(start, end) for start, end in spans if end - start > 1} | {(0, n_words)}
+    opened: list[tuple[int, list[int]]] = []  # end, boundaries so far
+    for start, end in sorted(nodes, key=lambda span: (span[0], -span[1])):
+        while opened and opened[-1][0] <= start:
+            yield _closed(*opened.pop())
+        if start < 0 or end > n_words:
+            raise AttreeError(
+                f"the span {(start, end)} is not inside a sentence of {n_words} words"
+            )
+        if opened:
+            around, bounds = opened[-1]
+            if end > around:
+                raise AttreeError(f"the spans {(bounds[0], around)} and {(start, end)} cross")
+            bounds += range(bounds[-1] + 1, start + 1)
+            bounds.append(end)
+        opened.append((end, [start]))
+    while opened:
+        yield _closed(*opened.pop())
+
+
+def _closed(end: int, bounds: list[int]) -> list[int]:
+    return [*bounds, *range(bounds[-1] + 1, end + 1)]

@@ -1,0 +1,276 @@
+r"""Bracketed trees (PTB and SPMRL style), read in one scan straight to spans.
+
+No tree is built and nothing recurses: a piece of text (see :mod:`attree.treebank.layout`) is cut
+into tokens by one regular expression, a stack holds the open nodes, and a node that closes without
+a word is forgotten, which prunes emptied nodes to a fixpoint by itself.
+
+A node with one child, a word, is a preterminal, and its label the word's tag. A node with several
+bare words (``(fs_þf Þvert á)``) is a phrase of several words, each tagged with its label: a leaf is
+a word, and white space parts words. A node without a leaf is a word where its label is made of
+punctuation marks, as in ``(,)``; else it is empty and pruned.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from attree.treebank.decode import UNDECODED, undecoded
+from attree.treebank.layout import closes_early, one_tree_each, pieces, top_level
+from attree.treebank.sentence import Rejected, Sentence, Status
+from attree.treebank.settings import DROP_LABELS, DUMMY_ROOTS, Settings
+
+# Only ASCII white space parts tokens: a no-break or zero-width space is part of a word. Every
+# repetition is possessive, so that no input makes the expression backtrack.
+_S, _W = r"[ \t\n\f\v]", r"[^ \t\n\f\v()]"
+#: A token is (label, word, "", …) for a preterminal, (label, "", "", …) for the opening of another
+#: node, ("", "", word, …) for a bare word; last in it are the closing brackets that follow.
+_TOKEN = re.compile(rf"(?:\({_S}*+({_W}*+)(?:{_S}++({_W}++){_S}*+\))?+|({_W}++))([ \t\n\f\v)]*+)")
+_Token = tuple[str, str, str, str]
+_FEATURES = re.compile(
+    r"(\([^\s()](?:[^\s()#]|#(?!#))*+)##(?:[^()\n]*?|[^()\n]*?=[()][^()\n]*?)##(?=[ \t\n(])"
+)
+#: Comments (Floresta) and mark-up (the Chinese treebank) between trees.
+_NO_TREE = re.compile(r"^(?:#.*|<[^\n]*>[ \t]*)$", re.MULTILINE)
+_ESCAPED = re.compile(r"\\([/*])|-([LR][RSC]B)-")
+#: ``\\(`` is never a word and a bracket, so a file that has it escapes brackets (Icelandic does);
+#: else ``\\)`` is a backslash and a bracket.
+_ESCAPED_BRACKET = re.compile(r"(?<!\\)\\([()])")
+_WRITTEN = {"(": "-LRB-", ")": "-RRB-"}
+_BRACKET = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}"}
+_TRACE = "-NONE-"
+
+
+def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+    """Yield every tree of ``text`` in order, each as a `Sentence` or as `Rejected`.
+
+    Args:
+        text: the whole file, as `decode.read_text` gives it.
+        file: its name, for the sentences' origin.
+        settings: ``dummy_roots``, ``drop_labels`` and (for messages) ``encoding`` are used.
+    """
+    if text.startswith(("#", "<")) or "\n#" in text or "\n<" in text:
+        text = _NO_TREE.sub("", text)
+    if "\\(" in text:
+        text = _ESCAPED_BRACKET.sub(lambda found: _WRITTEN[found[1]], text)
+    return _Scanner(text, file, settings).sentences()
+
+
+def read_spmrl(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+    """Like `read`, after stripping the ``##…##`` feature blocks from the labels.
+
+    A block may hold spaces; it ends in ``##`` before white space or a bracket, so that a label with
+    one literal ``##`` (``NP-OBJ::OBJ##OBJ/OBJ``) is left whole.
+    """
+    return read(_FEATURES.sub(r"\1", text) if "##" in text else text, file, settings)
+
+
+def cut_label(label: str) -> str:
+    """Cut function tags: at the first ``-`` or ``=``, unless that is the first character."""
+    for place, character in enumerate(label):
+        if character in "-=":
+            return label[:place] or label
+    return label
+
+
+def unescape(word: str) -> str:
+    r"""Undo PTB's escapes: ``\/``, ``\*``, and brackets such as ``-LRB-``."""
+    return _ESCAPED.sub(lambda found: found[1] or _BRACKET[found[2]], word)
+
+
+@functools.cache
+def _is_mark(label: str) -> bool:
+    return all(unicodedata.category(character)[0] in "PS" for character in label)
+
+
+@dataclass(slots=True)
+class _Tree:
+    """One tree as flat lists: words and tags, and its nodes in pre-order."""
+
+    words: list[str]
+    tags: list[str]
+    starts: list[int]
+    ends: list[int]
+    labels: list[str | None]
+
+
+class _Names(dict[str, str | None]):
+    """Raw label → label cut; ``None`` where the node is dropped, words and all."""
+
+    def __init__(self, dropped: frozenset[str]) -> None:
+        self.dropped = dropped
+
+    def __missing__(self, label: str) -> str | None:
+        name = cut_label(label)
+        self[label] = found = None if {label, name} & self.dropped else name
+        return found
+
+
+def _parse(tokens: list[_Token], names: _Names) -> _Tree | None:
+    """Read tokens that are exactly one whole tree; return None where they are not."""
+    if len(tokens) == 1 and tokens[0][1]:
+        tokens = [("", "", "", ""), (*tokens[0][:3], ")")]  # a bare terminal is a sentence: wrap it
+    tree = _Tree([], [], [], [], [])
+    words, tags, starts = tree.words, tree.tags, tree.starts
+    ends, labels = tree.ends, tree.labels
+    stack: list[int] = []
+    lone: dict[int, int] = {}  # bare word → the node right above it
+    whole = 0
+    for label, word, bare, tail in tokens:
+        closing = tail.count(")") if tail else 0
+        if word:
+            if not stack:
+                return None
+            if (name := names[label]) is not None:
+                words.append(word)
+                tags.append(name)
+        elif bare:
+            if not stack:
+                return None
+            lone[len(words)] = stack[-1]
+            words.append(bare)
+            tags.append(labels[stack[-1]] or "")
+        elif closing:  # a node without a leaf
+            closing -= 1
+            whole += not stack
+            if label and _is_mark(label):
+                words.append(label)
+                tags.append(label)
+        else:
+            stack.append(len(starts))
+            starts.append(len(words))
+            ends.append(-1)
+            labels.append(names[label])
+        while closing:
+            if not stack:
+                return None
+            closing -= 1
+            node = stack.pop()
+            whole += not stack
+            if labels[node] is None or lone:
+                _close(tree, node, lone)
+            elif starts[node] < len(words):
+                ends[node] = len(words)
+            else:
+                del starts[node:], ends[node:], labels[node:]
+    return tree if whole == 1 and not stack else None
+
+
+def _close(tree: _Tree, node: int, lone: dict[int, int]) -> None:
+    """Close a node that is dropped, or that may turn out to be a preterminal (of a bare word)."""
+    start = tree.starts[node]
+    if tree.labels[node] is None:
+        del tree.words[start:], tree.tags[start:]
+        for word in [word for word in lone if word >= start]:
+            del lone[word]
+    n = len(tree.words)
+    preterminal = n == start + 1 and node == len(tree.starts) - 1 and lone.get(start) == node
+    if n == start or preterminal:
+        del tree.starts[node:], tree.ends[node:], tree.labels[node:]
+    else:
+        tree.ends[node] = n
+
+
+class _Scanner:
+    """Reads the trees of one file, piece by piece."""
+
+    def __init__(self, text: str, file: str, settings: Settings) -> None:
+        drop = DROP_LABELS if settings.drop_labels is None else settings.drop_labels
+        roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
+        self.text, self.file, self.encoding = text, file, settings.encoding
+        self.names = _Names(frozenset((_TRACE, *drop)))
+        self.roots = frozenset(roots)
+        self.damaged = not text.isascii() and UNDECODED.search(text) is not None
+        self.pieces = pieces(text)
+        self.counted = (0, 1)  # a place in the text, and its line
+
+    def sentences(self) -> Iterator[Sentence | Rejected]:
+        """Yield every piece's trees."""
+        for begin, end in self.pieces:
+            tree = None
+            sound = self.text[begin] == "(" and not (
+                self.damaged and UNDECODED.search(self.text, begin, end)
+            )
+            if sound:
+                tree = _parse(_TOKEN.findall(self.text, begin, end), self.names)
+            if tree is not None and tree.words:
+                yield self._sentence(tree, begin)
+            else:
+                yield from self._troubled(begin, end)
+
+    @functools.cached_property
+    def one_tree_each(self) -> bool:
+        """Whether a piece with a fault is one broken sentence, rather than several trees."""
+        return one_tree_each(self.text, self.pieces)
+
+    def _troubled(self, begin: int, end: int) -> Iterator[Sentence | Rejected]:
+        """Read a piece that is not one sound tree: report what is wrong, and save what is whole."""
+        surplus = True
+        while surplus and begin < end:
+            found = top_level(self.text, begin, end)
+            fault, start = found.fault, found.fault_at
+            surplus = fault is not None and self.text[start] == ")"
+            if self.one_tree_each:
+                early = closes_early(self.text, found)
+                if early is not None and fault is None:
+                    fault = f"it closes too early: line {self._line(early)} goes on with it"
+                if fault is not None:
+                    first = found.trees[0][0] if found.trees else start
+                    yield self._reject(first, f"{fault} — mend this tree")
+                    return
+            elif surplus and found.trees:
+                start, _ = found.trees.pop()
+            for stretch in sorted(found.trees + found.outside):
+                yield self._one(*stretch)
+            if fault is not None:
+                yield self._reject(start, f"{fault} — mend this tree")
+            rest = self.text[found.fault_at : end] if surplus else ""
+            begin = end - len(rest.lstrip(") \t\n\f\v"))
+
+    def _one(self, begin: int, end: int) -> Sentence | Rejected:
+        """Read one whole tree, or text that is outside of all trees."""
+        if problem := undecoded(self.text, begin, end, self.encoding):
+            return self._reject(begin, problem)
+        if self.text[begin] != "(":
+            start = self.text[begin : min(end, begin + 30)]
+            return self._reject(begin, f"text outside of any tree: {start!r} — delete it")
+        tokens = _TOKEN.findall(self.text, begin, end)
+        tree = _parse(tokens, self.names)
+        if tree is not None and tree.words:
+            return self._sentence(tree, begin)
+        if any(word or bare for _, word, bare, _ in tokens):
+            return self._reject(begin, "no word is left: every leaf is a trace", "emptied")
+        return self._reject(begin, "a tree with no words — delete it")
+
+    def _sentence(self, tree: _Tree, begin: int) -> Sentence:
+        """Unescape the words and strip the dummy roots."""
+        words, n = tree.words, len(tree.words)
+        joined = "".join(words)
+        if "\\" in joined or "B-" in joined:
+            words = [unescape(word) for word in words]
+        spans = tuple(zip(tree.starts, tree.ends, cast("list[str]", tree.labels), strict=True))
+        top = 0
+        while top < len(spans) and spans[top][1] - spans[top][0] == n:
+            label = spans[top][2]
+            unary = spans[top + 1][:2] == (0, n) if top + 1 < len(spans) else n == 1
+            if label not in self.roots and (label or not unary):
+                break
+            top += 1
+        return Sentence(tuple(words), tuple(tree.tags), spans[top:], self.file, self._line(begin))
+
+    def _reject(self, place: int, reason: str, status: Status = "failed") -> Rejected:
+        return Rejected(self.file, self._line(place), reason, status)
+
+    def _line(self, place: int) -> int:
+        """Return the line of a place, counting on from the last one asked for."""
+        last, line = self.counted
+        if place >= last:
+            line += self.text.count("\n", last, place)
+        else:
+            line -= self.text.count("\n", place, last)
+        self.counted = (place, line)
+        return line

@@ -1,0 +1,174 @@
+"""CoNLL-U (Universal Dependencies): each word with its projective subtree is a span.
+
+Spans of two words and more are labelled by the head word's relation, the root's covers the
+sentence. They are *dependency-derived* brackets, and marked so wherever they are shown. A leaf of
+the dependency tree gives no span, as a preterminal gives none.
+
+The lines are split here rather than by the ``conllu`` package, which gives no line numbers, stops
+at the first bad sentence of a file, and builds a dictionary for each word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from attree.treebank.decode import undecoded
+from attree.treebank.sentence import Rejected, Sentence, Span, Status
+from attree.treebank.settings import Settings
+
+_COLUMNS = 10
+_NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # a multi-word token's line, an empty node's
+
+
+class _BadSentenceError(Exception):
+    """What is wrong with a sentence, and on which line."""
+
+    def __init__(self, line: int, problem: str, status: Status = "failed") -> None:
+        super().__init__(problem)
+        self.line, self.problem, self.status = line, problem, status
+
+
+@dataclass(slots=True)
+class _Words:
+    """The words of one sentence; ``heads`` are 0-based, -1 for a root."""
+
+    forms: list[str] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    heads: list[int] = field(default_factory=list)
+    relations: list[str] = field(default_factory=list)
+
+
+def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+    """Yield every sentence of ``text`` in order, each as a `Sentence` or as `Rejected`.
+
+    Args:
+        text: the whole file, as `decode.read_text` gives it.
+        file: its name, for the sentences' origin.
+        settings: ``nonprojective`` (skip or lift) and, for messages, ``encoding`` are used.
+    """
+    for first, lines in _blocks(text):
+        try:
+            words = _words(lines, first, settings.encoding)
+            if words is None:
+                continue
+            spans = _spans(words, first, lift=settings.nonprojective == "lift")
+        except _BadSentenceError as bad:
+            yield Rejected(file, bad.line, bad.problem, bad.status)
+        else:
+            yield Sentence(tuple(words.forms), tuple(words.tags), spans, file, first)
+
+
+def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the first line of each sentence, and its lines."""
+    block: list[str] = []
+    first = number = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            first = first if block else number
+            block.append(line)
+        elif block:
+            yield first, block
+            block = []
+    if block:
+        yield first, block
+
+
+def _words(lines: list[str], first: int, encoding: str) -> _Words | None:
+    """Read the columns of one sentence; None where the block has comments only."""
+    found = _Words()
+    for number, line in enumerate(lines, start=first):
+        if line.startswith("#"):
+            continue
+        if problem := undecoded(line, 0, len(line), encoding):
+            raise _BadSentenceError(number, problem)
+        columns = line.split("\t")
+        if len(columns) != _COLUMNS:
+            raise _BadSentenceError(
+                number, f"{len(columns)} columns instead of {_COLUMNS} — part them by tabs"
+            )
+        place, form, tag, head, relation = (columns[i] for i in (0, 1, 3, 6, 7))
+        if _NOT_A_WORD.fullmatch(place):
+            continue
+        if place != str(len(found.forms) + 1):
+            raise _BadSentenceError(
+                number, f"word number {place!r} instead of {len(found.forms) + 1}"
+            )
+        if not form:
+            raise _BadSentenceError(number, "a word without a form")
+        if not (head.isascii() and head.isdigit()):
+            raise _BadSentenceError(number, f"the head {head!r} is not a word's number")
+        found.forms.append(form)
+        found.tags.append(tag)
+        found.heads.append(int(head) - 1)
+        found.relations.append(relation)
+    if not found.forms and all(line.startswith("#") for line in lines):
+        return None
+    if not found.forms:
+        raise _BadSentenceError(first, "a sentence with no words — delete it")
+    return found
+
+
+def _spans(words: _Words, line: int, *, lift: bool) -> tuple[Span, ...]:
+    """Return the spans of all subtrees of two words and more, in pre-order."""
+    heads, n = words.heads, len(words.heads)
+    if any(head >= n for head in heads):
+        raise _BadSentenceError(line, f"a head is past the last word ({n})")
+    if len(_top_down(heads)) < n:
+        raise _BadSentenceError(line, "the heads go round in a circle — mend this tree")
+    starts, ends, sizes = _extents(heads)
+    while any(ends[word] - starts[word] > sizes[word] for word in range(n)):
+        if not lift:
+            raise _BadSentenceError(
+                line, "not projective (nonprojective: lift keeps it)", "skipped"
+            )
+        _lift(heads)
+        starts, ends, sizes = _extents(heads)
+    found = [
+        (starts[word], ends[word], words.relations[word]) for word in range(n) if sizes[word] > 1
+    ]
+    return tuple(sorted(found, key=lambda span: (span[0], -span[1])))
+
+
+def _top_down(heads: list[int]) -> list[int]:
+    """Return the words that hang on a root, each after its head."""
+    below: list[list[int]] = [[] for _ in heads]
+    order: list[int] = []
+    for word, head in enumerate(heads):
+        (order if head < 0 else below[head]).append(word)
+    for word in order:  # grows as it goes
+        order.extend(below[word])
+    return order
+
+
+def _extents(heads: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """Return the first word, the end and the number of words of every word's subtree."""
+    starts = list(range(len(heads)))
+    ends = [word + 1 for word in starts]
+    sizes = [1] * len(heads)
+    for word in reversed(_top_down(heads)):
+        head = heads[word]
+        if head >= 0:
+            starts[head] = min(starts[head], starts[word])
+            ends[head] = max(ends[head], ends[word])
+            sizes[head] += sizes[word]
+    return starts, ends, sizes
+
+
+def _lift(heads: list[int]) -> None:
+    """Hang the dependent of the shortest crossing arc on its head's head (Nivre & Nilsson 2005).
+
+    An arc is crossing if a word between its two is not below its head.
+    """
+    above: list[set[int]] = [set() for _ in heads]
+    for word in _top_down(heads):
+        above[word] = {word} if heads[word] < 0 else above[heads[word]] | {word}
+    arcs = sorted((abs(word - head), word) for word, head in enumerate(heads) if head >= 0)
+    for _, word in arcs:
+        head = heads[word]
+        between = range(min(word, head) + 1, max(word, head))
+        if any(head not in above[other] for other in between):
+            heads[word] = heads[head]
+            return
+    raise AssertionError("a discontinuous subtree without a crossing arc")

@@ -1,0 +1,60 @@
+"""Files to text: encodings, byte-order marks, line ends, and bytes that cannot be decoded."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from pathlib import Path
+
+from attree.errors import AttreeError
+
+#: A byte that the encoding does not know stands in the text as one of these.
+UNDECODED = re.compile("[\udc80-\udcff]")
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF8 = ("utf-8", "utf8")
+
+
+def read_text(path: str | Path, encoding: str) -> str:
+    r"""Read a whole file, with ``\n`` as its line end and no byte-order mark.
+
+    Undecodable bytes become lone surrogates (``surrogateescape``), so that they cost only the
+    sentences they stand in; find them with `undecoded`.
+
+    Raises:
+        AttreeError: the file is absent or a folder, is UTF-16 when UTF-8 was said, or the encoding
+            is unknown.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise AttreeError("this treebank file does not exist", file=path) from None
+    except IsADirectoryError:
+        raise AttreeError("this is a folder, not a treebank file", file=path) from None
+    if encoding.lower() in _UTF8 and data.startswith(_UTF16):
+        raise AttreeError("this file is UTF-16", file=path, fix="set encoding: utf-16")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        text = data.decode(encoding, errors="surrogateescape")
+    except LookupError:
+        raise AttreeError(
+            f"unknown encoding {encoding!r}", fix="use a name such as utf-8 or latin-1"
+        ) from None
+    except UnicodeDecodeError as error:  # a codec that cannot carry bad bytes along
+        line = data.count(b"\n", 0, error.start) + 1
+        raise AttreeError(
+            f"this file is not {encoding}", file=path, line=line, fix="set another encoding"
+        ) from None
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
+
+
+def undecoded(text: str, begin: int, end: int, encoding: str) -> str | None:
+    """Return what is wrong with the bytes of a stretch of text, and the fix; None if nothing."""
+    found = UNDECODED.search(text, begin, end)
+    if found is None:
+        return None
+    other = "latin-1" if encoding.lower() in _UTF8 else "utf-8"
+    byte = ord(found[0]) - 0xDC00
+    return f"byte 0x{byte:02X} is not {encoding} — set encoding: {other}, or the file's own"

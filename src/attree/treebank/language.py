@@ -1,0 +1,321 @@
+"""Languages as data: which treebanks there are, which files each split has, how to read them.
+
+A folder ``<treebanks>/<language>/`` with files (or folders) named ``train``, ``dev`` and ``test``
+is a language. A ``language.yaml`` in it overrides what is assumed, and the workflow's configuration
+overrides that, or names a language that lies elsewhere (``folder:``). The Snakefile imports this
+module while it is parsed, so it imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from attree.errors import AttreeError
+from attree.plan import expand_variables, nearest
+from attree.treebank.language_file import check_settings, read_language_file
+from attree.treebank.layouts import LAYOUTS
+from attree.treebank.patterns import find
+from attree.treebank.readers import format_of, resolve
+from attree.treebank.settings import Settings
+
+SPLITS = ("train", "dev", "test")
+_NAME = re.compile(r"\w[\w.+-]*")
+_SETTINGS = {one.name for one in dataclasses.fields(Settings)}
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One split: its files, the patterns that name them on a command line, how to read them."""
+
+    files: tuple[Path, ...]
+    settings: Settings
+    patterns: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language's treebank.
+
+    Args:
+        name: its name in paths, the folder's.
+        title: its name in tables.
+        folder: where its files lie.
+        details: split → files and settings; a split that no file was found for is not in it.
+        absent: split → the patterns that were given for it and match no file.
+    """
+
+    name: str
+    title: str
+    folder: Path
+    details: Mapping[str, Split]
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def splits(self) -> dict[str, tuple[Path, ...]]:
+        """Split → its files."""
+        return {name: split.files for name, split in self.details.items()}
+
+    @property
+    def derived(self) -> str:
+        """What its brackets are derived from: ``constituency`` or ``dependency``."""
+        return next((str(one.settings.derived) for one in self.details.values()), "constituency")
+
+    def split(self, name: str) -> Split:
+        """Return a split.
+
+        Raises:
+            AttreeError: there is no such split, or no file was found for it.
+        """
+        if name in self.details:
+            return self.details[name]
+        if name in self.absent:
+            problem = f"language {self.name}: no file for split {name} ({self.absent[name]})"
+            raise AttreeError(problem, file=self.folder, fix="put it there, or correct splits:")
+        has = ", ".join(self.details) or "none"
+        raise AttreeError(
+            f"language {self.name} has no split {name}",
+            file=self.folder,
+            fix=f"it has {has}; add {name}.* to its folder, or name its files under splits:",
+        )
+
+    def files(self, split: str) -> tuple[Path, ...]:
+        """Return the files of a split, in order (see `split` for errors)."""
+        return self.split(split).files
+
+    def options(self, split: str) -> list[str]:
+        """Return the options of ``attree treebank`` for a split; the format's defaults left out."""
+        one = self.split(split)
+        usual = resolve(Settings(format=one.settings.format), [])
+        options = ["--language", self.name, "--split", split, "--format", str(one.settings.format)]
+        for key in sorted(_SETTINGS - {"format"}):
+            value = getattr(one.settings, key)
+            if value == getattr(usual, key):
+                continue
+            if isinstance(value, tuple):  # given once for each label; "-" stands for none
+                flag = f"--{key.replace('_', '-').removesuffix('s')}"
+                options += [part for label in value or ("-",) for part in (flag, label)]
+            else:
+                options += [f"--{key.replace('_', '-')}", str(value)]
+        return options + [part for pattern in one.exclude for part in ("--exclude", pattern)]
+
+    def arguments(self, split: str) -> str:
+        """Return what follows ``attree treebank`` for a split, quoted for a shell.
+
+        The files stand as patterns, since thousands of names do not fit on a command line.
+        """
+        return shlex.join([*self.options(split), *self.split(split).patterns])
+
+
+class Catalogue(Mapping[str, Language]):
+    """The languages found: a mapping from name to `Language`, in the order they were found.
+
+    Args:
+        found: the languages that can be read.
+        problems: language → the mistake in its settings; asking for it raises that.
+        warnings: one line each, of what was passed over.
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[str, Language] = {}
+        self.problems: dict[str, AttreeError] = {}
+        self.warnings: list[str] = []
+
+    def __getitem__(self, name: str) -> Language:
+        """Return a language; raise an `AttreeError` that says why it is not there."""
+        if name in self.found:
+            return self.found[name]
+        if name in self.problems:
+            raise self.problems[name]
+        raise AttreeError(f"there is no language {name}", fix=nearest(name, self.found))
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether a language can be read."""
+        return name in self.found
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the languages that can be read."""
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        """Return how many languages can be read."""
+        return len(self.found)
+
+
+def discover(
+    folders: Iterable[str | Path] = (), languages: Mapping[str, Any] | None = None
+) -> Catalogue:
+    """Find all languages.
+
+    Args:
+        folders: folders of languages; one that is absent is passed over, and a language in a later
+            folder replaces one of the same name in an earlier one. Variables such as ``$HOME`` are
+            expanded.
+        languages: name → settings that override ``language.yaml``, and ``folder`` for a language
+            that lies elsewhere.
+
+    Raises:
+        AttreeError: a variable in ``folders`` is not set. A mistake in one language's settings is
+            kept in `Catalogue.problems`, so that it does not stop the others.
+    """
+    languages = languages or {}
+    catalogue = Catalogue()
+    places: dict[str, Path] = {}
+    for folder in folders:
+        top = _path(folder, "treebanks")
+        for place in sorted(top.iterdir()) if top.is_dir() else []:
+            if place.name.startswith((".", "_")) or not place.is_dir():
+                continue
+            if place.name in places:
+                catalogue.warnings.append(f"{place} is read instead of {places[place.name]}")
+            places[place.name] = place
+    for name in [*places, *(name for name in languages if name not in places)]:
+        try:
+            language = _language(name, places.get(name), languages.get(name))
+        except (AttreeError, OSError) as error:
+            if isinstance(error, OSError):
+                reason = error.strerror or "it cannot be read"
+                error = AttreeError(f"language {name}: {reason}", file=error.filename)
+            catalogue.problems[name] = error
+            catalogue.warnings.append(str(error))
+            continue
+        catalogue.found[name] = language
+        for split, one in language.details.items():
+            if one.missing:
+                gaps = ", ".join(one.missing[:3]) + (" …" if len(one.missing) > 3 else "")
+                line = f"{len(one.missing)} numbered patterns match no file: {gaps}"
+                catalogue.warnings.append(f"language {name}, split {split}: {line}")
+    return catalogue
+
+
+def _path(folder: str | Path, where: str) -> Path:
+    return Path(expand_variables(str(folder), where)).expanduser()
+
+
+def _language(name: str, place: Path | None, overrides: Any) -> Language:
+    """Put together a language's settings: defaults, layout, language.yaml, overrides."""
+    where = f"treebanks.languages.{name}"
+    if not _NAME.fullmatch(name):
+        raise AttreeError(
+            f"{name!r} is no name for a language", file=place, fix="use letters, digits, _ and -"
+        )
+    own = check_settings(overrides, where)
+    if "folder" in own:
+        place = _path(own["folder"], f"{where}.folder")
+    if place is None:
+        raise AttreeError(f"language {name}: no folder of treebanks has it", fix="add folder:")
+    if not place.is_dir():
+        raise AttreeError(f"language {name}: this folder does not exist", file=place)
+    described = place / "language.yaml"
+    settings = read_language_file(described) if described.is_file() else {}
+    if "folder" in settings:
+        raise AttreeError("folder stands in the workflow's configuration only", file=described)
+    layout = LAYOUTS.get(own.get("layout", settings.get("layout", "")), {})
+    layers = [layout, settings, own]
+    merged = {key: value for layer in layers for key, value in layer.items()}
+    specs = {} if layout else _usual_splits(place, merged.get("format"))
+    for layer in layers:
+        specs |= layer.get("splits") or {}
+    if not specs:
+        raise AttreeError(
+            "this folder is no language: it has no train, dev or test file", file=place
+        )
+    names = {"{LANG}": name.upper(), "{Lang}": name.capitalize(), "{lang}": name.lower()}
+    details, absent = _read_splits(place, merged, _fill(specs, names), where)
+    title = merged.get("title") or name.replace("_", " ").capitalize()
+    return Language(name, title, place, details, absent)
+
+
+def _usual_splits(place: Path, given: str | None) -> dict[str, list[str]]:
+    """Return patterns of the files ``train.*`` or ``train/*``, and so on, of a language."""
+    names = sorted(path.name for path in place.iterdir() if path.name[0] not in "._")
+    specs = {}
+    for split in SPLITS:
+        there = [name for name in names if name.split(".")[0] == split]
+        patterns = []
+        for name in there:
+            inside = [name]
+            if (place / name).is_dir():
+                suffixes = {one.suffix for one in (place / name).iterdir() if one.is_file()}
+                inside = [f"{name}/*{suffix}" for suffix in sorted(suffixes)]
+            patterns += [one for one in inside if given or format_of(one)]
+        if patterns:
+            specs[split] = patterns
+        elif there:
+            raise AttreeError(
+                "the format of this file cannot be told from its name",
+                file=place / there[0],
+                fix="end its name in .mrg, .ptb or .conllu, or set format in language.yaml",
+            )
+    return specs
+
+
+def _fill(value: Any, names: Mapping[str, str]) -> Any:
+    """Replace ``{Lang}`` and its like in every pattern."""
+    if isinstance(value, Mapping):
+        return {key: _fill(one, names) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_fill(one, names) for one in value]
+    if isinstance(value, str):
+        for placeholder, name in names.items():
+            value = value.replace(placeholder, name)
+    return value
+
+
+def _read_splits(
+    place: Path, merged: Mapping[str, Any], specs: Mapping[str, Any], where: str
+) -> tuple[dict[str, Split], dict[str, str]]:
+    """Find the files; return the splits that have some, and the patterns of the others."""
+    given: dict[str, Any] = {key: merged[key] for key in _SETTINGS if key in merged}
+    given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    base = Settings(**given)
+    details: dict[str, Split] = {}
+    absent: dict[str, str] = {}
+    for name, spec in specs.items():
+        if not _NAME.fullmatch(name):
+            raise AttreeError(f"{name!r} is no name for a split", file=where)
+        spec = spec if isinstance(spec, Mapping) else {"files": spec}
+        patterns = _patterns(name, spec, specs, where)
+        found = find(patterns, place)
+        excluded = find(_listed(spec.get("exclude", [])), place)
+        files = tuple(file for file in found.files if file not in excluded.files)
+        if not files:
+            absent[name] = ", ".join(patterns)
+            continue
+        own = {key: spec[key] for key in ("max_words", "first") if key in spec}
+        settings = resolve(dataclasses.replace(base, **own), files)
+        details[name] = Split(files, settings, found.patterns, excluded.patterns, found.missing)
+    return details, absent
+
+
+def _patterns(
+    name: str, spec: Mapping[str, Any], specs: Mapping[str, Any], where: str
+) -> list[str]:
+    """Return the patterns of a split, or of all the splits that it is made from."""
+    if "files" in spec:
+        return _listed(spec["files"])
+    patterns = []
+    for other in _listed(spec["from"]):
+        source = specs.get(other)
+        if isinstance(source, Mapping) and "from" in source:
+            source = None
+        if source is None:
+            known = [one for one in specs if one != name]
+            raise AttreeError(
+                f"splits.{name}.from: there is no split {other} with files of its own",
+                file=where,
+                fix=nearest(other, known),
+            )
+        patterns += _listed(source["files"] if isinstance(source, Mapping) else source)
+    return patterns
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,157 @@
+"""Where one bracketed tree ends and the next begins, in files that may be damaged.
+
+A missing bracket must not merge a broken tree with the next one, so trees are not told apart by
+counting brackets alone. A file is cut into pieces, by the first of these rules that fits it:
+
+1. A line at the margin (the least indentation of any line that starts with a bracket) starts a
+   piece, unless with a closing bracket, if at least half of the pieces so cut are balanced and hold
+   more than one opening bracket, or if all are balanced.
+2. Where the brackets of the whole file are balanced, they alone tell the trees apart (trees printed
+   without indentation).
+3. A blank line ends a piece, if at least half of the pieces so cut are balanced.
+4. As in 1.
+
+Where the pieces of a file hold one tree each, a piece that does not close, closes too often, or
+closes early (more brackets follow on an indented line) is one broken sentence; the next one is
+unharmed. Where they hold several (a whole treebank on one line), only the tree at the fault is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass, field
+
+Stretch = tuple[int, int]
+
+_PART = re.compile(r"[()]|[^ \t\n\f\v()]++")
+_INDENT = re.compile(r"^([ \t]*+)\(", re.MULTILINE)
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_SAMPLE = 500
+
+
+@dataclass(slots=True)
+class TopLevel:
+    """What a stretch of text holds: whole trees, text outside of them, and at most one fault.
+
+    ``fault_at`` is the place of the bracket at fault: the first one that is not closed, or the
+    first that closes nothing.
+    """
+
+    trees: list[Stretch] = field(default_factory=list)
+    outside: list[Stretch] = field(default_factory=list)
+    fault: str | None = None
+    fault_at: int = 0
+
+
+def top_level(text: str, begin: int, end: int) -> TopLevel:
+    """Scan ``text[begin:end]`` by brackets alone; stop at a bracket that closes nothing."""
+    found = TopLevel()
+    opened: list[int] = []
+    for part in _PART.finditer(text, begin, end):
+        what = part[0]
+        if what == "(":
+            opened.append(part.start())
+        elif what != ")":
+            if not opened:
+                _add_outside(found, text, part.start(), part.end())
+        elif not opened:
+            found.fault, found.fault_at = "a bracket closes nothing", part.start()
+            return found
+        else:
+            start = opened.pop()
+            if not opened:
+                found.trees.append((start, part.end()))
+    if opened:
+        many = len(opened)
+        found.fault = "1 bracket is not closed" if many == 1 else f"{many} brackets are not closed"
+        found.fault_at = opened[0]
+    return found
+
+
+def _add_outside(found: TopLevel, text: str, begin: int, end: int) -> None:
+    """Add a word outside of every tree, to the run of words that it continues if there is one."""
+    if found.outside and "(" not in text[found.outside[-1][1] : begin]:
+        found.outside[-1] = (found.outside[-1][0], end)
+    else:
+        found.outside.append((begin, end))
+
+
+def pieces(text: str) -> list[Stretch]:
+    """Cut a file into pieces (see the module's rules); all of its text is in one of them."""
+    margin = _cut(text, _margin(text))
+    total, whole, nested = _balanced(text, margin)
+    if whole == total or 2 * nested >= total:
+        return margin
+    stream = top_level(text, 0, len(text))
+    if stream.fault is None and stream.trees:
+        return _cut(text, [start for start, _ in stream.trees])
+    blocks = _cut(text, [0, *(found.end() for found in _BLANK_LINE.finditer(text))])
+    total, whole, _ = _balanced(text, blocks)
+    return blocks if 2 * whole >= total else margin
+
+
+def _margin(text: str) -> list[int]:
+    """Return where the lines at the margin start: brackets, and text outside of trees.
+
+    A line that starts with a closing bracket goes on with its tree.
+    """
+    least = 0
+    if not text.startswith("(") and "\n(" not in text:
+        least = min((len(found[1]) for found in _INDENT.finditer(text)), default=0)
+    line = re.compile(rf"(?:\n|\A)[ \t]{{0,{least}}}(?=[^ \t\n\f\v)])")
+    places: list[int] = []
+    for found in line.finditer(text):
+        place = found.end()
+        if text[place] == "(" or (places and text[places[-1]] == "("):
+            places.append(place)
+    return places
+
+
+def _cut(text: str, starts: list[int]) -> list[Stretch]:
+    """Return the stretches between ``starts``; blank ones are left out."""
+    cuts = itertools.pairwise([0, *starts, len(text)])
+    return [(a, b) for a, b in cuts if a < b and (text[a] == "(" or not text[a:b].isspace())]
+
+
+def _balanced(text: str, cuts: list[Stretch]) -> tuple[int, int, int]:
+    """Count the stretches with brackets, the balanced ones, and those of them that nest."""
+    total = whole = nested = 0
+    for begin, end in cuts:
+        opening = text.count("(", begin, end)
+        total += opening > 0
+        if opening and opening == text.count(")", begin, end):
+            whole += 1
+            nested += opening > 1
+    return total, whole, nested
+
+
+def one_tree_each(text: str, cuts: list[Stretch]) -> bool:
+    """Tell whether the pieces of a file hold one tree each, rather than several, by a sample."""
+    single = several = 0
+    for begin, end in cuts[:: max(1, len(cuts) // _SAMPLE)]:
+        found = top_level(text, begin, end)
+        several += len(found.trees) > 1
+        single += len(found.trees) == 1 and found.fault is None
+    return single >= several
+
+
+def closes_early(text: str, found: TopLevel) -> int | None:
+    """Return the place of a tree that starts a line and is indented deeper than the first one.
+
+    Such a tree continues one whose brackets close too early.
+    """
+    if not found.trees:
+        return None
+    first = _indent(text, found.trees[0][0]) or 0
+    for start, _ in found.trees[1:]:
+        indent = _indent(text, start)
+        if indent is not None and indent > first:
+            return start
+    return None
+
+
+def _indent(text: str, place: int) -> int | None:
+    """Return how far ``place`` is indented; None where something stands before it on its line."""
+    line = text.rfind("\n", 0, place) + 1
+    return place - line if not text[line:place].strip() else None

@@ -1,0 +1,183 @@
+"""``attree treebank`` as people and the workflow call it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from attree import cli
+from attree.records import REJECTED, SENTENCES, read_table
+
+TREE = "( (S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .)))\n"
+
+
+class Result:
+    """What a call printed, and its exit status or message."""
+
+    def __init__(self, out: str, err: str, status: object) -> None:
+        self.out, self.err, self.status = out, err, status
+
+
+@pytest.fixture
+def attree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    """Return a function that runs the command in ``tmp_path``."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Result:
+        monkeypatch.setattr("sys.argv", ["attree", "treebank", *arguments])
+        status: object = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            status = end.code
+        captured = capsys.readouterr()
+        return Result(captured.out, captured.err, status or 0)
+
+    return run
+
+
+def test_output_and_rejected(attree, tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(TREE + "(S (A a)\n" + TREE)
+    done = attree(
+        "a.mrg", "--output", "o.parquet", "--rejected", "r.parquet",
+        "--language", "english", "--split", "dev",
+    )  # fmt: skip
+    assert done.status == 0
+    assert done.out == ""
+    assert "a.mrg:2: 1 bracket is not closed" in done.err
+    assert "english dev: 2 read, 0 skipped, 1 failed, 0 emptied" in done.err
+    table, metadata = read_table(tmp_path / "o.parquet", schema=SENTENCES)
+    assert table["words"].to_pylist() == [["the", "dog", "barks"]] * 2
+    assert table["line"].to_pylist() == [1, 3]
+    assert metadata["counts"] == {"read": 2, "skipped": 0, "failed": 1, "emptied": 0}
+    assert [metadata[key] for key in ("language", "split", "format", "punctuation", "derived")] == [
+        "english", "dev", "ptb", "ptb", "constituency",
+    ]  # fmt: skip
+    rejected, same = read_table(tmp_path / "r.parquet", schema=REJECTED)
+    assert rejected["status"].to_pylist() == ["failed"]
+    assert same == metadata
+
+
+def test_check(attree, tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(TREE * 3 + "(S (. .))\n(S (A a)\n")
+    done = attree("a.mrg", "--check")
+    assert done.status == 0
+    assert all(len(line) <= 80 for line in done.out.splitlines())
+    for expected in [
+        "3 read, 0 skipped, 1 failed, 1 emptied",
+        "3 words, a.mrg:1",
+        "2 sentences",  # repeated
+        "NP 3",
+        "emptied    a.mrg:4: no word is left by punctuation policy ptb",
+        "failed     a.mrg:5: 1 bracket is not closed",
+    ]:
+        assert expected in done.out
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_check_of_a_language(attree, tmp_path: Path) -> None:
+    for split in ("train", "test"):
+        file = tmp_path / f"treebanks/klingon/{split}.ptb"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(TREE)
+    done = attree("--language", "klingon", "--check")
+    assert "klingon train" in done.out
+    assert "klingon test" in done.out
+    done = attree("--language", "klingon", "--split", "test", "--check", "--punctuation", "ptb")
+    assert "klingon train" not in done.out
+    assert "1 more removed as punctuation" in done.out
+    done = attree("--language", "klingon", "--output", "x.parquet")
+    assert "add --split" in str(done.status)
+    done = attree("--language", "klingonn", "--check")
+    assert "did you mean klingon?" in str(done.status)
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "problem"),
+    [
+        (None, ["absent.mrg", "--check"], "absent.mrg: no such file"),
+        (b"", ["a.mrg", "--check"], "a.mrg: no sentence could be read"),
+        (b"plain text\nand more", ["a.mrg", "--check"], "no sentence could be read"),
+        (b"(S (. .))", ["a.mrg", "--output", "o.parquet"], "no sentence could be read"),
+        (b"(A a)", ["a.mrg", "--check", "--format", "xml"], "format must be one of ptb"),
+        (b"(A a)", ["a.mrg", "--check", "--encoding", "x-8"], "encoding must be the name"),
+        (b"(A a)", ["a.mrg", "--check", "--punctuation", "no"], "punctuation must be keep"),
+        (b"(A a)", ["a.mrg", "--check", "--first", "0"], "first must be a whole number"),
+        (b"(A a)", ["a.mrg"], "add --output FILE, or --check"),
+        (b"(A a)", ["--check"], "no files are given"),
+        (b"(A a)", ["a.mrg", "--exclude", "*.mrg", "--check"], "every file is excluded"),
+        (b"(A a)", ["a.txt", "--check"], "a.txt: no such file"),
+        (b"(A a)", [".", "--check"], "name its files: './*'"),
+        ("(A a)".encode("utf-16"), ["a.mrg", "--check"], "UTF-16 — set encoding: utf-16"),
+    ],
+)
+def test_one_line_and_a_failure(
+    attree, tmp_path: Path, content: bytes | None, arguments: list[str], problem: str
+) -> None:
+    if content is not None:
+        (tmp_path / "a.mrg").write_bytes(content)
+    done = attree(*arguments)
+    assert str(done.status).startswith("attree: error: ")
+    assert problem in str(done.status)
+    assert "\n" not in str(done.status)
+    assert not (tmp_path / "o.parquet").exists()
+
+
+def test_bytes_of_all_kinds(attree, tmp_path: Path) -> None:
+    """A byte-order mark, CRLF, NUL, a bad byte, an emoji: nothing costs another sentence."""
+    lines = [
+        b"\xef\xbb\xbf(S (NN one))",
+        b"(S (NN t\x00wo))",
+        b"(S (NN caf\xe9))",
+        "(S (NN 👍🏽))".encode(),
+        "(S (NN \u200f\u05d0\u200e))".encode(),
+        b"(S (NN " + b"x" * 5000 + b"))",
+        b"",
+        b"(S (NN last))",
+    ]
+    (tmp_path / "a.mrg").write_bytes(b"\r\n".join(lines) + b"\r\n")
+    done = attree("a.mrg", "--output", "o.parquet", "--rejected", "r.parquet")
+    assert "a.mrg:3: byte 0xE9 is not utf-8 — set encoding: latin-1" in done.err
+    table, _ = read_table(tmp_path / "o.parquet")
+    words = [one[0] for one in table["words"].to_pylist()]
+    assert words == ["one", "t\x00wo", "👍🏽", "\u200f\u05d0\u200e", "x" * 5000, "last"]
+    assert table["line"].to_pylist() == [1, 2, 4, 5, 6, 8]
+    done = attree("a.mrg", "--output", "o.parquet", "--encoding", "latin-1")
+    assert "7 read, 0 skipped, 0 failed" in done.err
+
+
+def test_old_line_ends(attree, tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_bytes(b"(S (NN a))\r(S (NN b)\r(S (NN c))\r")
+    done = attree("a.mrg", "--check")
+    assert "a.mrg:2: 1 bracket" in done.out
+
+
+def test_an_empty_file_among_others(attree, tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(TREE)
+    (tmp_path / "b.mrg").write_text("\n")
+    done = attree("*.mrg", "--check")
+    assert done.status == 0
+    assert "b.mrg:1: the file is empty" in done.out
+
+
+def test_wrong_settings_are_suspected(attree, tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text("(S (NPP Gutenberg) (NC x) (NN ok))\n")
+    done = attree("a.mrg", "--check")
+    assert "warning: punctuation policy ptb removed 67% of the words" in done.err
+    (tmp_path / "a.mrg").write_bytes(b"(S (NN \xe9))\n" * 3 + b"(S (NN e))\n")
+    assert "warning: most sentences failed" in attree("a.mrg", "--check").err
+
+
+def test_many_rejected_sentences_do_not_flood_the_log(attree, tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(TREE + "(S (A a)\n" * 100 + TREE * 200)
+    done = attree("a.mrg", "--output", "o.parquet")
+    assert len(done.err.splitlines()) == 22
+
+
+def test_nothing_is_left_when_writing_fails(attree, tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(TREE)
+    (tmp_path / "folder.parquet").mkdir()
+    with pytest.raises(OSError, match=r"folder\.parquet"):
+        attree("a.mrg", "--output", "folder.parquet")
+    assert not list(tmp_path.glob("**/*.part"))

@@ -1,0 +1,135 @@
+"""CoNLL-U: words, spans of subtrees, crossing trees, and damaged lines."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attree.treebank.conllu import read
+from attree.treebank.sentence import Rejected, Sentence
+from attree.treebank.settings import Settings
+
+
+def block(heads: list[int], **changed: str) -> str:
+    """Write a sentence of words w1, w2, … with these heads (0 for the root)."""
+    lines = [
+        "\t".join([str(i), f"w{i}", "_", f"T{i}", "_", "_", str(head), f"r{i}", "_", "_"])
+        for i, head in enumerate(heads, start=1)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def ud(text: str, **settings: object) -> list[Sentence | Rejected]:
+    return list(read(text, "f.conllu", Settings(**settings)))  # type: ignore[arg-type]
+
+
+def test_subtrees_are_spans() -> None:
+    (found,) = ud(block([2, 3, 0, 5, 3]))
+    assert found == Sentence(
+        ("w1", "w2", "w3", "w4", "w5"),
+        ("T1", "T2", "T3", "T4", "T5"),
+        ((0, 5, "r3"), (0, 2, "r2"), (3, 5, "r5")),
+        "f.conllu",
+        1,
+    )
+
+
+def test_multiword_tokens_empty_nodes_and_comments_are_no_words() -> None:
+    first, second = block([2, 0]).splitlines()
+    rest = "\t_" * 8
+    text = f"# text = x\n1-2\tzum{rest}\n{first}\n1.1\te{rest}\n{second}\n\n# nothing here\n"
+    (found,) = ud(text)
+    assert isinstance(found, Sentence)
+    assert (found.words, found.line) == (("w1", "w2"), 1)
+
+
+def test_a_form_may_hold_a_space() -> None:
+    (found,) = ud(block([0]).replace("w1", "10 000"))
+    assert isinstance(found, Sentence)
+    assert found.words == ("10 000",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "problem"),
+    [
+        ("\t2\tr1", "\t9\tr1", 4, "past the last word"),
+        ("\t2\tr1", "\tx\tr1", 4, "head 'x'"),
+        ("\t2\tr1", "\t_\tr1", 4, "head '_'"),
+        ("\t2\tr1", "\t1\tr1", 4, "circle"),
+        ("\tr1\t", "\tr1 ", 4, "9 columns"),
+        ("2\tw2", "3\tw2", 5, "word number '3'"),
+        ("w2", "", 5, "without a form"),
+        ("w2", "w\udce9", 5, "0xE9"),
+    ],
+)
+def test_a_bad_sentence_costs_no_other(old: str, new: str, line: int, problem: str) -> None:
+    good = block([2, 0])
+    first, bad, last = ud(f"{good}\n{good.replace(old, new, 1)}\n{good}")
+    assert isinstance(first, Sentence)
+    assert isinstance(last, Sentence)
+    assert isinstance(bad, Rejected)
+    assert (bad.line, bad.status) == (line, "failed")
+    assert problem in bad.reason
+
+
+def test_crossing_trees_are_skipped_or_lifted() -> None:
+    crossing = block([3, 4, 0, 3])  # 1 ← 3 and 2 ← 4 cross
+    (skipped,) = ud(crossing)
+    assert isinstance(skipped, Rejected)
+    assert skipped.status == "skipped"
+    (lifted,) = ud(crossing, nonprojective="lift")
+    assert isinstance(lifted, Sentence)
+    assert lifted.spans == ((0, 4, "r3"),)
+
+
+def test_long_chains_need_no_recursion() -> None:
+    n = 5000
+    (found,) = ud(block([*range(2, n + 1), 0]))
+    assert isinstance(found, Sentence)
+    assert len(found.spans) == n - 1
+
+
+def _trees(n: int) -> list[tuple[int, ...]]:
+    """Return the heads of every dependency tree of n words."""
+    found = []
+    for heads in itertools.product(range(n + 1), repeat=n):
+        if heads.count(0) != 1:
+            continue
+        reached = {0}
+        for _ in range(n):
+            reached |= {i for i, head in enumerate(heads, start=1) if head in reached}
+        if len(reached) == n + 1:
+            found.append(heads)
+    return found
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_every_small_tree(n: int) -> None:
+    """A tree is read if and only if all its subtrees are contiguous; lifting reads all."""
+    trees = _trees(n)
+    assert len(trees) == n ** (n - 1)  # Cayley
+    for heads in trees:
+        below = {i: {i} for i in range(1, n + 1)}
+        for _ in range(n):
+            for i, head in enumerate(heads, start=1):
+                if head:
+                    below[head] |= below[i]
+        contiguous = all(max(one) - min(one) < len(one) for one in below.values())
+        (found,) = ud(block(list(heads)))
+        assert isinstance(found, Sentence) == contiguous, heads
+        if isinstance(found, Sentence):
+            spans = {(min(one) - 1, max(one)) for one in below.values() if len(one) > 1}
+            assert {(start, end) for start, end, _ in found.spans} == spans
+        (lifted,) = ud(block(list(heads)), nonprojective="lift")
+        assert isinstance(lifted, Sentence)
+        for (a, b, _), (c, d, _) in itertools.combinations(lifted.spans, 2):
+            assert b <= c or d <= a or (a <= c and d <= b) or (c <= a and b <= d)
+
+
+@given(st.text("1\t2_0ab-.#\n\udce9", max_size=80))
+def test_any_text_is_read_or_rejected(text: str) -> None:
+    for item in ud(text):
+        assert 1 <= item.line <= text.count("\n") + 1

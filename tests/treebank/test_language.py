@@ -1,0 +1,228 @@
+"""Languages as data: what is found, what overrides what, and mistakes in settings."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attree.errors import AttreeError
+from attree.treebank.language import Language, discover
+
+TREE = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))\n"
+
+
+def put(folder: Path, *names: str, text: str = TREE) -> Path:
+    for name in names:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return folder
+
+
+def only(folder: Path, name: str = "klingon", **overrides: Any) -> Language:
+    return discover([folder], {name: overrides} if overrides else {})[name]
+
+
+class TestFolders:
+    def test_dropping_files_in_is_enough(self, tmp_path: Path) -> None:
+        put(tmp_path / "klingon", "train.mrg", "dev.ptb", "test.conllu", "notes.txt", ".test.mrg")
+        found = only(tmp_path)
+        assert found.splits == {
+            "train": (tmp_path / "klingon/train.mrg",),
+            "dev": (tmp_path / "klingon/dev.ptb",),
+            "test": (tmp_path / "klingon/test.conllu",),
+        }
+        assert found.title == "Klingon"
+        settings = [found.split(name).settings for name in ("train", "dev", "test")]
+        assert [one.format for one in settings] == ["ptb", "spmrl", "conllu"]
+        assert [one.punctuation for one in settings] == ["ptb", "keep", "keep"]
+        assert settings[2].derived == "dependency"
+
+    def test_folders_and_several_files_a_split(self, tmp_path: Path) -> None:
+        put(tmp_path / "klingon", "train/b.ptb", "train/a.ptb", "train/readme.md")
+        put(tmp_path / "klingon", "dev.1.ptb", "dev.2.ptb")
+        found = only(tmp_path)
+        assert [file.name for file in found.files("train")] == ["a.ptb", "b.ptb"]
+        assert [file.name for file in found.files("dev")] == ["dev.1.ptb", "dev.2.ptb"]
+
+    def test_a_folder_that_is_no_language(self, tmp_path: Path) -> None:
+        put(tmp_path / "klingon", "test.mrg")
+        put(tmp_path / "scripts", "run.sh")
+        catalogue = discover([tmp_path, tmp_path / "absent"])
+        assert list(catalogue) == ["klingon"]
+        assert len(catalogue.warnings) == 1
+        assert "no train, dev or test" in catalogue.warnings[0]
+        with pytest.raises(AttreeError, match="no train, dev or test"):
+            catalogue["scripts"]
+
+    def test_later_folders_replace_earlier_ones(self, tmp_path: Path) -> None:
+        put(tmp_path / "a/klingon", "test.mrg")
+        put(tmp_path / "b/klingon", "dev.mrg")
+        catalogue = discover([tmp_path / "a", tmp_path / "b"])
+        assert list(catalogue["klingon"].splits) == ["dev"]
+        assert "instead of" in catalogue.warnings[0]
+
+    def test_unknown_extension(self, tmp_path: Path) -> None:
+        put(tmp_path / "klingon", "test.txt")
+        with pytest.raises(AttreeError, match=r"test\.txt: the format of this file"):
+            only(tmp_path)
+        put(tmp_path / "klingon", "language.yaml", text="format: ptb\n")
+        assert only(tmp_path).split("test").settings.format == "ptb"
+
+    def test_missing_split_and_unknown_language(self, tmp_path: Path) -> None:
+        put(tmp_path / "klingon", "train.mrg")
+        catalogue = discover([tmp_path])
+        with pytest.raises(AttreeError, match=r"klingon has no split test .*it has train"):
+            catalogue["klingon"].files("test")
+        with pytest.raises(AttreeError, match="did you mean klingon"):
+            catalogue["klingonn"]
+
+
+class TestSettings:
+    def test_language_yaml_and_overrides(self, tmp_path: Path) -> None:
+        put(tmp_path / "klingon", "train.mrg", "rest.mrg")
+        text = "title: tlhIngan\npunctuation: keep\nmax_words: 9\nsplits: {test: rest.mrg}\n"
+        put(tmp_path / "klingon", "language.yaml", text=text)
+        found = only(tmp_path, max_words=7, dummy_roots=["X", ""])
+        assert found.title == "tlhIngan"
+        assert set(found.splits) == {"train", "test"}
+        settings = found.split("test").settings
+        assert (settings.punctuation, settings.max_words) == ("keep", 7)
+        assert settings.dummy_roots == ("X", "")
+
+    def test_folder_with_a_variable(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        put(tmp_path / "elsewhere", "wsj_0001.mrg", "wsj_0002.mrg", "wsj_0003.mrg")
+        monkeypatch.setenv("KLINGON_HOME", str(tmp_path))
+        inline = {"folder": "$KLINGON_HOME/elsewhere", "splits": {"dev": "wsj_{0001..0002}.mrg"}}
+        assert len(discover([], {"klingon": inline})["klingon"].files("dev")) == 2
+        monkeypatch.delenv("KLINGON_HOME")
+        with pytest.raises(AttreeError, match="KLINGON_HOME is not set"):
+            discover([], {"klingon": inline})["klingon"]
+
+    def test_derived_splits(self, tmp_path: Path) -> None:
+        put(tmp_path / "klingon", "train.mrg", "dev.mrg", "a/1.mrg", "a/2.mrg")
+        splits = {
+            "short": {"from": ["train", "dev"], "max_words": 10},
+            "some": {"files": "a/*.mrg", "exclude": ["a/1.mrg"], "first": 3},
+        }
+        found = only(tmp_path, splits=splits)
+        assert found.files("short") == found.files("train") + found.files("dev")
+        assert found.split("short").settings.max_words == 10
+        assert found.split("train").settings.max_words is None
+        assert [file.name for file in found.files("some")] == ["2.mrg"]
+        assert found.split("some").settings.first == 3
+
+    @pytest.mark.parametrize(
+        ("text", "problem"),
+        [
+            ("punctuatoin: keep", "unknown key punctuatoin — did you mean punctuation"),
+            ("splits: {test: {file: x}}", "unknown key splits.test.file — did you mean files"),
+            ("splits: {test: {max_words: 3}}", "splits.test must have either files or from"),
+            ("splits: {t: {from: dev}}", "splits.t.from: there is no split dev"),
+            ("splits: {test: 3}", "splits.test must be a text or a list of texts"),
+            ("max_words: -3", "max_words must be a whole number above 0, not -3"),
+            ("max_words: true", "max_words must be a whole number"),
+            ("format: xml", "format must be one of ptb, spmrl, conllu, not 'xml'"),
+            ("encoding: klingon-8", "encoding must be the name of an encoding"),
+            ("punctuation: drop", "punctuation must be keep, ptb, unicode"),
+            ("drop_labels: [NO]", "drop_labels must be a list of texts"),
+            ("layout: ctb", "layout must be one of ptb, spmrl"),
+            ("- a", "this must hold keys and values"),
+            ("a: [", "this is not YAML"),
+            ("folder: x", "folder stands in the workflow's configuration only"),
+            ("1: 2", "unknown key 1"),
+        ],
+    )
+    def test_mistakes_cost_no_other_language(self, tmp_path: Path, text: str, problem: str) -> None:
+        put(tmp_path / "good", "test.mrg")
+        put(tmp_path / "klingon", "test.mrg")
+        put(tmp_path / "klingon", "language.yaml", text=text)
+        catalogue = discover([tmp_path])
+        assert list(catalogue) == ["good"]
+        with pytest.raises(AttreeError) as raised:
+            catalogue["klingon"]
+        assert problem in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+    def test_a_language_file_that_is_not_utf8(self, tmp_path: Path) -> None:
+        put(tmp_path / "klingon", "test.mrg")
+        (tmp_path / "klingon/language.yaml").write_bytes(b"title: \xe9\n")
+        assert "not UTF-8" in discover([tmp_path]).warnings[0]
+
+
+class TestLayouts:
+    def test_penn_treebank(self, tmp_path: Path) -> None:
+        for section in range(25):
+            base = tmp_path / f"treebank_3/parsed/mrg/wsj/{section:02d}"
+            put(base, f"wsj_{section:02d}01.mrg", f"wsj_{section:02d}00.mrg")
+        found = discover([], {"english": {"folder": str(tmp_path), "layout": "ptb"}})["english"]
+        sizes = {name: len(files) for name, files in found.splits.items()}
+        assert sizes == {"train": 46, "train_standard": 40, "dev": 2, "test": 2, "wsj10": 50}
+        assert [file.name for file in found.files("test")] == ["wsj_2300.mrg", "wsj_2301.mrg"]
+        assert found.split("wsj10").settings.max_words == 10
+        assert found.split("train").settings.punctuation == "ptb"
+
+    def test_a_missing_section_is_told(self, tmp_path: Path) -> None:
+        for section in (0, 1, 22, 23, 24):
+            put(tmp_path / f"wsj/{section:02d}", "a.mrg")
+        catalogue = discover([], {"english": {"folder": str(tmp_path), "layout": "ptb"}})
+        assert "split train: 20 numbered patterns match no file" in catalogue.warnings[0]
+
+    def test_spmrl(self, tmp_path: Path) -> None:
+        base = tmp_path / "BASQUE_SPMRL/gold/ptb"
+        for kind in ("train", "train5k", "dev", "test"):
+            put(base / kind, f"{kind}.Basque.gold.ptb")
+        base = tmp_path / "SWEDISH_SPMRL/gold/ptb"
+        for kind in ("train5k", "dev", "test"):
+            put(base / kind, f"{kind}.swedish.gold.ptb")
+        inline = {"folder": str(tmp_path), "layout": "spmrl"}
+        catalogue = discover([], {"basque": inline, "swedish": inline, "polish": inline})
+        basque, swedish = catalogue["basque"], catalogue["swedish"]
+        assert basque.files("train")[0].name == "train.Basque.gold.ptb"
+        assert swedish.files("train")[0].name == "train5k.swedish.gold.ptb"
+        assert swedish.split("test").settings.punctuation == "keep"
+        assert catalogue["polish"].splits == {}
+        with pytest.raises(AttreeError, match="no file for split test"):
+            catalogue["polish"].files("test")
+
+
+class TestCommandLine:
+    def test_options_read_back_to_the_same_settings(self, tmp_path: Path) -> None:
+        put(tmp_path / "my [trees]/klingon", "a_00.mrg", "a_01.mrg", "b.mrg")
+        found = only(
+            tmp_path / "my [trees]",
+            punctuation="drop:$, $(",
+            dummy_roots=["TOP", ""],
+            drop_labels=[],
+            max_words=3,
+            splits={"test": {"files": ["a_{00..01}.mrg", "b.mrg"], "exclude": "a_00.mrg"}},
+        )
+        line = found.arguments("test")
+        parts = shlex.split(line)
+        assert parts[:4] == ["--language", "klingon", "--split", "test"]
+        assert "--derived" not in parts
+        output = tmp_path / "out.parquet"
+        command = f"{shlex.quote(sys.executable)} -m attree.cli treebank {line} --output {output}"
+        subprocess.run(command, shell=True, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        from attree.records import read_table
+
+        table, metadata = read_table(output)
+        assert metadata["counts"]["read"] == 2
+        assert metadata["settings"]["dummy_roots"] == ["TOP", ""]
+        assert metadata["settings"]["drop_labels"] == []
+        assert metadata["punctuation"] == "drop:$, $("
+        assert set(table["file"].to_pylist()) == {str(file) for file in found.files("test")}
+
+    def test_imports_nothing_heavy(self) -> None:
+        code = (
+            "import sys, attree.treebank.language, attree.treebank.command;"
+            "print([m for m in ('torch', 'numpy', 'pyarrow', 'numba') if m in sys.modules])"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.stdout.strip() == "[]"

@@ -1,0 +1,142 @@
+"""Counts on real treebanks: published ones, and ones counted by other means."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from attree.treebank.cleaning import Counts, prepare
+from attree.treebank.layout import pieces
+from attree.treebank.patterns import find
+from attree.treebank.readers import read_files, resolve
+from attree.treebank.sentence import Rejected, Sentence
+from attree.treebank.settings import Settings
+from tests.treebank.reference import nltk_sentences
+
+
+@pytest.fixture(scope="module")
+def trees(data: Path) -> Path:
+    return data / "constituency"
+
+
+def load(
+    files: Iterable[Path], **settings: object
+) -> tuple[list[Sentence], list[Rejected], Counts]:
+    files = sorted(files)
+    assert files
+    resolved = resolve(Settings(**settings), files)  # type: ignore[arg-type]
+    counts = Counts()
+    items = list(prepare(read_files(files, resolved), resolved, counts))
+    read = [item for item in items if isinstance(item, Sentence)]
+    return read, [item for item in items if isinstance(item, Rejected)], counts
+
+
+def one_word(sentences: list[Sentence]) -> int:
+    return sum(len(sentence.words) == 1 for sentence in sentences)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "sentences", "words"), [("0125..0149", 459, 9531), ("0150..0174", 316, 6705)]
+)
+def test_wsj_sample(trees: Path, numbers: str, sentences: int, words: int) -> None:
+    files = find([f"en_wsj_sample/wsj_{{{numbers}}}.mrg"], trees).files
+    read, rejected, counts = load(files)
+    assert (len(read), counts.words, one_word(read)) == (sentences, words, 2)
+    assert not rejected
+
+
+def test_wsj_sample_is_what_nltk_reads(trees: Path) -> None:
+    for file in sorted(trees.glob("en_wsj_sample/wsj_01[2-7]*.mrg")):
+        text = file.read_text(encoding="utf-8")
+        blocks = [text[begin:end] for begin, end in pieces(text)]
+        read, _, _ = load([file])
+        theirs = list(nltk_sentences(blocks))
+        assert [(list(s.words), list(s.tags), list(s.spans)) for s in read] == theirs
+
+
+def test_wsj_sentence_of_249_words(trees: Path) -> None:
+    read, _, counts = load(trees.glob("en_wsj_sample/*.mrg"), punctuation="keep")
+    assert counts.read == 3569
+    assert max(len(sentence.words) for sentence in read) == 249
+
+
+def test_french(trees: Path) -> None:
+    files = [trees / "fr_sequoia/sequoia.mrg"]
+    read, _, counts = load(files, punctuation="keep", max_words=100)
+    assert (len(read), one_word(read), counts.skipped) == (2673, 69, 4)
+
+
+def test_german(trees: Path) -> None:
+    read, rejected, _ = load([trees / "de_squoia/de_squoia.spmrl_style.ptb"], max_words=100)
+    assert (len(read), one_word(read), len(rejected)) == (2695, 65, 0)
+    assert not any(label in ("", "VROOT") for sentence in read for _, _, label in sentence.spans)
+
+
+def test_hebrew(trees: Path) -> None:
+    files = [trees / "he_htb/hebrew_script.ptb"]
+    read, _, counts = load(files, max_words=100, first=1500)
+    assert (len(read), counts.total, counts.skipped) == (1500, 5000, 3500)
+    assert max(len(sentence.words) for sentence in read) <= 100
+
+
+@pytest.mark.parametrize("folder", ["he_htb", "en_gum"])
+def test_literal_star_or_zero_is_a_word(trees: Path, folder: str) -> None:
+    read, rejected, _ = load(trees.glob(f"{folder}/**/*.ptb"))
+    assert not rejected
+    literal = [word for sentence in read for word in sentence.words if word in ("*", "0")]
+    assert literal
+
+
+def test_portuguese(trees: Path) -> None:
+    files = [trees / "pt_floresta/Floresta_7.4.ptb"]
+    read, rejected, _ = load(files, encoding="latin-1")
+    assert (len(read), len(rejected)) == (9195, 131)
+    assert all(item.status == "failed" and item.line > 1 for item in rejected)
+    assert read[0].words == ("Um", "revivalismo", "refrescante")
+    assert read[1].words[-1] == "."
+    lines = files[0].read_text(encoding="latin-1").split("\n")
+    assert all(lines[item.line - 1].startswith("(") for item in [*read, *rejected])
+
+
+def test_portuguese_under_the_wrong_encoding(trees: Path) -> None:
+    files = [trees / "pt_floresta/Floresta_7.4.ptb"]
+    read, rejected, _ = load(files)
+    assert len(read) + len(rejected) == 9326
+    assert "latin-1" in rejected[-1].reason
+
+
+def test_icelandic(trees: Path) -> None:
+    read, rejected, _ = load(trees.glob("is_greynir/devset/psd/*.gld"))
+    assert (len(read), len(rejected)) == (4500, 0)
+    (odd,) = [s for s in read if s.file.endswith("00200.gld") and s.line == 459]
+    assert odd.words.count("(") == 2  # it opens one bracket twice, escaped; naively, two unclosed
+    assert not any(word == "\\" for sentence in read for word in sentence.words)
+    assert not any(label in ("META", "lemma", "") for s in read for _, _, label in s.spans)
+    assert any(words == ("Þvert", "á") for s in read for words in itertools.pairwise(s.words))
+
+
+def test_spmrl_shaped(trees: Path) -> None:
+    for file in sorted(trees.glob("spmrl_pseudo/*.ptb")):
+        read, rejected, _ = load([file])
+        assert not rejected
+        assert len(read) == len(file.read_text(encoding="utf-8").splitlines())
+        assert not any("##" in tag for sentence in read for tag in sentence.tags)
+    english, _, _ = load([trees / "spmrl_pseudo/en.dev.ptb"])
+    assert ("\\\\", "//") in [sentence.words for sentence in english]
+
+
+def test_universal_dependencies(data: Path) -> None:
+    for file in sorted(data.glob("ud/*/dev.conllu")):
+        text = file.read_text(encoding="utf-8")
+        sentences = text.count("# text = ")
+        _, rejected, counts = load([file])
+        assert counts.total == sentences, file
+        assert counts.failed == 0
+        assert 0 < counts.skipped == len(rejected) < sentences / 3
+        lifted, rejected, counts = load([file], nonprojective="lift")
+        assert (len(lifted), len(rejected)) == (sentences, 0)
+        forms = sum(line.split("\t")[0].isdigit() for line in text.splitlines())
+        assert counts.words == forms
