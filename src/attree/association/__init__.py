@@ -1,0 +1,1 @@
+"""Everything that yields a word × word association matrix: head means, trained projections."""

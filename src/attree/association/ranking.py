@@ -1,0 +1,162 @@
+"""F1 of every attention head as a parser of its own, and the choice of heads by it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from attree.association.heads import Head, HeadSelection
+from attree.association.shards import ALL, AssociationBatch, column_heads, read, read_manifest
+from attree.decoding.batch import decode, span_offsets
+from attree.errors import AttreeError
+from attree.evaluation.brackets import Brackets, gold_brackets
+from attree.evaluation.metrics import F1, Tally, gold_spans, tally_each
+from attree.files import write_json
+from attree.provenance import provenance
+from attree.records import HEADS, SENTENCES, read_table, write_table
+
+#: The modules that decide the ranking.
+CODE = ("association.heads", "association.ranking", "scoring", "decoding", "evaluation")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How one head's association is parsed, as in a parser's recipe."""
+
+    association: str
+    score: str
+    decoder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """F1 of every head.
+
+    Args:
+        heads: sorted, as they stand in the manifest.
+        f1: one entry a head.
+        sentences: numbers of the sentences ranked on, those of two words and more that have an
+            association.
+        without: sentences left out because they have none (too long for the encoder).
+    """
+
+    heads: list[Head]
+    f1: F1
+    sentences: NDArray[np.int32]
+    without: int
+
+    def grid(self) -> NDArray[np.float64]:
+        """Return corpus F1 as (layers, heads)."""
+        return self.f1.corpus_f1.reshape(self.heads[-1][0] + 1, self.heads[-1][1] + 1)
+
+
+def rank(
+    manifest: str | Path, gold: Brackets, recipe: Recipe, *, trees: int | None = None, seed: int = 0
+) -> Ranking:
+    """Parse every sentence by every head alone, and score each head.
+
+    The manifest is read once, a row group at a time: memory depends neither on the number of
+    sentences nor on that of shards.
+
+    Args:
+        manifest: one that holds every head (``attree attention --heads all``).
+        gold: the gold trees of its sentences.
+        recipe: how they are parsed.
+        trees: rank on so many sentences, drawn at random; on all where there are fewer.
+        seed: of the draw.
+
+    Raises:
+        AttreeError: other sentences than the manifest's, or none that can be scored.
+    """
+    heads = column_heads(read_manifest(manifest), ALL, manifest)
+    chosen = None if trees is None else draw(gold.sentence[gold.n_words > 1], trees, seed)
+    tally, used, without = None, [], 0
+    for batch in read(manifest, ALL):
+        without += int(((batch.n_associated == 0) & (batch.n_words > 0)).sum())
+        wanted = batch.n_associated > 1
+        if chosen is not None:
+            wanted &= np.isin(batch.sentence, chosen)
+        if not wanted.all():
+            batch = batch.take(np.flatnonzero(wanted))
+        used.append(batch.sentence)
+        more = _tally(batch, gold.take(_rows(gold, batch, manifest)), recipe)
+        tally = more if tally is None else tally + more
+    if tally is None or not tally.trees.any():
+        raise AttreeError(
+            "no sentence here has two words and more, so heads cannot be ranked",
+            file=manifest,
+            fix="tune on a split with longer sentences",
+        )
+    return Ranking(heads, tally.f1(), np.sort(np.concatenate(used)), without)
+
+
+def draw(sentences: NDArray[np.int32], trees: int, seed: int) -> NDArray[np.int32]:
+    """Return ``trees`` of ``sentences`` drawn without replacement, all where there are fewer."""
+    generator = np.random.default_rng(seed)
+    return generator.permutation(np.sort(sentences))[:trees]
+
+
+def _tally(batch: AssociationBatch, gold: Brackets, recipe: Recipe) -> Tally:
+    each = batch.matrices_each
+    starts, ends = decode(
+        batch.values, batch.n_words, each, sentences=batch.sentence, **asdict(recipe)
+    )
+    offsets = span_offsets(batch.n_words, each)
+    return tally_each(gold_spans(gold), starts, ends, offsets, each)
+
+
+def _rows(gold: Brackets, batch: AssociationBatch, manifest: str | Path) -> NDArray[np.intp]:
+    """Return the places of the batch's sentences among the gold ones."""
+    rows = np.searchsorted(gold.sentence, batch.sentence)
+    within = np.minimum(rows, max(0, gold.sentence.size - 1))
+    same = gold.sentence.size > 0 and np.array_equal(gold.sentence[within], batch.sentence)
+    if batch.sentence.size and not (same and np.array_equal(gold.n_words[within], batch.n_words)):
+        raise AttreeError(
+            "the attention was computed from other sentences than these",
+            file=manifest,
+            fix="run `attree attention` again on this sentence table",
+        )
+    return within[: batch.sentence.size]
+
+
+def rank_heads(
+    manifest: Path,
+    sentences: Path,
+    recipe: Recipe,
+    select: HeadSelection,
+    *,
+    trees: int | None,
+    seed: int,
+    table: Path,
+    selection: Path,
+) -> Ranking:
+    """Rank every head, choose some, and write the table of heads and the selection."""
+    found = read_manifest(manifest)
+    gold, about = read_table(sentences, schema=SENTENCES, what="sentence table")
+    ranking = rank(manifest, gold_brackets(gold), recipe, trees=trees, seed=seed)
+    chosen = select.apply(ranking.grid())
+    settings = {**asdict(recipe), "select": select.text, "trees": trees, "seed": seed}
+    facts: dict[str, Any] = {
+        **settings,
+        "encoder": found["encoder"]["fingerprint"],
+        "language": about.get("language"),
+        "split": about.get("split"),
+        "sentences": len(ranking.sentences),
+        "without_attention": ranking.without,
+    }
+    made = provenance(code=CODE, settings=settings, attention=found["provenance"])
+    rows = {
+        "layer": [layer for layer, _ in ranking.heads],
+        "head": [head for _, head in ranking.heads],
+        **ranking.f1._asdict(),
+        "selected": [head in set(chosen) for head in ranking.heads],
+    }
+    write_table(table, pa.table(rows), schema=HEADS, metadata={**made, **facts})
+    f1 = [float(ranking.grid()[head]) for head in chosen]
+    write_json(selection, {**facts, "heads": chosen, "f1": f1, "provenance": made})
+    return ranking

@@ -1,0 +1,289 @@
+"""The attention stage: partitions of a sentence table → shards → a manifest, on Dask workers."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from attree.association.heads import Head, checked, read_selection
+from attree.association.shards import ALL, Column, mean_column, shard_metadata
+from attree.encoder.source import ResolvedEncoder
+from attree.errors import AttreeError
+from attree.files import lock, write_json
+from attree.progress import progress
+from attree.provenance import code_hash, digest, provenance
+from attree.records import SENTENCES, read_table
+
+if TYPE_CHECKING:
+    from attree.association.compute import Sentences
+    from attree.encoder.load import Encoder
+
+#: What becomes of a sentence past the encoder's limit. The stage only marks it, or refuses it; the
+#: tree (or none) is given to it by decoding.
+TOO_LONG_POLICIES = ("right_branching", "skip", "error")
+
+#: The modules that decide what stands in a shard.
+CODE = (
+    "encoder.attention",
+    "encoder.batches",
+    "encoder.families",
+    "encoder.load",
+    "encoder.pieces",
+    "association.compute",
+    "association.shards",
+)
+
+#: Where there is no other scheduler: processes of this machine.
+LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the stage runs.
+
+    Args:
+        partition_size: sentences in one shard.
+        tokens_per_batch: word pieces that go through the encoder at once; ``None`` for what suits
+            the device.
+        too_long: one of :data:`TOO_LONG_POLICIES`.
+        workers: local worker processes.
+        threads: threads of each worker; ``None`` for torch's own choice.
+        scheduler: ``local``, or the address of a Dask scheduler that shares the file system.
+        device: as for :func:`attree.encoder.load.load_encoder`.
+    """
+
+    partition_size: int = 2000
+    tokens_per_batch: int | None = None
+    too_long: str = "right_branching"
+    workers: int = 1
+    threads: int | None = None
+    scheduler: str = LOCAL
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One shard to compute: rows ``start`` to ``stop`` of the table at ``sentences``."""
+
+    sentences: str
+    start: int
+    stop: int
+    shard: str
+    columns: Mapping[str, Column]
+    settings: Settings
+    metadata: Mapping[str, Any]
+
+
+def columns_for(
+    encoder: ResolvedEncoder,
+    *,
+    every: bool = False,
+    sets: Iterable[Sequence[Head]] = (),
+    selections: Iterable[str | Path] = (),
+) -> dict[str, Column]:
+    """Return the columns of a manifest: every head by itself, or the mean of each distinct set.
+
+    Args:
+        encoder: whose heads they are.
+        every: the column ``all``.
+        sets: heads to average.
+        selections: files that ``attree heads`` wrote; each names heads to average.
+
+    Raises:
+        AttreeError: nothing to compute, a head that does not exist, or a selection made with
+            another encoder.
+    """
+    found = {}
+    if every:
+        heads = [(la, he) for la in range(encoder.n_layers) for he in range(encoder.n_heads)]
+        found[ALL] = Column(tuple(heads), mean=False)
+    wanted = [checked(heads, encoder.n_layers, encoder.n_heads) for heads in sets]
+    for path in selections:
+        selection = read_selection(path)
+        if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
+            raise AttreeError(
+                f"these heads were selected with another encoder than {encoder.slug}",
+                file=path,
+                fix="rank the heads of this encoder with `attree heads`",
+            )
+        wanted.append(checked(selection["heads"], encoder.n_layers, encoder.n_heads))
+    found |= dict(mean_column(heads) for heads in wanted)
+    if not found:
+        raise AttreeError("no heads are asked for", fix="give --heads or --selections")
+    return found
+
+
+def compute_attention(
+    sentences: Path,
+    encoder: ResolvedEncoder,
+    columns: Mapping[str, Column],
+    output: Path,
+    settings: Settings,
+) -> dict[str, Any]:
+    """Compute the associations of a sentence table and write a manifest of shards.
+
+    A whole shard of the same key (code, encoder, heads, dtype, policy, and the words themselves) is
+    not computed again; shards of other keys are removed at the end.
+
+    Returns:
+        the manifest.
+
+    Raises:
+        AttreeError: bad input, or another process is writing the same output.
+    """
+    if settings.too_long not in TOO_LONG_POLICIES:
+        raise AttreeError(
+            f"unknown policy for too long sentences: {settings.too_long}",
+            fix="choose one of " + ", ".join(TOO_LONG_POLICIES),
+        )
+    table, about = read_table(sentences, schema=SENTENCES, what="sentence table")
+    with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
+        jobs = _jobs(sentences, table, encoder, columns, output, settings)
+        todo = [job for job in jobs if not _is_whole(job)]
+        with progress("attention", total=table.num_rows) as advance:
+            advance(table.num_rows - sum(job.stop - job.start for job in todo))
+            for job in _computed(todo, encoder, settings):
+                advance(job.stop - job.start)
+        manifest = _manifest(about, encoder, columns, jobs, settings)
+        write_json(output, manifest)
+        _remove_stale(output, jobs)
+    return manifest
+
+
+def run_job(job: Job, encoder: Encoder) -> Job:
+    """Compute one shard; return ``job``."""
+    from attree.association.compute import Task, write_shard
+
+    sentences = _sentences(job.sentences).slice(job.start, job.stop - job.start)
+    task = Task(
+        columns=job.columns,
+        tokens_per_batch=job.settings.tokens_per_batch or encoder.tokens_per_batch,
+        refuse_too_long=job.settings.too_long == "error",
+    )
+    write_shard(encoder, _as_lists(sentences), task, Path(job.shard), job.metadata)
+    return job
+
+
+@functools.lru_cache(maxsize=1)
+def _sentences(path: str) -> pa.Table:
+    return read_table(path, schema=SENTENCES, what="sentence table")[0]
+
+
+def _as_lists(table: pa.Table) -> Sentences:
+    from attree.association.compute import Sentences
+
+    return Sentences(
+        number=table["sentence"].to_numpy().astype(np.int32),
+        words=table["words"].to_pylist(),
+        origin=list(zip(table["file"].to_pylist(), table["line"].to_pylist(), strict=True)),
+    )
+
+
+def _jobs(
+    sentences: Path,
+    table: pa.Table,
+    encoder: ResolvedEncoder,
+    columns: Mapping[str, Column],
+    output: Path,
+    settings: Settings,
+) -> list[Job]:
+    common = {
+        "code": code_hash(*CODE),
+        "encoder": encoder.fingerprint,
+        "dtype": encoder.dtype,
+        "columns": {name: asdict(column) for name, column in columns.items()},
+        "too_long": settings.too_long,
+    }
+    jobs = []
+    for index, start in enumerate(range(0, table.num_rows, settings.partition_size)):
+        stop = min(start + settings.partition_size, table.num_rows)
+        key = digest({**common, "content": _content(table.slice(start, stop - start))})
+        shard = _folder(output) / f"{key}-{index:05d}.parquet"
+        metadata = {"key": key, **common}
+        jobs.append(Job(str(sentences), start, stop, str(shard), columns, settings, metadata))
+    return jobs
+
+
+def _content(rows: pa.Table) -> str:
+    """Hash what the encoder is given: other columns may change without a new run of it."""
+    whole = hashlib.sha256(rows["sentence"].to_numpy().astype(np.int64).tobytes())
+    for words in rows["words"].to_pylist():
+        whole.update("\x1f".join([*words, "\x1e"]).encode())
+    return whole.hexdigest()
+
+
+def _is_whole(job: Job) -> bool:
+    found = shard_metadata(Path(job.shard))
+    return found is not None and found.get("key") == job.metadata["key"]
+
+
+def _computed(todo: Sequence[Job], encoder: ResolvedEncoder, settings: Settings) -> Iterator[Job]:
+    """Compute what is to be done, here or on workers, and yield each job once it is done."""
+    if settings.scheduler != LOCAL or (settings.workers > 1 and len(todo) > 1):
+        from attree.association.cluster import run_on_workers
+
+        yield from run_on_workers(todo, encoder, settings)
+    elif todo:  # a worker process of its own would cost a second encoder's start
+        from attree.encoder.load import load_encoder
+
+        loaded = load_encoder(encoder, device=settings.device, threads=settings.threads)
+        for job in todo:
+            yield run_job(job, loaded)
+
+
+def _manifest(
+    about: Mapping[str, Any],
+    encoder: ResolvedEncoder,
+    columns: Mapping[str, Column],
+    jobs: Sequence[Job],
+    settings: Settings,
+) -> dict[str, Any]:
+    counts: Counter[str] = Counter(sentences=0, too_long=0, unknown_words=0)
+    shards = []
+    for job in jobs:
+        path = Path(job.shard)
+        found = shard_metadata(path) or {}
+        counts.update(found.get("counts", {}))
+        shards.append({"file": f"{path.parent.name}/{path.name}", **found.get("counts", {})})
+    described = {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
+    return {
+        "columns": {
+            name: {**asdict(column), "matrices": column.matrices, "dtype": column.dtype}
+            for name, column in columns.items()
+        },
+        "shards": shards,
+        "counts": dict(counts),
+        "too_long": settings.too_long,
+        "encoder": described,
+        "language": about.get("language"),
+        "split": about.get("split"),
+        "provenance": provenance(
+            code=CODE,
+            settings={"too_long": settings.too_long, "columns": sorted(columns)},
+            encoder={**described, "revision": encoder.revision, "dtype": encoder.dtype},
+            versions=encoder.versions,
+        ),
+    }
+
+
+def _folder(output: Path) -> Path:
+    return output.with_name(f"{output.stem}.shards")
+
+
+def _remove_stale(output: Path, jobs: Iterable[Job]) -> None:
+    """Remove shards of other keys, and what killed writers left of them."""
+    current = {Path(job.shard) for job in jobs}
+    folder = _folder(output)
+    if not folder.is_dir():
+        return
+    for file in folder.iterdir():
+        if file not in current and (file.suffix == ".parquet" or file.name.endswith(".part")):
+            file.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Pretrained encoders: checkpoints, word pieces → words, attention and hidden states at once."""

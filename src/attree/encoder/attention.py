@@ -1,0 +1,159 @@
+"""Attention probabilities of chosen heads and hidden states of chosen layers, in one short pass.
+
+``transformers`` lets a model's attention be computed by a registered function. Ours gives every
+layer's output by SDPA as usual, and where heads of the layer are wanted computes their
+probabilities from the very queries and keys it was handed (after rotary positions, with padding
+and sliding windows in the mask). This is the same for every family. The pass ends at the highest
+layer that is wanted: its value product, its feed-forward part and all later layers are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+#: The name under which a model asks for our attention function.
+IMPLEMENTATION = "attree"
+
+_active: ContextVar[_Capture | None] = ContextVar("attree_capture", default=None)
+
+
+class _Enough(BaseException):  # no `except Exception` inside a model may swallow it
+    """Everything wanted is in hand."""
+
+
+class _Capture:
+    """What one pass is to keep, and what it has kept so far."""
+
+    def __init__(
+        self,
+        heads: Mapping[int, Sequence[int]],
+        states: Sequence[int],
+        keep: Callable[[int, torch.Tensor], None],
+    ) -> None:
+        self.heads, self.states, self.keep = heads, frozenset(states), keep
+        self.layer = -1
+        self.last_attention = max(heads, default=-1)
+        self.last_state = max(states, default=-1)
+        self.found: dict[int, torch.Tensor] = {}
+
+    def enter(self, layer: int, states: torch.Tensor) -> None:
+        """Note that ``layer`` is about to run on ``states``."""
+        self.layer = layer
+        if layer in self.states:
+            self.found[layer] = states
+        if layer >= self.last_state and layer > self.last_attention:
+            raise _Enough
+
+    def attended(self, layer: int) -> None:
+        """Note that the attention of ``layer`` is in hand."""
+        if layer >= self.last_attention and layer >= self.last_state:
+            raise _Enough
+
+
+def _probabilities(
+    query: torch.Tensor, key: torch.Tensor, mask: torch.Tensor | None, scaling: float
+) -> torch.Tensor:
+    """Return softmax(query keyᵀ · scaling), float32 (batch, heads, pieces, pieces)."""
+    scores = torch.matmul(query * scaling, key.transpose(2, 3)).float()
+    if mask is not None:
+        # The least number and not -inf: a padded row may have every key masked.
+        scores.masked_fill_(~mask, torch.finfo(scores.dtype).min)
+    return torch.softmax(scores, dim=-1)
+
+
+def _attention(
+    module: nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    scaling: float | None = None,
+    **options: Any,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Attend as ``transformers`` asks (batch, heads, pieces, size), and keep what is wanted."""
+    capture = _active.get()
+    wanted = capture.heads.get(capture.layer) if capture is not None else None
+    if capture is None or not wanted:
+        return sdpa_attention_forward(
+            module, query, key, value, attention_mask, scaling=scaling, **options
+        )
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    n_heads = query.shape[1]
+    everything = list(wanted) == list(range(n_heads))
+    some = slice(None) if everything else list(wanted)
+    probabilities = _probabilities(query[:, some], key[:, some], attention_mask, scaling)
+    capture.keep(capture.layer, probabilities)
+    capture.attended(capture.layer)
+    if everything:  # the probabilities are there already: no need for SDPA to make them again
+        output = torch.matmul(probabilities.to(value.dtype), value)
+        return output.transpose(1, 2).contiguous(), None
+    return sdpa_attention_forward(
+        module, query, key, value, attention_mask, scaling=scaling, **options
+    )
+
+
+def register() -> None:
+    """Make :data:`IMPLEMENTATION` known to ``transformers``, with SDPA's kind of mask."""
+    AttentionInterface.register(IMPLEMENTATION, _attention)
+    AttentionMaskInterface.register(IMPLEMENTATION, sdpa_mask)
+
+
+def watch(layers: nn.ModuleList) -> None:
+    """Let the running capture know which layer is being entered, and on which hidden states."""
+
+    def hook(layer: int) -> Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]:
+        def enter(_: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+            capture = _active.get()
+            if capture is not None:
+                capture.enter(layer, inputs[0] if inputs else named["hidden_states"])
+
+        return enter
+
+    for number, layer in enumerate(layers):
+        layer.register_forward_pre_hook(hook(number), with_kwargs=True)
+
+
+def forward(
+    model: nn.Module,
+    ids: torch.Tensor,
+    mask: torch.Tensor,
+    *,
+    heads: Mapping[int, Sequence[int]],
+    states: Sequence[int],
+    keep: Callable[[int, torch.Tensor], None],
+    n_layers: int,
+) -> dict[int, torch.Tensor]:
+    """Run the encoder only as deep as is wanted.
+
+    Args:
+        model: an encoder whose layers are watched (:func:`watch`).
+        ids, mask: int64 (batch, pieces).
+        heads: layer → heads wanted there, in ascending order.
+        states: layers whose hidden states are wanted, 0 (embeddings) to ``n_layers``.
+        keep: called with each layer of ``heads``, in order, and its probabilities, float32
+            (batch, heads of that layer, pieces, pieces).
+        n_layers: layers of the encoder.
+
+    Returns:
+        layer → hidden states (batch, pieces, hidden), as ``output_hidden_states=True`` gives them:
+        the top one after the final normalisation, where the family has one.
+    """
+    capture = _Capture(heads, states, keep)
+    token = _active.set(capture)
+    try:
+        output = model(input_ids=ids, attention_mask=mask)
+        if n_layers in capture.states:
+            capture.found[n_layers] = output.last_hidden_state
+    except _Enough:
+        pass
+    finally:
+        _active.reset(token)
+    return capture.found

@@ -1,0 +1,248 @@
+"""A loaded encoder: sentences in, word-level attention and hidden states out."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve, verify
+from attree.errors import AttreeError
+
+# Importing torch and transformers makes millions of objects that live as long as the process: the
+# collector would walk over them again and again for nothing.
+_collecting = gc.isenabled()
+gc.disable()
+import torch  # noqa: E402
+from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast  # noqa: E402
+from transformers.utils import logging  # noqa: E402
+
+from attree.encoder import attention  # noqa: E402
+from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad  # noqa: E402
+
+if TYPE_CHECKING:
+    from torch import nn
+
+Head = tuple[int, int]
+
+
+@dataclass(slots=True)
+class EncoderOutput:
+    """What one batch gave.
+
+    Args:
+        attention: float32 (batch, heads asked for, words, words), zero past a sentence's words.
+        states: layer → (batch, pieces, hidden); past a sentence's pieces meaningless.
+        batch: ids, padding, the word of each piece, and the number of words.
+    """
+
+    attention: torch.Tensor
+    states: dict[int, torch.Tensor]
+    batch: PieceBatch
+
+    @property
+    def n_words(self) -> torch.Tensor:
+        """int64 (batch,)."""
+        return self.batch.n_words
+
+    @property
+    def word_of(self) -> torch.Tensor:
+        """int64 (batch, pieces): the word of each piece, -1 for specials and padding."""
+        return self.batch.word_of
+
+
+class Encoder:
+    """A checkpoint with its tokeniser, ready to run. Make one with :func:`load_encoder`."""
+
+    def __init__(
+        self, description: ResolvedEncoder, folder: Path, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        self.slug, self.family = description.slug, description.family
+        self.n_layers, self.n_heads = description.n_layers, description.n_heads
+        self.hidden_size, self.max_pieces = description.hidden_size, description.max_pieces
+        self.fingerprint = description.fingerprint
+        self.device, self.dtype = device, dtype
+        self.model = _model(folder, dtype).to(device)
+        self.layers = _layers(self.model, self.n_layers, folder)
+        attention.watch(self.layers)
+        self._tokeniser = _tokeniser(folder, self.max_pieces)
+
+    @property
+    def pad_id(self) -> int:
+        """The id of the padding piece."""
+        return self._tokeniser.pad_id
+
+    @property
+    def tokens_per_batch(self) -> int:
+        """Word pieces that are well run at once: few keep a CPU's caches warm and pad little."""
+        return 1024 if self.device.type == "cpu" else 32_768
+
+    def tokenise(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
+        """Split the words of pre-split sentences into pieces, specials at both ends."""
+        return self._tokeniser(sentences)
+
+    @torch.inference_mode()
+    def run(
+        self,
+        sentences: Sequence[Pieces],
+        *,
+        heads: Sequence[Head] = (),
+        states: Sequence[int] = (),
+    ) -> EncoderOutput:
+        """Run one batch, only as deep as what is asked for.
+
+        Args:
+            sentences: at least one, none of them ``too_long``.
+            heads: (layer, head) pairs whose word-level attention is wanted, in the order wanted.
+            states: layers whose hidden states are wanted, 0 (embeddings) to ``n_layers``.
+
+        Raises:
+            AttreeError: a head or layer that does not exist.
+        """
+        self.check(heads=heads, states=states)
+        batch = pad(sentences, self.pad_id).to(self.device)
+        n_words = batch.max_words
+        words = torch.empty((len(sentences), len(heads), n_words, n_words), device=self.device)
+        merge = WordMerger(batch) if heads else None
+        by_layer: dict[int, list[int]] = {}
+        for layer, head in sorted(set(heads)):
+            by_layer.setdefault(layer, []).append(head)
+
+        def keep(layer: int, probabilities: torch.Tensor) -> None:
+            assert merge is not None
+            merged = merge(probabilities)
+            for place, (at, head) in enumerate(heads):
+                if at == layer:
+                    words[:, place] = merged[:, by_layer[layer].index(head)]
+
+        found = attention.forward(
+            self.model,
+            batch.ids,
+            batch.mask,
+            heads=by_layer,
+            states=states,
+            keep=keep,
+            n_layers=self.n_layers,
+        )
+        return EncoderOutput(words, found, batch)
+
+    def check(self, *, heads: Sequence[Head] = (), states: Sequence[int] = ()) -> None:
+        """Refuse heads and layers that this encoder does not have."""
+        for layer, head in heads:
+            if not (0 <= layer < self.n_layers and 0 <= head < self.n_heads):
+                raise AttreeError(
+                    f"the encoder {self.slug} has no head {layer}.{head}",
+                    fix=f"layers are 0 to {self.n_layers - 1}, heads 0 to {self.n_heads - 1}",
+                )
+        for layer in states:
+            if not 0 <= layer <= self.n_layers:
+                raise AttreeError(
+                    f"the encoder {self.slug} has no hidden states of layer {layer}",
+                    fix=f"choose a layer from 0 to {self.n_layers}",
+                )
+
+
+def load_encoder(
+    source: str | Path | ResolvedEncoder | EncoderSource,
+    *,
+    device: str | None = None,
+    threads: int | None = None,
+) -> Encoder:
+    """Load an encoder for inference.
+
+    Args:
+        source: a resolved description or its JSON file (``results/encoders/….json``), or a source.
+        device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU where there is one.
+        threads: threads of a CPU run; by default torch's own choice (``OMP_NUM_THREADS``).
+
+    Raises:
+        AttreeError: the checkpoint is missing, has changed, or cannot be loaded.
+    """
+    if isinstance(source, EncoderSource):
+        source = resolve(source)
+    elif not isinstance(source, ResolvedEncoder):
+        source = ResolvedEncoder.read(source)
+    if threads is not None:
+        torch.set_num_threads(threads)
+    chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    try:
+        encoder = Encoder(source, verify(source), chosen, _dtype(source.dtype, chosen))
+    finally:
+        if _collecting:
+            gc.freeze()
+            gc.enable()
+    return encoder
+
+
+def _dtype(name: str, device: torch.device) -> torch.dtype:
+    if name == "auto":
+        on_gpu = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        name = "bfloat16" if on_gpu else "float32"
+    dtype = getattr(torch, name)
+    assert isinstance(dtype, torch.dtype)
+    return dtype
+
+
+def _model(folder: Path, dtype: torch.dtype) -> nn.Module:
+    attention.register()
+    logging.disable_progress_bar()
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()  # a missing pooler is no news: nothing here uses one
+    try:
+        model, report = AutoModel.from_pretrained(
+            folder,
+            dtype=dtype,
+            attn_implementation=attention.IMPLEMENTATION,
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    except Exception as error:  # whatever a damaged checkpoint makes transformers raise
+        raise AttreeError(
+            f"the checkpoint cannot be loaded ({str(error).strip().splitlines()[0]})",
+            file=folder,
+            fix="check that the download or copy is whole",
+        ) from error
+    finally:
+        logging.set_verbosity(before)
+    missing = sorted(name for name in report["missing_keys"] if "pooler" not in name)
+    if missing:
+        raise AttreeError(
+            f"the checkpoint lacks {len(missing)} of the model's weights ({missing[0]}, …)",
+            file=folder,
+            fix="check that config.json and model.safetensors belong together",
+        )
+    return model.eval().requires_grad_(False)
+
+
+def _layers(model: nn.Module, n_layers: int, folder: Path) -> nn.ModuleList:
+    found = [
+        module
+        for module in model.modules()
+        if isinstance(module, torch.nn.ModuleList) and len(module) == n_layers
+    ]
+    if len(found) != 1:
+        raise AttreeError(
+            f"this model does not hold its {n_layers} layers in one list: its attention cannot be"
+            " read",
+            file=folder,
+            fix="use another encoder",
+        )
+    return found[0]
+
+
+def _tokeniser(folder: Path, max_pieces: int) -> PieceTokeniser:
+    tokeniser = AutoTokenizer.from_pretrained(
+        folder, use_fast=True, local_files_only=True, trust_remote_code=False
+    )
+    if not isinstance(tokeniser, PreTrainedTokenizerFast) or tokeniser.unk_token_id is None:
+        what = "no unknown piece" if tokeniser.is_fast else "no fast version"
+        raise AttreeError(
+            f"this checkpoint's tokeniser has {what}",
+            file=folder,
+            fix="write tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained(...)",
+        )
+    return PieceTokeniser(tokeniser, max_pieces)

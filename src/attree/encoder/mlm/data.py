@@ -1,0 +1,144 @@
+"""Raw text: sentence tables, text files (plain, .xz, .gz), and folders of them, line by line."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from attree.errors import AttreeError
+
+#: Files that lie beside corpora and are none.
+_NO_TEXT = ("README", "LICENSE")
+_OPENERS: dict[str, Callable[..., Any]] = {".txt": open, ".xz": lzma.open, ".gz": gzip.open}
+_TABLE = ".parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Text of one language.
+
+    Args:
+        name: the language, or what else the text is called.
+        files: read in this order.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines that are not blank; of a sentence table its words, joined by spaces.
+
+        Raises:
+            AttreeError: a file is missing, cut short, or not UTF-8.
+        """
+        for file in self.files:
+            lines = _table_lines(file) if file.suffix == _TABLE else _file_lines(file)
+            yield from filter(None, map(str.strip, lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much text there is, and a hash of it."""
+
+    hash: str
+    lines: int
+    characters: int
+
+    def describe(self) -> dict[str, Any]:
+        """Return it as JSON-able values, for provenance."""
+        return asdict(self)
+
+
+def measure(corpus: Corpus) -> Extent:
+    """Read a corpus once; the hash covers its lines and not where they lie or how they are packed.
+
+    Raises:
+        AttreeError: there is no text in it.
+    """
+    whole, lines, characters = hashlib.sha256(), 0, 0
+    for line in corpus.lines():
+        whole.update(line.encode() + b"\n")
+        lines, characters = lines + 1, characters + len(line)
+    if not lines:
+        raise AttreeError("there is no text in it", file=corpus.files[0])
+    return Extent(whole.hexdigest()[:32], lines, characters)
+
+
+def one_corpus(name: str, paths: Sequence[Path]) -> Corpus:
+    """Take all that lies at ``paths``, files or folders, for one corpus."""
+    return Corpus(name, tuple(file for path in paths for file in _files(path)))
+
+
+def by_language(paths: Sequence[Path]) -> list[Corpus]:
+    """Find languages: ``en.txt.xz`` is English, and so is all that lies in a folder ``en``.
+
+    Args:
+        paths: files, or folders that hold files and folders named by language.
+
+    Returns:
+        one corpus a language, by name.
+    """
+    found: dict[str, list[Path]] = {}
+    for path in paths:
+        entries = sorted(path.iterdir()) if path.is_dir() else [path]
+        for entry in entries:
+            if entry.is_dir() or not path.is_dir() or _is_text(entry):
+                found.setdefault(entry.name.split(".")[0], []).extend(_files(entry))
+    if not found:
+        raise AttreeError(
+            "no text here", file=paths[0], fix="name files by language, such as en.txt or en.txt.xz"
+        )
+    return [Corpus(name, tuple(files)) for name, files in sorted(found.items())]
+
+
+def _is_text(path: Path) -> bool:
+    known = path.suffix == _TABLE or path.suffix in _OPENERS
+    return known and not path.name.startswith((*_NO_TEXT, "."))
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise AttreeError("this text does not exist", file=path)
+    if path.is_file():
+        return [path]
+    files = sorted(file for file in path.rglob("*") if file.is_file() and _is_text(file))
+    if not files:
+        raise AttreeError(
+            "no text in this folder",
+            file=path,
+            fix=f"text files end in {', '.join(_OPENERS)}, sentence tables in {_TABLE}",
+        )
+    return files
+
+
+def _table_lines(path: Path) -> Iterable[str]:
+    from attree.records import read_table
+
+    table, _ = read_table(path, what="sentence table")
+    if "words" not in table.schema.names:
+        raise AttreeError(
+            "this table has no column `words`", file=path, fix="write it with `attree treebank`"
+        )
+    return (" ".join(words) for words in table["words"].to_pylist())
+
+
+def _file_lines(path: Path) -> Iterator[str]:
+    number = 0
+    try:
+        with _OPENERS.get(path.suffix, open)(path, "rb") as handle:
+            for number, line in enumerate(handle, start=1):
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError:
+        raise AttreeError(
+            "this text is not UTF-8", file=path, line=number, fix="convert it with `iconv`"
+        ) from None
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile):
+        raise AttreeError(
+            "this file is damaged or cut short", file=path, line=number + 1, fix="copy it again"
+        ) from None

@@ -1,0 +1,228 @@
+"""Words → word pieces, and piece-level attention → word-level attention.
+
+A fast tokeniser splits every pre-split word for itself (whatever its neighbours are), so words are
+tokenised once each and remembered: which piece belongs to which word is then known from the start,
+never guessed from ``##`` or ``▁``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+#: Words remembered before the memory is emptied: about 150 MB, every word of most corpora.
+_REMEMBERED = 1_000_000
+
+
+@dataclass(slots=True)
+class Pieces:
+    """The word pieces of one sentence.
+
+    Args:
+        ids: int32 (pieces,), the specials at both ends included.
+        word_of: int32 (pieces,), the 0-based word of each piece, -1 for specials.
+        n_words: number of words.
+        n_unknown: words that had no piece and became one [UNK].
+        too_long: the encoder has no positions for so many pieces.
+    """
+
+    ids: np.ndarray
+    word_of: np.ndarray
+    n_words: int
+    n_unknown: int
+    too_long: bool
+
+
+class PieceTokeniser:
+    """Tokenises pre-split sentences.
+
+    Args:
+        tokeniser: a fast ``transformers`` tokeniser.
+        max_pieces: pieces that the encoder takes, specials included.
+    """
+
+    def __init__(self, tokeniser: PreTrainedTokenizerFast, max_pieces: int) -> None:
+        self.max_pieces = max_pieces
+        self.pad_id = int(tokeniser.pad_token_id or 0)
+        self._unknown = (int(tokeniser.unk_token_id),)
+        self._backend = _with_prefix_space(tokeniser.backend_tokenizer)
+        # A checkpoint may have been saved with truncation and padding switched on.
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        # Text is text: a word that is spelled like a special token must not act as one.
+        self._backend.encode_special_tokens = True
+        self._before, self._after = _specials(self._backend)
+        self._known: dict[str, tuple[int, ...]] = {}
+        self._pieceless: set[str] = set()
+
+    def __call__(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
+        """Tokenise sentences; the result is in their order."""
+        if len(self._known) > _REMEMBERED:
+            self._known.clear()
+            self._pieceless.clear()
+        self._learn(dict.fromkeys(chain.from_iterable(sentences)))
+        return [self._assemble(words) for words in sentences]
+
+    def _learn(self, words: Iterable[str]) -> None:
+        new = [word for word in words if word not in self._known]
+        if not new:
+            return
+        encoded = self._backend.encode_batch_fast(
+            [[word] for word in new], is_pretokenized=True, add_special_tokens=False
+        )
+        for word, encoding in zip(new, encoded, strict=True):
+            ids = tuple(encoding.ids)
+            if not ids:
+                self._pieceless.add(word)
+            self._known[word] = ids or self._unknown
+
+    def _assemble(self, words: Sequence[str]) -> Pieces:
+        known = self._known
+        of_word = [known[word] for word in words]
+        counts = [len(ids) for ids in of_word]
+        before, after = self._before, self._after
+        n_pieces = sum(counts)
+        ids = np.fromiter(
+            chain(before, chain.from_iterable(of_word), after),
+            dtype=np.int32,
+            count=n_pieces + len(before) + len(after),
+        )
+        word_of = np.full(len(ids), -1, dtype=np.int32)
+        word_of[len(before) : len(before) + n_pieces] = np.repeat(
+            np.arange(len(words), dtype=np.int32), counts
+        )
+        n_unknown = 0
+        if self._pieceless:
+            n_unknown = sum(word in self._pieceless for word in words)
+        return Pieces(ids, word_of, len(words), n_unknown, len(ids) > self.max_pieces)
+
+
+def _with_prefix_space(backend: Tokenizer) -> Tokenizer:
+    """Let every word be tokenised as one after a space, which most words of a sentence are.
+
+    Byte-level and sentencepiece tokenisers tell such words from those at the start of a text, and
+    a pre-split word carries no space of its own.
+    """
+    if backend.pre_tokenizer is None:
+        return backend
+    state = json.loads(backend.pre_tokenizer.__getstate__())
+    for part in state.get("pretokenizers", [state]):
+        if part["type"] == "ByteLevel":
+            part["add_prefix_space"] = True
+        elif part["type"] == "Metaspace":
+            part["prepend_scheme"] = "always"
+    changed = backend.pre_tokenizer
+    changed.__setstate__(json.dumps(state).encode())
+    backend.pre_tokenizer = changed
+    return backend
+
+
+def _specials(backend: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the special ids that the tokeniser puts before and after a sentence."""
+    sentence = backend.encode(["a"], is_pretokenized=True)
+    special = [word is None for word in sentence.word_ids]
+    first = special.index(False) if False in special else len(special)
+    last = len(special) - special[::-1].index(False) if False in special else first
+    return tuple(sentence.ids[:first]), tuple(sentence.ids[last:])
+
+
+@dataclass(slots=True)
+class PieceBatch:
+    """Sentences padded to the longest, and the maps between their pieces and words.
+
+    Args:
+        ids: int64 (batch, pieces), padded.
+        mask: int64 (batch, pieces), 1 for pieces, 0 for padding.
+        word_of: int64 (batch, pieces), -1 for specials and padding.
+        n_words: int64 (batch,).
+    """
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    word_of: torch.Tensor
+    n_words: torch.Tensor
+
+    @property
+    def max_words(self) -> int:
+        """Words of the longest sentence."""
+        return int(self.n_words.max())
+
+    def to(self, device: torch.device) -> PieceBatch:
+        """Return the same batch on ``device``."""
+        return PieceBatch(
+            self.ids.to(device),
+            self.mask.to(device),
+            self.word_of.to(device),
+            self.n_words.to(device),
+        )
+
+
+def pad(sentences: Sequence[Pieces], pad_id: int) -> PieceBatch:
+    """Put sentences into one padded batch, in their order."""
+    lengths = np.array([len(sentence.ids) for sentence in sentences])
+    there = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(there.shape, pad_id, dtype=np.int64)
+    ids[there] = np.concatenate([sentence.ids for sentence in sentences])
+    word_of = np.full(there.shape, -1, dtype=np.int64)
+    word_of[there] = np.concatenate([sentence.word_of for sentence in sentences])
+    n_words = np.array([sentence.n_words for sentence in sentences], dtype=np.int64)
+    return PieceBatch(
+        torch.from_numpy(ids),
+        torch.from_numpy(there.astype(np.int64)),
+        torch.from_numpy(word_of),
+        torch.from_numpy(n_words),
+    )
+
+
+class WordMerger:
+    """Merges piece-level attention of one batch to words.
+
+    Attention **to** a word is the sum over its pieces, attention **from** a word the mean over
+    them; specials are cut off, and nothing is renormalised.
+    """
+
+    def __init__(self, batch: PieceBatch) -> None:
+        words = torch.arange(batch.max_words, device=batch.ids.device)
+        belongs = batch.word_of[:, :, None] == words
+        self._n_words = len(words)
+        #: the first piece where words and pieces are one to one, else None
+        self._start = self._one_to_one(batch)
+        self._padding = (words >= batch.n_words[:, None]) if self._start is not None else None
+        self._to = belongs.float()
+        pieces_of_word = self._to.sum(1).clamp_(min=1.0)
+        self._from = (self._to / pieces_of_word[:, None, :]).transpose(1, 2).contiguous()
+
+    @staticmethod
+    def _one_to_one(batch: PieceBatch) -> int | None:
+        pieces = (batch.word_of >= 0).sum(1)
+        if not bool((pieces == batch.n_words).all()):
+            return None
+        first = (batch.word_of >= 0).int().argmax(1)
+        return int(first[0]) if bool((first == first[0]).all()) else None
+
+    def __call__(self, attention: torch.Tensor) -> torch.Tensor:
+        """Merge ``attention`` (batch, heads, pieces, pieces) to (batch, heads, words, words).
+
+        The result is float32, zero where a sentence of the batch has fewer words.
+        """
+        attention = attention.float()
+        if self._start is not None and self._padding is not None:
+            kept = slice(self._start, self._start + self._n_words)
+            words = attention[:, :, kept, kept]
+            padding = self._padding[:, None, :, None] | self._padding[:, None, None, :]
+            return words.masked_fill(padding, 0.0)
+        batch, heads, pieces, _ = attention.shape
+        # one matrix product a sentence for the columns, one a head for the rows
+        to_words = torch.bmm(attention.reshape(batch, heads * pieces, pieces), self._to)
+        to_words = to_words.view(batch, heads, pieces, self._n_words)
+        return torch.matmul(self._from[:, None], to_words)

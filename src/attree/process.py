@@ -1,0 +1,54 @@
+"""Starting fast, ending fast, and not outliving the program that asked for the work."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+
+#: Set by the workflow to the process that asked for the work.
+FOLLOWED = "ATTREE_FOLLOW_PID"
+
+
+def follow() -> None:
+    """End this process when the one that ``ATTREE_FOLLOW_PID`` names has died, however it died.
+
+    A killed Snakemake leaves the commands it started running, and the shells between; they would
+    write the same outputs as its next run's. Without the variable nothing happens, so that a
+    command started by hand may outlive its terminal. Linux only; elsewhere nothing happens.
+    """
+    pid = os.environ.get(FOLLOWED, "")
+    if not pid.isdigit() or not hasattr(os, "pidfd_open"):
+        return
+    try:
+        followed = os.pidfd_open(int(pid))
+    except ProcessLookupError:
+        _end(pid)
+    except OSError:  # not allowed here: then there is nothing to be done
+        return
+    else:
+        threading.Thread(target=_wait, args=(followed, pid), daemon=True).start()
+
+
+def _wait(followed: int, pid: str) -> None:
+    select.select([followed], [], [])
+    _end(pid)
+
+
+def _end(pid: str) -> None:
+    print(f"attree: process {pid}, which started this, has died: stopping", file=sys.stderr)
+    sys.stderr.flush()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def leave(status: int = 0) -> None:
+    """End the process now, if torch is loaded: taking it apart neatly costs a tenth of a second.
+
+    Nothing of ours is left to an exit handler: files are whole or absent, workers are stopped.
+    """
+    if "torch" in sys.modules:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)

@@ -1,0 +1,96 @@
+"""Shards are written whole or not at all, and read back as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attree.association import shards
+from attree.association.shards import ALL, Column, mean_column, open_shard, read, shard_metadata
+from attree.errors import AttreeError
+from attree.files import write_json
+
+EVERY = Column(((0, 0), (0, 1)), mean=False)
+NAME, MEAN = mean_column([(0, 1), (0, 0)])
+COLUMNS = {ALL: EVERY, NAME: MEAN}
+N_WORDS = np.array([3, 1, 0, 5], dtype=np.int32)
+CELLS = int((N_WORDS.astype(int) ** 2).sum())
+
+
+def write(folder: Path) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(0)
+    values = {
+        ALL: generator.random(2 * CELLS, dtype=np.float32),
+        NAME: generator.random(CELLS).astype(np.float16),
+    }
+    numbers = np.array([4, 2, 9, 7], dtype=np.int32)
+    unknown = np.zeros(4, dtype=np.int32)
+    with open_shard(folder / "dev.shards/k-00000.parquet", COLUMNS, metadata={"key": "k"}) as one:
+        one.add(numbers, N_WORDS, unknown, status=shards.OK, values=values)
+        nothing = {name: flat[:0] for name, flat in values.items()}
+        long = np.array([1], dtype=np.int32)
+        one.add(long, np.array([900], np.int32), long, status=shards.TOO_LONG, values=nothing)
+    manifest = {
+        "columns": {
+            name: {"heads": one.heads, "matrices": one.matrices} for name, one in COLUMNS.items()
+        },
+        "shards": [{"file": "dev.shards/k-00000.parquet"}],
+    }
+    write_json(folder / "dev.json", manifest)
+    return values
+
+
+@pytest.mark.parametrize("column", [ALL, NAME])
+@pytest.mark.parametrize("at_a_time", [1, 10**6])
+def test_what_is_written_is_read_back(
+    column: str, at_a_time: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "_VALUES_AT_A_TIME", at_a_time)
+    values = write(tmp_path)
+    batches = list(read(tmp_path / "dev.json", column))
+    assert len(batches) == (2 if at_a_time == 1 else 1)
+    assert np.concatenate([one.sentence for one in batches]).tolist() == [4, 2, 9, 7, 1]
+    assert np.concatenate([one.n_words for one in batches]).tolist() == [3, 1, 0, 5, 900]
+    associated = np.concatenate([one.n_associated for one in batches])
+    assert associated.tolist() == [3, 1, 0, 5, 0]
+    read_back = np.concatenate([one.values for one in batches])
+    assert read_back.dtype == values[column].dtype
+    assert np.array_equal(read_back, values[column])
+    assert {one.matrices_each for one in batches} == {COLUMNS[column].matrices}
+    assert shard_metadata(tmp_path / "dev.shards/k-00000.parquet") == {"key": "k"}
+
+
+def test_rows_are_taken_with_their_values(tmp_path: Path) -> None:
+    values = write(tmp_path)[ALL]
+    (batch,) = read(tmp_path / "dev.json", ALL)
+    taken = batch.take(np.array([3, 4, 0]))
+    assert taken.sentence.tolist() == [7, 1, 4] and taken.status == ["ok", "too_long", "ok"]
+    assert np.array_equal(taken.values, np.concatenate([values[20:], values[:18]]))
+    assert batch.take(np.array([], dtype=int)).values.size == 0
+
+
+def test_a_shard_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "k.parquet"
+    with pytest.raises(RuntimeError), open_shard(path, COLUMNS, metadata={}):
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    write(tmp_path)
+    with pytest.raises(AttreeError, match=r"no association 5\.5 here, only 0\.0\+0\.1, all"):
+        list(read(tmp_path / "dev.json", "5.5"))
+    shard = tmp_path / "dev.shards/k-00000.parquet"
+    shard.write_bytes(shard.read_bytes()[:-10])
+    with pytest.raises(AttreeError, match="a shard is damaged") as caught:
+        list(read(tmp_path / "dev.json", ALL))
+    assert "\n" not in str(caught.value)
+    assert shard_metadata(shard) is None
+    shard.unlink()
+    with pytest.raises(AttreeError, match="a shard is missing"):
+        list(read(tmp_path / "dev.json", ALL))
+    write_json(tmp_path / "dev.json", {"columns": {}})
+    with pytest.raises(AttreeError, match="no manifest"):
+        list(read(tmp_path / "dev.json", ALL))

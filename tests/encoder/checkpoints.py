@@ -1,0 +1,158 @@
+"""Tiny random checkpoints, one a family, saved as `save_pretrained` saves real ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+import torch
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    ModernBertConfig,
+    ModernBertModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+)
+
+from attree.encoder.source import EncoderSource
+
+TEXT = (
+    "the old man who lived near the harbour walked home when the rain began",
+    "a cat chased the mice and the dogs barked loudly at them",
+    "Die Übersetzung war schwieriger als gedacht",
+    "l' arrivée des invités a surpris tout le monde",
+    "unbelievable misunderstandings happened again and again in 1998 !",
+)
+VOCABULARY = 300
+_SHAPE: dict[str, Any] = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 32}
+_BERT: dict[str, Any] = {
+    **_SHAPE,
+    "intermediate_size": 48,
+    "vocab_size": VOCABULARY,
+    "max_position_embeddings": 64,
+}
+
+
+def _word_piece() -> PreTrainedTokenizerFast:
+    backend = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=specials)
+    backend.train_from_iterator(TEXT, trainer)
+    backend.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )
+
+
+_ROBERTA_SPECIALS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+
+
+def _roberta_like(backend: tokenizers.Tokenizer) -> PreTrainedTokenizerFast:
+    backend.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        bos_token="<s>",
+        eos_token="</s>",
+        cls_token="<s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        mask_token="<mask>",
+    )
+
+
+def _byte_level() -> PreTrainedTokenizerFast:
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY,
+        special_tokens=_ROBERTA_SPECIALS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    backend.train_from_iterator(TEXT, trainer)
+    return _roberta_like(backend)
+
+
+def _unigram() -> PreTrainedTokenizerFast:
+    backend = tokenizers.Tokenizer(models.Unigram())
+    backend.normalizer = normalizers.NFKC()
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
+    )
+    trainer = trainers.UnigramTrainer(
+        vocab_size=VOCABULARY, special_tokens=_ROBERTA_SPECIALS, unk_token="<unk>"
+    )
+    backend.train_from_iterator(TEXT, trainer)
+    return _roberta_like(backend)
+
+
+#: family → model, tokeniser
+FAMILIES = {
+    "bert": (lambda: BertModel(BertConfig(**_BERT)), _word_piece),
+    "roberta": (
+        lambda: RobertaModel(RobertaConfig(**_BERT, pad_token_id=1, type_vocab_size=1)),
+        _byte_level,
+    ),
+    "xlm-roberta": (
+        lambda: XLMRobertaModel(XLMRobertaConfig(**_BERT, pad_token_id=1, type_vocab_size=1)),
+        _unigram,
+    ),
+    "distilbert": (
+        lambda: DistilBertModel(
+            DistilBertConfig(
+                n_layers=3,
+                n_heads=4,
+                dim=32,
+                hidden_dim=48,
+                vocab_size=VOCABULARY,
+                max_position_embeddings=64,
+            )
+        ),
+        _word_piece,
+    ),
+    "modernbert": (
+        lambda: ModernBertModel(
+            ModernBertConfig(
+                **_BERT,
+                local_attention=8,
+                global_attn_every_n_layers=2,
+                pad_token_id=1,
+                cls_token_id=0,
+                sep_token_id=2,
+                bos_token_id=0,
+                eos_token_id=2,
+            )
+        ),
+        _byte_level,
+    ),
+}
+
+
+def save(family: str, folder: Path, *, seed: int = 0) -> EncoderSource:
+    """Save a random checkpoint of ``family`` in ``folder``; its attention is far from uniform."""
+    make_model, make_tokeniser = FAMILIES[family]
+    torch.manual_seed(seed)
+    model = make_model().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 2:
+                parameter.mul_(8)
+    model.save_pretrained(folder)
+    make_tokeniser().save_pretrained(folder)
+    return EncoderSource(slug=family, kind="path", id=str(folder))

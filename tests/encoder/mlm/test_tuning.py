@@ -1,0 +1,248 @@
+"""Tuning tiny checkpoints: loss, resumption, provenance, and what may not be done."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModel
+
+from attree.encoder.load import load_encoder
+from attree.encoder.mlm import head, runs, training
+from attree.encoder.mlm.head import load_tokeniser
+from attree.encoder.mlm.tuning import TuningRecipe, tune
+from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+from attree.errors import AttreeError
+from tests.encoder.mlm.conftest import headed, headless
+
+RECIPE = TuningRecipe(epochs=4, batch=8, learning_rate=3e-3, length=32, head_steps=6)
+
+
+def run(encoder: ResolvedEncoder, text: Path, output: Path, **changes: Any) -> dict[str, Any]:
+    """Tune on a CPU and return the provenance."""
+    named: dict[str, Any] = {"seed": 1, "recipe": RECIPE, "held_out": [text], **changes}
+    tune(encoder, [text], output, device="cpu", **named)
+    found: dict[str, Any] = json.loads((output / "provenance.json").read_text())
+    return found
+
+
+def kill_while_saving(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Let the run die when the checkpoint of ``step`` is written and not yet marked as whole."""
+
+    def seal(checkpoint: Path) -> None:
+        if checkpoint.name == f"checkpoint-{step}":
+            raise KeyboardInterrupt
+        runs.seal(checkpoint)
+
+    monkeypatch.setattr(training, "seal", seal)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "modernbert"])
+def test_the_loss_falls_on_a_repetitive_corpus(family: str, text: Path, tmp_path: Path) -> None:
+    made = run(headed(family, tmp_path / "base"), text, tmp_path / "out")
+    losses = [entry["held_out"]["held_out"] for entry in made["curve"] if "held_out" in entry]
+    assert len(losses) == 1 + RECIPE.epochs
+    assert losses[-1] < 0.8 * losses[0]
+    assert made["new_head"] is False
+    assert made["head_curve"] == []
+    steps = [entry["step"] for entry in made["curve"]]
+    assert steps == list(range(steps[-1] + 1))
+
+
+def test_warming_up_a_new_head_changes_no_weight_of_the_encoder(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = headless("bert", tmp_path / "base")
+    before = load_file(tmp_path / "base" / "model.safetensors")
+    kill_while_saving(monkeypatch, 5)  # the first of the tuning, after the six of the head
+    with pytest.raises(KeyboardInterrupt):
+        run(encoder, text, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    after = load_file(next(tmp_path.glob(".out*/new head/checkpoint-6")) / "model.safetensors")
+    shared = [name for name in before if "pooler" not in name]
+    assert all(torch.equal(before[name], after[f"bert.{name}"]) for name in shared)
+    new, _ = head.load_for_masking(tmp_path / "base", seed=1)
+    changed = new.get_parameter("cls.predictions.transform.dense.weight")
+    assert not torch.equal(changed, after["cls.predictions.transform.dense.weight"])
+
+
+@pytest.mark.parametrize(("make", "step"), [(headless, 6), (headless, 10), (headed, 10)])
+def test_a_killed_run_ends_as_one_undisturbed(
+    make: Any, step: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = make("bert", tmp_path / "base")
+    whole = run(encoder, text, tmp_path / "whole")
+    kill_while_saving(monkeypatch, step)
+    with pytest.raises(KeyboardInterrupt):
+        run(encoder, text, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    monkeypatch.undo()
+    resumed = run(encoder, text, tmp_path / "out")
+    assert resumed == whole
+    assert whole["new_head"] is (make is headless)
+    for name in ("model.safetensors", "config.json", "tokenizer.json"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not list(tmp_path.glob(".out*"))
+
+
+@pytest.mark.full
+def test_kill_9(text: Path, tmp_path: Path) -> None:
+    encoder = headed("bert", tmp_path / "base")
+    encoder.write(tmp_path / "base.json")
+    whole = run(encoder, text, tmp_path / "whole", held_out=[], recipe=TuningRecipe())
+    command = ["tune", "--encoder", tmp_path / "base.json", "--text", text, "--device", "cpu"]
+    command += ["--output", tmp_path / "out", "--seed", "1"]
+    attree = [sys.executable, "-m", "attree.cli", "encoder", *map(str, command)]
+    first = subprocess.Popen(attree)
+    while not list(tmp_path.glob(".out*/*/checkpoint-*")):
+        assert first.poll() is None
+        time.sleep(0.01)
+    first.kill()
+    first.wait()
+    assert not (tmp_path / "out").exists()
+    subprocess.run(attree, check=True)
+    assert json.loads((tmp_path / "out" / "provenance.json").read_text()) == whole
+    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "whole")]
+    assert weights[0] == weights[1]
+
+
+def test_a_checkpoint_cut_short_is_passed_over(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoder = headed("bert", tmp_path / "base")
+    whole = run(encoder, text, tmp_path / "whole")
+    kill_while_saving(monkeypatch, 15)
+    with pytest.raises(KeyboardInterrupt):
+        run(encoder, text, tmp_path / "out")
+    monkeypatch.undo()
+    optimiser = next(tmp_path.glob(".out*/*/checkpoint-10/optimizer.pt"))
+    optimiser.write_bytes(optimiser.read_bytes()[:100])
+    capsys.readouterr()
+    assert run(encoder, text, tmp_path / "out") == whole
+    assert capsys.readouterr().err.count("was cut short") >= 1
+
+
+def test_the_result_is_an_encoder(text: Path, tmp_path: Path) -> None:
+    base = headless("bert", tmp_path / "base")
+    made = run(base, text, tmp_path / "out")
+    assert made["new_head"] is True
+    assert made["base"]["fingerprint"] == base.fingerprint
+    assert made["settings"]["seed"] == 1
+    assert made["settings"]["recipe"]["epochs"] == RECIPE.epochs
+    assert made["data"]["text"]["lines"] == 40
+    assert len(made["head_curve"]) == 1 + RECIPE.head_steps
+    tuned = resolve(EncoderSource(slug="tuned", kind="path", id=str(tmp_path / "out")))
+    assert tuned.fingerprint != base.fingerprint
+    encoder = load_encoder(tuned, device="cpu")
+    pieces = encoder.tokenise([["the", "old", "man"]])
+    assert encoder.run(pieces, heads=[(1, 0)]).attention.shape == (1, 1, 3, 3)
+    model = AutoModel.from_pretrained(tmp_path / "out")
+    saved = load_file(tmp_path / "out" / "model.safetensors")
+    embeddings = model.get_input_embeddings().weight
+    assert torch.equal(embeddings, saved["bert.embeddings.word_embeddings.weight"])
+    assert runs.has_new_head(tmp_path / "out")
+    assert not runs.has_new_head(tmp_path / "base")
+
+
+def test_an_encoder_tuned_twice_keeps_its_mark(text: Path, tmp_path: Path) -> None:
+    run(headless("bert", tmp_path / "base"), text, tmp_path / "once")
+    once = resolve(EncoderSource(slug="once", kind="path", id=str(tmp_path / "once")))
+    twice = run(once, text, tmp_path / "twice")
+    assert twice["head_curve"] == []  # its head is there by now, and needs no warm-up
+    assert twice["new_head"] is True
+
+
+def test_seeds_differ_and_a_seed_repeats(text: Path, tmp_path: Path) -> None:
+    encoder = headed("distilbert", tmp_path / "base")
+    weights = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run(encoder, text, tmp_path / name, seed=seed)
+        weights.append((tmp_path / name / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1] != weights[2]
+
+
+def test_an_output_is_made_once_and_never_overwritten(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoder = headed("bert", tmp_path / "base")
+    out = tmp_path / "out"
+    run(encoder, text, out)
+    at = (out / "model.safetensors").stat().st_mtime_ns
+    run(encoder, text, out)
+    assert "there already" in capsys.readouterr().err
+    assert (out / "model.safetensors").stat().st_mtime_ns == at
+    with pytest.raises(AttreeError, match="result of another run"):
+        run(encoder, text, out, seed=2)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("irreplaceable")
+    with pytest.raises(AttreeError, match="no result of a run"):
+        run(encoder, text, tmp_path / "mine")
+
+
+def test_checkpoints_of_another_run_are_not_gone_on_with(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = headed("bert", tmp_path / "base")
+    kill_while_saving(monkeypatch, 10)
+    with pytest.raises(KeyboardInterrupt):
+        run(encoder, text, tmp_path / "out")
+    with pytest.raises(AttreeError, match="checkpoints of another run"):
+        run(encoder, text, tmp_path / "out", recipe=replace(RECIPE, epochs=5))
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = 0
+
+    def broken(model: Any, batch: Any, *, mean: bool = True) -> Any:
+        nonlocal calls
+        calls += mean
+        loss = head.masked_loss(model, batch, mean=mean)
+        return loss * float("nan") if calls == 7 else loss
+
+    monkeypatch.setattr(training, "masked_loss", broken)
+    with pytest.raises(AttreeError, match="not a number at step 7"):
+        run(headed("bert", tmp_path / "base"), text, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_little_text(text: Path, tmp_path: Path) -> None:
+    encoder = headed("bert", tmp_path / "base")
+    few = tmp_path / "few.txt"
+    few.write_text("the old man\nthe harbour\n")
+    with pytest.raises(AttreeError, match="too little text"):
+        run(encoder, few, tmp_path / "out")
+    run(encoder, text, tmp_path / "out")  # nothing was begun that would be in the way
+
+
+def test_a_tokeniser_of_another_model(text: Path, tmp_path: Path) -> None:
+    headed("bert", tmp_path / "base")
+    tokeniser = load_tokeniser(tmp_path / "base")
+    tokeniser.add_tokens([f"zz{number}" for number in range(400)])
+    tokeniser.save_pretrained(tmp_path / "base")
+    encoder = resolve(EncoderSource(slug="odd", kind="path", id=str(tmp_path / "base")))
+    with pytest.raises(AttreeError, match="more pieces than the encoder has embeddings"):
+        run(encoder, text, tmp_path / "out")
+
+
+def test_a_device_that_is_not_there(text: Path, tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a CUDA device here")
+    with pytest.raises(AttreeError, match="no CUDA device"):
+        tune(
+            headed("bert", tmp_path / "b"),
+            [text],
+            tmp_path / "out",
+            seed=0,
+            recipe=RECIPE,
+            device="cuda",
+        )

@@ -1,0 +1,167 @@
+"""Every family against `transformers`' own attention and states, in padded batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tokenizers.pre_tokenizers import ByteLevel
+from transformers import AutoModel, AutoTokenizer
+
+from attree.encoder.families import query_key
+from attree.encoder.load import Encoder, load_encoder
+from attree.encoder.pieces import Pieces
+from attree.encoder.source import EncoderSource
+from tests.encoder.checkpoints import FAMILIES, TEXT, save
+
+SENTENCES = [line.split() for line in TEXT] + [["a"]]
+
+
+@pytest.fixture(scope="module", params=sorted(FAMILIES))
+def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp(request.param)
+    save(request.param, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encoder(checkpoint: Path) -> Encoder:
+    return load_encoder(EncoderSource("tiny", "path", str(checkpoint)), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def reference(checkpoint: Path) -> torch.nn.Module:
+    model = AutoModel.from_pretrained(checkpoint, attn_implementation="eager")
+    return model.eval()
+
+
+def naive_words(attention: np.ndarray, pieces: Pieces) -> np.ndarray:
+    """To a word the sum over its pieces, from a word the mean, one cell at a time."""
+    found = np.zeros((len(attention), pieces.n_words, pieces.n_words))
+    for i in range(pieces.n_words):
+        for j in range(pieces.n_words):
+            rows, columns = np.where(pieces.word_of == i)[0], np.where(pieces.word_of == j)[0]
+            for row in rows:
+                for column in columns:
+                    found[:, i, j] += attention[:, row, column] / len(rows)
+    return found
+
+
+def padded(encoder: Encoder, batch: list[Pieces]) -> dict[str, torch.Tensor]:
+    longest = max(len(pieces.ids) for pieces in batch)
+    ids = torch.full((len(batch), longest), encoder.pad_id)
+    mask = torch.zeros_like(ids)
+    for row, pieces in enumerate(batch):
+        ids[row, : len(pieces.ids)] = torch.from_numpy(pieces.ids).long()
+        mask[row, : len(pieces.ids)] = 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def test_pieces_are_those_of_the_fast_tokeniser(checkpoint: Path, encoder: Encoder) -> None:
+    # Families that mark the space before a word need to be told that pre-split words have one.
+    tokeniser = AutoTokenizer.from_pretrained(checkpoint, add_prefix_space=True)
+    if "ByteLevel" in str(tokeniser.backend_tokenizer.pre_tokenizer):
+        tokeniser.backend_tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=True)
+    encoded = tokeniser(SENTENCES, is_split_into_words=True)
+    for row, pieces in enumerate(encoder.tokenise(SENTENCES)):
+        assert pieces.ids.tolist() == encoded["input_ids"][row]
+        words = [-1 if word is None else word for word in encoded.word_ids(row)]
+        assert pieces.word_of.tolist() == words
+        assert not pieces.too_long
+
+
+def test_attention_and_states_equal_those_of_transformers(
+    encoder: Encoder, reference: torch.nn.Module
+) -> None:
+    batch = encoder.tokenise(SENTENCES)
+    heads = [(layer, head) for layer in range(3) for head in range(4)]
+    ours = encoder.run(batch, heads=heads, states=range(4))
+    with torch.inference_mode():
+        theirs = reference(
+            **padded(encoder, batch), output_attentions=True, output_hidden_states=True
+        )
+    attentions = torch.cat(theirs.attentions, dim=1).numpy()
+    for row, pieces in enumerate(batch):
+        n, there = pieces.n_words, len(pieces.ids)
+        expected = naive_words(attentions[row], pieces)
+        np.testing.assert_allclose(ours.attention[row, :, :n, :n], expected, atol=2e-6)
+        assert not ours.attention[row, :, n:].any() and not ours.attention[row, :, :, n:].any()
+        for layer in range(4):
+            expected_state = theirs.hidden_states[layer][row, :there]
+            torch.testing.assert_close(
+                ours.states[layer][row, :there], expected_state, atol=2e-5, rtol=1e-4
+            )
+    spread = ours.attention[0, 0, :4, :4]
+    assert float(spread.max() - spread.min()) > 0.05, "the check would pass on uniform attention"
+
+
+def test_some_heads_in_any_order_equal_all_heads(encoder: Encoder) -> None:
+    batch = encoder.tokenise(SENTENCES)
+    every = [(layer, head) for layer in range(3) for head in range(4)]
+    complete = encoder.run(batch, heads=every, states=[3])
+    chosen = [(2, 1), (0, 3), (2, 0), (0, 3)]
+    some = encoder.run(batch, heads=chosen, states=[1])
+    for place, head in enumerate(chosen):
+        expected = complete.attention[:, every.index(head)]
+        torch.testing.assert_close(some.attention[:, place], expected, atol=2e-6, rtol=1e-5)
+    assert list(some.states) == [1]
+
+
+def test_batched_equals_one_by_one(encoder: Encoder) -> None:
+    batch = encoder.tokenise(SENTENCES)
+    heads = [(1, 2), (2, 3)]
+    together = encoder.run(batch, heads=heads).attention
+    for row, pieces in enumerate(batch):
+        alone = encoder.run([pieces], heads=heads).attention[0]
+        n = pieces.n_words
+        torch.testing.assert_close(together[row, :, :n, :n], alone, atol=2e-6, rtol=1e-5)
+
+
+def test_the_pass_ends_at_the_highest_layer_wanted(encoder: Encoder) -> None:
+    ran: list[int] = []
+    handles = [
+        layer.register_forward_hook(lambda *_, number=number: ran.append(number))
+        for number, layer in enumerate(encoder.layers)
+    ]
+    batch = encoder.tokenise(SENTENCES[:2])
+    try:
+        for wanted, ended in (
+            ({"heads": [(1, 0)]}, [0]),
+            ({"heads": [(0, 0), (0, 1), (0, 2), (0, 3)]}, []),
+            ({"states": [0]}, []),
+            ({"states": [1]}, [0]),
+            ({"states": [2], "heads": [(0, 0)]}, [0, 1]),
+            ({"states": [1], "heads": [(2, 0)]}, [0, 1]),
+            ({"states": [3]}, [0, 1, 2]),
+        ):
+            ran.clear()
+            encoder.run(batch, **wanted)
+            assert ran == ended, wanted
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+# Rotary positions stand between ModernBERT's projections and its scores.
+@pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"modernbert"}))
+def test_query_and_key_make_the_scores(family: str, tmp_path: Path) -> None:
+    encoder = load_encoder(save(family, tmp_path), device="cpu")
+    batch = encoder.tokenise([SENTENCES[0]])
+    output = encoder.run(batch, heads=[(1, 2)], states=[1])
+    W_q, b_q, W_k, b_k, n_heads = query_key(encoder, 1)
+    assert n_heads == 4 and W_q.shape == (32, 32) and b_k.shape == (32,)
+    rows = slice(2 * 8, 3 * 8)
+    states = output.states[1][0]
+    query, key = states @ W_q[rows].T + b_q[rows], states @ W_k[rows].T + b_k[rows]
+    attention = torch.softmax(query @ key.T / 8**0.5, dim=-1)[None].numpy()
+    expected = naive_words(attention, batch[0])
+    np.testing.assert_allclose(output.attention[0], expected, atol=2e-6)
+
+
+def test_query_and_key_of_the_fused_projection(tmp_path: Path) -> None:
+    encoder = load_encoder(save("modernbert", tmp_path), device="cpu")
+    fused = encoder.layers[2].attn.Wqkv.weight
+    W_q, b_q, W_k, _, _ = query_key(encoder, 3)
+    assert torch.equal(W_q, fused[:32]) and torch.equal(W_k, fused[32:64]) and not b_q.any()

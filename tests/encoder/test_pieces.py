@@ -1,0 +1,121 @@
+"""Words to pieces and back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from attree.encoder.load import Encoder, load_encoder
+from attree.encoder.pieces import Pieces, WordMerger, pad
+from attree.encoder.source import EncoderSource
+
+# pieces of each word, for each sentence of a batch, and the specials before and after it
+SENTENCES = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=6), min_size=1, max_size=4)
+
+
+def sentence(pieces_of_words: list[int], before: int, after: int) -> Pieces:
+    words = np.repeat(np.arange(len(pieces_of_words)), pieces_of_words)
+    word_of = np.concatenate([np.full(before, -1), words, np.full(after, -1)]).astype(np.int32)
+    return Pieces(np.zeros(len(word_of), np.int32), word_of, len(pieces_of_words), 0, False)
+
+
+def naive(attention: np.ndarray, word_of: np.ndarray, n_words: int) -> np.ndarray:
+    found = np.zeros((len(attention), n_words, n_words))
+    for head in range(len(attention)):
+        for i in range(n_words):
+            rows = [p for p, word in enumerate(word_of) if word == i]
+            for j in range(n_words):
+                columns = [p for p, word in enumerate(word_of) if word == j]
+                total = sum(float(attention[head, p, q]) for p in rows for q in columns)
+                found[head, i, j] = total / len(rows)
+    return found
+
+
+@settings(deadline=None, max_examples=60)
+@given(SENTENCES, st.integers(0, 2), st.integers(0, 2), st.booleans(), st.integers(0, 99))
+def test_merging_equals_a_naive_loop(
+    batch: list[list[int]], before: int, after: int, one_to_one: bool, seed: int
+) -> None:
+    if one_to_one:
+        batch = [[1] * len(words) for words in batch]
+    pieces = [sentence(words, before, after) for words in batch]
+    padded = pad(pieces, 0)
+    longest = padded.ids.shape[1]
+    generator = torch.Generator().manual_seed(seed)
+    attention = torch.rand((len(batch), 2, longest, longest), generator=generator)
+    merged = WordMerger(padded)(attention)
+    assert merged.dtype == torch.float32
+    for row, one in enumerate(pieces):
+        n = one.n_words
+        expected = naive(attention[row].numpy(), one.word_of, n)
+        np.testing.assert_allclose(merged[row, :, :n, :n], expected, rtol=1e-5)
+        assert not merged[row, :, n:].any() and not merged[row, :, :, n:].any()
+
+
+@pytest.fixture(scope="module")
+def encoder(bert: Path) -> Encoder:
+    return load_encoder(EncoderSource("tiny", "path", str(bert)), device="cpu")
+
+
+def test_a_word_without_pieces_becomes_one_unknown(encoder: Encoder) -> None:
+    words = ["the", "\u200b", "cat", "\x01", "\ufeff"]
+    (pieces,) = encoder.tokenise([words])
+    unknown = 1  # the checkpoint's [UNK]
+    assert pieces.n_unknown == 3
+    assert pieces.ids[np.isin(pieces.word_of, [1, 3, 4])].tolist() == [unknown] * 3
+    assert set(pieces.word_of.tolist()) == {-1, 0, 1, 2, 3, 4}
+
+
+def test_a_word_spelled_like_a_special_piece_is_text(encoder: Encoder) -> None:
+    (pieces,) = encoder.tokenise([["[SEP]", "[MASK]", "[PAD]"]])
+    assert not set(pieces.ids[1:-1].tolist()) & {0, 2, 3, 4}
+
+
+@pytest.mark.parametrize("word", ["x" * 5000, "🙂", "\u202eשלום\u202c", "e\u0301", "a b"])
+def test_odd_words_keep_their_place(encoder: Encoder, word: str) -> None:
+    (pieces,) = encoder.tokenise([["the", word, "cat"]])
+    assert pieces.n_words == 3
+    assert [w for w in dict.fromkeys(pieces.word_of.tolist()) if w >= 0] == [0, 1, 2]
+
+
+def test_past_the_limit_is_marked(encoder: Encoder) -> None:
+    at_limit, past = encoder.tokenise([["a"] * 62, ["a"] * 63])
+    assert encoder.max_pieces == 64
+    assert (at_limit.too_long, past.too_long) == (False, True)
+    output = encoder.run([at_limit], heads=[(0, 0)])
+    assert output.attention.shape == (1, 1, 62, 62)
+
+
+def test_the_saved_truncation_and_padding_are_off(bert: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(bert, folder)
+    backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    backend.enable_truncation(4)
+    backend.enable_padding(length=10)
+    backend.save(str(folder / "tokenizer.json"))
+    encoder = load_encoder(EncoderSource("tiny", "path", str(folder)), device="cpu")
+    (pieces,) = encoder.tokenise([["thecat" * 5, "dog"]])
+    assert len(pieces.ids) > 10 and pieces.n_words == 2 and pieces.word_of[-2] == 1
+
+
+def test_words_are_the_same_after_the_memory_is_emptied(
+    encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [["the", "\u200b", "harbour"]]
+    (before,) = encoder.tokenise(words)
+    monkeypatch.setattr("attree.encoder.pieces._REMEMBERED", 1)
+    (after,) = encoder.tokenise(words)
+    assert before.ids.tolist() == after.ids.tolist() and after.n_unknown == 1
+
+
+def test_a_sentence_of_no_words_runs(encoder: Encoder) -> None:
+    batch = encoder.tokenise([[], ["cat"]])
+    assert encoder.run(batch, heads=[(0, 0)]).attention.shape == (2, 1, 1, 1)
+    assert encoder.run(batch[:1], heads=[(0, 0)]).attention.shape == (1, 1, 0, 0)

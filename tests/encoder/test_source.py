@@ -1,0 +1,229 @@
+"""Finding encoders, and one clear line for each that cannot be used."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attree.encoder import hub
+from attree.encoder.load import load_encoder
+from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+from attree.errors import AttreeError
+
+
+@pytest.fixture
+def checkpoint(bert: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(bert, tmp_path / "checkpoint"))
+
+
+def source(folder: Path) -> EncoderSource:
+    return EncoderSource("tiny", "path", str(folder))
+
+
+def edit(folder: Path, name: str, **changes: Any) -> None:
+    values = json.loads((folder / name).read_text())
+    values |= changes
+    (folder / name).write_text(json.dumps({k: v for k, v in values.items() if v is not None}))
+
+
+def test_the_description_is_written_and_read_back(checkpoint: Path, tmp_path: Path) -> None:
+    found = resolve(source(checkpoint))
+    assert (found.family, found.n_layers, found.n_heads) == ("bert", 3, 4)
+    assert (found.hidden_size, found.max_pieces, found.revision) == (32, 64, None)
+    found.write(tmp_path / "tiny.json")
+    assert ResolvedEncoder.read(tmp_path / "tiny.json") == found
+    assert load_encoder(tmp_path / "tiny.json", device="cpu").fingerprint == found.fingerprint
+
+
+def test_the_tokenisers_own_limit_counts(checkpoint: Path) -> None:
+    edit(checkpoint, "tokenizer_config.json", model_max_length=20)
+    assert resolve(source(checkpoint)).max_pieces == 20
+
+
+def test_the_fingerprint_is_of_contents_and_not_of_places(bert: Path, checkpoint: Path) -> None:
+    assert resolve(source(bert)).fingerprint == resolve(source(checkpoint)).fingerprint
+    edit(checkpoint, "config.json", layer_norm_eps=1e-7)
+    assert resolve(source(bert)).fingerprint != resolve(source(checkpoint)).fingerprint
+
+
+def test_a_package_is_found_without_importing_it(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site/my_tiny_encoder"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('imported')")
+    shutil.copytree(checkpoint, package / "model")
+    monkeypatch.syspath_prepend(package.parent)
+    found = resolve(EncoderSource("tiny", "package", "my-tiny-encoder"))
+    assert Path(found.folder) == package / "model"
+
+
+def test_a_changed_checkpoint_is_not_loaded(checkpoint: Path) -> None:
+    found = resolve(source(checkpoint))
+    os.utime(checkpoint / "config.json", (1, 1))
+    load_encoder(found, device="cpu")  # touched, and the same
+    edit(checkpoint, "config.json", layer_norm_eps=1e-3)
+    with pytest.raises(AttreeError, match="has changed since it was resolved"):
+        load_encoder(found, device="cpu")
+
+
+def without(*names: str) -> Callable[[Path], None]:
+    def remove(folder: Path) -> None:
+        for name in names:
+            (folder / name).unlink(missing_ok=True)
+
+    return remove
+
+
+def pickled(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (shutil.rmtree, "has no such folder"),
+        (without("config.json"), "config.json is missing"),
+        (lambda f: (f / "config.json").write_text("{"), "is not valid JSON"),
+        (lambda f: (f / "config.json").write_text("[]"), "not a model configuration"),
+        (without("model.safetensors"), "weights .* are missing"),
+        (pickled, "only there as a pickle .pytorch_model.bin., which can run code"),
+        (without("tokenizer.json"), "no fast tokeniser"),
+        (lambda f: edit(f, "config.json", num_attention_heads=None), "no attention to parse with"),
+        (lambda f: edit(f, "config.json", model_type="resnet"), "'resnet' are not supported"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(
+    checkpoint: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    damage(checkpoint)
+    with pytest.raises(AttreeError, match=message) as caught:
+        resolve(source(checkpoint))
+    assert "\n" not in str(caught.value) and str(checkpoint) in str(caught.value)
+
+
+def cut_short(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (cut_short, "the checkpoint cannot be loaded"),
+        (lambda f: edit(f, "config.json", num_hidden_layers=4), "lacks 16 of the model's weights"),
+    ],
+)
+def test_a_damaged_checkpoint_is_one_line(
+    checkpoint: Path, damage: Callable[[Path], None], message: str
+) -> None:
+    damage(checkpoint)
+    with pytest.raises(AttreeError, match=message) as caught:
+        load_encoder(source(checkpoint), device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_heads_and_layers_that_do_not_exist(bert: Path) -> None:
+    encoder = load_encoder(source(bert), device="cpu")
+    batch = encoder.tokenise([["cat"]])
+    with pytest.raises(AttreeError, match=r"no head 3\.0 — layers are 0 to 2, heads 0 to 3"):
+        encoder.run(batch, heads=[(3, 0)])
+    with pytest.raises(AttreeError, match="no hidden states of layer 4"):
+        encoder.run(batch, states=[4])
+
+
+def test_unknown_kinds_and_absent_packages() -> None:
+    with pytest.raises(AttreeError, match="unknown kind of encoder source: ftp"):
+        resolve(EncoderSource("tiny", "ftp", "x"))
+    with pytest.raises(AttreeError, match="pip install no-such-encoder"):
+        resolve(EncoderSource("tiny", "package", "no-such-encoder"))
+    with pytest.raises(AttreeError, match="unknown dtype int8"):
+        resolve(EncoderSource("tiny", "path", "x", dtype="int8"))
+
+
+def test_the_hub_offline_is_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "attree.cli", "encoder", "resolve", "--slug", "bert"]
+    command += ["--hub", "someone/absent-model", "--output", str(tmp_path / "bert.json")]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1 and "cannot be reached" in done.stderr
+    assert not (tmp_path / "bert.json").exists()
+
+
+class Hub:
+    """A hub that serves one checkpoint from its cache, at whatever commit it is now at."""
+
+    def __init__(self, checkpoint: Path, cache: Path) -> None:
+        self.checkpoint, self.cache, self.commit = checkpoint, cache, "a" * 40
+
+    def download(self, _: str, revision: str | None, **__: Any) -> str:
+        folder = self.cache / (revision or self.commit)
+        if not folder.exists():
+            shutil.copytree(self.checkpoint, folder)
+        return str(folder)
+
+
+@pytest.fixture
+def fake_hub(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    served = Hub(checkpoint, tmp_path / "snapshots")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", served.download)
+    monkeypatch.setattr(hub, "_current_revision", lambda _: served.commit)
+    return served
+
+
+def test_the_first_run_records_the_revision_and_a_later_change_is_refused(
+    fake_hub: Hub, tmp_path: Path
+) -> None:
+    record = tmp_path / "bert.revision.json"
+    wanted = EncoderSource("bert", "hub", "someone/bert")
+    assert resolve(wanted, record=record).revision == "a" * 40
+    assert resolve(wanted, record=record).revision == "a" * 40
+    fake_hub.commit = "b" * 40
+    with pytest.raises(AttreeError, match=r"is now at revision b+, the first run used a+"):
+        resolve(wanted, record=record)
+    pinned = EncoderSource("bert", "hub", "someone/bert", revision="b" * 40)
+    assert resolve(pinned, record=record).revision == "b" * 40
+    record.unlink()
+    assert resolve(wanted, record=record).revision == "b" * 40
+
+
+def test_with_no_news_from_the_hub_the_recorded_revision_stands(
+    fake_hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = tmp_path / "bert.revision.json"
+    wanted = EncoderSource("bert", "hub", "someone/bert")
+    resolve(wanted, record=record)
+    fake_hub.commit = "b" * 40
+    monkeypatch.setattr(hub, "_current_revision", lambda _: None)
+    assert resolve(wanted, record=record).revision == "a" * 40
+
+
+def test_a_hub_encoder_resolved_elsewhere_is_fetched_at_its_revision(fake_hub: Hub) -> None:
+    found = resolve(EncoderSource("bert", "hub", "someone/bert"))
+    shutil.rmtree(found.folder)
+    fake_hub.commit = "b" * 40
+    assert load_encoder(found, device="cpu").fingerprint == found.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "give exactly one source"),
+        (["--path", "x", "--package", "y"], "give exactly one source"),
+        (["--path", "x", "--revision", "z"], "only a hub encoder has a revision"),
+    ],
+)
+def test_the_command_wants_one_source(options: list[str], message: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "attree.cli", "encoder", "resolve", "--slug", "x"]
+    command += ["--output", str(tmp_path / "x.json"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and message in done.stderr
