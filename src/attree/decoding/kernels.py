@@ -1,0 +1,235 @@
+"""The compiled loops of the decoders, over the tables of :mod:`attree.scoring.tables`.
+
+They are in one file because compiled code is cached by file (see :mod:`attree.compiled`). None
+recurses; memory beyond the tables is O(n).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.compiled import finite_kernel
+
+_Integer = int | np.integer[Any]
+_Floats = NDArray[np.float64]
+_Words = NDArray[np.int64]
+_Spans = NDArray[np.int32]
+
+
+@finite_kernel
+def _splits(
+    sums: _Floats,
+    diagonal: _Floats,
+    terms: _Floats,
+    has_terms: bool,
+    has_cross: bool,
+    i: _Integer,
+    j: _Integer,
+    score: _Floats,
+) -> None:
+    """Set ``score[k]`` to that of splitting ``[i, j)`` at ``k``, for every ``k`` inside."""
+    if has_cross:
+        left, right, corner = sums[i], sums[j], sums[i, j]
+        for k in range(i + 1, j):
+            across = right[k] + left[k] - diagonal[k] - corner
+            score[k] = -across / (2.0 * (k - i) * (j - k))
+    else:
+        for k in range(i + 1, j):
+            score[k] = 0.0
+    if has_terms:
+        for k in range(i + 1, j):
+            score[k] += terms[k, i] + terms[k, j]
+
+
+@finite_kernel
+def _first_best(score: _Floats, i: _Integer, j: _Integer) -> _Integer:
+    """Return the smallest ``k`` inside ``[i, j)`` with the highest score."""
+    best = score[i + 1]
+    for k in range(i + 2, j):
+        best = max(best, score[k])
+    k = i + 1
+    while score[k] != best:
+        k += 1
+    return k
+
+
+@finite_kernel
+def top_down(
+    n_words: _Words,
+    prefix: _Floats,
+    all_terms: _Floats,
+    has_terms: bool,
+    has_cross: bool,
+    starts: _Spans,
+    ends: _Spans,
+) -> None:
+    """Write the spans of the tree whose every span is split at its best point, in pre-order."""
+    longest = n_words.max() + 1
+    diagonal, score = np.empty(longest), np.empty(longest)
+    stack = np.empty((longest, 2), np.uint32)  # unsigned: such indices need no check
+    table = out = 0
+    for n in n_words:
+        side = n + 1
+        cells = slice(table, table + side * side)
+        sums = prefix[cells].reshape(side, side)
+        terms = all_terms[cells].reshape(side, side) if has_terms else sums
+        table += side * side
+        for k in range(side):
+            diagonal[k] = sums[k, k]
+        stack[0, 0], stack[0, 1] = 0, n
+        depth = 1 if n > 1 else 0
+        while depth > 0:
+            depth -= 1
+            i, j = np.int64(stack[depth, 0]), np.int64(stack[depth, 1])
+            starts[out], ends[out] = i, j
+            out += 1
+            _splits(sums, diagonal, terms, has_terms, has_cross, i, j, score)
+            split = _first_best(score, i, j)
+            stack[depth, 0], stack[depth, 1] = split, j  # kept only if it is a span of two words
+            depth += int(j - split > 1)
+            stack[depth, 0], stack[depth, 1] = i, split
+            depth += int(split - i > 1)
+
+
+@finite_kernel
+def add_best(n_words: _Words, all_terms: _Floats) -> None:
+    """Add to the terms of every span the best score of the trees over it; no cross term.
+
+    Column by column: once ``best(k, j)`` is known, every ``best(i, j)`` with ``i < k`` takes the
+    split at ``k`` into account, reading row ``k`` in order. Two values of ``k`` go together, and
+    the one that the next step waits for is computed first, since waiting is what costs here.
+    """
+    best_from = np.empty(n_words.max() + 1)
+    table = 0
+    for n in n_words:
+        side = n + 1
+        terms = all_terms[table : table + side * side].reshape(side, side)
+        table += side * side
+        for j in range(2, side):
+            for i in range(j):
+                best_from[i] = -np.inf
+            best = 0.0  # of the span [k, j)
+            k = j - 1
+            while k > 1:
+                row, next_row = terms[k], terms[k - 1]
+                right = row[j] + best
+                row[j] = right
+                terms[j, k] += best
+                best = max(best_from[k - 1], row[k - 1] + right)
+                next_right = next_row[j] + best
+                next_row[j] = next_right
+                terms[j, k - 1] += best
+                best = max(max(best_from[k - 2], row[k - 2] + right), next_row[k - 2] + next_right)
+                for i in range(k - 2):
+                    through = max(row[i] + right, next_row[i] + next_right)
+                    best_from[i] = max(best_from[i], through)
+                k -= 2
+            if k == 1:
+                terms[1, j] += best
+                terms[j, 1] += best
+                best = max(best_from[0], terms[1, 0] + terms[1, j])
+            terms[0, j] += best
+            terms[j, 0] += best
+
+
+@finite_kernel
+def add_best_with_cross(n_words: _Words, prefix: _Floats, all_terms: _Floats) -> None:
+    """Do as :func:`add_best` for scores with a cross term."""
+    longest = n_words.max() + 1
+    diagonal, score = np.empty(longest), np.empty(longest)
+    table = 0
+    for n in n_words:
+        side = n + 1
+        cells = slice(table, table + side * side)
+        sums, terms = prefix[cells].reshape(side, side), all_terms[cells].reshape(side, side)
+        table += side * side
+        for k in range(side):
+            diagonal[k] = sums[k, k]
+        for j in range(2, side):
+            for i in range(j - 2, -1, -1):
+                _splits(sums, diagonal, terms, True, True, i, j, score)
+                best = score[_first_best(score, i, j)]
+                terms[i, j] += best
+                terms[j, i] += best
+
+
+@finite_kernel
+def normalise(
+    n_words: _Words, prefix: _Floats, all_terms: _Floats, has_terms: bool, has_cross: bool
+) -> None:
+    """Subtract from the terms of every span the log of the sum of ``exp(split)`` over its splits.
+
+    The chart over these terms then adds up ``log p(k | i, j)``. Wide spans come first: the terms
+    of a span are read by the wider ones that it is part of.
+    """
+    longest = n_words.max() + 1
+    diagonal, score = np.empty(longest), np.empty(longest)
+    table = 0
+    for n in n_words:
+        side = n + 1
+        cells = slice(table, table + side * side)
+        sums, terms = prefix[cells].reshape(side, side), all_terms[cells].reshape(side, side)
+        table += side * side
+        for k in range(side):
+            diagonal[k] = sums[k, k]
+        for width in range(n, 1, -1):
+            for i in range(n - width + 1):
+                j = i + width
+                _splits(sums, diagonal, terms, has_terms, has_cross, i, j, score)
+                best = score[_first_best(score, i, j)]
+                total = 0.0
+                for k in range(i + 1, j):
+                    total += np.exp(score[k] - best)
+                normaliser = best + np.log(total)
+                terms[i, j] -= normaliser
+                terms[j, i] -= normaliser
+
+
+@finite_kernel
+def marginals(
+    n_words: _Words,
+    prefix: _Floats,
+    all_terms: _Floats,
+    has_terms: bool,
+    has_cross: bool,
+    probabilities: _Floats,
+) -> None:
+    """Fill ``probabilities`` with that of each span under ``p(k | i, j) ∝ exp(split(i, k, j))``.
+
+    Written to both triangles, as terms; single words get 0, since every tree has them.
+    """
+    longest = n_words.max() + 1
+    diagonal, score = np.empty(longest), np.empty(longest)
+    table = 0
+    for n in n_words:
+        side = n + 1
+        cells = slice(table, table + side * side)
+        sums = prefix[cells].reshape(side, side)
+        terms = all_terms[cells].reshape(side, side) if has_terms else sums
+        spans = probabilities[cells].reshape(side, side)
+        table += side * side
+        for k in range(side):
+            diagonal[k] = sums[k, k]
+        spans[:] = 0.0
+        spans[0, n] = 1.0
+        for width in range(n, 1, -1):
+            for i in range(n - width + 1):
+                j = i + width
+                _splits(sums, diagonal, terms, has_terms, has_cross, i, j, score)
+                best = score[_first_best(score, i, j)]
+                total = 0.0
+                for k in range(i + 1, j):
+                    score[k] = np.exp(score[k] - best)
+                    total += score[k]
+                share = spans[i, j] / total
+                for k in range(i + 1, j):
+                    spans[i, k] += share * score[k]
+                    spans[k, j] += share * score[k]
+        for j in range(side):
+            for i in range(j):
+                if j - i == 1:
+                    spans[i, j] = 0.0
+                spans[j, i] = spans[i, j]

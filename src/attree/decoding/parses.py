@@ -1,0 +1,129 @@
+"""Parses of a treebank from the associations that the attention stage left on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from attree.association.heads import heads_key, read_selection
+from attree.association.shards import AssociationBatch, read, read_manifest
+from attree.decoding.batch import decode, span_offsets
+from attree.decoding.fixed import fixed_trees
+from attree.errors import AttreeError
+from attree.progress import progress
+from attree.provenance import provenance
+from attree.records import FALLBACK, OK, PARSES, SKIPPED, write_table
+
+#: The modules that decide a parse.
+CODE = ("scoring", "decoding", "association.shards", "association.heads", "compiled", "records")
+
+#: The attention stage's policy for too long sentences → their status here.
+_WITHOUT = {"right_branching": FALLBACK, "skip": SKIPPED, "error": FALLBACK}
+
+
+def write_parses(
+    attention: Path, selection: Path, output: Path, *, recipe: dict[str, str | None]
+) -> pa.Table:
+    """Parse every sentence of a manifest by the mean of the selected heads; write the parses.
+
+    Args:
+        attention: a manifest that holds the mean of these heads.
+        selection: what ``attree heads`` wrote.
+        output: the table to write (``records.PARSES``), sorted by sentence.
+        recipe: association, score and decoder; where one is None, the selection's own.
+
+    Raises:
+        AttreeError: the selection is of another encoder, or the association is not there, not
+            whole, or not finite.
+    """
+    manifest, chosen = read_manifest(attention), read_selection(selection)
+    used = {name: value or chosen.get(name) for name, value in recipe.items()}
+    if missing := [name for name, value in used.items() if value is None]:
+        raise AttreeError(
+            f"this selection does not say which {missing[0]}",
+            file=selection,
+            fix=f"give --{missing[0]}",
+        )
+    encoder = manifest["encoder"]
+    if chosen.get("encoder", encoder["fingerprint"]) != encoder["fingerprint"]:
+        raise AttreeError(
+            f"these heads were selected with another encoder than {encoder['slug']}",
+            file=selection,
+            fix="give the selection made with this encoder",
+        )
+    total = manifest["counts"]["sentences"]
+    parts = [PARSES.empty_table()]
+    with progress("decoding", total=total) as advance:
+        for batch in read(attention, heads_key(chosen["heads"])):
+            parts += _parse(batch, used, _WITHOUT[manifest["too_long"]])
+            advance(batch.sentence.size)
+    parses = pa.concat_tables(parts).sort_by("sentence")
+    numbers = parses["sentence"].to_numpy()
+    if numbers.size != total or (np.diff(numbers) == 0).any():
+        raise AttreeError(
+            f"the shards hold {numbers.size:,} sentences where the manifest counts {total:,}",
+            file=attention,
+            fix="delete the manifest and run `attree attention` again",
+        )
+    write_table(output, parses, schema=PARSES, metadata=_metadata(manifest, chosen, used))
+    return parses
+
+
+def _parse(batch: AssociationBatch, recipe: dict[str, Any], without: str) -> list[pa.Table]:
+    """Return the parsed sentences of a batch, and those without an association."""
+    parsed = np.array([status == OK for status in batch.status], dtype=bool)
+    words, rest = batch.n_words[parsed], batch.n_words[~parsed]
+    numbers = batch.sentence[parsed]
+    spans = decode(batch.values, words, sentences=numbers, **recipe)
+    if without == FALLBACK:
+        others, other_words = fixed_trees(FALLBACK, rest), rest
+    else:
+        others, other_words = fixed_trees(FALLBACK, rest[:0]), np.zeros_like(rest)
+    return [
+        _rows(numbers, words, span_offsets(words), spans, OK),
+        _rows(batch.sentence[~parsed], rest, span_offsets(other_words), others, without),
+    ]
+
+
+def _rows(
+    sentence: NDArray[np.int32],
+    n_words: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    spans: tuple[NDArray[np.int32], NDArray[np.int32]],
+    status: str,
+) -> pa.Table:
+    places = pa.array(offsets, pa.int32())
+    starts, ends = (pa.ListArray.from_arrays(places, pa.array(side)) for side in spans)
+    statuses = pa.array([status] * sentence.size, pa.string())
+    return pa.table([sentence, n_words, statuses, starts, ends], schema=PARSES)
+
+
+def _metadata(
+    manifest: dict[str, Any], chosen: dict[str, Any], recipe: dict[str, Any]
+) -> dict[str, Any]:
+    made = provenance(
+        code=CODE,
+        settings={**recipe, "heads": chosen["heads"]},
+        attention=manifest["provenance"],
+        selection=chosen.get("provenance"),
+    )
+    return {
+        "language": manifest["language"],
+        "split": manifest["split"],
+        "encoder": manifest["encoder"]["slug"],
+        "selection": selection_data(chosen),
+        "provenance": made,
+    }
+
+
+def selection_data(chosen: dict[str, Any]) -> str | None:
+    """Name the data that heads were selected on, as in ``english dev (20 trees, seed 0)``."""
+    if not chosen.get("language"):
+        return None
+    named = f"{chosen['language']} {chosen.get('split') or ''}".strip()
+    trees = chosen.get("trees")
+    return named if trees is None else f"{named} ({trees} trees, seed {chosen.get('seed')})"

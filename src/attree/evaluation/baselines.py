@@ -1,0 +1,105 @@
+"""The baselines that stand beside every table: fixed trees, random trees, the binary ceiling."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attree.decoding import FIXED
+from attree.decoding.batch import span_offsets
+from attree.decoding.fixed import fixed_trees
+from attree.evaluation.brackets import Brackets
+from attree.evaluation.counts import Counts
+from attree.evaluation.metrics import score, upper_bound
+from attree.evaluation.summary import CODE, percentages, protocol, read_gold
+from attree.files import write_json
+from attree.provenance import provenance
+from attree.records import OK
+
+_METRICS = ("corpus_f1", "corpus_f1_no_root", "sentence_f1", "precision", "recall")
+
+
+def fixed_parses(name: str, gold: Brackets, *, seed: int = 0) -> Brackets:
+    """Return the trees that ``name`` of :data:`attree.decoding.FIXED` gives the gold sentences."""
+    starts, ends = fixed_trees(name, gold.n_words, seed=seed, sentences=gold.sentence)
+    return Brackets(
+        sentence=gold.sentence,
+        n_words=gold.n_words,
+        offsets=span_offsets(gold.n_words),
+        starts=starts,
+        ends=ends,
+        labels=np.zeros(0, np.int32),
+        label_names=(),
+        status=np.full(gold.n_words.size, OK),
+    )
+
+
+def write_baselines(
+    sentences: Path,
+    output: Path,
+    *,
+    profile: str,
+    labels: Sequence[str],
+    max_words: int | None,
+    seeds: int,
+) -> dict[str, Any]:
+    """Score every baseline on a sentence table and write the summary, which is returned.
+
+    Random trees are scored with ``seeds`` seeds from 0 on: the scores are means, with the standard
+    deviation (of a sample: divided by ``seeds - 1``) and the maximum beside them.
+    """
+    gold, about = read_gold(sentences)
+    how: dict[str, Any] = {"profile": profile, "labels": list(labels), "max_words": max_words}
+    ceiling = upper_bound(gold, **how)
+    found = {}
+    for name in FIXED:
+        runs = range(seeds if name.startswith("random_") else 1)
+        counts = [score(gold, fixed_parses(name, gold, seed=seed), **how).counts for seed in runs]
+        found[name] = summarised(counts) if name.startswith("random_") else percentages(counts[0])
+    found["upper_bound"] = percentages(ceiling)
+    summary = {
+        "language": about.get("language"),
+        "split": about.get("split"),
+        "baselines": found,
+        "protocol": protocol(
+            about, ceiling, total=gold.n_words.size, profile=profile, max_words=max_words
+        ),
+        "provenance": provenance(code=(*CODE, "decoding"), settings={**how, "seeds": seeds}),
+    }
+    write_json(output, summary)
+    return summary
+
+
+def summarised(runs: Sequence[Counts]) -> dict[str, Any]:
+    """Return the scores of several seeds: means, standard deviations and maxima."""
+    each = [percentages(counts) for counts in runs]
+    columns = {
+        metric: [one[metric] for one in each]
+        for metric in _METRICS
+        if all(one[metric] is not None for one in each)
+    }
+    means = {metric: statistics.fmean(values) for metric, values in columns.items()}
+    recalls = {
+        name: {
+            "recall": statistics.fmean(one["label_recall"][name]["recall"] for one in each)
+            if label.count
+            else None,
+            "count": label.count,
+        }
+        for name, label in runs[0].labels.items()
+    }
+    return {
+        **dict.fromkeys(_METRICS),
+        **means,
+        "label_recall": recalls,
+        "seeds": len(runs),
+        "std": {
+            metric: statistics.stdev(values) if len(values) > 1 else 0.0
+            for metric, values in columns.items()
+        },
+        "max": {metric: max(values) for metric, values in columns.items()},
+    }

@@ -1,0 +1,200 @@
+"""Distinct spans and how many of them two sets of trees share, counted by compiled loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from attree.compiled import kernel
+from attree.errors import AttreeError
+
+
+@dataclass(frozen=True, slots=True)
+class DistinctSpans:
+    """The distinct spans of two words and more of some trees, the whole sentence always among them.
+
+    Attributes:
+        n_words: int64, words of each tree; one with fewer than two words has no spans.
+        offsets: int64, one more than trees: where each tree's keys begin and end.
+        keys: int64, ``start * (n+1) + (n - end)``, ascending within a tree (pre-order).
+    """
+
+    n_words: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    keys: NDArray[np.int64]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of spans of each tree."""
+        return self.offsets[1:] - self.offsets[:-1]
+
+
+def distinct_spans(
+    n_words: ArrayLike,
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    *,
+    sentences: ArrayLike | None = None,
+    what: str = "tree",
+) -> DistinctSpans:
+    """Collapse each tree's spans to distinct ones of two words and more, the whole one added.
+
+    Args:
+        n_words: words of each tree.
+        starts, ends: int32, the spans of tree ``t`` at ``offsets[t]:offsets[t + 1]``, in any order.
+        sentences: numbers to name the trees by in errors, instead of their positions.
+        what: what the trees are called in errors.
+
+    Raises:
+        AttreeError: a span reaches outside its sentence.
+    """
+    words = np.asarray(n_words, dtype=np.int64)
+    keys = np.empty(starts.size + words.size, np.int64)
+    found = np.empty(words.size + 1, np.int64)
+    bad = _collect(words, starts, ends, offsets, keys, found)
+    if bad >= 0:
+        tree = int(np.searchsorted(offsets, bad, side="right")) - 1
+        name = tree if sentences is None else int(np.asarray(sentences)[tree])
+        raise AttreeError(
+            f"{what} of sentence {name}: the span [{starts[bad]}, {ends[bad]}) does not lie within"
+            f" its {words[tree]} words"
+        )
+    return DistinctSpans(words, found, keys[: found[-1]])
+
+
+def matched(
+    gold: DistinctSpans, predicted: DistinctSpans, trees_each: int = 1
+) -> NDArray[np.int64]:
+    """Return how many spans each predicted tree shares with its gold tree.
+
+    Tree ``t`` of ``predicted`` belongs to tree ``t // trees_each`` of ``gold``.
+    """
+    shared = np.empty(predicted.n_words.size, np.int64)
+    _match(gold.keys, gold.offsets, predicted.keys, predicted.offsets, trees_each, shared)
+    return shared
+
+
+def contains(
+    predicted: DistinctSpans,
+    tree: NDArray[np.int64],
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+) -> NDArray[np.bool_]:
+    """Return for each span ``[starts, ends)`` whether ``predicted`` tree ``tree`` has it."""
+    found = np.empty(tree.size, np.bool_)
+    _find(predicted.n_words, predicted.keys, predicted.offsets, tree, starts, ends, found)
+    return found
+
+
+def first_crossing(trees: DistinctSpans) -> int:
+    """Return the position of the first tree two of whose spans cross, or -1."""
+    return _crossing(trees.n_words, trees.keys, trees.offsets)
+
+
+@kernel
+def _collect(
+    n_words: NDArray[np.int64],
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> int:
+    """Fill ``keys`` and ``found`` (offsets); return the position of the first bad span, or -1."""
+    out = 0
+    found[0] = 0
+    for t in range(n_words.size):
+        n = n_words[t]
+        first = out
+        if n > 1:
+            keys[out] = 0  # the whole sentence
+            out += 1
+        sorted_already = True
+        for at in range(offsets[t], offsets[t + 1]):
+            start, end = np.int64(starts[at]), np.int64(ends[at])
+            if start < 0 or end <= start or end > n:
+                return at
+            key = start * (n + 1) + n - end
+            if end - start > 1 and key != keys[out - 1]:
+                sorted_already = sorted_already and key > keys[out - 1]
+                keys[out] = key
+                out += 1
+        if not sorted_already:
+            keys[first:out] = np.sort(keys[first:out])
+            kept = first + 1
+            for at in range(first + 1, out):
+                if keys[at] != keys[kept - 1]:
+                    keys[kept] = keys[at]
+                    kept += 1
+            out = kept
+        found[t + 1] = out
+    return -1
+
+
+@kernel
+def _match(
+    gold: NDArray[np.int64],
+    gold_offsets: NDArray[np.int64],
+    predicted: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    trees_each: int,
+    shared: NDArray[np.int64],
+) -> None:
+    """Count equal keys by merging two ascending lists."""
+    for t in range(shared.size):
+        g, last = gold_offsets[t // trees_each], gold_offsets[t // trees_each + 1]
+        count = 0
+        for p in range(offsets[t], offsets[t + 1]):
+            key = predicted[p]
+            while g < last and gold[g] < key:
+                g += 1
+            if g < last and gold[g] == key:
+                count += 1
+        shared[t] = count
+
+
+@kernel
+def _find(
+    n_words: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    tree: NDArray[np.int64],
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    found: NDArray[np.bool_],
+) -> None:
+    for at in range(tree.size):
+        t = tree[at]
+        n = n_words[t]
+        key = np.int64(starts[at]) * (n + 1) + n - ends[at]
+        low, high = offsets[t], offsets[t + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if keys[middle] < key:
+                low = middle + 1
+            else:
+                high = middle
+        found[at] = low < offsets[t + 1] and keys[low] == key
+
+
+@kernel
+def _crossing(
+    n_words: NDArray[np.int64], keys: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> int:
+    """Keep the ends of the spans that are open: in pre-order the next one lies within the last."""
+    open_ends = np.empty(n_words.max() if n_words.size else 1, np.int64)
+    for t in range(n_words.size):
+        n = n_words[t]
+        depth = 0
+        for at in range(offsets[t], offsets[t + 1]):
+            start, end = keys[at] // (n + 1), n - keys[at] % (n + 1)
+            while depth > 0 and open_ends[depth - 1] <= start:
+                depth -= 1
+            if depth > 0 and end > open_ends[depth - 1]:
+                return t
+            open_ends[depth] = end
+            depth += 1
+    return -1

@@ -1,0 +1,144 @@
+"""Summaries of scores as JSON: percentages, and the protocol that they were computed by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from attree.evaluation import PROFILES
+from attree.evaluation.brackets import Brackets, gold_brackets, parsed_brackets
+from attree.evaluation.counts import Counts
+from attree.evaluation.metrics import Scored, score
+from attree.files import write_json
+from attree.provenance import provenance
+from attree.records import PARSES, SCORES, SENTENCES, read_table, write_table
+
+#: The modules that decide a score.
+CODE = ("evaluation", "records", "compiled")
+
+_METRIC = (
+    "unlabelled F1 in percent over distinct spans of two words and more; corpus F1: micro, the "
+    "whole sentence a span of every tree; corpus F1, no root: the same without it; sentence F1: "
+    "mean over sentences, without it"
+)
+
+
+def percentages(counts: Counts) -> dict[str, Any]:
+    """Return the scores that counts give; null where nothing is counted."""
+    return {
+        "corpus_f1": counts.corpus_f1,
+        "corpus_f1_no_root": counts.corpus_f1_no_root,
+        "sentence_f1": counts.sentence_f1,
+        "precision": counts.precision,
+        "recall": counts.recall,
+        "label_recall": {
+            name: {"recall": label.recall, "count": label.count}
+            for name, label in counts.labels.items()
+        },
+    }
+
+
+def protocol(
+    about: Mapping[str, Any],
+    counts: Counts,
+    *,
+    total: int,
+    profile: str,
+    max_words: int | None,
+    selection: str | None = None,
+) -> dict[str, Any]:
+    """Say how the scores were computed, so that unlike ones are never compared by accident.
+
+    Args:
+        about: metadata of the sentence table.
+        counts: of the sentences scored.
+        total: sentences in the table, too long ones for ``max_words`` among them.
+        profile, max_words: as for :func:`attree.evaluation.metrics.score`.
+        selection: the data that heads or settings were chosen on.
+    """
+    return {
+        "metric": _METRIC,
+        "profile": profile,
+        "one_word": PROFILES[profile],
+        "punctuation": about.get("punctuation"),
+        "derived": about.get("derived", "constituency"),
+        "root": "the whole sentence is a span of every gold and every predicted tree",
+        "max_words": max_words,
+        "selection": selection,
+        "sentences": {
+            "total": total,
+            "longer": total - counts.sentences,
+            "scored": counts.scored,
+            "one_word": counts.one_word,
+            "skipped": counts.skipped,
+            "fallback": counts.fallback,
+        },
+    }
+
+
+def read_gold(path: Path) -> tuple[Brackets, dict[str, Any]]:
+    """Read the gold trees of a sentence table, and its metadata."""
+    table, about = read_table(path, schema=SENTENCES, what="sentence table")
+    return gold_brackets(table), about
+
+
+def score_parses(
+    parses: Path,
+    sentences: Path,
+    *,
+    output: Path,
+    summary: Path,
+    profile: str,
+    labels: Sequence[str],
+    max_words: int | None,
+    encoder: str | None,
+    parser: str | None,
+) -> dict[str, Any]:
+    """Score a table of parses; write a row a sentence, and the summary, which is returned."""
+    gold, about = read_gold(sentences)
+    parsed, made = read_table(parses, schema=PARSES, what="table of parses")
+    settings = {"profile": profile, "labels": list(labels), "max_words": max_words}
+    scored = score(
+        gold, parsed_brackets(parsed), profile=profile, labels=labels, max_words=max_words
+    )
+    facts = {
+        "language": about.get("language"),
+        "split": about.get("split"),
+        "encoder": encoder or made.get("encoder"),
+        "parser": parser or made.get("parser"),
+    }
+    history = provenance(code=CODE, settings=settings, parses=made.get("provenance", made))
+    write_table(output, _rows(scored), schema=SCORES, metadata={**facts, **history})
+    found = {
+        **facts,
+        **percentages(scored.counts),
+        "protocol": protocol(
+            about,
+            scored.counts,
+            total=gold.n_words.size,
+            profile=profile,
+            max_words=max_words,
+            selection=made.get("selection"),
+        ),
+        "provenance": history,
+    }
+    write_json(summary, found)
+    return found
+
+
+def _rows(scored: Scored) -> pa.Table:
+    return pa.table(
+        {
+            "sentence": scored.sentence,
+            "n_words": scored.n_words,
+            "status": scored.status,
+            "gold": scored.gold,
+            "predicted": scored.predicted,
+            "matched": scored.matched,
+            "sentence_f1": pa.array(100.0 * scored.sentence_f1, mask=np.isnan(scored.sentence_f1)),
+        }
+    )

@@ -1,0 +1,97 @@
+"""Two-dimensional prefix sums: the sum over any rectangle of a matrix from four cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.compiled import kernel
+
+_SIGN, _REST, _INFINITE = np.int32(0x8000), np.int32(0x7FFF), np.int32(0x7C00)
+#: What brings the bits of a half, read as those of a single, to the half's value.
+_HALF_SCALE = np.float32(2.0**112)
+
+
+def prefix_sums(
+    values: NDArray[Any], n_words: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], int]:
+    """Return the prefix sums of ``a + aᵀ`` of some sentences, one table after the other.
+
+    Args:
+        values: float16, 32 or 64, the ``(n, n)`` matrices ``a``, flattened.
+        n_words: int64, words of each sentence, one sentence at the least.
+
+    Returns:
+        ``prefix[i, j] = Σ (a + aᵀ)[:i, :j]``, of shape ``(n+1, n+1)`` a sentence, symmetric; and
+        the position of the first sentence that holds NaN or infinity, or -1. The sums are in
+        float64; those of float16 values are exact, so that ties stay ties.
+    """
+    prefix = np.empty(int(((n_words + 1) ** 2).sum()))
+    if values.dtype == np.float16:
+        return prefix, _half_sums(values.view(np.uint16), n_words, prefix)
+    return prefix, _sums(values, n_words, prefix)
+
+
+@kernel
+def _fill(matrix: NDArray[Any], prefix: NDArray[np.float64]) -> None:
+    """Fill the lower triangle row by row, then copy it to the upper one."""
+    prefix[0, 0] = 0.0
+    for i in range(matrix.shape[0]):
+        above, here = prefix[i], prefix[i + 1]
+        here[0] = 0.0
+        row = 0.0
+        for j in range(i):
+            row += np.float64(matrix[i, j]) + np.float64(matrix[j, i])
+            here[j + 1] = above[j + 1] + row
+        here[i + 1] = here[i] + row + 2.0 * np.float64(matrix[i, i])
+    for i in range(prefix.shape[0]):
+        for j in range(i):
+            prefix[j, i] = prefix[i, j]
+
+
+@kernel
+def _sums(values: NDArray[Any], n_words: NDArray[np.int64], prefix: NDArray[np.float64]) -> int:
+    at = table = 0
+    bad = -1
+    for s in range(n_words.size):
+        n = n_words[s]
+        side = n + 1
+        square = prefix[table : table + side * side].reshape(side, side)
+        _fill(values[at : at + n * n].reshape(n, n), square)
+        if bad < 0 and not np.isfinite(square[n, n]):
+            bad = s
+        at += n * n
+        table += side * side
+    return bad
+
+
+@kernel
+def _half_sums(
+    halves: NDArray[np.uint16], n_words: NDArray[np.int64], prefix: NDArray[np.float64]
+) -> int:
+    """Do as `_sums` for the bits of float16, which Numba cannot read itself."""
+    longest = n_words.max()
+    bits = np.empty(longest * longest, np.int32)
+    singles = bits.view(np.float32)
+    at = table = 0
+    bad = -1
+    for s in range(n_words.size):
+        n = n_words[s]
+        side = n + 1
+        largest = np.int32(0)
+        half = halves[at : at + n * n]
+        for x in range(n * n):
+            rest = np.int32(half[x]) & _REST
+            bits[x] = (rest << np.int32(13)) | ((np.int32(half[x]) & _SIGN) << np.int32(16))
+            largest = max(largest, rest)
+        for x in range(n * n):
+            singles[x] *= _HALF_SCALE
+        square = prefix[table : table + side * side].reshape(side, side)
+        _fill(singles[: n * n].reshape(n, n), square)
+        if bad < 0 and largest >= _INFINITE:
+            bad = s
+        at += n * n
+        table += side * side
+    return bad

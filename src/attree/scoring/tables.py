@@ -1,0 +1,69 @@
+"""The one representation that every scorer fills and every decoder reads.
+
+The score of splitting ``[i, j)`` at ``k`` is::
+
+    split(i, k, j) = left(i, k) + right(k, j) + cross(i, k, j)
+    cross(i, k, j) = -(Σ a[i:k, k:j] + Σ a[k:j, i:k]) / (2 (k-i)(j-k))
+
+``left`` and ``right`` share one square table: ``left(i, k)`` lies in its lower triangle at
+``[k, i]``, ``right(k, j)`` in its upper one at ``[k, j]``, so that row ``k`` holds every span that
+ends or begins at ``k``. ``cross`` comes from the prefix sums of ``a + aᵀ``. A sentence of ``n``
+words takes two tables of ``(n+1)²`` float64 cells, 16 bytes a cell: 0.4 GB at 5,000 words.
+
+A scorer is a module with ``CROSS``, whether the cross term counts, and ``terms(values, n_words,
+prefix)``, which returns the table of left and right terms (``terms = None``: there are none). A
+score that depends on ``k`` alone is ``left(i, k) = d(k)``, ``right = 0``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.registry import choose
+from attree.scoring import SCORES
+from attree.scoring.prefix import prefix_sums
+
+_NONE = np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitScores:
+    """The split scores of some sentences, their tables one after the other.
+
+    Attributes:
+        n_words: int64, one a sentence; sentence ``s`` takes ``(n+1)²`` cells of each table.
+        prefix: float64, prefix sums of ``a + aᵀ``.
+        terms: float64, ``left`` and ``right`` terms; empty where there are none.
+        has_cross: whether ``cross`` counts.
+        not_finite: position of the first sentence whose association holds NaN or infinity, or -1;
+            the scores then mean nothing.
+    """
+
+    n_words: NDArray[np.int64]
+    prefix: NDArray[np.float64]
+    terms: NDArray[np.float64]
+    has_cross: bool
+    not_finite: int = -1
+
+    @property
+    def has_terms(self) -> bool:
+        """Whether there are left and right terms."""
+        return self.terms.size > 0
+
+
+def split_scores(values: NDArray[Any], n_words: NDArray[np.int64], score: str) -> SplitScores:
+    """Score every split of some sentences.
+
+    Args:
+        values: float16, 32 or 64, the ``(n, n)`` matrices flattened, one after the other.
+        n_words: int64, words of each sentence.
+        score: a name of :data:`attree.scoring.SCORES`.
+    """
+    scorer = choose(SCORES, score, what="score")
+    prefix, not_finite = prefix_sums(values, n_words)
+    terms = _NONE if scorer.terms is None else scorer.terms(values, n_words, prefix)
+    return SplitScores(n_words, prefix, terms, scorer.CROSS, not_finite)

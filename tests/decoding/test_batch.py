@@ -1,0 +1,152 @@
+"""Many sentences at a time: the same trees as one by one, and clear errors."""
+
+from __future__ import annotations
+
+import concurrent.futures
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from attree.decoding import DECODERS
+from attree.decoding.batch import decode, span_offsets
+from attree.errors import AttreeError
+from attree.scoring import ASSOCIATIONS, SCORES
+from tests.scoring.reference import attention, pairs, splits_of
+
+LENGTHS = [3, 0, 1, 2, 40, 7, 1, 25, 0, 12, 5, 5, 80, 2, 33, 9]
+
+
+@pytest.fixture(scope="module")
+def heads() -> list[NDArray[np.float16]]:
+    """Three associations a sentence, of shape (3, n, n)."""
+    return [
+        np.stack([attention(n, 10 * s + h) for h in range(3)]).astype(np.float16)
+        if n
+        else np.zeros((3, 0, 0), np.float16)
+        for s, n in enumerate(LENGTHS)
+    ]
+
+
+def flat(matrices: list[NDArray[np.float16]]) -> NDArray[np.float16]:
+    return np.concatenate([one.ravel() for one in matrices])
+
+
+@pytest.mark.parametrize("decoder", sorted(DECODERS))
+@pytest.mark.parametrize("score", sorted(SCORES))
+@pytest.mark.parametrize("association", ASSOCIATIONS)
+def test_a_batch_gives_the_trees_of_its_sentences_one_by_one(
+    heads: list[NDArray[np.float16]], association: str, score: str, decoder: str
+) -> None:
+    recipe = {"association": association, "score": score, "decoder": decoder}
+    alone = [
+        decode(matrix.ravel(), [n], **recipe)
+        for n, matrices in zip(LENGTHS, heads, strict=True)
+        for matrix in matrices
+    ]
+    starts, ends = decode(flat(heads), LENGTHS, 3, **recipe)
+    assert np.array_equal(starts, np.concatenate([one[0] for one in alone]))
+    assert np.array_equal(ends, np.concatenate([one[1] for one in alone]))
+    for n, found in zip(np.repeat(LENGTHS, 3), alone, strict=True):
+        spans = pairs(*found)
+        assert len(spans) == max(n - 1, 0)
+        assert spans == sorted(spans, key=lambda span: (span[0], -span[1]))  # pre-order
+        assert len(list(splits_of(spans))) == len(spans)
+    for chosen in range(3):
+        only = decode(flat(heads), LENGTHS, 3, matrix=chosen, **recipe)
+        assert np.array_equal(only[0], np.concatenate([one[0] for one in alone[chosen::3]]))
+
+
+@pytest.mark.parametrize("decoder", sorted(DECODERS))
+@pytest.mark.parametrize("score", sorted(SCORES))
+def test_storage_changes_no_tree(
+    heads: list[NDArray[np.float16]], score: str, decoder: str
+) -> None:
+    values = flat(heads)
+    for association in ASSOCIATIONS:
+        recipe = {"association": association, "score": score, "decoder": decoder}
+        wanted = pairs(*decode(values, LENGTHS, 3, **recipe))
+        for dtype in (np.float32, np.float64):
+            assert pairs(*decode(values.astype(dtype), LENGTHS, 3, **recipe)) == wanted
+
+
+def test_order_and_company_change_no_tree(heads: list[NDArray[np.float16]]) -> None:
+    order = np.random.default_rng(0).permutation(len(LENGTHS))
+    recipe = {"score": "inside_outside", "decoder": "chart"}
+    starts, _ = decode(flat(heads), LENGTHS, 3, **recipe)
+    shuffled, _ = decode(flat([heads[s] for s in order]), [LENGTHS[s] for s in order], 3, **recipe)
+    whole = span_offsets(LENGTHS, 3)[::3]
+    other = span_offsets([LENGTHS[s] for s in order], 3)[::3]
+    for place, s in enumerate(order):
+        found = shuffled[other[place] : other[place + 1]]
+        assert np.array_equal(found, starts[whole[s] : whole[s + 1]])
+
+
+def test_threads_share_nothing(heads: list[NDArray[np.float16]]) -> None:
+    values, recipe = flat(heads), {"score": "outside", "decoder": "chart"}
+    wanted = pairs(*decode(values, LENGTHS, 3, **recipe))
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(decode, values, LENGTHS, 3, **recipe) for _ in range(8)]
+        assert all(pairs(*run.result()) == wanted for run in runs)
+
+
+def test_nothing_to_parse() -> None:
+    for lengths in ([], [0, 0], [1]):
+        values = np.ones(sum(lengths), np.float16)
+        starts, ends = decode(values, lengths, score="outside", decoder="greedy")
+        assert starts.size == ends.size == 0
+        assert starts.dtype == ends.dtype == np.int32
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_an_association_that_is_not_finite_names_its_sentence(dtype: type, bad: float) -> None:
+    values = np.full(3 * 16, 0.25, dtype)
+    values[16 + 5] = bad
+    for association in ASSOCIATIONS:
+        recipe = {"association": association, "score": "outside", "decoder": "greedy"}
+        with pytest.raises(AttreeError, match="the association of sentence 1 holds NaN or inf"):
+            decode(values, [4, 4, 4], **recipe)
+        with pytest.raises(AttreeError, match="the association of sentence 70 holds"):
+            decode(values, [4, 4, 4], sentences=[60, 70, 80], **recipe)
+    with pytest.raises(AttreeError, match="association 1 of sentence 0 holds"):
+        decode(values, [4], 3, score="outside", decoder="greedy")
+
+
+def test_opposite_infinities_do_not_hide_each_other() -> None:
+    values = np.array([0.5, np.inf, -np.inf, 0.5])
+    with pytest.raises(AttreeError, match="sentence 0"):
+        decode(values, [2], score="inside_outside", decoder="chart")
+
+
+def test_what_has_no_logarithm_is_refused() -> None:
+    with pytest.raises(AttreeError, match="sentence 0 holds NaN"):
+        decode(np.full(4, -1.0), [2], association="log", score="outside", decoder="greedy")
+
+
+def test_unknown_names_are_refused() -> None:
+    values = np.ones(4)
+    with pytest.raises(AttreeError, match="unknown decoder 'gredy' — choose one of greedy, chart"):
+        decode(values, [2], score="outside", decoder="gredy")
+    with pytest.raises(AttreeError, match="unknown score"):
+        decode(values, [2], score="out", decoder="greedy")
+    with pytest.raises(AttreeError, match="unknown association"):
+        decode(values, [2], association="exp", score="outside", decoder="greedy")
+
+
+def test_a_wrong_number_of_values_is_a_bug_told_at_once() -> None:
+    with pytest.raises(ValueError, match="8 values are needed"):
+        decode(np.ones(4), [2], 2, score="outside", decoder="greedy")
+    with pytest.raises(IndexError):
+        decode(np.ones(8), [2], 2, matrix=2, score="outside", decoder="greedy")
+
+
+@pytest.mark.parametrize("decoder", ["greedy", "chart"])
+def test_a_sentence_of_many_hundred_words_neither_recurses_nor_fails(decoder: str) -> None:
+    n = 700
+    right = np.triu(np.tile(np.linspace(0, 1, n, dtype=np.float16), (n, 1)), 1)
+    starts, ends = decode(right.ravel(), [n], score="outside", decoder="greedy")
+    assert starts.size == n - 1
+    starts, ends = decode(right.ravel(), [n], score="inside_outside", decoder=decoder)
+    assert (starts[0], ends[0]) == (0, n)
+    assert len(list(splits_of(pairs(starts, ends)))) == n - 1

@@ -1,0 +1,252 @@
+"""F1 and label recall: against a plain reference, and every corner case by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attree.decoding.fixed import fixed_trees
+from attree.errors import AttreeError
+from attree.evaluation.brackets import gold_brackets, parsed_brackets
+from attree.evaluation.counts import Counts, LabelCount
+from attree.evaluation.metrics import Scored, f1_of_each, gold_spans, score, upper_bound
+from tests.evaluation.reference import (
+    Labelled,
+    Spans,
+    naive_f1,
+    parses,
+    random_tree,
+    sentences,
+)
+
+
+def labelled(spans: Spans, label: str = "X") -> Labelled:
+    return [(start, end, label) for start, end in spans]
+
+
+def scored(gold: list[tuple[int, Labelled]], predicted: list[Spans], **how: object) -> Scored:
+    """Score trees; the predicted ones have as many words as the gold ones."""
+    trees = [(n, spans) for (n, _), spans in zip(gold, predicted, strict=True)]
+    statuses = how.pop("status", None)
+    table = parses(trees, status=statuses)  # type: ignore[arg-type]
+    return score(gold_brackets(sentences(gold)), parsed_brackets(table), **how)  # type: ignore[arg-type]
+
+
+def one(n: int, gold: Spans, predicted: Spans, **how: object) -> Counts:
+    return scored([(n, labelled(gold))], [predicted], **how).counts
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=12), st.integers(0, 10_000))
+def test_f1_is_that_of_the_plain_reference(lengths: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lengths = [*lengths, 3]
+    gold = [(n, random_tree(rng, n, binary=False)) for n in lengths]
+    binary = [random_tree(rng, n, binary=True) for n in lengths]
+    other = [random_tree(rng, n, binary=False) for n in lengths]
+    right = gold_brackets(sentences([(n, labelled(spans)) for n, spans in gold]))
+    for predicted in (binary, other):
+        for spans in predicted:
+            rng.shuffle(spans)  # no order is asked for
+        wanted = naive_f1(gold, predicted)
+        table = parses([(n, spans) for n, spans in zip(lengths, predicted, strict=True)])
+        found = score(right, parsed_brackets(table)).counts
+        assert found.corpus_f1 == pytest.approx(wanted[0])
+        assert found.corpus_f1_no_root == pytest.approx(wanted[1])
+        assert found.sentence_f1 == pytest.approx(wanted[2])
+
+
+def test_several_parsers_at_once_are_scored_as_each_alone() -> None:
+    rng = np.random.default_rng(5)
+    lengths = rng.integers(1, 20, size=40)
+    gold = [(int(n), random_tree(rng, int(n), binary=False)) for n in lengths]
+    right = gold_brackets(sentences([(n, labelled(spans)) for n, spans in gold]))
+    names = ("right_branching", "random_uniform_split", "balanced")
+    flat, per_parser, offsets = [], [[], [], []], [0]
+    for n, _ in gold:
+        for parser, name in enumerate(names):
+            starts, ends = fixed_trees(name, [n], seed=len(offsets))
+            flat.append((starts, ends))
+            offsets.append(offsets[-1] + starts.size)
+            per_parser[parser].append(list(zip(starts.tolist(), ends.tolist(), strict=True)))
+    starts, ends = (np.concatenate(side) for side in zip(*flat, strict=True))
+    found = f1_of_each(gold_spans(right), starts, ends, np.array(offsets), 3)
+    for parser in range(3):
+        wanted = naive_f1(gold, per_parser[parser])
+        assert tuple(column[parser] for column in found) == pytest.approx(wanted)
+
+
+def test_unary_chains_and_repeated_spans_collapse() -> None:
+    counts = one(4, [(0, 4), (0, 4), (1, 3), (1, 3), (1, 2)], [(1, 3), (0, 4), (1, 3)])
+    assert (counts.gold, counts.predicted, counts.matched) == (2, 2, 2)
+
+
+def test_one_word_spans_do_not_count() -> None:
+    counts = one(3, [(0, 1), (0, 3), (2, 3)], [(0, 3), (1, 3)])
+    assert (counts.gold, counts.predicted, counts.matched) == (1, 2, 1)
+
+
+def test_the_whole_sentence_is_always_in_both() -> None:
+    counts = one(4, [(0, 2), (2, 4)], [(0, 2)])  # a German tree has no node over all of it
+    assert (counts.gold, counts.predicted, counts.matched) == (3, 2, 2)
+    assert counts.corpus_f1 == pytest.approx(80)
+    assert counts.corpus_f1_no_root == pytest.approx(100 * 2 / 3)
+    assert counts.sentence_f1 == pytest.approx(100 * 2 / 3)
+
+
+def test_corpus_f1_without_root_removes_the_span_by_value() -> None:
+    counts = one(3, [(0, 3), (0, 3), (0, 2)], [(0, 3), (1, 3)])
+    assert counts.corpus_f1 == pytest.approx(50)
+    assert counts.corpus_f1_no_root == 0
+
+
+def test_one_word_sentences_are_skipped_and_counted() -> None:
+    found = scored([(1, labelled([(0, 1)])), (3, labelled([(0, 2)]))], [[], [(0, 3), (0, 2)]])
+    counts = found.counts
+    assert (counts.sentences, counts.scored, counts.one_word) == (2, 1, 1)
+    assert counts.corpus_f1 == counts.sentence_f1 == 100
+    assert found.gold[0] == found.predicted[0] == found.matched[0] == 0
+    assert np.isnan(found.sentence_f1[0])
+
+
+def test_a_two_word_sentence_scores_one() -> None:
+    assert one(2, [(0, 2)], [(0, 2)]).sentence_f1 == 100
+    assert one(2, [], [(0, 2)]).sentence_f1 == 100
+
+
+def test_a_flat_gold_tree_scores_zero() -> None:
+    assert one(3, [(0, 3)], [(0, 3), (1, 3)]).sentence_f1 == 0
+
+
+def test_an_empty_prediction_scores_zero_unless_gold_is_empty_too() -> None:
+    assert one(3, [(0, 3), (1, 3)], [(0, 3)]).sentence_f1 == 0
+    assert one(3, [(0, 3)], []).sentence_f1 == 100
+
+
+def test_nothing_to_score_is_no_score() -> None:
+    counts = one(1, [], [])
+    assert counts.corpus_f1 is counts.sentence_f1 is counts.precision is None
+    assert one(2, [(0, 2)], [(0, 2)]).corpus_f1_no_root is None
+
+
+def test_prpn_profile_counts_one_word_sentences_and_keeps_its_epsilon() -> None:
+    gold = [(1, []), (2, labelled([(0, 2)])), (4, labelled([(0, 2), (0, 3)])), (3, [])]
+    predicted = [[], [(0, 2)], [(0, 4), (0, 2), (2, 4)], [(0, 3), (0, 2)]]
+    found = scored(gold, predicted, profile="prpn")
+    half = 1 / (2 + 1e-8)  # precision and recall of the third
+    wanted = [2 / (2 + 1e-8), 2 / (2 + 1e-8), 2 * half * half / (2 * half + 1e-8), 0.0]
+    assert found.sentence_f1.tolist() == pytest.approx(wanted, abs=1e-15)
+    assert found.counts.sentence_f1_count == 4
+    assert found.counts.scored == 3
+    assert found.counts.corpus_f1 == scored(gold, predicted).counts.corpus_f1
+
+
+def test_skipped_sentences_are_counted_not_scored() -> None:
+    gold = [(3, labelled([(0, 2)]))] * 3
+    tree = [(0, 3), (0, 2)]
+    status = ["ok", "skipped", "right_branching"]
+    found = scored(gold, [tree, [], [(0, 3), (1, 3)]], status=status)
+    counts = found.counts
+    assert (counts.sentences, counts.scored, counts.skipped, counts.fallback) == (3, 2, 1, 1)
+    assert (counts.gold, counts.predicted, counts.matched) == (4, 4, 3)
+    assert counts.sentence_f1 == 50
+    assert np.isnan(found.sentence_f1[1])
+    assert found.gold[1] == 0
+    assert counts.labels["NP"] == LabelCount()
+
+
+def test_label_recall_counts_distinct_triples_and_the_whole_sentence() -> None:
+    tree = [(0, 4, "S"), (0, 2, "NP"), (0, 2, "NP"), (0, 2, "VP"), (2, 4, "NP"), (3, 4, "NP")]
+    counts = scored([(4, tree)], [[(0, 4), (0, 2)]], labels=["S", "NP", "VP", "PP"]).counts
+    assert counts.labels == {
+        "S": LabelCount(1, 1),
+        "NP": LabelCount(2, 1),
+        "VP": LabelCount(1, 1),
+        "PP": LabelCount(0, 0),
+    }
+    assert counts.labels["NP"].recall == 50
+    assert counts.labels["PP"].recall is None
+
+
+def test_label_recall_keeps_sentences_apart() -> None:
+    gold = [(3, [(0, 2, "NP")]), (5, [(0, 2, "NP"), (3, 5, "PP")]), (1, [(0, 1, "NP")])]
+    counts = scored(gold, [[(1, 3)], [(0, 2), (3, 5)], []], labels=["NP", "PP"]).counts
+    assert counts.labels == {"NP": LabelCount(2, 1), "PP": LabelCount(1, 1)}
+
+
+def test_longer_sentences_are_left_out_by_max_words() -> None:
+    gold = [(3, labelled([(0, 2)])), (5, labelled([(0, 2)])), (2, [])]
+    predicted = [[(0, 2)], [(1, 5)], []]
+    found = scored(gold, predicted, max_words=3)
+    assert found.sentence.tolist() == [0, 2]
+    assert found.counts.corpus_f1 == 100
+
+
+def test_counts_of_parts_add_up_to_those_of_the_whole() -> None:
+    rng = np.random.default_rng(1)
+    lengths = [int(n) for n in rng.integers(1, 15, size=30)]
+    gold = gold_brackets(
+        sentences([(n, labelled(random_tree(rng, n, binary=False), "NP")) for n in lengths])
+    )
+    table = parses([(n, random_tree(rng, n, binary=True)) for n in lengths])
+    guessed = parsed_brackets(table)
+    whole = score(gold, guessed).counts
+    halves = [np.arange(0, 13), np.arange(13, 30)]
+    parts = [score(gold.take(rows), guessed.take(rows)).counts for rows in halves]
+    total = parts[0] + parts[1]
+    assert total.sentence_f1 == pytest.approx(whole.sentence_f1)
+    assert total.corpus_f1 == whole.corpus_f1
+    assert total.labels == whole.labels
+    assert (Counts() + whole) == whole == (whole + Counts())
+
+
+def test_rows_may_come_in_any_order() -> None:
+    gold = sentences([(3, labelled([(0, 2)])), (4, labelled([(1, 3)]))], [7, 3])
+    table = parses([(4, [(1, 3)]), (3, [(0, 2)])], [3, 7])
+    found = score(gold_brackets(gold), parsed_brackets(table))
+    assert found.sentence.tolist() == [3, 7]
+    assert found.counts.corpus_f1 == 100
+
+
+def test_another_number_of_words_is_an_error_that_names_the_sentence() -> None:
+    gold = gold_brackets(sentences([(3, []), (3, [])], [10, 11]))
+    with pytest.raises(AttreeError, match="sentence 11 has 3 words in the gold tree and 4 in"):
+        score(gold, parsed_brackets(parses([(3, []), (4, [])], [10, 11])))
+
+
+def test_a_sentence_missing_on_either_side_is_an_error_that_names_it() -> None:
+    two, three = [(3, [])] * 2, [(3, [])] * 3
+    with pytest.raises(AttreeError, match="sentence 2 has no row among the parses"):
+        score(gold_brackets(sentences(three)), parsed_brackets(parses(two)))
+    with pytest.raises(AttreeError, match="sentence 2 has no row among the gold trees"):
+        score(gold_brackets(sentences(two)), parsed_brackets(parses(three)))
+    with pytest.raises(AttreeError, match="sentence 1 has more than one row"):
+        score(gold_brackets(sentences(two)), parsed_brackets(parses(three, [0, 1, 1])))
+
+
+@pytest.mark.parametrize("span", [(0, 4), (-1, 2), (2, 2), (2, 1)])
+def test_a_span_outside_its_sentence_is_an_error_that_names_it(span: tuple[int, int]) -> None:
+    with pytest.raises(AttreeError, match=r"the parse of sentence 1: the span .* 3 words"):
+        scored([(3, []), (3, [])], [[(0, 2)], [(0, 3), span]])
+    with pytest.raises(AttreeError, match="the gold tree of sentence 0: the span"):
+        scored([(3, labelled([span]))], [[]])
+
+
+def test_an_unknown_profile_is_refused() -> None:
+    with pytest.raises(AttreeError, match="unknown profile 'evalb' — choose one of default, prpn"):
+        one(3, [], [], profile="evalb")
+
+
+def test_upper_bound_is_reached_by_a_tree_that_holds_every_gold_span() -> None:
+    gold = [(5, labelled([(0, 2), (2, 5)])), (1, []), (4, [])]
+    best = [[(0, 5), (0, 2), (2, 5), (3, 5)], [], [(0, 4), (1, 4), (2, 4)]]
+    bound = upper_bound(gold_brackets(sentences(gold)))
+    reached = scored(gold, best).counts
+    assert bound == reached
+
+
+def test_upper_bound_refuses_crossing_spans() -> None:
+    gold = gold_brackets(sentences([(4, []), (4, labelled([(0, 2), (1, 3)]))]))
+    with pytest.raises(AttreeError, match="gold tree of sentence 1 cross"):
+        upper_bound(gold)
