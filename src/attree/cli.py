@@ -25,6 +25,10 @@ COMMANDS = {
     "encoder": "attree.encoder.command",
     "attention": "attree.association.command",
     "heads": "attree.association.heads_command",
+    "train": "attree.fewshot.command",
+    "apply": "attree.fewshot.apply_command",
+    "parse": "attree.corpus.command",
+    "corpus": "attree.corpus.status_command",
     "decode": "attree.decoding.command",
     "score": "attree.evaluation.command",
     "baselines": "attree.evaluation.baselines_command",
@@ -36,10 +40,10 @@ COMMANDS = {
 class _LazyGroup(TyperGroup):
     """Imports a command's module only when that command is asked for."""
 
-    def list_commands(self, ctx: typer.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name])

@@ -1,0 +1,82 @@
+"""Checking ``config.yaml`` against its schema, with one line for each mistake."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attree.errors import AttreeError
+from attree.plan import nearest
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+
+def check(config: Mapping[str, Any], schema: str | Path) -> None:
+    """Check a configuration against a schema file (draft 2020-12, YAML).
+
+    Raises:
+        AttreeError: the first mistake, with the key, the problem and the fix in one line.
+    """
+    from jsonschema import Draft202012Validator
+
+    root, registry = _load(Path(schema))
+    errors = sorted(
+        Draft202012Validator(root, registry=registry).iter_errors(config),
+        key=lambda error: [str(part) for part in error.absolute_path],
+    )
+    if errors:
+        problem, fix = _say(errors[0])
+        raise AttreeError(f"configuration: {problem}", fix=fix)
+
+
+def _load(path: Path) -> tuple[Any, Any]:
+    """Return the schema, its references resolvable, and the registry that resolves them."""
+    import yaml
+    from referencing import Registry, Resource
+
+    def retrieve(uri: str) -> Any:
+        return Resource.from_contents(_read(path.parent / Path(uri).name))
+
+    def _read(file: Path) -> Any:
+        return yaml.safe_load(file.read_text(encoding="utf-8"))
+
+    schema = _read(path) | {"$id": path.resolve().as_uri()}
+    return schema, Registry(retrieve=retrieve)
+
+
+def _say(error: ValidationError) -> tuple[str, str]:
+    """Return what is wrong, led by the key, and what to do."""
+    key = _key(error)
+    prefix = f"{key}: " if key else ""
+    schema = error.schema
+    takes = schema.get("description", error.message)
+    value = json.dumps(error.instance, ensure_ascii=False, default=str)
+    value = value if len(value) <= 60 else value[:57] + "…"
+    match error.validator:
+        case "additionalProperties":
+            known = schema.get("properties", {})
+            unknown = next(name for name in error.instance if name not in known)
+            return f"{prefix}unknown key {unknown}", nearest(str(unknown), known)
+        case "required":
+            missing = next(name for name in error.validator_value if name not in error.instance)
+            about = schema["properties"][missing].get("description", "")
+            return f"{prefix}the key {missing} is missing", f"add it: {about}"
+        case "dependentRequired":
+            return f"{prefix}{error.message}", takes
+        case "enum":
+            return f"{prefix}{value} is not one of its values", nearest(
+                str(error.instance), map(str, error.validator_value)
+            )
+        case _:
+            return f"{prefix}{value} does not fit", f"it takes {takes}"
+
+
+def _key(error: ValidationError) -> str:
+    """Return the dotted path of the key at fault: ``tables.crosslingual.runs[0].split``."""
+    path = ""
+    for part in error.absolute_path:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
+    return path

@@ -1,0 +1,240 @@
+"""Which results a configuration asks for: pure functions from ``config.yaml`` to rows.
+
+A *row* is one parser of one encoder on one split of one language; it is what ``results/parses`` and
+``results/scores`` hold a file for. The workflow's rules ask this module which rows there are and
+hold no logic of their own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import re
+import shlex
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from attree.errors import AttreeError
+
+#: Languages → the splits that they have, in the order in which tables show them.
+Splits = Mapping[str, Collection[str]]
+
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Row:
+    """One parser (``parser`` names a recipe of the configuration) on one split."""
+
+    encoder: str
+    parser: str
+    language: str
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The trees that heads are ranked on: all of a split, or ``trees`` of them by ``seed``."""
+
+    language: str
+    split: str
+    trees: int | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a configuration asks for.
+
+    Attributes:
+        tables: table name → its rows, in table order.
+        tunings: (encoder, parser) → what its heads are ranked on.
+        splits: what each language has.
+    """
+
+    tables: Mapping[str, tuple[Row, ...]]
+    tunings: Mapping[tuple[str, str], Tuning]
+    splits: Splits
+
+    @functools.cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """Every row of every table, once."""
+        return tuple(dict.fromkeys(row for rows in self.tables.values() for row in rows))
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """Every language that a table shows."""
+        return tuple(dict.fromkeys(row.language for row in self.rows))
+
+    @property
+    def sized(self) -> tuple[tuple[str, str], ...]:
+        """Every (language, split) that the dataset-size table counts."""
+        return tuple((name, split) for name in self.languages for split in self.splits[name])
+
+    def parsers(self, encoder: str, language: str, split: str) -> tuple[str, ...]:
+        """Return the parsers that read this encoder's attention on this split."""
+        return self._parsers.get((encoder, language, split), ())
+
+    @functools.cached_property
+    def _parsers(self) -> dict[tuple[str, str, str], tuple[str, ...]]:
+        found: dict[tuple[str, str, str], tuple[str, ...]] = {}
+        for row in self.rows:
+            place = (row.encoder, row.language, row.split)
+            found[place] = (*found.get(place, ()), row.parser)
+        return found
+
+    def scores(self, table: str | None = None, language: str | None = None) -> tuple[Row, ...]:
+        """Return the rows of one table, or of one language in whatever table."""
+        rows = self.rows if table is None else self.tables[table]
+        return tuple(row for row in rows if language in (None, row.language))
+
+
+def split_keys(rows: Iterable[Row]) -> tuple[tuple[str, str], ...]:
+    """Return the distinct (language, split) pairs of ``rows``, in order: one baseline file each."""
+    return tuple(dict.fromkeys((row.language, row.split) for row in rows))
+
+
+def make_plan(
+    config: Mapping[str, Any], splits: Splits, problems: Mapping[str, AttreeError] | None = None
+) -> Plan:
+    """Expand a checked configuration.
+
+    Args:
+        config: ``config.yaml`` with its defaults filled in.
+        splits: the languages found, and the splits that each has.
+        problems: languages found that cannot be read, and why.
+
+    Raises:
+        AttreeError: a table names an encoder, parser, language or split that is not there, or by
+            its name a language that has a problem. One that only ``all`` would have meant is left
+            out, and stops no other.
+    """
+    found = _Found(splits, problems or {})
+    tables = {
+        name: tuple(_table_rows(name, table, config, found))
+        for name, table in config["tables"].items()
+        if table is not None
+    }
+    rows = dict.fromkeys((row.encoder, row.parser) for table in tables.values() for row in table)
+    tunings = {(e, p): tuning(config, e, p) for e, p in rows}
+    for (encoder, parser), one in tunings.items():
+        where = f"tuning of parser {parser} with encoder {encoder}"
+        found.check(one.language, one.split, where)
+    return Plan(tables, tunings, splits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The languages found, and why some of them cannot be read."""
+
+    splits: Splits
+    problems: Mapping[str, AttreeError]
+
+    def check(self, language: str, split: str, where: str) -> None:
+        """Raise unless there is such a language and it has the split."""
+        if language in self.problems:
+            raise self.problems[language]
+        _known(language, self.splits, f"{where}: language")
+        if split not in self.splits[language]:
+            has = ", ".join(self.splits[language]) or "none"
+            raise AttreeError(
+                f"{where}: language {language} has no split {split}",
+                fix=f"it has {has}; add {split}.* to its folder or name another split",
+            )
+
+    def having(self, split: str, where: str) -> list[str]:
+        """Return every language that has the split."""
+        found = [language for language, own in self.splits.items() if split in own]
+        if not found:
+            raise AttreeError(
+                f"{where}: no language has a split {split}",
+                fix=f"put <language>/{split}.* into a folder of treebanks.folders",
+            )
+        return found
+
+
+def tuning(config: Mapping[str, Any], encoder: str, parser: str) -> Tuning:
+    """Return what a parser's heads are ranked on.
+
+    The parser's own ``tuning`` overrides the encoder's key by key, and that the general one.
+    """
+    merged = dict(config["tuning"])
+    for own in (config["encoders"][encoder], config["parsers"][parser]):
+        merged |= own.get("tuning") or {}
+    trees = None if merged["trees"] == "all" else int(merged["trees"])
+    return Tuning(merged["language"], merged["split"], trees, merged["seed"])
+
+
+def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os.environ) -> Any:
+    """Replace ``$NAME`` and ``${NAME}`` in every string of a nested ``value``.
+
+    Raises:
+        AttreeError: a variable is not set; ``where`` names the setting it stands in.
+    """
+    if isinstance(value, Mapping):
+        return {k: expand_variables(v, f"{where}.{k}", environment) for k, v in value.items()}
+    if isinstance(value, list):
+        return [expand_variables(v, where, environment) for v in value]
+    if not isinstance(value, str):
+        return value
+
+    def replace(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        if not environment.get(name):
+            raise AttreeError(
+                f"{where}: the environment variable {name} is not set",
+                fix=f"export {name}=… before the run, or write the path out",
+            )
+        return environment[name]
+
+    return _VARIABLE.sub(replace, value)
+
+
+def as_options(settings: Mapping[str, Any]) -> str:
+    """Return settings as command-line options, quoted for the shell.
+
+    A list gives the option once for each item; None leaves it out.
+    """
+    given = [
+        (f"--{name.replace('_', '-')}", str(item))
+        for name, value in settings.items()
+        if value is not None
+        for item in (value if isinstance(value, list) else [value])
+    ]
+    return shlex.join(part for pair in given for part in pair)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return "did you mean …?", or else the list of what is known."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"there are {', '.join(known)}" if known else "there are none"
+
+
+def _table_rows(
+    name: str, table: Mapping[str, Any], config: Mapping[str, Any], found: _Found
+) -> Iterable[Row]:
+    for position, run in enumerate(table["runs"]):
+        where = f"tables.{name}.runs[{position}]"
+        split = run["split"]
+        if run["languages"] == "all":
+            languages = found.having(split, where)
+        else:
+            languages = run["languages"]
+            for language in languages:
+                found.check(language, split, where)
+        for encoder in run["encoders"]:
+            _known(encoder, config["encoders"], f"{where}: encoder")
+            for parser in run["parsers"]:
+                _known(parser, config["parsers"], f"{where}: parser")
+                for language in languages:
+                    yield Row(encoder, parser, language, split)
+
+
+def _known(name: str, known: Collection[str], what: str) -> None:
+    if name not in known:
+        raise AttreeError(f"{what} {name} is not there", fix=nearest(name, known))

@@ -1,0 +1,119 @@
+"""Tables show what the summaries say, and refuse what must not stand side by side."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from attree.errors import AttreeError
+from attree.files import write_json
+from attree.tables import collect, render, scores
+
+
+def _figures(f1: float) -> dict[str, Any]:
+    recall = {"NP": {"recall": f1 / 2, "count": 7}, "VP": {"recall": 0.0, "count": 0}}
+    return {
+        "corpus_f1": f1,
+        "corpus_f1_no_root": f1 - 3,
+        "sentence_f1": f1 - 1,
+        "label_recall": recall,
+    }
+
+
+def _summary(language: str, *, parser: str | None, f1: float, derived: str = "constituency") -> Any:
+    protocol = {
+        "sentences": {"total": 10, "scored": 9, "skipped": 1, "fallback": 2},
+        "derived": derived,
+        "punctuation": "keep",
+        "selection": "english dev",
+    }
+    one = {"language": language, "split": "test", "protocol": protocol}
+    if parser is None:
+        return {**one, "baselines": {name: _figures(f1) for name in collect.BASELINES}}
+    return {**one, "parser": parser, "encoder": "tiny", **_figures(f1)}
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> list[collect.ScoreRow]:
+    for index, (language, f1) in enumerate([("german", 41.234), ("korean", 30.0)]):
+        write_json(tmp_path / f"b{index}.json", _summary(language, parser=None, f1=f1 - 20))
+        write_json(tmp_path / f"p{index}.json", _summary(language, parser="UPOA", f1=f1))
+    published = tmp_path / "article.csv"
+    published.write_text(
+        "table,row,language,metric,value,source\n"
+        "cross-lingual,UPOA,German,corpus_f1,41.59,x\nother,UPOA,Korean,corpus_f1,1,x\n"
+    )
+    figures = collect.read_published(published, "cross-lingual")
+    return collect.score_rows(sorted(tmp_path.glob("*.json")), figures)
+
+
+def test_cells_are_the_summaries_figures(rows: list[collect.ScoreRow]) -> None:
+    corpus, sentence = scores.crosslingual(rows, "Title")
+    german = dict(zip(corpus.headings, corpus.rows[0], strict=True))
+    assert german["language"] == "german" and german["sentences"] == "9"
+    assert german["UPOA"] == "41.23" and german["UPOA (article)"] == "41.59"
+    assert german["right"] == "21.23"
+    korean = dict(zip(corpus.headings, corpus.rows[1], strict=True))
+    assert korean["UPOA (article)"] == "–"
+    assert "UPOA (article)" not in sentence.headings
+    assert sentence.rows[0][2] == "40.23"
+    assert list(corpus.headings)[4:] == list(collect.BASELINES.values())
+
+
+def test_markdown_csv_and_parquet_agree(rows: list[collect.ScoreRow], tmp_path: Path) -> None:
+    grids = scores.crosslingual(rows, "Title")
+    render.save(tmp_path / "t", [row.flat() for row in rows], grids, {})
+    table = pq.read_table(tmp_path / "t.parquet").to_pylist()
+    with (tmp_path / "t.csv").open() as handle:
+        lines = list(csv.DictReader(handle))
+    assert [float(line["corpus_f1"]) for line in lines] == [row["corpus_f1"] for row in table]
+    assert len(table) == 2 + 2 * len(collect.BASELINES)
+    assert "| german | 9 | 41.23 | 41.59 |" in (tmp_path / "t.md").read_text()
+    assert render.saved_grids(tmp_path / "t.parquet")[0].rows[0][2] == "41.23"
+
+
+def test_a_language_table_shows_every_metric_and_the_labels_found(
+    rows: list[collect.ScoreRow],
+) -> None:
+    figures, labels = scores.language([row for row in rows if row.language == "german"])
+    assert figures.rows[0] == ["UPOA", "tiny", "41.23", "38.23", "40.23"]
+    assert labels.headings == ["parser", "NP (7)"]  # no gold VP: no column
+    assert labels.rows[0] == ["UPOA", "20.62"]
+
+
+def test_dependency_derived_brackets_never_share_a_table(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", _summary("german", parser="UPOA", f1=40.0))
+    write_json(tmp_path / "b.json", _summary("ud", parser="UPOA", f1=40.0, derived="dependency"))
+    rows = collect.score_rows([tmp_path / "a.json", tmp_path / "b.json"], {})
+    with pytest.raises(AttreeError, match=r"dependency-derived brackets \(ud\) cannot share"):
+        collect.check_one_kind(rows)
+
+
+def test_two_encoders_of_one_parser_get_a_column_each(tmp_path: Path) -> None:
+    for encoder in ("one", "two"):
+        summary = {**_summary("german", parser="UPOA", f1=40.0), "encoder": encoder}
+        write_json(tmp_path / f"{encoder}.json", summary)
+    rows = collect.score_rows(sorted(tmp_path.glob("*.json")), {})
+    assert scores.crosslingual(rows, "T")[0].headings[2:] == ["UPOA one", "UPOA two"]
+
+
+def test_a_summary_without_its_parts_is_one_line(tmp_path: Path) -> None:
+    summary = _summary("german", parser="UPOA", f1=40.0)
+    del summary["protocol"]
+    write_json(tmp_path / "a.json", summary)
+    with pytest.raises(AttreeError, match=r"a\.json: this score summary has no 'protocol'"):
+        collect.score_rows([tmp_path / "a.json"], {})
+
+
+def test_a_table_fits_80_columns(
+    rows: list[collect.ScoreRow], capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    render.show(scores.crosslingual(rows, "Across languages"))
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "41.23" in printed and "21.23" in printed

@@ -1,0 +1,143 @@
+"""What a configuration asks for."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+
+from attree.errors import AttreeError
+from attree.plan import (
+    Row,
+    Tuning,
+    as_options,
+    expand_variables,
+    make_plan,
+    nearest,
+    split_keys,
+    tuning,
+)
+
+SPLITS = {"basque": ("test",), "english": ("train", "dev", "test"), "polish": ("dev",)}
+
+
+def config(**changed: Any) -> dict[str, Any]:
+    recipe = {"association": "raw", "score": "outside", "decoder": "greedy", "heads": "above:30"}
+    return {
+        "encoders": {"one": {"path": "x"}, "two": {"path": "y"}},
+        "parsers": {"upoa": recipe, "few": {**recipe, "tuning": {"trees": 5, "seed": 3}}},
+        "tuning": {"language": "english", "split": "dev", "trees": "all", "seed": 0},
+        "tables": {"t": run(["one"], ["upoa"], "all", "test")},
+    } | changed
+
+
+def run(encoders: list[str], parsers: list[str], languages: Any, split: str) -> dict[str, Any]:
+    entry = {"encoders": encoders, "parsers": parsers, "languages": languages, "split": split}
+    return {"title": "", "published": None, "runs": [entry]}
+
+
+def test_all_languages_are_those_that_have_the_split() -> None:
+    plan = make_plan(config(), SPLITS)
+    assert plan.rows == (
+        Row("one", "upoa", "basque", "test"),
+        Row("one", "upoa", "english", "test"),
+    )
+    assert plan.languages == ("basque", "english")
+    assert plan.tunings == {("one", "upoa"): Tuning("english", "dev", None, 0)}
+    assert plan.sized == (
+        ("basque", "test"),
+        ("english", "train"),
+        ("english", "dev"),
+        ("english", "test"),
+    )
+
+
+def test_rows_shared_by_two_tables_are_one() -> None:
+    tables = {
+        "a": run(["one", "two"], ["upoa"], ["english"], "test"),
+        "b": run(["one"], ["upoa", "few"], ["english"], "test"),
+        "left out": None,
+    }
+    plan = make_plan(config(tables=tables), SPLITS)
+    assert len(plan.rows) == 3
+    assert list(plan.tables) == ["a", "b"]
+    assert plan.parsers("one", "english", "test") == ("upoa", "few")
+    assert plan.parsers("two", "english", "test") == ("upoa",)
+    assert plan.parsers("two", "english", "dev") == ()
+    assert split_keys(plan.rows) == (("english", "test"),)
+
+
+def test_two_encoders_are_tuned_and_scored_on_sets_of_their_own() -> None:
+    encoders = {"one": {"path": "x"}, "two": {"path": "y", "tuning": {"language": "polish"}}}
+    tables = {
+        "t": run(["one"], ["upoa"], ["english"], "test"),
+        "u": run(["two"], ["upoa"], ["basque"], "test"),
+    }
+    plan = make_plan(config(encoders=encoders, tables=tables), SPLITS)
+    assert plan.tunings["two", "upoa"].language == "polish"
+    assert plan.scores("u") == (Row("two", "upoa", "basque", "test"),)
+    assert plan.scores(language="english") == (Row("one", "upoa", "english", "test"),)
+
+
+def test_a_parser_overrides_the_tuning_key_by_key() -> None:
+    assert tuning(config(), "one", "few") == Tuning("english", "dev", 5, 3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"tables": {"t": run(["onee"], ["upoa"], "all", "test")}}, "did you mean one?"),
+        ({"tables": {"t": run(["one"], ["upao"], "all", "test")}}, "did you mean upoa?"),
+        ({"tables": {"t": run(["one"], ["upoa"], ["englsh"], "test")}}, "did you mean english?"),
+        ({"tables": {"t": run(["one"], ["upoa"], ["polish"], "test")}}, "polish has no split test"),
+        (
+            {"tables": {"t": run(["one"], ["upoa"], "all", "devel")}},
+            "no language has a split devel",
+        ),
+        (
+            {"tuning": {"language": "basque", "split": "dev", "trees": "all", "seed": 0}},
+            "no split dev",
+        ),
+        (
+            {"tuning": {"language": "dutch", "split": "dev", "trees": "all", "seed": 0}},
+            "dutch is not",
+        ),
+    ],
+)
+def test_what_is_not_there_is_one_line_with_the_nearest(
+    changed: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(AttreeError) as error:
+        make_plan(config(**changed), SPLITS)
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_language_with_a_problem_is_left_out_of_all_and_told_when_it_is_named() -> None:
+    problems = {"dutch": AttreeError("dutch/language.yaml: unknown key formt")}
+    assert len(make_plan(config(), SPLITS, problems).rows) == 2
+    named = config(tables={"t": run(["one"], ["upoa"], ["english", "dutch"], "test")})
+    with pytest.raises(AttreeError, match="unknown key formt"):
+        make_plan(named, SPLITS, problems)
+
+
+def test_variables_are_expanded_at_any_depth() -> None:
+    value = {"a": ["$X/b", "${X}c"], "d": {"e": 1, "f": "plain"}}
+    found = expand_variables(value, "where", {"X": "x"})
+    assert found == {"a": ["x/b", "xc"], "d": {"e": 1, "f": "plain"}}
+
+
+def test_an_unset_variable_is_named_with_its_key() -> None:
+    with pytest.raises(AttreeError, match=r"treebanks\.a\.b: the environment variable NO is not"):
+        expand_variables({"a": {"b": ["$NO/x"]}}, "treebanks", {})
+
+
+def test_options_are_quoted_and_lists_repeated() -> None:
+    line = as_options({"max_words": 3, "labels": ["NP", "A B"], "none": None})
+    assert shlex.split(line) == ["--max-words", "3", "--labels", "NP", "--labels", "A B"]
+
+
+def test_nearest_lists_what_there_is_when_nothing_is_near() -> None:
+    assert nearest("zzz", ["b", "a"]) == "there are a, b"
+    assert nearest("zzz", []) == "there are none"

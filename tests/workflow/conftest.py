@@ -1,0 +1,237 @@
+"""A copy of the workflow with tiny treebanks and a tiny encoder, to run for real."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+#: Six trees whose words the tiny encoder knows.
+TREES = """\
+(S (NP (DT the) (JJ old) (NN man)) (VP (VBD walked) (NP (NN home))) (. .))
+(S (NP (DT a) (NN cat)) (VP (VBD chased) (NP (DT the) (NNS mice))) (. .))
+(S (NP (DT the) (NNS dogs)) (VP (VBD barked) (ADVP (RB loudly)) (PP (IN at) (NP (PRP them)))))
+(S (SBAR (WRB when) (S (NP (DT the) (NN rain)) (VP (VBD began)))) (NP (PRP they)) (VP (VBD left)))
+(S (NP (NP (DT the) (NN man)) (PP (IN near) (NP (DT the) (NN harbour)))) (VP (VBD walked)))
+(FRAG (RB again) (CC and) (RB again))
+"""
+#: Put on the path as sitecustomize.py: a command and its workers write down what they import.
+_RECORDER = """\
+import os, sys, uuid
+
+argv = sys.orig_argv
+for flag, value in zip(argv, argv[1:]):
+    if flag in ("--output", "--output-prefix"):
+        os.environ["ATTREE_OUTPUT"] = value  # workers inherit it
+if "ATTREE_IMPORTS" in os.environ and "ATTREE_OUTPUT" in os.environ:
+    seen = open(os.path.join(os.environ["ATTREE_IMPORTS"], uuid.uuid4().hex), "w", buffering=1)
+    print(os.environ["ATTREE_OUTPUT"], file=seen)
+
+    class Recorder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name.split(".")[0] == "attree":
+                print(name, file=seen)
+
+    sys.meta_path.insert(0, Recorder)
+"""
+_RULE_OF_OUTPUT = {
+    "results/treebanks/": "treebank",
+    "results/encoders/": "encoder",
+    "results/attention/[^/]+/all/": "attention_all",
+    "results/attention/[^/]+/selected/": "attention_selected",
+    "results/heads/": "heads",
+    "results/parses/": "parse",
+    "results/scores/baselines/": "baselines",
+    "results/scores/": "score",
+    "results/tables/languages/": "language_table",
+    "results/tables/sizes": "sizes_table",
+    "results/tables/": "crosslingual_table",
+    "results/figures/": "heads_figure",
+}
+_JOB = re.compile(r"^(?:local)?rule (\w+):\n((?: {4}.*\n)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one call of snakemake did."""
+
+    status: int
+    text: str
+
+    @property
+    def jobs(self) -> list[tuple[str, dict[str, str]]]:
+        """Rule and wildcards of every job that was run, or in a dry run would be."""
+        found = []
+        for rule, body in _JOB.findall(self.text):
+            line = re.search(r"^ +wildcards: (.*)$", body, re.MULTILINE)
+            pairs = line[1].split(", ") if line else []
+            found.append((rule, dict(pair.split("=", 1) for pair in pairs)))
+        return found
+
+    @property
+    def rules(self) -> set[str]:
+        """The rules of its jobs."""
+        return {rule for rule, _ in self.jobs}
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A folder with Snakefile, workflow/ and config.yaml."""
+
+    folder: Path
+
+    def snakemake(self, *arguments: str, **environment: str) -> Ran:
+        """Run snakemake here; its two streams come back as one text."""
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["snakemake", "--nocolor", *arguments],
+            cwd=self.folder,
+            env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+            | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+        )
+        return Ran(done.returncode, done.stdout)
+
+    def run(self, *arguments: str, **environment: str) -> Ran:
+        """Run everything on two cores; it must succeed."""
+        ran = self.snakemake("--cores", "2", *arguments, **environment)
+        assert ran.status == 0, f"{ran.text}\n{self.logs()}"
+        return ran
+
+    def plan(self, *arguments: str, **environment: str) -> Ran:
+        """Dry-run; it must succeed."""
+        ran = self.snakemake("--dry-run", *arguments, **environment)
+        assert ran.status == 0, ran.text
+        return ran
+
+    def refused(self, **environment: str) -> str:
+        """Dry-run with a mistake in the configuration; return the line that says so."""
+        ran = self.snakemake("--dry-run", **environment)
+        assert ran.status == 1, ran.text
+        lines = [line for line in ran.text.splitlines() if line.startswith("attree: error: ")]
+        assert len(lines) == 1, ran.text
+        assert "Traceback" not in ran.text
+        return lines[0]
+
+    def configure(self, change: dict[str, Any]) -> None:
+        """Replace top-level keys of config.yaml."""
+        path = self.folder / "config.yaml"
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        path.write_text(yaml.safe_dump({**config, **change}), encoding="utf-8")
+
+    def logs(self) -> str:
+        """Return what the jobs' logs hold."""
+        files = sorted((self.folder / "results/logs").rglob("*.log"))
+        return "\n".join(f"{file}:\n{file.read_text()}" for file in files if file.stat().st_size)
+
+
+def make_checkout(folder: Path) -> Checkout:
+    """Copy the workflow to ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("Snakefile", "config.yaml"):
+        shutil.copy(ROOT / name, folder / name)
+    shutil.copytree(ROOT / "workflow", folder / "workflow")
+    shutil.copytree(ROOT / "envs", folder / "envs")
+    return Checkout(folder)
+
+
+def make_tiny(folder: Path, encoder: Path) -> Checkout:
+    """Lay out a checkout with two languages of six trees and a three-layer encoder."""
+    checkout = make_checkout(folder)
+    for language, splits in {"english": ("dev", "test"), "other": ("test",)}.items():
+        for split in splits:
+            file = folder / "treebanks" / language / f"{split}.mrg"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(TREES, encoding="utf-8")
+    recipe = {"association": "raw", "score": "outside", "decoder": "greedy", "heads": "best:2"}
+    checkout.configure(
+        {
+            "treebanks": {"folders": ["treebanks"], "languages": {}},
+            "encoders": {"tiny": {"path": str(encoder)}},
+            "parsers": {
+                "upoa": recipe,
+                "upio": {**recipe, "score": "inside_outside", "decoder": "chart"},
+            },
+            "tables": {
+                "crosslingual": {"runs": [{"encoders": ["tiny"], "parsers": ["upoa", "upio"]}]}
+            },
+        }
+    )
+    return checkout
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    """The workflow as it stands, in a folder of its own."""
+    return make_checkout(tmp_path / "checkout")
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A three-layer BERT with random weights."""
+    from tests.encoder import checkpoints
+
+    folder = tmp_path_factory.mktemp("encoder")
+    checkpoints.save("bert", folder)
+    return folder
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, encoder: Path) -> Checkout:
+    """A checkout that runs in seconds, with nothing run yet."""
+    return make_tiny(tmp_path / "tiny", encoder)
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Checkout:
+    """A tiny checkout that has been run once. Tests copy it before they change it.
+
+    Every process of it writes down the modules of attree that it imports, beside the checkout.
+    """
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "imports").mkdir()
+    (folder / "sitecustomize.py").write_text(_RECORDER, encoding="utf-8")
+    checkout = make_tiny(folder / "checkout", encoder)
+    # Two workers for one of the attention jobs: what they import counts too.
+    checkout.run(
+        "--set-threads",
+        "attention_all=2",
+        PYTHONPATH=str(folder),
+        ATTREE_IMPORTS=str(folder / "imports"),
+    )
+    return checkout
+
+
+@pytest.fixture(scope="session")
+def imported(finished: Checkout) -> dict[str, set[str]]:
+    """Rule → the modules, relative to attree, that its command's processes imported."""
+    found: dict[str, set[str]] = {}
+    for file in (finished.folder.parent / "imports").iterdir():
+        name, *modules = file.read_text(encoding="utf-8").split()
+        rule = next(rule for pattern, rule in _RULE_OF_OUTPUT.items() if re.match(pattern, name))
+        found.setdefault(rule, set()).update(
+            module.removeprefix("attree").removeprefix(".") or "__init__" for module in modules
+        )
+    return found
+
+
+@pytest.fixture
+def rerun(finished: Checkout, tmp_path: Path) -> Checkout:
+    """A copy of the finished checkout, file times kept, to change and run again."""
+    folder = tmp_path / "rerun"
+    shutil.copytree(finished.folder, folder, symlinks=True)
+    return Checkout(folder)

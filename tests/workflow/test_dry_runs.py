@@ -1,0 +1,153 @@
+"""What the shipped configurations plan, and mistakes in them told in one line."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.workflow.conftest import ROOT, TREES, Checkout, make_tiny
+
+SPMRL = ("Korean", "German", "Polish", "Hungarian", "Basque", "French", "Hebrew", "Swedish")
+
+
+def put(path: Path, text: str = TREES) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def lay_out_ptb(home: Path) -> Path:
+    """Make a folder shaped like LDC99T42: 25 sections, 2,312 files."""
+    for section in range(25):
+        for number in range(93 if section < 24 else 80):
+            put(home / f"parsed/mrg/wsj/{section:02}/wsj_{section:02}{number:02}.mrg")
+    return home
+
+
+def lay_out_spmrl(home: Path) -> Path:
+    """Make a folder shaped like the shared task's; Hebrew and Swedish have train5k only."""
+    for language in SPMRL:
+        train = "train5k" if language in ("Hebrew", "Swedish") else "train"
+        name = "swedish" if language == "Swedish" else language
+        for split in (train, "dev", "test"):
+            put(home / f"{language.upper()}_SPMRL/gold/ptb/{split}/{split}.{name}.gold.ptb")
+    return home
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Checkout:
+    """Two languages of six trees, and an encoder that a dry run does not look for."""
+    return make_tiny(tmp_path / "small", tmp_path / "encoder")
+
+
+def test_demo(checkout: Checkout) -> None:
+    ran = checkout.plan()
+    jobs = Counter(rule for rule, _ in ran.jobs)
+    languages = sorted(
+        path.name for path in (ROOT / "workflow/resources/treebanks").iterdir() if path.is_dir()
+    )
+    assert len(languages) == 9
+    assert jobs["treebank"] == len(languages) + 2
+    assert jobs["attention_all"] == jobs["encoder"] == 1
+    assert jobs["attention_selected"] == jobs["baselines"] == jobs["language_table"] == 9
+    assert jobs["heads"] == jobs["heads_figure"] == 3
+    assert jobs["parse"] == jobs["score"] == 27
+    assert jobs["crosslingual_table"] == jobs["sizes_table"] == 1
+
+
+def test_paper_is_planned_in_under_ten_seconds(checkout: Checkout, tmp_path: Path) -> None:
+    ptb, spmrl = lay_out_ptb(tmp_path / "ptb"), lay_out_spmrl(tmp_path / "spmrl")
+    began = time.monotonic()
+    ran = checkout.plan(
+        "--configfile", "workflow/configs/paper.yaml", PTB_HOME=str(ptb), SPMRL_HOME=str(spmrl)
+    )
+    assert time.monotonic() - began < 10
+    jobs = Counter(rule for rule, _ in ran.jobs)
+    assert jobs["encoder"] == 2
+    # Three splits of nine languages, sections 02-21, and WSJ10.
+    assert jobs["treebank"] == 3 * 9 + 2
+    # mBERT and BERT each rank their heads on section 22, and read what they are scored on.
+    assert jobs["attention_all"] == 2
+    assert jobs["attention_selected"] == 8 + 2
+    assert jobs["heads"] == 2 + 6
+    assert jobs["score"] == 2 * 8 + 6 * 2
+    mbert = [wildcards for _, wildcards in ran.jobs if wildcards.get("encoder") == "mbert"]
+    assert {wildcards["language"] for wildcards in mbert if "language" in wildcards} == {
+        "english",
+        *(language.lower() for language in SPMRL),
+    }
+
+
+def test_open_is_planned(checkout: Checkout, data: Path) -> None:
+    ran = checkout.plan("--configfile", "workflow/configs/open.yaml", ATTREE_TREEBANKS=str(data))
+    jobs = Counter(rule for rule, _ in ran.jobs)
+    assert jobs["attention_selected"] == 4 + 9
+    assert jobs["crosslingual_table"] == 2
+
+
+@pytest.mark.parametrize(
+    "overlay", sorted((ROOT / "workflow/configs").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_an_overlay_without_its_variables_is_one_line(checkout: Checkout, overlay: Path) -> None:
+    ran = checkout.snakemake(
+        "--dry-run", "--configfile", str(overlay), PTB_HOME="", SPMRL_HOME="", ATTREE_TREEBANKS=""
+    )
+    assert ran.status == 1
+    line = ran.text.strip().splitlines()[-1]
+    assert line.startswith("attree: error: treebanks.languages.english.folder: ")
+    assert "is not set" in line
+    assert "export" in line
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"encodrs": {}}, "unknown key encodrs — did you mean encoders?"),
+        ({"parsers": {"upoa": {"score": "outer", "decoder": "greedy"}}}, "parsers.upoa.score"),
+        (
+            {"tables": {"t": {"runs": [{"encoders": ["tinny"], "parsers": ["upoa"]}]}}},
+            "encoder tinny is not there — did you mean tiny?",
+        ),
+        (
+            {"tables": {"t": {"runs": [{"encoders": ["tiny"], "parsers": ["upao"]}]}}},
+            "parser upao is not there — did you mean upoa?",
+        ),
+        (
+            {
+                "tables": {
+                    "t": {
+                        "runs": [{"encoders": ["tiny"], "parsers": ["upoa"], "languages": ["othr"]}]
+                    }
+                }
+            },
+            "language othr is not there — did you mean other?",
+        ),
+        (
+            {"treebanks": {"folders": ["$NOT_SET/treebanks"]}},
+            "treebanks.folders: the environment variable NOT_SET is not set",
+        ),
+        ({"tuning": {"language": "english", "split": "devel"}}, "english has no split devel"),
+        ({"published": "none.csv"}, "published"),
+    ],
+)
+def test_a_mistake_is_one_line(small: Checkout, change: dict[str, object], said: str) -> None:
+    small.configure(change)
+    assert said in small.refused()
+
+
+def test_a_bad_language_file_is_one_line_and_stops_no_other_language(small: Checkout) -> None:
+    settings = small.folder / "treebanks/other/language.yaml"
+    settings.write_text("formt: ptb\n", encoding="utf-8")
+    ran = small.plan()
+    said = [line for line in ran.text.splitlines() if "language.yaml" in line and "formt" in line]
+    assert len(said) == 1, ran.text
+    scored = {w["language"] for rule, w in ran.jobs if rule == "score"}
+    assert "english" in scored
+
+
+def test_paper_configuration_asks_for_revisions_that_are_recorded_not_invented() -> None:
+    config = yaml.safe_load((ROOT / "workflow/configs/paper.yaml").read_text(encoding="utf-8"))
+    assert [one["revision"] for one in config["encoders"].values()] == [None, None]

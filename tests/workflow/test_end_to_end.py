@@ -1,0 +1,150 @@
+"""Small runs for real, and what is run again when something has changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from attree.files import read_json
+from tests.workflow.conftest import ROOT, TREES, Checkout
+
+SCORE = "results/scores/tiny/{parser}/{language}/test.json"
+
+
+def shards(checkout: Checkout) -> dict[str, int]:
+    """Return every shard of attention and when it was written."""
+    folder = checkout.folder / "results/attention"
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*.parquet")}
+
+
+def change(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text, f"{path} has no {old!r}"
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_every_file_is_there(finished: Checkout) -> None:
+    results = finished.folder / "results"
+    for name in ("crosslingual", "sizes", "languages/english", "languages/other"):
+        for extension in ("csv", "md", "parquet"):
+            assert (results / f"tables/{name}.{extension}").is_file()
+    for parser in ("upoa", "upio"):
+        assert (results / f"figures/heads/tiny/{parser}/english/dev.png").stat().st_size > 1000
+        assert len(read_json(results / f"heads/tiny/{parser}/english/dev.json")["heads"]) == 2
+    assert {path.name for path in results.iterdir()} == {
+        *("treebanks", "encoders", "attention", "heads", "parses", "scores", "tables", "figures"),
+        *("logs", "benchmarks"),
+    }
+
+
+def test_the_same_trees_get_the_same_scores_in_both_languages(finished: Checkout) -> None:
+    for parser in ("upoa", "upio"):
+        english, other = (
+            read_json(finished.folder / SCORE.format(parser=parser, language=language))
+            for language in ("english", "other")
+        )
+        assert 0 < english["corpus_f1"] <= 100
+        assert english["corpus_f1"] == other["corpus_f1"]
+        assert other["protocol"]["sentences"]["total"] == 6
+
+
+def test_a_log_for_each_job_and_none_says_anything_wrong(finished: Checkout) -> None:
+    assert "Traceback" not in finished.logs()
+    assert "error" not in finished.logs().lower()
+
+
+def test_running_again_does_nothing(finished: Checkout) -> None:
+    assert finished.plan().jobs == []
+
+
+def test_a_touched_treebank_runs_nothing_again(rerun: Checkout) -> None:
+    for path in (rerun.folder / "treebanks").rglob("*.mrg"):
+        os.utime(path)
+    assert rerun.plan().jobs == []
+
+
+def test_a_changed_treebank_runs_its_own_language_again(rerun: Checkout) -> None:
+    change(rerun.folder / "treebanks/other/test.mrg", "(NN home)", "(NN house)")
+    before = shards(rerun)
+    ran = rerun.run()
+    languages = {w["language"] for _, w in ran.jobs if "language" in w}
+    assert languages == {"other"}
+    assert ran.rules == {
+        *("treebank", "attention_selected", "parse", "score", "baselines"),
+        *("language_table", "sizes_table", "crosslingual_table", "all"),
+    }
+    kept = before.items() & shards(rerun).items()
+    assert all("other" in path for path, _ in before.items() - kept)
+
+
+def test_a_changed_parser_computes_that_parser_alone(rerun: Checkout) -> None:
+    change(rerun.folder / "config.yaml", "decoder: chart", "decoder: greedy")
+    ran = rerun.plan()
+    assert {w["parser"] for _, w in ran.jobs if "parser" in w} == {"upio"}
+    assert not ran.rules & {"treebank", "encoder", "attention_all"}
+
+
+@pytest.mark.parametrize(
+    ("module", "rules", "never"),
+    [
+        # What decodes and scores changes; no encoder runs again, and no shard is written again.
+        ("scoring/prefix.py", {"heads", "parse", "score"}, {"attention_all", "treebank"}),
+        ("evaluation/metrics.py", {"heads", "score", "baselines"}, {"attention_all", "treebank"}),
+        # A plot touches nothing but itself.
+        ("figures/heads.py", {"heads_figure"}, {"heads", "parse", "score", "attention_all"}),
+        ("tables/render.py", {"crosslingual_table"}, {"heads", "parse", "score", "attention_all"}),
+        # The command line's own code decides nothing.
+        ("cli.py", set(), {"treebank", "encoder", "heads", "score"}),
+    ],
+)
+def test_changed_code_runs_what_it_decides(
+    rerun: Checkout, tmp_path: Path, module: str, rules: set[str], never: set[str]
+) -> None:
+    source = tmp_path / "src"
+    shutil.copytree(ROOT / "src/attree", source / "attree")
+    with (source / "attree" / module).open("a", encoding="utf-8") as handle:
+        handle.write("\n_CHANGED = 1\n")
+    ran = rerun.plan(PYTHONPATH=str(source))
+    assert ran.rules >= rules
+    assert not ran.rules & never
+
+
+def test_changed_scoring_leaves_every_shard_as_it_is(rerun: Checkout, tmp_path: Path) -> None:
+    source = tmp_path / "src"
+    shutil.copytree(ROOT / "src/attree", source / "attree")
+    with (source / "attree/scoring/prefix.py").open("a", encoding="utf-8") as handle:
+        handle.write("\n_CHANGED = 1\n")
+    before = shards(rerun)
+    ran = rerun.run(PYTHONPATH=str(source))
+    assert {"heads", "parse", "score"} <= ran.rules
+    assert shards(rerun) == before
+
+
+def test_a_changed_comment_runs_nothing(rerun: Checkout, tmp_path: Path) -> None:
+    source = tmp_path / "src"
+    shutil.copytree(ROOT / "src/attree", source / "attree")
+    for path in source.rglob("*.py"):
+        with path.open("a", encoding="utf-8") as handle:
+            handle.write("\n# a remark\n")
+    assert rerun.plan(PYTHONPATH=str(source)).jobs == []
+
+
+def test_one_broken_treebank_stops_no_other_language_and_says_why(rerun: Checkout) -> None:
+    (rerun.folder / "treebanks/other/test.mrg").write_text(TREES, encoding="utf-16")
+    change(rerun.folder / "treebanks/english/test.mrg", "(NN home)", "(NN house)")
+    ran = rerun.snakemake("--cores", "2", "--keep-going")
+    assert ran.status == 1
+    english = {rule for rule, w in ran.jobs if w.get("language") == "english"}
+    assert english >= {"treebank", "attention_selected", "parse", "score", "language_table"}
+    log = (rerun.folder / "results/logs/treebanks/other/test.log").read_text(encoding="utf-8")
+    assert log.startswith("attree: error: treebanks/other/test.mrg: this file is UTF-16")
+
+
+def test_report(rerun: Checkout) -> None:
+    rerun.snakemake("--report", "report.html")
+    page = (rerun.folder / "report.html").read_text(encoding="utf-8")
+    for said in ("crosslingual", "english", "Heads", "best:2", "inside_outside"):
+        assert said in page, said

@@ -1,0 +1,77 @@
+"""What the schemas allow is what the library has: each name is said in one place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from snakemake.utils import update_config, validate
+
+from attree import decoding, evaluation, scoring
+from attree.configuration import check
+from attree.plan import make_plan
+from attree.treebank import language_file, layouts, readers
+from tests.workflow.conftest import ROOT
+
+SCHEMAS = ROOT / "workflow/schemas"
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+CONFIG = read(SCHEMAS / "config.schema.yaml")["properties"]
+LANGUAGE = read(SCHEMAS / "language.schema.yaml")["properties"]
+PARSER = CONFIG["parsers"]["additionalProperties"]["properties"]
+
+
+def test_parsers_are_made_of_what_is_registered() -> None:
+    assert PARSER["association"]["enum"] == list(scoring.ASSOCIATIONS)
+    assert sorted(PARSER["score"]["enum"]) == sorted(scoring.SCORES)
+    assert sorted(PARSER["decoder"]["enum"]) == sorted(decoding.DECODERS)
+
+
+def test_policies_and_types_are_the_library_s() -> None:
+    from attree.association.stage import TOO_LONG_POLICIES
+    from attree.encoder.source import DTYPES, SOURCES
+
+    attention, encoder = (
+        CONFIG["attention"]["properties"],
+        CONFIG["encoders"]["additionalProperties"],
+    )
+    assert sorted(attention["too_long"]["enum"]) == sorted(TOO_LONG_POLICIES)
+    assert sorted(encoder["properties"]["dtype"]["enum"]) == sorted(DTYPES)
+    assert {one["required"][0] for one in encoder["oneOf"]} == set(SOURCES)
+    assert CONFIG["evaluation"]["properties"]["profile"]["enum"] == list(evaluation.PROFILES)
+    assert CONFIG["evaluation"]["properties"]["labels"]["default"] == list(
+        evaluation.DEFAULT_LABELS
+    )
+
+
+def test_a_language_s_keys_are_those_of_language_yaml() -> None:
+    assert set(LANGUAGE) == set(language_file.LANGUAGE_KEYS)
+    split = LANGUAGE["splits"]["additionalProperties"]["oneOf"][1]
+    assert set(split["properties"]) == set(language_file.SPLIT_KEYS)
+    assert LANGUAGE["format"]["enum"] == list(readers.FORMATS)
+    assert LANGUAGE["layout"]["enum"] == list(layouts.LAYOUTS)
+
+
+@pytest.mark.parametrize("overlay", ["open", "paper"])
+def test_overlays_are_right_and_name_what_there_is(overlay: str) -> None:
+    config = read(ROOT / "config.yaml")
+    update_config(config, read(ROOT / f"workflow/configs/{overlay}.yaml"))
+    check(config, SCHEMAS / "config.schema.yaml")
+    validate(config, str(SCHEMAS / "config.schema.yaml"))
+    languages = config["treebanks"]["languages"]
+    plan = make_plan(config, dict.fromkeys(languages, ("train", "dev", "test", "wsj10")))
+    assert plan.rows
+
+
+def test_config_says_every_default_as_the_schema_has_it() -> None:
+    config = read(ROOT / "config.yaml")
+    for section in ("evaluation", "attention"):
+        defaults = {key: one["default"] for key, one in CONFIG[section]["properties"].items()}
+        assert config[section] == defaults, section
+    assert config["results"] == CONFIG["results"]["default"]

@@ -1,0 +1,84 @@
+"""The workflow's own style: formatted, linted, small, and without logic in the Snakefile."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.workflow.conftest import ROOT, Checkout
+
+RULES = sorted((ROOT / "workflow/rules").glob("*.smk"))
+STAGES = ("treebanks", "encoders", "attention", "heads", "parses", "scores", "tables", "figures")
+
+
+def test_snakefmt() -> None:
+    snakefmt = Path(sys.executable).with_name("snakefmt")
+    done = subprocess.run(
+        [snakefmt, "--check", "Snakefile", "workflow"], cwd=ROOT, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_lint(checkout: Checkout) -> None:
+    ran = checkout.snakemake("--lint")
+    assert ran.status == 0, ran.text
+
+
+def test_snakefile_is_short_and_without_logic() -> None:
+    lines = (ROOT / "Snakefile").read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 45
+    assert not [line for line in lines if re.match(r"\s*(def|if|for|while|lambda)\b", line)]
+
+
+def test_a_file_of_rules_for_each_stage() -> None:
+    assert {path.stem for path in RULES} >= {*STAGES, "common"}
+    text = (ROOT / "Snakefile").read_text(encoding="utf-8")
+    included = re.findall(r'include: "workflow/rules/(\w+)\.smk"', text)
+    assert included[0] == "common"
+    assert set(included) == {path.stem for path in RULES}
+
+
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
+def test_functions_live_in_common_only_and_rules_leave_slurm_out(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert "slurm_" not in text
+    assert "lambda" not in text
+    if path.stem != "common":
+        assert not re.search(r"^\s*def ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("profile", ["local", "slurm"])
+def test_every_setting_of_a_profile_has_its_comment(profile: str) -> None:
+    path = ROOT / "workflow/profiles" / profile / "config.yaml"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert yaml.safe_load("\n".join(lines))
+    for before, line in itertools.pairwise(lines):
+        if re.match(r"[a-z]", line):
+            assert before.startswith("#"), f"{profile}: no comment above {line!r}"
+
+
+@pytest.mark.parametrize("profile", ["local", "slurm"])
+def test_profiles_name_rules_that_there_are(profile: str) -> None:
+    settings = yaml.safe_load(
+        (ROOT / "workflow/profiles" / profile / "config.yaml").read_text(encoding="utf-8")
+    )
+    text = "\n".join(path.read_text(encoding="utf-8") for path in RULES)
+    rules = set(re.findall(r"^rule (\w+):", text, re.MULTILINE))
+    rules |= set(re.findall(r"^use rule \w+ as (\w+)", text, re.MULTILINE))
+    for key in ("set-threads", "set-resources"):
+        assert set(settings.get(key, {})) <= rules, key
+
+
+def test_every_setting_of_config_has_a_comment() -> None:
+    lines = (ROOT / "config.yaml").read_text(encoding="utf-8").splitlines()
+    for number, line in enumerate(lines):
+        if re.match(r"[a-z]\w*:", line):
+            after = lines[number + 1 : number + 2]
+            commented = lines[number - 1].startswith("#") or re.match(r"\s+#", "".join(after))
+            assert commented, f"config.yaml: no comment beside {line!r}"

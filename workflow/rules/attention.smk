@@ -1,0 +1,53 @@
+# Both rules write a manifest. The shards lie beside it, where Snakemake does not delete them before a
+# re-run, and a whole shard of the right key is not computed again.
+ATTENTION_CODE = (
+    "association.cluster",
+    "association.command",
+    "association.compute",
+    "association.heads",
+    "association.shards",
+    "association.stage",
+    "encoder",
+    "records",
+)
+
+
+rule attention_all:
+    # Every head of the encoder by itself, to rank heads by.
+    input:
+        sentences=SENTENCES,
+        encoder="<results>/encoders/{encoder}.json",
+    output:
+        "<results>/attention/{encoder}/all/{language}/{split}.json",
+    log:
+        "<logs>/attention/{encoder}/all/{language}/{split}.log",
+    benchmark:
+        "<benchmarks>/attention/{encoder}/all/{language}/{split}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: attention_threads
+    params:
+        code=code_hash(*ATTENTION_CODE),
+        heads="--heads all",
+        options=as_options(config["attention"]),
+    shell:
+        "attree attention {input.sentences} --encoder {input.encoder} {params.heads}"
+        " --workers {threads} --threads 1 {params.options} --output {output} 2> {log}"
+
+
+use rule attention_all as attention_selected with:
+    # The means of the heads that the encoder's parsers selected, in one pass for all of them.
+    input:
+        sentences=SENTENCES,
+        encoder="<results>/encoders/{encoder}.json",
+        selections=selections,
+    output:
+        "<results>/attention/{encoder}/selected/{language}/{split}.json",
+    log:
+        "<logs>/attention/{encoder}/selected/{language}/{split}.log",
+    benchmark:
+        "<benchmarks>/attention/{encoder}/selected/{language}/{split}.tsv"
+    params:
+        code=code_hash(*ATTENTION_CODE),
+        heads=selections_options,
+        options=as_options(config["attention"]),

@@ -1,0 +1,148 @@
+# Reads and checks the configuration, plans the rows, and holds the few functions that rules share.
+# What there is to decide is decided in attree.plan and attree.treebank.language.
+import os
+import re
+import sys
+from pathlib import Path
+
+from snakemake.utils import validate
+
+from attree.configuration import check
+from attree.errors import AttreeError
+from attree.plan import as_options, expand_variables, make_plan, split_keys
+from attree.process import FOLLOWED
+from attree.provenance import code_hash
+from attree.treebank.language import discover
+
+try:
+    check(config, Path(workflow.basedir, "workflow/schemas/config.schema.yaml"))
+    validate(config, "../schemas/config.schema.yaml")  # fills in the defaults
+    config["treebanks"] = expand_variables(config["treebanks"], "treebanks")
+    config["encoders"] = expand_variables(config["encoders"], "encoders")
+    config["published"] = expand_variables(config["published"], "published")
+    if config["published"] and not Path(config["published"]).is_file():
+        raise AttreeError(
+            "published: this file does not exist", file=config["published"]
+        )
+    LANGUAGES = discover(**config["treebanks"])
+    splits = {name: one.splits for name, one in LANGUAGES.items()}
+    PLAN = make_plan(config, splits, LANGUAGES.problems)
+except AttreeError as error:
+    sys.exit(f"attree: error: {error}")
+
+if workflow.is_main_process:
+    for line in LANGUAGES.warnings:
+        print(f"attree: warning: {line}", file=sys.stderr)
+if not workflow.subprocess_exec:
+    # The stages' commands end when this process does, even when it is killed.
+    os.environ[FOLLOWED] = str(os.getpid())
+
+
+pathvars:
+    results=config["results"],
+    logs=f"{config['results']}/logs",
+    benchmarks=f"{config['results']}/benchmarks",
+
+
+wildcard_constraints:
+    encoder=r"[^/]+",
+    parser=r"[^/]+",
+    language=r"[^/]+",
+    split=r"[^/]+",
+    table="|".join(map(re.escape, PLAN.tables)),
+
+
+SENTENCES = "<results>/treebanks/{language}/{split}.parquet"
+SCORES = "<results>/scores/{row.encoder}/{row.parser}/{row.language}/{row.split}.json"
+BASELINES = "<results>/scores/baselines/{language}/{split}.json"
+SIZED = {
+    "language": [one for one, _ in PLAN.sized],
+    "split": [one for _, one in PLAN.sized],
+}
+
+
+def treebank_files(wildcards):
+    return [str(file) for file in LANGUAGES[wildcards.language].files(wildcards.split)]
+
+
+def treebank_arguments(wildcards):
+    return LANGUAGES[wildcards.language].arguments(wildcards.split)
+
+
+def encoder_options(wildcards):
+    keys = ("hub", "revision", "path", "package", "dtype")
+    source = config["encoders"][wildcards.encoder]
+    return as_options({key: source.get(key) for key in keys})
+
+
+def attention_threads(wildcards):
+    # A worker loads an encoder, which pays from about 2 MB of trees on.
+    files = LANGUAGES[wildcards.language].splits[wildcards.split]
+    return max(1, min(8, sum(file.stat().st_size for file in files) // 2_000_000))
+
+
+def tuned(stage, extension, encoder, parser):
+    # A file of a stage that looks at the trees that heads are ranked on.
+    one = PLAN.tunings[encoder, parser]
+    return (
+        f"<results>/{stage}/{encoder}/{parser}/{one.language}/{one.split}.{extension}"
+    )
+
+
+def selection(wildcards):
+    return tuned("heads", "json", wildcards.encoder, wildcards.parser)
+
+
+def selections(wildcards):
+    parsers = PLAN.parsers(wildcards.encoder, wildcards.language, wildcards.split)
+    return [tuned("heads", "json", wildcards.encoder, parser) for parser in parsers]
+
+
+def selections_options(wildcards, input):
+    return as_options({"selections": list(input.selections)})
+
+
+def recipe_options(wildcards):
+    recipe = config["parsers"][wildcards.parser]
+    return as_options({key: recipe[key] for key in ("association", "score", "decoder")})
+
+
+def selection_options(wildcards):
+    one = PLAN.tunings[wildcards.encoder, wildcards.parser]
+    heads = config["parsers"][wildcards.parser]["heads"]
+    return as_options({"heads": heads, "trees": one.trees, "seed": one.seed})
+
+
+def scores(rows):
+    return [
+        *collect(SCORES, row=rows),
+        *[
+            BASELINES.format(language=name, split=split)
+            for name, split in split_keys(rows)
+        ],
+    ]
+
+
+def table_scores(wildcards):
+    return scores(PLAN.scores(table=wildcards.table))
+
+
+def language_scores(wildcards):
+    return scores(PLAN.scores(language=wildcards.language))
+
+
+def published(wildcards):
+    # The file of published figures, for the tables that show some of them.
+    table = config["tables"].get(wildcards.get("table"), {"published": "dataset-size"})
+    return [config["published"]] if config["published"] and table["published"] else []
+
+
+def table_options(wildcards, input):
+    table = config["tables"][wildcards.table]
+    options = {"title": table["title"]}
+    if input.published:
+        options |= {
+            "published": config["published"],
+            "published-table": table["published"],
+        }
+    return as_options(options)

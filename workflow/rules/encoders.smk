@@ -1,0 +1,15 @@
+rule encoder:
+    output:
+        "<results>/encoders/{encoder}.json",
+    log:
+        "<logs>/encoders/{encoder}.log",
+    # Local, because the nodes of many clusters cannot reach the hub that it may fetch from.
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("encoder"),
+        source=encoder_options,
+    shell:
+        "attree encoder resolve --slug {wildcards.encoder} {params.source}"
+        " --output {output} 2> {log}"

@@ -1,0 +1,26 @@
+rule heads_figure:
+    input:
+        "<results>/heads/{encoder}/{parser}/{language}/{split}.parquet",
+    output:
+        report(
+            "<results>/figures/heads/{encoder}/{parser}/{language}/{split}.png",
+            caption="../report/heads.rst",
+            category="Figures",
+            subcategory="Heads",
+            labels={"encoder": "{encoder}", "parser": "{parser}"},
+        ),
+    log:
+        "<logs>/figures/heads/{encoder}/{parser}/{language}/{split}.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("figures", "records"),
+    shell:
+        "attree figure heads --ranking {input} --output {output} 2> {log}"
+
+
+rule figures:
+    input:
+        [tuned("figures/heads", "png", *pair) for pair in PLAN.tunings],
+    localrule: True

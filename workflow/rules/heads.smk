@@ -1,0 +1,20 @@
+rule heads:
+    input:
+        attention="<results>/attention/{encoder}/all/{language}/{split}.json",
+        sentences=SENTENCES,
+    output:
+        ranking="<results>/heads/{encoder}/{parser}/{language}/{split}.parquet",
+        selection="<results>/heads/{encoder}/{parser}/{language}/{split}.json",
+    log:
+        "<logs>/heads/{encoder}/{parser}/{language}/{split}.log",
+    benchmark:
+        "<benchmarks>/heads/{encoder}/{parser}/{language}/{split}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("association", "scoring", "decoding", "evaluation", "records"),
+        recipe=recipe_options,
+        selection=selection_options,
+    shell:
+        "attree heads {input.attention} --sentences {input.sentences} {params.recipe}"
+        " {params.selection} --output {output.ranking} --selection {output.selection} 2> {log}"

@@ -1,0 +1,18 @@
+rule parse:
+    input:
+        attention="<results>/attention/{encoder}/selected/{language}/{split}.json",
+        selection=selection,
+    output:
+        "<results>/parses/{encoder}/{parser}/{language}/{split}.parquet",
+    log:
+        "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash(
+            "decoding", "scoring", "association.shards", "association.heads", "records"
+        ),
+        recipe=recipe_options,
+    shell:
+        "attree decode {input.attention} --selection {input.selection} {params.recipe}"
+        " --output {output} 2> {log}"

@@ -1,0 +1,34 @@
+rule score:
+    input:
+        parses="<results>/parses/{encoder}/{parser}/{language}/{split}.parquet",
+        sentences=SENTENCES,
+    output:
+        sentences="<results>/scores/{encoder}/{parser}/{language}/{split}.parquet",
+        summary="<results>/scores/{encoder}/{parser}/{language}/{split}.json",
+    log:
+        "<logs>/scores/{encoder}/{parser}/{language}/{split}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("evaluation", "records"),
+        options=as_options(config["evaluation"]),
+    shell:
+        "attree score {input.parses} --sentences {input.sentences} --encoder {wildcards.encoder}"
+        " --parser {wildcards.parser} {params.options} --output {output.sentences}"
+        " --summary {output.summary} 2> {log}"
+
+
+rule baselines:
+    input:
+        SENTENCES,
+    output:
+        BASELINES,
+    log:
+        "<logs>/scores/baselines/{language}/{split}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("evaluation", "decoding", "records"),
+        options=as_options(config["evaluation"]),
+    shell:
+        "attree baselines {input} {params.options} --output {output} 2> {log}"

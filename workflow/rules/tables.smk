@@ -1,0 +1,82 @@
+rule crosslingual_table:
+    input:
+        scores=table_scores,
+        published=published,
+    output:
+        report(
+            "<results>/tables/{table}.csv",
+            caption="../report/crosslingual.rst",
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
+        multiext("<results>/tables/{table}", ".parquet", ".md"),
+    log:
+        "<logs>/tables/{table}.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("tables", "records"),
+        prefix=subpath(output[0], strip_suffix=".csv"),
+        options=table_options,
+    shell:
+        "attree table crosslingual {input.scores} {params.options}"
+        " --output-prefix {params.prefix} 2> {log}"
+
+
+rule language_table:
+    input:
+        language_scores,
+    output:
+        report(
+            "<results>/tables/languages/{language}.csv",
+            caption="../report/language.rst",
+            category="Tables",
+            subcategory="Languages",
+            labels={"table": "{language}"},
+        ),
+        multiext("<results>/tables/languages/{language}", ".parquet", ".md"),
+    log:
+        "<logs>/tables/languages/{language}.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("tables", "records"),
+        prefix=subpath(output[0], strip_suffix=".csv"),
+    shell:
+        "attree table language {input} --output-prefix {params.prefix} 2> {log}"
+
+
+rule sizes_table:
+    input:
+        treebanks=collect(SENTENCES, zip, **SIZED),
+        published=published,
+    output:
+        report(
+            "<results>/tables/sizes.csv",
+            caption="../report/sizes.rst",
+            category="Tables",
+            labels={"table": "treebank sizes"},
+        ),
+        multiext("<results>/tables/sizes", ".parquet", ".md"),
+    log:
+        "<logs>/tables/sizes.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("tables", "records"),
+        prefix=subpath(output[0], strip_suffix=".csv"),
+        options=as_options({"published": config["published"]}),
+    shell:
+        "attree table sizes {input.treebanks} {params.options}"
+        " --output-prefix {params.prefix} 2> {log}"
+
+
+rule tables:
+    input:
+        collect("<results>/tables/{table}.csv", table=PLAN.tables),
+        collect("<results>/tables/languages/{language}.csv", language=PLAN.languages),
+        "<results>/tables/sizes.csv",
+    localrule: True

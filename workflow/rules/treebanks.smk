@@ -1,0 +1,18 @@
+rule treebank:
+    input:
+        treebank_files,
+    output:
+        sentences=SENTENCES,
+        rejected="<results>/treebanks/{language}/{split}.rejected.parquet",
+    log:
+        "<logs>/treebanks/{language}/{split}.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("treebank", "records"),
+        # The files as patterns: thousands of names do not fit on a command line.
+        arguments=treebank_arguments,
+    shell:
+        "attree treebank {params.arguments} --output {output.sentences} --rejected {output.rejected}"
+        " 2> {log}"
