@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 import attree
+from attree import process
 from attree.errors import AttreeError
 
 #: command → module that holds it. The module has either ``run``, a function whose annotations
@@ -80,6 +81,10 @@ def main() -> None:
     """Run the command line; a problem that the user can mend is one line and exit status 1."""
     try:
         app()
+    except SystemExit as done:
+        if not done.code:
+            process.leave()
+        raise
     except AttreeError as error:
         sys.exit(f"attree: error: {error}")
     except OSError as error:

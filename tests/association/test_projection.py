@@ -118,5 +118,7 @@ def test_random_start_has_its_seed():
 def test_bad_sizes_are_refused():
     with pytest.raises(AttreeError, match="does not divide into 5 heads"):
         Projection(1, HIDDEN, HIDDEN, heads=5)
+    with pytest.raises(AttreeError, match="choose one of encoder, random"):
+        initialise(Projection(1, HIDDEN, HIDDEN), weights(0), how="zeros")
     with pytest.raises(AttreeError, match="cannot start from the encoder"):
         initialise(Projection(1, HIDDEN, 24, heads=2), weights(0))

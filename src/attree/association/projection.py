@@ -22,6 +22,9 @@ from attree.errors import AttreeError
 #: Added under the logarithm, as everywhere in attree (``association: log``).
 FLOOR = 1e-6
 
+#: what a projection's first weights are: the encoder's own query and key, or random ones
+STARTS = ("encoder", "random")
+
 
 @dataclass(frozen=True, slots=True)
 class StateBatch:
@@ -158,8 +161,13 @@ def initialise(
             :func:`attree.encoder.families.query_key` gives them.
         how: ``encoder`` or ``random`` (normal, deviation 0.02, no bias).
         generator: of the random start.
+
+    Raises:
+        AttreeError: an unknown start, or a size that the encoder's projection cannot be cut to.
     """
     layers, hidden, size = projection.query.shape
+    if how not in STARTS:
+        raise AttreeError(f"unknown start {how!r}", fix=f"choose one of {', '.join(STARTS)}")
     with torch.no_grad():
         if how == "random":
             for parameter in (projection.query, projection.key):

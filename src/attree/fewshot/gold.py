@@ -1,0 +1,112 @@
+"""What a gold tree asks of the scores: splits of its binary form, spans that cross no bracket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attree.errors import AttreeError
+from attree.treebank.binarise import binarise
+
+
+@dataclass(frozen=True, slots=True)
+class GoldTree:
+    """One tree, checked.
+
+    Attributes:
+        name: how an error names it, e.g. ``wsj_0125.mrg:3``.
+        n_words: its length.
+        brackets: (m, 2) distinct spans of two words and more, the whole sentence among them.
+        splits: (s, 3) start, split, end of each span of three words and more of the binarised
+            tree; a span of two words has one split only, so nothing is lost or learned there.
+    """
+
+    name: str
+    n_words: int
+    brackets: np.ndarray
+    splits: np.ndarray
+
+
+def gold_tree(
+    n_words: int,
+    spans: Iterable[tuple[int, int]],
+    *,
+    name: str,
+    factor: str = "right",
+) -> GoldTree:
+    """Build a :class:`GoldTree` from a sentence's spans (any order, unary chains and all).
+
+    Args:
+        n_words: the sentence's length.
+        spans: half-open word intervals.
+        name: the tree's name in errors.
+        factor: ``right`` or ``left``, how nodes of more than two children are binarised.
+
+    Raises:
+        AttreeError: no bracket, a bracket outside the sentence, or two that cross.
+    """
+    everything = {(int(start), int(end)) for start, end in spans}
+    if not everything:
+        raise AttreeError(f"tree {name} has no brackets", fix="leave it out, or mend the treebank")
+    try:
+        splits = binarise(n_words, everything, factor=factor).astype(np.int64)
+    except AttreeError as error:
+        raise AttreeError(
+            f"tree {name}: {error.problem}", fix="leave it out, or make the treebank continuous"
+        ) from None
+    kept = {(start, end) for start, end in everything if end - start > 1}
+    brackets = sorted(kept | {(0, n_words)}) if n_words > 1 else []
+    wide = splits[:, 2] - splits[:, 0] > 2
+    return GoldTree(name, n_words, np.array(brackets, np.int64).reshape(-1, 2), splits[wide])
+
+
+@dataclass(frozen=True, slots=True)
+class GoldBatch:
+    """The gold side of a batch of padded score tables.
+
+    Attributes:
+        names: of the trees.
+        n_words: (trees,) int64.
+        tree, start, split, end: (spans,) int64, the gold splits of all trees, flat.
+        allowed: (trees, longest + 1, longest + 1) bool, spans that cross no bracket.
+    """
+
+    names: tuple[str, ...]
+    n_words: Tensor
+    tree: Tensor
+    start: Tensor
+    split: Tensor
+    end: Tensor
+    allowed: Tensor
+
+
+def gold_batch(trees: Sequence[GoldTree], *, device: str = "cpu") -> GoldBatch:
+    """Lay out gold trees for the objectives."""
+    lengths = np.array([tree.n_words for tree in trees])
+    splits = np.concatenate([tree.splits for tree in trees])
+    which = np.repeat(np.arange(len(trees)), [len(tree.splits) for tree in trees])
+    side = int(lengths.max()) + 1
+    allowed = np.zeros((len(trees), side, side), bool)
+    for table, gold in zip(allowed, trees, strict=True):
+        table[:] = ~_crossing(gold.brackets, side)
+    columns = (lengths, which, *splits.T.copy(), allowed)
+    n_words, tree, start, split, end, free = (torch.from_numpy(c).to(device) for c in columns)
+    names = tuple(each.name for each in trees)
+    return GoldBatch(names, n_words, tree, start, split, end, free)
+
+
+def _crossing(brackets: np.ndarray, side: int) -> np.ndarray:
+    """(side, side) bool: True for spans that cross one of the brackets."""
+    start = brackets[:, 0, None]
+    end = brackets[:, 1, None]
+    place = np.arange(side)
+    # in floats, since only their products are fast
+    inside = ((start < place) & (place < end)).astype(np.float32)
+    before, after = (place < start).astype(np.float32), (place > end).astype(np.float32)
+    # a crossing span begins before a bracket and ends inside it, or begins inside and ends after
+    crossing = before.T @ inside + inside.T @ after
+    return crossing > 0

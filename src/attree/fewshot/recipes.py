@@ -1,0 +1,112 @@
+"""The few-shot parsers by name: what each is trained and decoded by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from attree.decoding import DECODERS
+from attree.errors import AttreeError
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A few-shot parser.
+
+    Attributes:
+        parts: what its span scores are summed from: ``projection`` (trained query and key over
+            hidden states), ``heads`` (weights over the encoder's own heads), ``boundary`` (linear
+            in the hidden states at a span's ends).
+        objective: a name in :data:`attree.fewshot.objectives.OBJECTIVES`.
+        score: ``inside_outside``, or ``outside`` for a projection alone.
+        decoder: a name in :data:`attree.fewshot.decoders.NAMES`.
+        dropout: on the hidden states.
+        association: of the projection, ``log`` or ``raw``.
+        heads: of the projection; 0 for as many as a layer of the encoder has.
+        combination: of the encoder's heads, a name in :data:`attree.fewshot.parts.COMBINATIONS`.
+        separate: other head weights inside than outside.
+        learning_rate, head_rate: of Adam; the latter for head weights.
+        spread: how many layers on each side of the middle one are read by default.
+    """
+
+    parts: tuple[str, ...]
+    objective: str
+    score: str
+    decoder: str
+    dropout: float = 0.0
+    association: str = "log"
+    heads: int = 1
+    combination: str = "log"
+    separate: bool = False
+    learning_rate: float = 1e-3
+    head_rate: float = 1e-2
+    spread: int = 0
+
+
+#: setting → its values, so that a wrong one is told before torch is loaded
+CHOICES = {
+    "objective": ("likelihood", "margin", "tree_crf"),
+    "association": ("log", "raw"),
+    "decoder": (*DECODERS, "minimum_risk"),
+}
+
+_IO = "inside_outside"
+
+RECIPES: dict[str, Recipe] = {
+    "fpio": Recipe(("projection",), "likelihood", _IO, "normalised_chart", dropout=0.1),
+    "fpoa": Recipe(("projection",), "margin", "outside", "greedy", dropout=0.3),
+    "tree-crf": Recipe(("projection",), "tree_crf", _IO, "chart", dropout=0.3, heads=0),
+    # past the article: association, boundaries and heads in one tree CRF
+    "tree-crf-boundary": Recipe(
+        ("projection", "boundary"),
+        "tree_crf",
+        _IO,
+        "minimum_risk",
+        dropout=0.3,
+        heads=0,
+        spread=1,
+    ),
+    "tree-crf-full": Recipe(
+        ("projection", "boundary", "heads"),
+        "tree_crf",
+        _IO,
+        "minimum_risk",
+        dropout=0.3,
+        heads=0,
+        separate=True,
+        head_rate=1e-3,
+        spread=1,
+    ),
+    "head-weights": Recipe(("heads",), "tree_crf", _IO, "chart", separate=True),
+    "head-weights-tied": Recipe(("heads",), "tree_crf", _IO, "chart"),
+    "head-weights-article": Recipe(
+        ("heads",), "likelihood", _IO, "normalised_chart", combination="article"
+    ),
+}
+
+
+def recipe(name: str) -> Recipe:
+    """Return the recipe called ``name``.
+
+    Raises:
+        AttreeError: there is none of that name.
+    """
+    if name not in RECIPES:
+        raise AttreeError(
+            f"unknown few-shot parser {name!r}", fix=f"choose one of {', '.join(RECIPES)}"
+        )
+    return RECIPES[name]
+
+
+def adapted(base: Recipe, **changes: object) -> Recipe:
+    """Return ``base`` with those of its settings replaced that are not None.
+
+    Raises:
+        AttreeError: an objective, association or decoder that does not exist.
+    """
+    given = {key: value for key, value in changes.items() if value is not None}
+    for key, value in given.items():
+        if key in CHOICES and value not in CHOICES[key]:
+            raise AttreeError(
+                f"unknown {key} {value!r}", fix=f"choose one of {', '.join(CHOICES[key])}"
+            )
+    return replace(base, **given)  # type: ignore[arg-type]

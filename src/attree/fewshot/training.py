@@ -1,0 +1,176 @@
+"""One trainer for every objective and every scorer."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from attree.errors import AttreeError
+from attree.fewshot.gold import GoldBatch, GoldTree, gold_batch
+from attree.fewshot.objectives import OBJECTIVES
+from attree.fewshot.parts import Batch
+from attree.fewshot.scorer import Scorer, Source
+
+#: margins that the losses are measured with
+MARGINS = {"log": 0.3, "raw": 0.01}
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How to train.
+
+    Attributes:
+        objective: a name in ``OBJECTIVES``.
+        score: the split score of ``likelihood`` and ``margin``.
+        margin: of the margin loss.
+        steps, batch, weight_decay: of Adam; learning rates are the scorer's.
+        seed: of the batches and the dropout.
+        check_every, patience: early stopping, in steps and in checks without a gain.
+    """
+
+    objective: str
+    score: str = "inside_outside"
+    margin: float = MARGINS["log"]
+    steps: int = 200
+    batch: int = 10
+    weight_decay: float = 0.0
+    seed: int = 0
+    check_every: int = 20
+    patience: int = 5
+
+
+@dataclass(slots=True)
+class Report:
+    """What training did: the mean loss of each step, and the held-out checks ``(step, F1)``."""
+
+    losses: list[float] = field(default_factory=list)
+    checks: list[tuple[int, float]] = field(default_factory=list)
+    best_step: int = 0
+
+
+def batches(count: int, size: int, steps: int, generator: torch.Generator) -> Iterator[list[int]]:
+    """Yield ``steps`` batches of places: every tree once before any twice, in seeded order."""
+    waiting: list[int] = []
+    for _ in range(steps):
+        if not waiting:
+            waiting = torch.randperm(count, generator=generator).tolist()
+        yield waiting[:size]
+        waiting = waiting[size:]
+
+
+def train(
+    scorer: Scorer,
+    source: Source,
+    gold: Sequence[GoldTree],
+    settings: Training,
+    *,
+    held_out: Callable[[], float] | None = None,
+    device: str = "cpu",
+) -> Report:
+    """Train ``scorer`` in place.
+
+    Equal seeds give bit-identical weights on a CPU with the same number of threads. Sentences of
+    one and two words have one tree only and are left out.
+
+    Args:
+        scorer: the weights.
+        source: features of the sentences of ``gold``, in its order.
+        gold: the trees.
+        settings: how.
+        held_out: F1 on trees that are not trained on; where given, training stops once it no
+            longer grows, and the best weights are kept.
+        device: where to train.
+
+    Raises:
+        AttreeError: no tree of three words or more, no steps, or a loss that is not a number.
+    """
+    if settings.steps < 1 or settings.batch < 1:
+        raise AttreeError("training takes one step and one tree a batch at the least")
+    usable = [place for place, tree in enumerate(gold) if tree.n_words > 2]
+    if not usable:
+        raise AttreeError(
+            "all trees chosen for training have one or two words, which have one tree only",
+            fix="choose others",
+        )
+    order = torch.Generator().manual_seed(settings.seed)
+    noise = torch.Generator(device=device).manual_seed(settings.seed)
+    optimiser = torch.optim.AdamW(
+        scorer.groups(),
+        weight_decay=settings.weight_decay,
+        fused=True,
+    )
+    report = Report()
+    keeper = _Keeper(scorer, held_out, report, settings)
+    for step, places in enumerate(batches(len(usable), settings.batch, settings.steps, order), 1):
+        chosen = [usable[place] for place in places]
+        answers = gold_batch([gold[place] for place in chosen], device=device)
+        losses = _losses(scorer, source.batch(chosen), answers, settings, noise)
+        _refuse_nan(losses, answers, step)
+        loss = losses.mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        report.losses.append(float(loss.detach()))
+        if keeper.enough(step):
+            break
+    keeper.restore()
+    return report
+
+
+def _losses(
+    scorer: Scorer, batch: Batch, gold: GoldBatch, settings: Training, noise: torch.Generator
+) -> Tensor:
+    scores = scorer.scores(batch, noise)
+    return OBJECTIVES[settings.objective].loss(scores, gold, settings.score, settings.margin)
+
+
+def _refuse_nan(losses: Tensor, gold: GoldBatch, step: int) -> None:
+    broken = ~torch.isfinite(losses)
+    if broken.any():
+        name = gold.names[int(broken.nonzero()[0])]
+        raise AttreeError(
+            f"the loss of tree {name} is not a number at step {step}",
+            fix="lower the learning rate, or leave the tree out",
+        )
+
+
+class _Keeper:
+    """Keeps the weights that are best on held-out trees, and says when to stop."""
+
+    def __init__(
+        self,
+        scorer: nn.Module,
+        held_out: Callable[[], float] | None,
+        report: Report,
+        settings: Training,
+    ) -> None:
+        self.scorer, self.held_out, self.report = scorer, held_out, report
+        self.every, self.patience, self.last = (
+            settings.check_every,
+            settings.patience,
+            settings.steps,
+        )
+        self.best = -1.0
+        self.weights: dict[str, Tensor] = {}
+
+    def enough(self, step: int) -> bool:
+        """Check when it is time; True once ``patience`` checks brought nothing."""
+        if self.held_out is None or (step % self.every and step != self.last):
+            return False
+        f1 = self.held_out()
+        self.report.checks.append((step, f1))
+        if f1 > self.best:
+            self.best, self.report.best_step = f1, step
+            self.weights = copy.deepcopy(self.scorer.state_dict())
+        return step - self.report.best_step >= self.patience * self.every
+
+    def restore(self) -> None:
+        """Put the best weights back; without held-out trees the last ones stay."""
+        if self.weights:
+            self.scorer.load_state_dict(self.weights)
+        else:
+            self.report.best_step = len(self.report.losses)

@@ -1,0 +1,133 @@
+"""Few-shot training against its bare matrix products, inside-outside against chart decoding."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from attree.decoding.batch import decode
+from attree.fewshot.features import Layout, MemoryStore
+from attree.fewshot.gold import gold_tree
+from attree.fewshot.inside import marginals
+from attree.fewshot.recipes import RECIPES
+from attree.fewshot.scorer import Scorer, Shape, Source
+from attree.fewshot.training import Training, batches, train
+
+HIDDEN, HEADS, TREES, STEPS = 384, 12, 80, 200
+
+
+def rows() -> list[dict[str, Any]]:
+    """Measure with one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        found = [
+            _training("full projection (FPIO)", "fpio", 1, 1),
+            _training("twelve heads (tree CRF)", "tree-crf", 1, HEADS),
+            _training("twelve heads, three layers (tree CRF)", "tree-crf", 3, HEADS),
+        ]
+    finally:
+        torch.set_num_threads(threads)
+    return [*found, _inside_outside()]
+
+
+def _seconds(function: Callable[[], Any], times: int) -> float:
+    best = math.inf
+    for _ in range(times):
+        began = time.perf_counter()
+        function()
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def _sentences(layers: int) -> tuple[MemoryStore, list[Any]]:
+    """Random states and trees, of lengths like those of newspaper sentences."""
+    generator = np.random.default_rng(0)
+    records, word_of, gold = [], [], []
+    for number in range(TREES):
+        n = int(np.clip(generator.normal(21, 10), 3, 50))
+        pieces = np.repeat(np.arange(n), generator.choice([1, 1, 1, 1, 2], n))
+        words = np.concatenate([[-1], pieces, [-1]]).astype(np.int32)
+        states = generator.normal(size=(layers, len(words), HIDDEN)).astype(np.float16)
+        records.append(states.ravel())
+        word_of.append(words)
+        spans = [(i, n) for i in range(0, n - 1, 2)]
+        gold.append(gold_tree(n, spans, name=str(number)))
+    layout = Layout(tuple(range(layers)), 0, HIDDEN)
+    return MemoryStore(layout, records, word_of), gold
+
+
+def _training(what: str, name: str, layers: int, heads: int) -> dict[str, Any]:
+    store, gold = _sentences(layers)
+    recipe = RECIPES[name]
+    shape = Shape(tuple(range(layers)), (), 0, HIDDEN, HIDDEN, heads)
+    source = Source(store, shape)
+
+    def ours(steps: int = STEPS) -> None:
+        scorer = Scorer(recipe, shape)
+        for part in scorer.parts.values():
+            for parameter in part.parameters():
+                torch.nn.init.normal_(parameter, 0, 0.02)
+        settings = Training(recipe.objective, score=recipe.score, steps=steps)
+        train(scorer, source, gold, settings)
+
+    generator = torch.Generator().manual_seed(0)
+    padded = []
+    for places in batches(TREES, 10, STEPS, generator):
+        batch = source.batch(places).states
+        assert batch is not None
+        kept = batch.pieces.mask.flatten().bool()
+        grid = torch.zeros(layers, len(kept), HIDDEN)
+        grid[:, kept] = batch.states
+        padded.append((grid, len(places)))
+    weights = [torch.randn(layers, HIDDEN, HIDDEN, requires_grad=True) for _ in range(2)]
+
+    def baseline() -> None:
+        for grid, sentences in padded:
+            query, key = (
+                (grid @ weight).view(layers, sentences, -1, heads, HIDDEN // heads).transpose(2, 3)
+                for weight in weights
+            )
+            (query @ key.transpose(-1, -2)).sum().backward()
+
+    ours(steps=2)
+    measured, bare = _seconds(ours, 2), _seconds(baseline, 2)
+    return {
+        "name": f"few-shot training, {TREES} trees × {STEPS} steps, {what}, over matrix products",
+        "ratio": measured / bare,
+        "goal": "<= 2.0",
+        "unit": "s",
+        "ours": measured,
+        "baseline": bare,
+    }
+
+
+def _inside_outside() -> dict[str, Any]:
+    n, count = 25, 2000
+    generator = np.random.default_rng(0)
+    lengths = np.full(count, n)
+    tables = np.triu(generator.normal(size=(count, n + 1, n + 1)), 1)
+    values = generator.random(count * n * n)
+
+    def chart() -> None:
+        decode(values, lengths, score="inside_outside", decoder="chart")
+
+    def ours() -> None:
+        marginals(tables, lengths)
+
+    ours()
+    chart()
+    rates = [count / _seconds(function, 3) for function in (ours, chart)]
+    return {
+        "name": f"inside-outside, {n} words, to chart decoding",
+        "ratio": rates[0] / rates[1],
+        "goal": ">= 0.1",
+        "unit": "sentences/s",
+        "ours": rates[0],
+        "baseline": rates[1],
+    }

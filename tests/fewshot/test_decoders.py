@@ -1,0 +1,57 @@
+"""Decoding trained scores: against attree's decoders of associations, and enumeration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from attree.decoding.batch import decode as decode_associations
+from attree.fewshot.decoders import NAMES, decode, likelihoods
+from attree.fewshot.inside import marginals
+from attree.fewshot.scores import span_scores
+from tests.fewshot import reference
+
+LENGTHS = [5, 1, 7, 2, 3]
+
+
+def example(seed: int = 0):
+    generator = np.random.default_rng(seed)
+    matrices = [np.log(generator.dirichlet(np.ones(n), size=n) + 1e-6) for n in LENGTHS]
+    batch = torch.from_numpy(reference.padded(matrices))
+    return matrices, span_scores(batch, torch.tensor(LENGTHS))
+
+
+@pytest.mark.parametrize("score", ["outside", "inside_outside"])
+@pytest.mark.parametrize("decoder", [name for name in NAMES if name != "minimum_risk"])
+def test_equals_decoding_the_associations(score: str, decoder: str):
+    matrices, scores = example()
+    values = np.concatenate([matrix.ravel() for matrix in matrices])
+    expected = decode_associations(values, LENGTHS, score=score, decoder=decoder)
+    found = decode(scores, score=score, decoder=decoder)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_minimum_risk_is_the_tree_of_most_expected_spans():
+    _, scores = example(1)
+    starts, ends = decode(scores, score="inside_outside", decoder="minimum_risk")
+    likely = marginals(scores.span.numpy(), np.array(LENGTHS))
+    first = 0
+    for place, n in enumerate(LENGTHS):
+        spans = set(zip(starts[first : first + n - 1], ends[first : first + n - 1], strict=True))
+        first += n - 1
+        best = max(
+            reference.trees(0, n), key=lambda tree: sum(likely[place][span] for span in tree)
+        )
+        assert spans == set(best)
+
+
+def test_unlikely_spans_are_told_and_the_whole_sentence_is_certain():
+    _, scores = example(2)
+    starts, ends = decode(scores, score="inside_outside", decoder="minimum_risk")
+    found = likelihoods(scores, starts, ends)
+    whole = (starts == 0) & (ends == np.repeat(LENGTHS, np.maximum(np.array(LENGTHS) - 1, 0)))
+    assert (found[whole] == 1).all()
+    assert ((found > 0) & (found <= 1 + 1e-9)).all()
+    assert (found < 0.4).any()

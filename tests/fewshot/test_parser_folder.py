@@ -1,0 +1,111 @@
+"""Trained parsers on disk, and the command that makes them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from attree.cli import app
+from attree.errors import AttreeError
+from attree.fewshot.draw import read_trees
+from attree.fewshot.fit import Plan, fit, source_of
+from attree.fewshot.parser_folder import load_parser, save_parser
+from attree.fewshot.recipes import RECIPES
+from attree.records import read_table
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_parser_read_back_parses_the_same(name: str, encoder, treebank: Path, tmp_path: Path):
+    table, _ = read_table(treebank)
+    trees = read_trees(table, range(3, 15))
+    plan = Plan(RECIPES[name], layers=(1, 2), steps=5)
+    parser = fit(encoder, trees, plan)
+    save_parser(parser, tmp_path / "p")
+    again = load_parser(tmp_path / "p")
+    source = source_of(encoder, trees.words, parser.shape)
+    for ours, theirs in zip(parser.decode(source), again.decode(source), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert again.recipe == parser.recipe
+    assert again.shape == parser.shape
+    np.testing.assert_array_equal(again.trained_on, parser.trained_on)
+    again.check(encoder)
+    again.encoder["fingerprint"] = "another"
+    with pytest.raises(AttreeError, match="belongs to the encoder bert"):
+        again.check(encoder)
+
+
+@pytest.fixture(scope="module")
+def folder(resolved: Path, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("trained") / "p"
+    options = ["--trees", "10", "--seed", "1", "--layer", "2", "--steps", "5", "--held-out", "4"]
+    files = ["--sentences", str(treebank), "--encoder", str(resolved), "--output", str(out)]
+    result = CliRunner().invoke(app, ["train", *files, *options, "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    assert "10 trees, 5 steps" in result.output
+    return out
+
+
+def test_the_command_says_what_it_did(folder: Path):
+    about = json.loads((folder / "parser.json").read_text())
+    assert about["encoder"]["slug"] == "bert"
+    assert about["shape"]["layers"] == [2]
+    assert about["recipe"]["objective"] == "tree_crf"
+    told = about["about"]
+    assert told["seed"] == 1
+    assert told["trees"] == len(told["sentences"]) == 10
+    assert told["dev_trees"] == 4
+    assert 0 <= told["dev_f1"] <= 100
+    parser = load_parser(folder)
+    assert parser.threshold("chosen") == told["threshold"]
+    assert parser.threshold("0.3") == 0.3
+    for wrong in ("2", "x"):
+        with pytest.raises(AttreeError, match="is no probability"):
+            parser.threshold(wrong)
+    assert {"attree", "torch"} <= set(told["versions"])
+
+
+@pytest.mark.parametrize("damage", ["cut", "absent", "other shape"])
+def test_damaged_folders_are_told(damage: str, folder: Path, tmp_path: Path):
+    broken = tmp_path / "p"
+    broken.mkdir()
+    about = json.loads((folder / "parser.json").read_text())
+    weights = (folder / "weights.safetensors").read_bytes()
+    if damage == "other shape":
+        about["shape"]["layers"] = [1, 2]
+    (broken / "parser.json").write_text(json.dumps(about))
+    if damage != "absent":
+        (broken / "weights.safetensors").write_bytes(weights[: -100 if damage == "cut" else None])
+    with pytest.raises(AttreeError, match=r"no weights|cut short or belong to another"):
+        load_parser(broken)
+
+
+def test_a_folder_that_is_no_parser_is_told(tmp_path: Path):
+    with pytest.raises(AttreeError, match="this parser does not exist"):
+        load_parser(tmp_path)
+    (tmp_path / "parser.json").write_text("{}")
+    with pytest.raises(AttreeError, match="not the description of a trained parser"):
+        load_parser(tmp_path)
+
+
+def test_settings_are_tuned_on_request(resolved: Path, treebank: Path, tmp_path: Path):
+    files = ["--sentences", str(treebank), "--encoder", str(resolved)]
+    options = ["--output", str(tmp_path / "p"), "--trees", "6", "--steps", "3", "--tune-on", "5"]
+    choice = ["--tune-layers", "1;2;1,2", "--device", "cpu"]
+    result = CliRunner().invoke(app, ["train", *files, *options, *choice])
+    assert result.exit_code == 0, result.output
+    parser = load_parser(tmp_path / "p")
+    assert [each["layers"] for each in parser.about["tuning"]] == [[1], [2], [1, 2]]
+    assert list(parser.shape.layers) in [[1], [2], [1, 2]]
+
+
+def test_unknown_parsers_are_told():
+    with pytest.raises(AttreeError, match="choose one of fpio, fpoa, tree-crf"):
+        from attree.fewshot.recipes import recipe
+
+        recipe("nonsense")
+    assert replace(RECIPES["fpio"], dropout=0.2) != RECIPES["fpio"]

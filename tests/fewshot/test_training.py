@@ -1,0 +1,134 @@
+"""The trainer: what it learns, repeats, refuses and stops at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+
+import pytest
+import torch
+
+from attree.errors import AttreeError
+from attree.fewshot.draw import read_trees
+from attree.fewshot.fit import Plan, fit, source_of
+from attree.fewshot.gold import gold_tree
+from attree.fewshot.parts import dropout
+from attree.fewshot.recipes import RECIPES, adapted
+from attree.fewshot.threshold import THRESHOLDS, choose_threshold
+from attree.fewshot.training import Training, batches, train
+from attree.fewshot.tune import choose, grid
+from attree.records import read_table
+
+
+def projection(parser):
+    return parser.scorer.parts["projection"].projection
+
+
+@pytest.fixture
+def trees(treebank):
+    table, _ = read_table(treebank)
+    long = [row for row, words in enumerate(table["words"].to_pylist()) if len(words) > 2]
+    return read_trees(table, long[:12])
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_parser_fits_its_trees(name: str, encoder, trees):
+    recipe = adapted(RECIPES[name], dropout=0.0)
+    plan = Plan(recipe, layers=(2,), steps=60, batch=12, seed=1)
+    parser = fit(encoder, trees, plan)
+    assert parser.about["loss"]["last"] < parser.about["loss"]["first"]
+    if recipe.objective == "tree_crf" and "projection" in recipe.parts:
+        untrained = fit(encoder, trees, Plan(recipe, layers=(2,), steps=1, seed=1))
+        source = source_of(encoder, trees.words, parser.shape)
+        assert parser.f1(source, trees.gold) > untrained.f1(source, trees.gold)
+
+
+@pytest.mark.parametrize("name", ["fpio", "tree-crf"])
+def test_equal_seeds_give_equal_bits(name: str, encoder, trees):
+    plan = Plan(RECIPES[name], layers=(1, 2), steps=8, seed=3)
+    first, second, other = (
+        projection(fit(encoder, trees, p)).query
+        for p in (plan, plan, Plan(RECIPES[name], layers=(1, 2), steps=8, seed=4))
+    )
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+
+
+def test_batches_take_every_tree_once_before_any_twice():
+    generator = torch.Generator().manual_seed(0)
+    taken = list(batches(7, 3, 6, generator))
+    assert [len(places) for places in taken] == [3, 3, 1, 3, 3, 1]
+    for epoch in (taken[:3], taken[3:]):
+        assert sorted(chain.from_iterable(epoch)) == list(range(7))
+
+
+def test_dropout_keeps_the_mean():
+    values = torch.ones(200, 200)
+    dropped = dropout(values, 0.3, torch.Generator().manual_seed(0))
+    assert dropped.mean() == pytest.approx(1.0, abs=0.02)
+    assert (dropped == 0).float().mean() == pytest.approx(0.3, abs=0.02)
+    assert dropout(values, 0.3, None) is values
+
+
+def test_early_stopping_keeps_the_best_weights(encoder, trees):
+    parser = fit(encoder, trees, Plan(RECIPES["tree-crf"], layers=(2,), steps=1))
+    scores = iter([10.0, 30.0, 20.0, 15.0, 12.0, 11.0])
+    seen = {}
+
+    def held_out() -> float:
+        f1 = next(scores)
+        seen[f1] = projection(parser).query.detach().clone()
+        return f1
+
+    settings = Training("tree_crf", steps=100, check_every=5, patience=3)
+    source = source_of(encoder, trees.words, parser.shape)
+    report = train(parser.scorer, source, trees.gold, settings, held_out=held_out)
+    assert report.best_step == 10
+    assert report.checks == [(5, 10.0), (10, 30.0), (15, 20.0), (20, 15.0), (25, 12.0)]
+    assert torch.equal(projection(parser).query, seen[30.0])
+
+
+def test_a_loss_that_is_no_number_stops_and_names_step_and_tree(encoder, trees):
+    parser = fit(encoder, trees, Plan(RECIPES["tree-crf"], layers=(2,), steps=1))
+    source = source_of(encoder, trees.words, parser.shape)
+    source._store.record(4).states[:] = float("nan")
+    settings = Training("tree_crf", batch=12)
+    with pytest.raises(AttreeError, match=r"dev.mrg:\d+ .* is not a number at step 1"):
+        train(parser.scorer, source, trees.gold, settings)
+
+
+def test_settings_are_chosen_on_other_trees(encoder, treebank, trees):
+    table, _ = read_table(treebank)
+    tuning = read_trees(table, [30, 31, 32])
+    plans = grid(Plan(RECIPES["tree-crf"], steps=5), layers=[(0,), (1,), (2, 3)])
+    best, tried = choose(encoder, trees, tuning, plans)
+    scores = [each["f1"] for each in tried]
+    assert best == plans[scores.index(max(scores))]
+
+
+def test_the_threshold_is_the_best_on_other_trees(encoder, treebank, trees):
+    table, _ = read_table(treebank)
+    other = read_trees(table, range(20, 38))
+    parser = fit(encoder, trees, Plan(RECIPES["tree-crf"], layers=(2,), steps=20))
+    source = source_of(encoder, other.words, parser.shape)
+    best, found = choose_threshold(parser, source, other.gold)
+    assert set(found) == {str(threshold) for threshold in THRESHOLDS}
+    assert found[str(best)] == max(found.values())
+    assert found["0.0"] == pytest.approx(parser.f1(source, other.gold))
+
+
+@pytest.mark.parametrize("wrong", [{"steps": 0}, {"batch": 0}])
+def test_no_training_is_told(encoder, trees, wrong: dict[str, int]):
+    with pytest.raises(AttreeError, match="at the least"):
+        fit(encoder, trees, Plan(RECIPES["fpio"], layers=(1,), **wrong))
+
+
+def test_short_trees_alone_are_told(encoder, trees):
+    short = [gold_tree(2, [(0, 2)], name="t")] * len(trees.gold)
+    with pytest.raises(AttreeError, match="all trees chosen for training have one or two words"):
+        fit(encoder, replace(trees, gold=short), Plan(RECIPES["fpio"], layers=(1,)))
+
+
+def test_a_layer_that_does_not_exist_is_told(encoder, trees):
+    with pytest.raises(AttreeError, match="choose a layer from 0 to 3"):
+        fit(encoder, trees, Plan(RECIPES["fpio"], layers=(7,)))
