@@ -67,9 +67,9 @@ $(VENV)/base: envs/constraints.txt
 	@touch $@
 
 $(VENV)/run: $(VENV)/base pyproject.toml
-	$(PIP) -c envs/constraints.txt -e '.[workflow,demo]'
+	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,demo]'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/run
-	$(PIP) -c envs/constraints.txt -e '.[workflow,demo,dev]'
+	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,demo,dev]'
 	@touch $@

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from attree.errors import AttreeError
 from attree.files import write_json
@@ -109,11 +111,16 @@ def test_a_summary_without_its_parts_is_one_line(tmp_path: Path) -> None:
         collect.score_rows([tmp_path / "a.json"], {})
 
 
-def test_a_table_fits_80_columns(
-    rows: list[collect.ScoreRow], capsys: pytest.CaptureFixture[str], monkeypatch: Any
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_a_table_fits_the_terminal_and_no_cell_is_cut(
+    rows: list[collect.ScoreRow], width: int
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    render.show(scores.crosslingual(rows, "Across languages"))
-    printed = capsys.readouterr().out
-    assert max(map(len, printed.splitlines())) <= 80
-    assert "41.23" in printed and "21.23" in printed
+    console = Console(width=width, file=io.StringIO(), highlight=False)
+    grids = scores.crosslingual(rows, "Across languages")
+    render.show(grids, console)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert max(map(len, printed.splitlines())) <= width
+    assert "…" not in printed
+    for grid in grids:
+        for row in grid.rows:
+            assert all(cell in printed for cell in row)

@@ -7,9 +7,12 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from attree.files import whole_file, write_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +24,25 @@ class Grid:
     rows: Sequence[Sequence[str]]
     note: str = ""
 
+    @property
+    def is_text(self) -> list[bool]:
+        """Tell which columns hold names (flush left) rather than figures (flush right)."""
+        columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.headings)
+        return [any(cell[:1].isalpha() for cell in column) for column in columns]
+
     def markdown(self) -> str:
         """Return the grid as a Markdown section."""
-        rule = ["---"] + ["--:"] * (len(self.headings) - 1)
+        rule = ["---" if text else "--:" for text in self.is_text]
         lines = [f"## {self.title}", ""]
         lines += [f"| {' | '.join(cells)} |" for cells in (self.headings, rule, *self.rows)]
         return "\n".join(lines) + "\n" + (f"\n{self.note}\n" if self.note else "")
+
+    def widths(self) -> list[int]:
+        """Return the columns' widths; a heading may break between its words."""
+        return [
+            max(len(text) for text in (*heading.split(), *column))
+            for heading, *column in zip(self.headings, *self.rows, strict=True)
+        ]
 
 
 def number(value: float | None) -> str:
@@ -34,21 +50,47 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def show(grids: Sequence[Grid]) -> None:
-    """Print the grids to stdout, as wide as the terminal allows (80 columns are enough)."""
+def show(grids: Sequence[Grid], console: Console | None = None) -> None:
+    """Print the grids to stdout (or ``console``).
+
+    A grid wider than the terminal is printed in parts, each with the first column: no cell is cut.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = console or Console(highlight=False)
     for grid in grids:
-        table = Table(title=grid.title, caption=grid.note or None, box=box.SIMPLE_HEAD)
-        table.title_justify = table.caption_justify = "left"
-        for position, heading in enumerate(grid.headings):
-            table.add_column(heading, justify="right" if position else "left", min_width=5)
-        for row in grid.rows:
-            table.add_row(*row)
-        console.print(table)
+        console.print(f"[bold]{grid.title}[/bold]")
+        for part in _parts(grid.widths(), console.width):
+            table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
+            for column in part:
+                side: Literal["left", "right"] = "left" if grid.is_text[column] else "right"
+                table.add_column(grid.headings[column], justify=side, no_wrap=column == 0)
+            for row in grid.rows:
+                table.add_row(*(row[column] for column in part))
+            console.print(table)
+        if grid.note:
+            console.print(grid.note, style="dim")
+        console.print()
+
+
+def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Share columns out over as few parts as fit into ``room``, of about the same width."""
+    fewest = len(_filled(widths, room))
+    narrowest = next(less for less in range(room + 1) if len(_filled(widths, less)) == fewest)
+    return _filled(widths, narrowest)
+
+
+def _filled(widths: Sequence[int], room: int) -> list[list[int]]:
+    """Fill parts of ``room`` one after the other; every part begins with column 0."""
+    parts: list[list[int]] = [[0]]
+    for column in range(1, len(widths)):
+        taken = sum(widths[each] + 2 for each in (*parts[-1], column)) + 3
+        if taken > room and len(parts[-1]) > 1:
+            parts.append([0])
+        parts[-1].append(column)
+    return parts
 
 
 def save(
