@@ -28,6 +28,12 @@ def finite_kernel(function: _Function) -> _Function:
     return _compile(function, fastmath={"nnan", "nsz"})
 
 
+def inlined(function: _Function) -> _Function:
+    """Make ``function`` a part of each kernel of its file that calls it, under that one's rules."""
+    part: Any = numba.njit(inline="always")(function)
+    return part
+
+
 def _compile(function: _Function, **options: Any) -> _Function:
     options |= {"nogil": True, "error_model": "numpy"}
     try:

@@ -23,7 +23,7 @@ def split(scores: SplitScores, i: int, k: int, j: int) -> float:
         found += terms[k, i] + terms[k, j]
     if scores.has_cross:
         sums = scores.prefix.reshape(side, side)
-        across = sums[k, j] - sums[k, k] - sums[i, j] + sums[i, k]
+        across = sums[j, k] - sums[k, k] - sums[j, i] + sums[k, i]
         found -= across / (2 * (k - i) * (j - k))
     return found
 
@@ -42,16 +42,15 @@ def test_every_split_of_every_span_has_the_score_of_the_equations(a: Matrix) -> 
 
 
 @given(matrices())
-def test_prefix_sums_are_symmetric_and_those_of_plain_sums(a: Matrix) -> None:
+def test_prefix_sums_are_those_of_plain_sums(a: Matrix) -> None:
     n = len(a)
     both = a + a.T
     for dtype in (np.float16, np.float32, np.float64):
         found, bad = prefix_sums(a.astype(dtype).ravel(), np.array([n]))
         table = found.reshape(n + 1, n + 1)
         assert bad == -1
-        assert (table == table.T).all()
         for i in range(n + 1):
-            for j in range(n + 1):
+            for j in range(i + 1):
                 assert table[i, j] == both[:i, :j].sum()  # exact: the values are of float16
 
 

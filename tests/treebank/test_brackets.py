@@ -216,6 +216,9 @@ class TestUnbalanced:
         assert "line 9" in rejected(found)[0][1]
         assert len(words(found)) == 3
 
+    def test_a_bare_terminal_that_closes_twice(self) -> None:
+        assert [line for line, _ in rejected(ptb(f"{GOOD}\n(NN x))\n{GOOD}\n"))] == [2]
+
     def test_several_trees_on_one_line(self) -> None:
         assert len(words(ptb(GOOD * 3))) == 3
         assert len(words(ptb(f"{GOOD}\n{GOOD} {GOOD}\n{GOOD}\n"))) == 4

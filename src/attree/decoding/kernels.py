@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.compiled import finite_kernel
+from attree.compiled import finite_kernel, inlined
 
 _Integer = int | np.integer[Any]
 _Floats = NDArray[np.float64]
@@ -19,7 +19,7 @@ _Words = NDArray[np.int64]
 _Spans = NDArray[np.int32]
 
 
-@finite_kernel
+@inlined
 def _splits(
     sums: _Floats,
     diagonal: _Floats,
@@ -32,19 +32,19 @@ def _splits(
 ) -> None:
     """Set ``score[k]`` to that of splitting ``[i, j)`` at ``k``, for every ``k`` inside."""
     if has_cross:
-        left, right, corner = sums[i], sums[j], sums[i, j]
+        right, corner = sums[j], sums[j, i]
         for k in range(i + 1, j):
-            across = right[k] + left[k] - diagonal[k] - corner
+            across = right[k] + sums[k, i] - diagonal[k] - corner
             score[k] = -across / (2.0 * (k - i) * (j - k))
+        if has_terms:
+            for k in range(i + 1, j):
+                score[k] += terms[k, i] + terms[k, j]
     else:
         for k in range(i + 1, j):
-            score[k] = 0.0
-    if has_terms:
-        for k in range(i + 1, j):
-            score[k] += terms[k, i] + terms[k, j]
+            score[k] = terms[k, i] + terms[k, j]
 
 
-@finite_kernel
+@inlined
 def _first_best(score: _Floats, i: _Integer, j: _Integer) -> _Integer:
     """Return the smallest ``k`` inside ``[i, j)`` with the highest score."""
     best = score[i + 1]
@@ -52,6 +52,18 @@ def _first_best(score: _Floats, i: _Integer, j: _Integer) -> _Integer:
         best = max(best, score[k])
     k = i + 1
     while score[k] != best:
+        k += 1
+    return k
+
+
+@inlined
+def _first_best_of_terms(terms: _Floats, i: _Integer, j: _Integer) -> _Integer:
+    """Do as `_splits` and `_first_best` where there is no cross term: sums are cheap to repeat."""
+    best = terms[i + 1, i] + terms[i + 1, j]
+    for k in range(i + 2, j):
+        best = max(best, terms[k, i] + terms[k, j])
+    k = i + 1
+    while terms[k, i] + terms[k, j] != best:
         k += 1
     return k
 
@@ -86,8 +98,11 @@ def top_down(
             i, j = np.int64(stack[depth, 0]), np.int64(stack[depth, 1])
             starts[out], ends[out] = i, j
             out += 1
-            _splits(sums, diagonal, terms, has_terms, has_cross, i, j, score)
-            split = _first_best(score, i, j)
+            if has_cross:
+                _splits(sums, diagonal, terms, has_terms, has_cross, i, j, score)
+                split = _first_best(score, i, j)
+            else:
+                split = _first_best_of_terms(terms, i, j)
             stack[depth, 0], stack[depth, 1] = split, j  # kept only if it is a span of two words
             depth += int(j - split > 1)
             stack[depth, 0], stack[depth, 1] = i, split

@@ -77,18 +77,6 @@ def matched(
     return shared
 
 
-def contains(
-    predicted: DistinctSpans,
-    tree: NDArray[np.int64],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-) -> NDArray[np.bool_]:
-    """Return for each span ``[starts, ends)`` whether ``predicted`` tree ``tree`` has it."""
-    found = np.empty(tree.size, np.bool_)
-    _find(predicted.n_words, predicted.keys, predicted.offsets, tree, starts, ends, found)
-    return found
-
-
 def first_crossing(trees: DistinctSpans) -> int:
     """Return the position of the first tree two of whose spans cross, or -1."""
     return _crossing(trees.n_words, trees.keys, trees.offsets)
@@ -154,30 +142,6 @@ def _match(
             if g < last and gold[g] == key:
                 count += 1
         shared[t] = count
-
-
-@kernel
-def _find(
-    n_words: NDArray[np.int64],
-    keys: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    tree: NDArray[np.int64],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    found: NDArray[np.bool_],
-) -> None:
-    for at in range(tree.size):
-        t = tree[at]
-        n = n_words[t]
-        key = np.int64(starts[at]) * (n + 1) + n - ends[at]
-        low, high = offsets[t], offsets[t + 1]
-        while low < high:
-            middle = (low + high) // 2
-            if keys[middle] < key:
-                low = middle + 1
-            else:
-                high = middle
-        found[at] = low < offsets[t + 1] and keys[low] == key
 
 
 @kernel

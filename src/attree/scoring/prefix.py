@@ -24,11 +24,13 @@ def prefix_sums(
         n_words: int64, words of each sentence, one sentence at the least.
 
     Returns:
-        ``prefix[i, j] = Σ (a + aᵀ)[:i, :j]``, of shape ``(n+1, n+1)`` a sentence, symmetric; and
-        the position of the first sentence that holds NaN or infinity, or -1. The sums are in
-        float64; those of float16 values are exact, so that ties stay ties.
+        ``prefix[i, j] = Σ (a + aᵀ)[:i, :j]``, of shape ``(n+1, n+1)`` a sentence: the lower
+        triangle, ``j <= i``, since it is symmetric and the other one is never read; and the
+        position of the first sentence that holds NaN or infinity, or -1. The sums are in float64;
+        those of float16 values are exact, so that ties stay ties.
     """
-    prefix = np.empty(int(((n_words + 1) ** 2).sum()))
+    sides = n_words + 1
+    prefix = np.empty(int(sides @ sides))
     if values.dtype == np.float16:
         return prefix, _half_sums(values.view(np.uint16), n_words, prefix)
     return prefix, _sums(values, n_words, prefix)
@@ -36,7 +38,6 @@ def prefix_sums(
 
 @kernel
 def _fill(matrix: NDArray[Any], prefix: NDArray[np.float64]) -> None:
-    """Fill the lower triangle row by row, then copy it to the upper one."""
     prefix[0, 0] = 0.0
     for i in range(matrix.shape[0]):
         above, here = prefix[i], prefix[i + 1]
@@ -46,9 +47,6 @@ def _fill(matrix: NDArray[Any], prefix: NDArray[np.float64]) -> None:
             row += np.float64(matrix[i, j]) + np.float64(matrix[j, i])
             here[j + 1] = above[j + 1] + row
         here[i + 1] = here[i] + row + 2.0 * np.float64(matrix[i, i])
-    for i in range(prefix.shape[0]):
-        for j in range(i):
-            prefix[j, i] = prefix[i, j]
 
 
 @kernel

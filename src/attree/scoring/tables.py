@@ -7,8 +7,9 @@ The score of splitting ``[i, j)`` at ``k`` is::
 
 ``left`` and ``right`` share one square table: ``left(i, k)`` lies in its lower triangle at
 ``[k, i]``, ``right(k, j)`` in its upper one at ``[k, j]``, so that row ``k`` holds every span that
-ends or begins at ``k``. ``cross`` comes from the prefix sums of ``a + aᵀ``. A sentence of ``n``
-words takes two tables of ``(n+1)²`` float64 cells, 16 bytes a cell: 0.4 GB at 5,000 words.
+ends or begins at ``k``. ``cross`` comes from the prefix sums of ``a + aᵀ``, of which
+only the lower triangle is filled. A sentence of ``n`` words takes two tables of ``(n+1)²`` float64
+cells, 16 bytes a word squared: 0.4 GB at 5,000 words.
 
 A scorer is a module with ``CROSS``, whether the cross term counts, and ``terms(values, n_words,
 prefix)``, which returns the table of left and right terms (``terms = None``: there are none). A
@@ -36,7 +37,7 @@ class SplitScores:
 
     Attributes:
         n_words: int64, one a sentence; sentence ``s`` takes ``(n+1)²`` cells of each table.
-        prefix: float64, prefix sums of ``a + aᵀ``.
+        prefix: float64, prefix sums of ``a + aᵀ``, the lower triangle.
         terms: float64, ``left`` and ``right`` terms; empty where there are none.
         has_cross: whether ``cross`` counts.
         not_finite: position of the first sentence whose association holds NaN or infinity, or -1;

@@ -112,7 +112,7 @@ class _Names(dict[str, str | None]):
 
 def _parse(tokens: list[_Token], names: _Names) -> _Tree | None:
     """Read tokens that are exactly one whole tree; return None where they are not."""
-    if len(tokens) == 1 and tokens[0][1]:
+    if len(tokens) == 1 and tokens[0][1] and ")" not in tokens[0][3]:
         tokens = [("", "", "", ""), (*tokens[0][:3], ")")]  # a bare terminal is a sentence: wrap it
     tree = _Tree([], [], [], [], [])
     words, tags, starts = tree.words, tree.tags, tree.starts

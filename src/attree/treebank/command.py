@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from attree.treebank.cleaning import Counts
     from attree.treebank.sentence import Rejected, Sentence
     from attree.treebank.settings import Settings
+    from attree.treebank.table import TableBuilder
 
 _CODE = ("treebank", "records", "files")
 _FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
@@ -149,16 +150,20 @@ def _find(patterns: list[str], exclude: list[str]) -> tuple[Path, ...]:
 def _convert(job: _Job, output: Path | None, rejected: Path | None, *, check: bool) -> None:
     from attree.treebank.check import Inspector, totals
     from attree.treebank.cleaning import Counts, prepare
-    from attree.treebank.table import TableBuilder
 
-    counts, builder, inspector = Counts(), TableBuilder(), Inspector()
+    builder: TableBuilder | None = None
+    if output or rejected:
+        from attree.treebank.table import TableBuilder
+
+        builder = TableBuilder()
+    counts, inspector = Counts(), Inspector()
     told = 0
     for item in prepare(_reading(job), job.settings, counts):
         if check:
             inspector.add(item)
         else:
             told += _tell(item, told)
-        if output or rejected:
+        if builder is not None:
             builder.add(item)
     if check:
         print(inspector.report(job.title, job.settings, counts, len(job.files)))
@@ -171,12 +176,12 @@ def _convert(job: _Job, output: Path | None, rejected: Path | None, *, check: bo
             file=job.files[0],
             fix="see the reasons above, and check format, encoding and punctuation",
         )
-    if output or rejected:
+    if builder is not None:
         _write(job, builder, counts, output, rejected)
 
 
 def _write(
-    job: _Job, builder: Any, counts: Counts, output: Path | None, rejected: Path | None
+    job: _Job, builder: TableBuilder, counts: Counts, output: Path | None, rejected: Path | None
 ) -> None:
     from attree.provenance import provenance
     from attree.records import REJECTED, SENTENCES, write_table
