@@ -22,6 +22,8 @@ include: "workflow/rules/parses.smk"
 include: "workflow/rules/scores.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/corpus.smk"
+include: "workflow/rules/experiments.smk"
 
 
 rule all:

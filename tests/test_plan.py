@@ -114,6 +114,17 @@ def test_what_is_not_there_is_one_line_with_the_nearest(
     assert "\n" not in str(error.value)
 
 
+def test_a_corpus_needs_its_parser_s_heads_whether_a_table_has_it_or_not() -> None:
+    corpora = {"news": {"inputs": ["x"], "encoder": "two", "parser": "few"}}
+    assert list(make_plan(config(corpora=corpora), SPLITS).tunings) == [
+        ("one", "upoa"),
+        ("two", "few"),
+    ]
+    corpora["news"]["parser"] = "fewer"
+    with pytest.raises(AttreeError, match=r"corpora.news: parser fewer is not there — .* few\?"):
+        make_plan(config(corpora=corpora), SPLITS)
+
+
 def test_a_language_with_a_problem_is_left_out_of_all_and_told_when_it_is_named() -> None:
     problems = {"dutch": AttreeError("dutch/language.yaml: unknown key formt")}
     assert len(make_plan(config(), SPLITS, problems).rows) == 2

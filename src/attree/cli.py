@@ -33,6 +33,7 @@ COMMANDS = {
     "decode": "attree.decoding.command",
     "score": "attree.evaluation.command",
     "baselines": "attree.evaluation.baselines_command",
+    "experiment": "attree.experiments.command",
     "table": "attree.tables.command",
     "figure": "attree.figures.command",
 }

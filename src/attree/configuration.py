@@ -44,7 +44,7 @@ def _load(path: Path) -> tuple[Any, Any]:
         return yaml.safe_load(file.read_text(encoding="utf-8"))
 
     schema = _read(path) | {"$id": path.resolve().as_uri()}
-    return schema, Registry(retrieve=retrieve)
+    return schema, Registry(retrieve=retrieve)  # type: ignore[call-arg]
 
 
 def _say(error: ValidationError) -> tuple[str, str]:

@@ -107,9 +107,9 @@ def make_plan(
         problems: languages found that cannot be read, and why.
 
     Raises:
-        AttreeError: a table names an encoder, parser, language or split that is not there, or by
-            its name a language that has a problem. One that only ``all`` would have meant is left
-            out, and stops no other.
+        AttreeError: a table or a corpus names an encoder, parser, language or split that is not
+            there, or a table names a language that has a problem. One that only ``all`` would have
+            meant is left out, and stops no other.
     """
     found = _Found(splits, problems or {})
     tables = {
@@ -117,8 +117,12 @@ def make_plan(
         for name, table in config["tables"].items()
         if table is not None
     }
-    rows = dict.fromkeys((row.encoder, row.parser) for table in tables.values() for row in table)
-    tunings = {(e, p): tuning(config, e, p) for e, p in rows}
+    pairs = [(row.encoder, row.parser) for table in tables.values() for row in table]
+    for name, corpus in config.get("corpora", {}).items():
+        _known(corpus["encoder"], config["encoders"], f"corpora.{name}: encoder")
+        _known(corpus["parser"], config["parsers"], f"corpora.{name}: parser")
+        pairs.append((corpus["encoder"], corpus["parser"]))
+    tunings = {(e, p): tuning(config, e, p) for e, p in dict.fromkeys(pairs)}
     for (encoder, parser), one in tunings.items():
         where = f"tuning of parser {parser} with encoder {encoder}"
         found.check(one.language, one.split, where)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import select
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 
 #: Set by the workflow to the process that asked for the work.
 FOLLOWED = "ATTREE_FOLLOW_PID"
@@ -43,12 +46,29 @@ def _end(pid: str) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def leave(status: int = 0) -> None:
-    """End the process now, if torch is loaded: taking it apart neatly costs a tenth of a second.
+@contextlib.contextmanager
+def without_collecting() -> Iterator[None]:
+    """Make objects that live as long as the process without the garbage collector's help.
+
+    Importing torch and transformers makes millions of them: the collector would walk over them
+    again and again, and find nothing.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if collecting:
+            gc.enable()
+
+
+def leave() -> None:
+    """End a command that went well, at once if torch is loaded: taking it apart takes 0.4 s.
 
     Nothing of ours is left to an exit handler: files are whole or absent, workers are stopped.
     """
     if "torch" in sys.modules:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(status)
+        os._exit(0)

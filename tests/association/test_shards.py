@@ -13,7 +13,7 @@ from attree.errors import AttreeError
 from attree.files import write_json
 
 EVERY = Column(((0, 0), (0, 1)), mean=False)
-NAME, MEAN = mean_column([(0, 1), (0, 0)])
+NAME, MEAN = mean_column([(0, 1), (0, 0)], "float16")
 COLUMNS = {ALL: EVERY, NAME: MEAN}
 N_WORDS = np.array([3, 1, 0, 5], dtype=np.int32)
 CELLS = int((N_WORDS.astype(int) ** 2).sum())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def matrices(manifest: Path, column: str) -> dict[int, np.ndarray]:
         start = 0
         for sentence, n in zip(batch.sentence, batch.n_associated, strict=True):
             end = start + batch.matrices_each * int(n) ** 2
-            found[int(sentence)] = batch.values[start:end].reshape(-1, n, n)
+            found[int(sentence)] = batch.values[start:end].reshape(batch.matrices_each, n, n)
             start = end
         assert start == len(batch.values)
     return found
@@ -169,6 +170,7 @@ def test_two_workers_give_what_one_gives(
     assert all(np.array_equal(one[number], two[number]) for number in one)
 
 
+@pytest.mark.full
 def test_an_error_on_a_worker_is_the_same_line(
     make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path
 ) -> None:
@@ -198,16 +200,47 @@ def test_bad_requests_are_one_line(
 ) -> None:
     with pytest.raises(AttreeError, match="no heads are asked for"):
         columns_for(encoder)
+    with pytest.raises(AttreeError, match="unknown precision int8 — choose one of float32"):
+        columns_for(encoder, every=True, precision="int8")
     with pytest.raises(AttreeError, match=r"there is no head 3\.0"):
         columns_for(encoder, sets=[[(3, 0)]])
     write_json(tmp_path / "s.json", {"heads": [[0, 0]], "encoder": "another"})
     with pytest.raises(AttreeError, match="selected with another encoder than bert"):
         columns_for(encoder, selections=[tmp_path / "s.json"])
-    with pytest.raises(AttreeError, match="unknown policy for too long sentences: cut"):
+    with pytest.raises(AttreeError, match=r"unknown policy for too long sentences: cut"):
         compute(make_table(), encoder, tmp_path / "dev.json", Settings(too_long="cut"))
-    with pytest.raises(AttreeError, match="the Dask scheduler tcp://127.0.0.1:1 cannot be reached"):
-        nowhere = replace(SETTINGS, scheduler="tcp://127.0.0.1:1")
+
+
+def test_a_scheduler_that_is_not_there_is_one_line(
+    make_table: MakeTable,
+    encoder: ResolvedEncoder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("attree.association.cluster._SECONDS_TO_CONNECT", 1)
+    nowhere = replace(SETTINGS, scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(
+        AttreeError, match=r"the Dask scheduler tcp://127\.0\.0\.1:1 cannot be reach"
+    ):
         compute(make_table(), encoder, tmp_path / "dev.json", nowhere)
+
+
+def test_a_full_disk_leaves_nothing_half_written(
+    make_table: MakeTable,
+    encoder: ResolvedEncoder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sentences, output = make_table(), tmp_path / "dev.json"
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space left"):
+        patched.setattr("pyarrow.parquet.ParquetWriter.write_table", full)
+        compute(sentences, encoder, output)
+    assert list((tmp_path / "dev.shards").iterdir()) == [] and not output.exists()
+    compute(sentences, encoder, output)
 
 
 def test_one_writer_at_a_time(

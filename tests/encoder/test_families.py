@@ -165,3 +165,16 @@ def test_query_and_key_of_the_fused_projection(tmp_path: Path) -> None:
     fused = encoder.layers[2].attn.Wqkv.weight
     W_q, b_q, W_k, _, _ = query_key(encoder, 3)
     assert torch.equal(W_q, fused[:32]) and torch.equal(W_k, fused[32:64]) and not b_q.any()
+
+
+def test_bfloat16_is_near_and_word_level_attention_stays_float32(checkpoint: Path) -> None:
+    sources = [
+        EncoderSource("t", "path", str(checkpoint), dtype=name) for name in ("float32", "bfloat16")
+    ]
+    exact, coarse = (load_encoder(source, device="cpu") for source in sources)
+    batch = exact.tokenise(SENTENCES)
+    outputs = [one.run(batch, heads=[(0, 1), (0, 2)], states=[1]) for one in (exact, coarse)]
+    assert outputs[1].attention.dtype == torch.float32
+    assert outputs[1].states[1].dtype == torch.bfloat16
+    difference = (outputs[0].attention - outputs[1].attention).abs()
+    assert 0 < float(difference.max()) < 0.2 and float(difference.mean()) < 0.01

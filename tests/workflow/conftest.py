@@ -34,7 +34,8 @@ for flag, value in zip(argv, argv[1:]):
     if flag in ("--output", "--output-prefix"):
         os.environ["ATTREE_OUTPUT"] = value  # workers inherit it
 if "ATTREE_IMPORTS" in os.environ and "ATTREE_OUTPUT" in os.environ:
-    seen = open(os.path.join(os.environ["ATTREE_IMPORTS"], uuid.uuid4().hex), "w", buffering=1)
+    name = os.path.join(os.environ["ATTREE_IMPORTS"], uuid.uuid4().hex + ".imports")
+    seen = open(name, "w", buffering=1)
     print(os.environ["ATTREE_OUTPUT"], file=seen)
 
     class Recorder:
@@ -45,7 +46,9 @@ if "ATTREE_IMPORTS" in os.environ and "ATTREE_OUTPUT" in os.environ:
 
     sys.meta_path.insert(0, Recorder)
 """
-_RULE_OF_OUTPUT = {
+#: What the recorder's first line, a command's output, says of the rule. A rule is found by the
+#: first pattern that fits.
+RULE_OF_OUTPUT = {
     "results/treebanks/": "treebank",
     "results/encoders/": "encoder",
     "results/attention/[^/]+/all/": "attention_all",
@@ -58,7 +61,13 @@ _RULE_OF_OUTPUT = {
     "results/tables/sizes": "sizes_table",
     "results/tables/": "crosslingual_table",
     "results/figures/": "heads_figure",
+    "results/corpus/": "parse_corpus",
 }
+_PUBLISHED = """\
+table,row,language,metric,value
+some,upoa,other,corpus_f1,12.34
+dataset-size,test,other,sentences,5678
+"""
 _JOB = re.compile(r"^(?:local)?rule (\w+):\n((?: {4}.*\n)*)", re.MULTILINE)
 
 
@@ -87,24 +96,42 @@ class Ran:
 
 @dataclass(frozen=True)
 class Checkout:
-    """A folder with Snakefile, workflow/ and config.yaml."""
+    """A folder with Snakefile, workflow/ and config.yaml, and the code that it runs."""
 
     folder: Path
+    source: Path = ROOT / "src"
 
     def snakemake(self, *arguments: str, **environment: str) -> Ran:
         """Run snakemake here; its two streams come back as one text."""
+        with self.start(*arguments, **environment) as running:
+            text, _ = running.communicate(timeout=300)
+        return Ran(running.returncode, text)
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+        """Start snakemake here."""
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        done = subprocess.run(
+        own = {"PATH": path, "PYTHONPATH": str(self.source), "OMP_NUM_THREADS": "1"}
+        return subprocess.Popen(
             ["snakemake", "--nocolor", *arguments],
             cwd=self.folder,
-            env={**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-            | environment,
+            env={**os.environ, **own, "HF_HUB_OFFLINE": "1", **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=300,
         )
-        return Ran(done.returncode, done.stdout)
+
+    def processes(self) -> list[int]:
+        """Return the processes that run a command of attree in this folder."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                here = (process / "cwd").readlink() == self.folder
+                command = (process / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if here and any(part.endswith(b"/attree") for part in command[:2]):
+                found.append(int(process.name))
+        return found
 
     def run(self, *arguments: str, **environment: str) -> Ran:
         """Run everything on two cores; it must succeed."""
@@ -157,6 +184,8 @@ def make_tiny(folder: Path, encoder: Path) -> Checkout:
             file = folder / "treebanks" / language / f"{split}.mrg"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(TREES, encoding="utf-8")
+    (folder / "published.csv").write_text(_PUBLISHED)
+    (folder / "news.txt").write_text("the old man walked home\n\na cat chased mice\n")
     recipe = {"association": "raw", "score": "outside", "decoder": "greedy", "heads": "best:2"}
     checkout.configure(
         {
@@ -166,9 +195,15 @@ def make_tiny(folder: Path, encoder: Path) -> Checkout:
                 "upoa": recipe,
                 "upio": {**recipe, "score": "inside_outside", "decoder": "chart"},
             },
+            "attention": {"partition_size": 3},
+            "corpora": {"news": {"inputs": ["news.txt"], "encoder": "tiny", "parser": "upio"}},
             "tables": {
-                "crosslingual": {"runs": [{"encoders": ["tiny"], "parsers": ["upoa", "upio"]}]}
+                "crosslingual": {
+                    "published": "some",
+                    "runs": [{"encoders": ["tiny"], "parsers": ["upoa", "upio"]}],
+                }
             },
+            "published": "published.csv",
         }
     )
     return checkout
@@ -200,29 +235,37 @@ def tiny(tmp_path: Path, encoder: Path) -> Checkout:
 def finished(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Checkout:
     """A tiny checkout that has been run once. Tests copy it before they change it.
 
-    Every process of it writes down the modules of attree that it imports, beside the checkout.
+    It has its own copy of the code. Every process of it writes down what it imports.
     """
     folder = tmp_path_factory.mktemp("finished")
-    (folder / "imports").mkdir()
-    (folder / "sitecustomize.py").write_text(_RECORDER, encoding="utf-8")
-    checkout = make_tiny(folder / "checkout", encoder)
-    # Two workers for one of the attention jobs: what they import counts too.
-    checkout.run(
-        "--set-threads",
-        "attention_all=2",
-        PYTHONPATH=str(folder),
-        ATTREE_IMPORTS=str(folder / "imports"),
-    )
+    shutil.copytree(ROOT / "src/attree", folder / "src/attree")
+    checkout = Checkout(make_tiny(folder / "checkout", encoder).folder, folder / "src")
+    # Attention on two workers each: what they import counts too.
+    workers = ("--set-threads", "attention_all=2", "attention_selected=2", "parse_corpus=1")
+    checkout.run("all", "corpus", *workers, **recording(folder / "imports", checkout.source))
     return checkout
 
 
 @pytest.fixture(scope="session")
 def imported(finished: Checkout) -> dict[str, set[str]]:
     """Rule → the modules, relative to attree, that its command's processes imported."""
+    return recorded(finished.folder.parent / "imports")
+
+
+def recording(folder: Path, source: Path) -> dict[str, str]:
+    """Return an environment in which every command writes what it imports into ``folder``."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_RECORDER, encoding="utf-8")
+    path = f"{folder}{os.pathsep}{source}"
+    return {"PYTHONPATH": path, "ATTREE_IMPORTS": str(folder)}
+
+
+def recorded(folder: Path) -> dict[str, set[str]]:
+    """Return rule → what the processes of its command imported, relative to attree."""
     found: dict[str, set[str]] = {}
-    for file in (finished.folder.parent / "imports").iterdir():
-        name, *modules = file.read_text(encoding="utf-8").split()
-        rule = next(rule for pattern, rule in _RULE_OF_OUTPUT.items() if re.match(pattern, name))
+    for file in folder.glob("*.imports"):
+        output, *modules = file.read_text(encoding="utf-8").split()
+        rule = next(rule for pattern, rule in RULE_OF_OUTPUT.items() if re.match(pattern, output))
         found.setdefault(rule, set()).update(
             module.removeprefix("attree").removeprefix(".") or "__init__" for module in modules
         )
@@ -231,7 +274,8 @@ def imported(finished: Checkout) -> dict[str, set[str]]:
 
 @pytest.fixture
 def rerun(finished: Checkout, tmp_path: Path) -> Checkout:
-    """A copy of the finished checkout, file times kept, to change and run again."""
-    folder = tmp_path / "rerun"
-    shutil.copytree(finished.folder, folder, symlinks=True)
-    return Checkout(folder)
+    """A copy of the finished checkout and its code, file times kept, to change and run again."""
+    folder, source = tmp_path / "rerun", tmp_path / "src"
+    shutil.copytree(finished.folder, folder)
+    shutil.copytree(finished.source, source)
+    return Checkout(folder, source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -86,6 +87,16 @@ def test_open_is_planned(checkout: Checkout, data: Path) -> None:
     jobs = Counter(rule for rule, _ in ran.jobs)
     assert jobs["attention_selected"] == 4 + 9
     assert jobs["crosslingual_table"] == 2
+
+
+@pytest.mark.parametrize(("profile", "said"), [("local", "gpu=0"), ("slurm", "mem_mb=8000")])
+def test_profiles_are_read(small: Checkout, profile: str, said: str) -> None:
+    ran = small.plan("--workflow-profile", f"workflow/profiles/{profile}")
+    resources = re.findall(
+        r"^rule attention_all:(?:\n {4}.*)*resources: (.*)", ran.text, re.MULTILINE
+    )
+    assert len(resources) == 1
+    assert said in resources[0]
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from attree.files import read_json
-from tests.workflow.conftest import ROOT, TREES, Checkout
+from tests.workflow.conftest import TREES, Checkout
 
 SCORE = "results/scores/tiny/{parser}/{language}/test.json"
 
@@ -26,6 +27,11 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
+def add(path: Path, line: str) -> None:
+    with path.open("a", encoding="utf-8") as handle:
+        handle.write(f"\n{line}\n")
+
+
 def test_every_file_is_there(finished: Checkout) -> None:
     results = finished.folder / "results"
     for name in ("crosslingual", "sizes", "languages/english", "languages/other"):
@@ -36,7 +42,7 @@ def test_every_file_is_there(finished: Checkout) -> None:
         assert len(read_json(results / f"heads/tiny/{parser}/english/dev.json")["heads"]) == 2
     assert {path.name for path in results.iterdir()} == {
         *("treebanks", "encoders", "attention", "heads", "parses", "scores", "tables", "figures"),
-        *("logs", "benchmarks"),
+        *("corpus", "logs", "benchmarks"),
     }
 
 
@@ -49,6 +55,20 @@ def test_the_same_trees_get_the_same_scores_in_both_languages(finished: Checkout
         assert 0 < english["corpus_f1"] <= 100
         assert english["corpus_f1"] == other["corpus_f1"]
         assert other["protocol"]["sentences"]["total"] == 6
+
+
+def test_published_figures_stand_beside_the_computed_ones(finished: Checkout) -> None:
+    tables = finished.folder / "results/tables"
+    crosslingual = (tables / "crosslingual.md").read_text(encoding="utf-8")
+    assert "| upoa | upoa (article) | upio |" in crosslingual
+    assert "12.34" in crosslingual
+    assert "5,678" in (tables / "sizes.md").read_text(encoding="utf-8")
+
+
+def test_a_corpus_has_a_row_for_every_line(finished: Checkout) -> None:
+    summary = read_json(finished.folder / "results/corpus/news/summary.json")
+    assert summary["complete"]
+    assert summary["lines"] == 3
 
 
 def test_a_log_for_each_job_and_none_says_anything_wrong(finished: Checkout) -> None:
@@ -80,11 +100,11 @@ def test_a_changed_treebank_runs_its_own_language_again(rerun: Checkout) -> None
     assert all("other" in path for path, _ in before.items() - kept)
 
 
-def test_a_changed_parser_computes_that_parser_alone(rerun: Checkout) -> None:
+def test_a_changed_parser_ranks_its_own_heads_and_encodes_no_tuning_set(rerun: Checkout) -> None:
     change(rerun.folder / "config.yaml", "decoder: chart", "decoder: greedy")
     ran = rerun.plan()
-    assert {w["parser"] for _, w in ran.jobs if "parser" in w} == {"upio"}
-    assert not ran.rules & {"treebank", "encoder", "attention_all"}
+    assert {w["parser"] for rule, w in ran.jobs if rule == "heads"} == {"upio"}
+    assert not ran.rules & {"treebank", "encoder", "attention_all", "baselines"}
 
 
 @pytest.mark.parametrize(
@@ -101,35 +121,25 @@ def test_a_changed_parser_computes_that_parser_alone(rerun: Checkout) -> None:
     ],
 )
 def test_changed_code_runs_what_it_decides(
-    rerun: Checkout, tmp_path: Path, module: str, rules: set[str], never: set[str]
+    rerun: Checkout, module: str, rules: set[str], never: set[str]
 ) -> None:
-    source = tmp_path / "src"
-    shutil.copytree(ROOT / "src/attree", source / "attree")
-    with (source / "attree" / module).open("a", encoding="utf-8") as handle:
-        handle.write("\n_CHANGED = 1\n")
-    ran = rerun.plan(PYTHONPATH=str(source))
+    add(rerun.source / "attree" / module, "_CHANGED = 1")
+    ran = rerun.plan()
     assert ran.rules >= rules
     assert not ran.rules & never
 
 
-def test_changed_scoring_leaves_every_shard_as_it_is(rerun: Checkout, tmp_path: Path) -> None:
-    source = tmp_path / "src"
-    shutil.copytree(ROOT / "src/attree", source / "attree")
-    with (source / "attree/scoring/prefix.py").open("a", encoding="utf-8") as handle:
-        handle.write("\n_CHANGED = 1\n")
+def test_changed_scoring_leaves_every_shard_as_it_is(rerun: Checkout) -> None:
+    add(rerun.source / "attree/scoring/prefix.py", "_CHANGED = 1")
     before = shards(rerun)
-    ran = rerun.run(PYTHONPATH=str(source))
-    assert {"heads", "parse", "score"} <= ran.rules
+    assert {"heads", "parse", "score"} <= rerun.run().rules
     assert shards(rerun) == before
 
 
-def test_a_changed_comment_runs_nothing(rerun: Checkout, tmp_path: Path) -> None:
-    source = tmp_path / "src"
-    shutil.copytree(ROOT / "src/attree", source / "attree")
-    for path in source.rglob("*.py"):
-        with path.open("a", encoding="utf-8") as handle:
-            handle.write("\n# a remark\n")
-    assert rerun.plan(PYTHONPATH=str(source)).jobs == []
+def test_a_changed_comment_runs_nothing(rerun: Checkout) -> None:
+    for path in rerun.source.rglob("*.py"):
+        add(path, "# a remark")
+    assert rerun.plan().jobs == []
 
 
 def test_one_broken_treebank_stops_no_other_language_and_says_why(rerun: Checkout) -> None:
@@ -148,3 +158,27 @@ def test_report(rerun: Checkout) -> None:
     page = (rerun.folder / "report.html").read_text(encoding="utf-8")
     for said in ("crosslingual", "english", "Heads", "best:2", "inside_outside"):
         assert said in page, said
+
+
+@pytest.mark.full
+def test_a_killed_snakemake_leaves_nothing_running_and_the_next_run_completes(
+    tiny: Checkout,
+) -> None:
+    run = tiny.start("--cores", "2")
+    done = tiny.folder / "results/treebanks/other/test.parquet"
+    wait_for(done.is_file)
+    before = tiny.processes()
+    run.kill()
+    run.wait()
+    assert before
+    wait_for(lambda: not tiny.processes())
+    tiny.snakemake("--unlock")
+    tiny.run("--rerun-incomplete")
+    assert tiny.plan().jobs == []
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,20 @@ def test_config_says_every_default_as_the_schema_has_it() -> None:
         defaults = {key: one["default"] for key, one in CONFIG[section]["properties"].items()}
         assert config[section] == defaults, section
     assert config["results"] == CONFIG["results"]["default"]
+
+
+def test_published_figures_are_numbers_each_once_and_the_paper_overlay_finds_its_tables() -> None:
+    path = ROOT / "workflow/resources/published/article.csv"
+    with path.open(encoding="utf-8", newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert list(rows[0]) == ["table", "row", "language", "metric", "value", "source"]
+    keys = [tuple(row[key] for key in ("table", "row", "language", "metric")) for row in rows]
+    assert len(set(keys)) == len(keys)
+    assert all(float(row["value"]) >= 0 and row["source"] for row in rows)
+    config = read(ROOT / "workflow/configs/paper.yaml")
+    for table in config["tables"].values():
+        published = {row["row"] for row in rows if row["table"] == table["published"]}
+        asked = {parser for run in table["runs"] for parser in run["parsers"]}
+        assert published & asked, table["title"]
+    sizes = {(row["row"], row["language"]) for row in rows if row["table"] == "dataset-size"}
+    assert len(sizes) == 3 * len(config["treebanks"]["languages"])

@@ -1,6 +1,7 @@
 # Both rules write a manifest. The shards lie beside it, where Snakemake does not delete them before a
 # re-run, and a whole shard of the right key is not computed again.
 ATTENTION_CODE = (
+    "association.__init__",
     "association.cluster",
     "association.command",
     "association.compute",

@@ -30,12 +30,22 @@ try:
 except AttreeError as error:
     sys.exit(f"attree: error: {error}")
 
-if workflow.is_main_process:
+
+def say_warnings():
     for line in LANGUAGES.warnings:
         print(f"attree: warning: {line}", file=sys.stderr)
+
+
+if workflow.is_main_process:
+    say_warnings()
 if not workflow.subprocess_exec:
     # The stages' commands end when this process does, even when it is killed.
     os.environ[FOLLOWED] = str(os.getpid())
+
+
+onsuccess:
+    # Once more, where it can be seen: a language that was left out is not in the tables.
+    say_warnings()
 
 
 pathvars:
@@ -146,3 +156,23 @@ def table_options(wildcards, input):
             "published-table": table["published"],
         }
     return as_options(options)
+
+
+def corpus_inputs(wildcards):
+    return config["corpora"][wildcards.corpus]["inputs"]
+
+
+def corpus_encoder(wildcards):
+    return f"<results>/encoders/{config['corpora'][wildcards.corpus]['encoder']}.json"
+
+
+def corpus_selection(wildcards):
+    one = config["corpora"][wildcards.corpus]
+    return tuned("heads", "json", one["encoder"], one["parser"])
+
+
+def corpus_options(wildcards):
+    one = config["corpora"][wildcards.corpus]
+    keys = ("tokenizer", "column", "format", "limit", "shard_lines")
+    flags = " --sentences" if one["sentences"] else ""
+    return as_options({key: one[key] for key in keys}) + flags

@@ -12,7 +12,19 @@ rule heads:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("association", "scoring", "decoding", "evaluation", "records"),
+        code=code_hash(
+            "association.__init__",
+            "association.heads",
+            "association.heads_command",
+            "association.ranking",
+            "association.shards",
+            "decoding",
+            "scoring",
+            "evaluation",
+            "compiled",
+            "registry",
+            "records",
+        ),
         recipe=recipe_options,
         selection=selection_options,
     shell:

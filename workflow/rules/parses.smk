@@ -10,7 +10,14 @@ rule parse:
         "../../envs/cpu.yaml"
     params:
         code=code_hash(
-            "decoding", "scoring", "association.shards", "association.heads", "records"
+            "association.__init__",
+            "association.heads",
+            "association.shards",
+            "decoding",
+            "scoring",
+            "compiled",
+            "registry",
+            "records",
         ),
         recipe=recipe_options,
     shell:

@@ -10,7 +10,7 @@ rule score:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("evaluation", "records"),
+        code=code_hash("evaluation", "compiled", "records"),
         options=as_options(config["evaluation"]),
     shell:
         "attree score {input.parses} --sentences {input.sentences} --encoder {wildcards.encoder}"
@@ -28,7 +28,9 @@ rule baselines:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("evaluation", "decoding", "records"),
+        code=code_hash(
+            "evaluation", "decoding", "scoring", "compiled", "registry", "records"
+        ),
         options=as_options(config["evaluation"]),
     shell:
         "attree baselines {input} {params.options} --output {output} 2> {log}"

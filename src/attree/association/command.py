@@ -21,6 +21,9 @@ def run(
         "right_branching",
         help="For sentences past the encoder's limit: right_branching, skip or error.",
     ),
+    precision: str = typer.Option(
+        "float32", help="float32; float16 halves the shards and moves a tree in 900."
+    ),
     partition_size: int = typer.Option(2000, min=1, help="Sentences in one shard."),
     tokens_per_batch: int | None = typer.Option(
         None, min=1, help="Word pieces in one batch; by default what suits the device."
@@ -50,6 +53,7 @@ def run(
         every=any(selection.kind == "all" for selection in chosen),
         sets=[selection.heads for selection in chosen if selection.kind == "list"],
         selections=selections,
+        precision=precision,
     )
     settings = Settings(
         partition_size=partition_size,

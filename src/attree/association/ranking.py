@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,13 @@ class Ranking:
 
 
 def rank(
-    manifest: str | Path, gold: Brackets, recipe: Recipe, *, trees: int | None = None, seed: int = 0
+    manifest: str | Path,
+    gold: Brackets,
+    recipe: Recipe,
+    *,
+    trees: int | None = None,
+    seed: int = 0,
+    only: NDArray[np.int32] | None = None,
 ) -> Ranking:
     """Parse every sentence by every head alone, and score each head.
 
@@ -69,12 +76,15 @@ def rank(
         recipe: how they are parsed.
         trees: rank on so many sentences, drawn at random; on all where there are fewer.
         seed: of the draw.
+        only: rank on the sentences of these numbers, in place of a draw.
 
     Raises:
         AttreeError: other sentences than the manifest's, or none that can be scored.
     """
     heads = column_heads(read_manifest(manifest), ALL, manifest)
-    chosen = None if trees is None else draw(gold.sentence[gold.n_words > 1], trees, seed)
+    chosen = only
+    if chosen is None and trees is not None:
+        chosen = draw(gold.sentence[gold.n_words > 1], trees, seed)
     tally, used, without = None, [], 0
     for batch in read(manifest, ALL):
         without += int(((batch.n_associated == 0) & (batch.n_words > 0)).sum())
@@ -140,6 +150,9 @@ def rank_heads(
     gold, about = read_table(sentences, schema=SENTENCES, what="sentence table")
     ranking = rank(manifest, gold_brackets(gold), recipe, trees=trees, seed=seed)
     chosen = select.apply(ranking.grid())
+    if trees is not None and len(ranking.sentences) < trees:
+        few = f"heads are ranked on {len(ranking.sentences)} trees, all that can be used"
+        print(f"attree: {few} of the {trees} asked for", file=sys.stderr)
     settings = {**asdict(recipe), "select": select.text, "trees": trees, "seed": seed}
     facts: dict[str, Any] = {
         **settings,

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from attree.association.heads import Head, checked, read_selection
-from attree.association.shards import ALL, Column, mean_column, shard_metadata
+from attree.association.shards import ALL, PRECISIONS, Column, mean_column, shard_metadata
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.files import lock, write_json
@@ -88,6 +88,7 @@ def columns_for(
     every: bool = False,
     sets: Iterable[Sequence[Head]] = (),
     selections: Iterable[str | Path] = (),
+    precision: str = PRECISIONS[0],
 ) -> dict[str, Column]:
     """Return the columns of a manifest: every head by itself, or the mean of each distinct set.
 
@@ -96,15 +97,20 @@ def columns_for(
         every: the column ``all``.
         sets: heads to average.
         selections: files that ``attree heads`` wrote; each names heads to average.
+        precision: the type that values are kept in, one of ``shards.PRECISIONS``.
 
     Raises:
         AttreeError: nothing to compute, a head that does not exist, or a selection made with
             another encoder.
     """
+    if precision not in PRECISIONS:
+        raise AttreeError(
+            f"unknown precision {precision}", fix="choose one of " + ", ".join(PRECISIONS)
+        )
     found = {}
     if every:
         heads = [(la, he) for la in range(encoder.n_layers) for he in range(encoder.n_heads)]
-        found[ALL] = Column(tuple(heads), mean=False)
+        found[ALL] = Column(tuple(heads), mean=False, dtype=precision)
     wanted = [checked(heads, encoder.n_layers, encoder.n_heads) for heads in sets]
     for path in selections:
         selection = read_selection(path)
@@ -115,7 +121,7 @@ def columns_for(
                 fix="rank the heads of this encoder with `attree heads`",
             )
         wanted.append(checked(selection["heads"], encoder.n_layers, encoder.n_heads))
-    found |= dict(mean_column(heads) for heads in wanted)
+    found |= dict(mean_column(heads, precision) for heads in wanted)
     if not found:
         raise AttreeError("no heads are asked for", fix="give --heads or --selections")
     return found
@@ -256,7 +262,7 @@ def _manifest(
     described = {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
     return {
         "columns": {
-            name: {**asdict(column), "matrices": column.matrices, "dtype": column.dtype}
+            name: {**asdict(column), "matrices": column.matrices}
             for name, column in columns.items()
         },
         "shards": shards,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,17 +9,15 @@ from typing import TYPE_CHECKING
 
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve, verify
 from attree.errors import AttreeError
+from attree.process import without_collecting
 
-# Importing torch and transformers makes millions of objects that live as long as the process: the
-# collector would walk over them again and again for nothing.
-_collecting = gc.isenabled()
-gc.disable()
-import torch  # noqa: E402
-from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast  # noqa: E402
-from transformers.utils import logging  # noqa: E402
+with without_collecting():
+    import torch
+    from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
+    from transformers.utils import logging
 
-from attree.encoder import attention  # noqa: E402
-from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad  # noqa: E402
+    from attree.encoder import attention
+    from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
 
 if TYPE_CHECKING:
     from torch import nn
@@ -167,13 +164,8 @@ def load_encoder(
     if threads is not None:
         torch.set_num_threads(threads)
     chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    try:
-        encoder = Encoder(source, verify(source), chosen, _dtype(source.dtype, chosen))
-    finally:
-        if _collecting:
-            gc.freeze()
-            gc.enable()
-    return encoder
+    with without_collecting():
+        return Encoder(source, verify(source), chosen, _dtype(source.dtype, chosen))
 
 
 def _dtype(name: str, device: torch.device) -> torch.dtype:

@@ -38,9 +38,9 @@ class ScoreRow:
     split: str
     encoder: str
     parser: str
-    corpus_f1: float
-    corpus_f1_no_root: float
-    sentence_f1: float
+    corpus_f1: float | None
+    corpus_f1_no_root: float | None
+    sentence_f1: float | None
     sentences: int
     scored: int
     skipped: int
@@ -121,7 +121,7 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path) -> ScoreR
             split=summary["split"],
             encoder=summary["encoder"],
             parser=summary["parser"],
-            **{metric: float(summary[metric]) for metric in METRICS},
+            **{metric: summary[metric] for metric in METRICS},  # null: nothing to score
             sentences=protocol["sentences"]["total"],
             scored=protocol["sentences"]["scored"],
             skipped=protocol["sentences"]["skipped"],

@@ -1,0 +1,250 @@
+"""Dask workers: processes of this machine, Slurm jobs, or those of any scheduler.
+
+Each worker holds one :class:`~attree.corpus.pipeline.Pipeline` and takes several shards in hand,
+so that its encoder never waits. Everything listens on loopback unless another address is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Client, Nanny, Scheduler, SpecCluster, WorkerPlugin, get_worker
+
+from attree.corpus.folder import SECONDS_BETWEEN_SIGNS, Writer
+from attree.corpus.pipeline import Pipeline
+from attree.corpus.places import Job, Place
+from attree.corpus.work import IN_HAND, Done, Work
+from attree.errors import AttreeError
+
+_PLUGIN = "attree-corpus"
+_LOOPBACK = "127.0.0.1"
+_SECONDS_TO_CONNECT = 30
+#: After that a Slurm job whose worker has gone is given up and another asked for.
+_SECONDS_TO_COME_BACK = 20.0
+#: After that a run whose workers have all gone ends; a Slurm queue may take any time.
+_SECONDS_WITHOUT_WORKERS = 120.0
+
+_CONFIG = {
+    # the driver counts failures itself and tries again, in the end each shard by itself
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.scheduler.worker-saturation": 1.0,
+    # a worker is as large as its encoder: to stop it there would stop it for ever
+    "distributed.worker.memory.terminate": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.admin.large-graph-warning-threshold": "1GB",
+}
+
+
+class WorkerSide(WorkerPlugin):
+    """Loads the parser when a worker starts, also when it starts anew."""
+
+    name = _PLUGIN
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.pipeline: Pipeline | None = None
+        self._writer: Writer | None = None
+
+    async def setup(self, worker: Any) -> None:
+        """Load in a thread, so that the worker stays in touch with its scheduler meanwhile."""
+        with contextlib.suppress(ValueError):
+            # Ctrl-C in a terminal reaches every process of it; the driver decides what it means
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._writer = Writer(Path(self.job.folder))
+        threading.Thread(target=_sign, args=(self._writer,), daemon=True).start()
+        self.pipeline = await asyncio.to_thread(self.job.pipeline)
+
+    def teardown(self, worker: Any) -> None:
+        """Take the writer's mark away."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _sign(writer: Writer) -> None:
+    while True:
+        time.sleep(SECONDS_BETWEEN_SIGNS)
+        writer.sign()
+
+
+def _parse(work: Work) -> Done:
+    plugin: Any = get_worker().plugins[_PLUGIN]
+    done: Done = plugin.pipeline.submit(work).result()
+    return done
+
+
+class DaskWorkers:
+    """Shards on Dask workers (a :class:`attree.corpus.driver.Workers`)."""
+
+    def __init__(self, client: Client, cluster: Any, wanted: int) -> None:
+        self._client, self._cluster, self._wanted = client, cluster, wanted
+        self._seen: set[Any] = set()
+        self._gone: dict[Any, float] = {}
+        self._alone_since: float | None = None
+        self._checked = 0.0
+        self._names: set[Any] = set()
+        self._look()
+
+    @property
+    def slots(self) -> int:
+        """Shards in hand: so many a worker, one more so that none waits for its next."""
+        return max(1, len(self._names)) * IN_HAND + 1
+
+    def submit(self, work: Work) -> Any:
+        """Start a shard on some worker."""
+        key = f"shard-{work.number}-{time.monotonic_ns()}"
+        return self._client.submit(_parse, work, key=key, pure=False)
+
+    def lost(self, error: BaseException) -> str | None:
+        """Say whether the scheduler has gone."""
+        if isinstance(error, CancelledError) or self._client.status != "running":
+            return "the Dask scheduler was lost"
+        return None
+
+    def check(self) -> None:
+        """Notice workers that have gone, and ask for others where they are ours to ask for."""
+        now = time.monotonic()
+        if now - self._checked < 1.0:
+            return
+        self._checked = now
+        if self._client.status != "running":
+            raise AttreeError(
+                "the Dask scheduler was lost",
+                fix="what is written stays: run the same command again to go on",
+            )
+        self._look()
+        if self._names:
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = now
+            print("attree: waiting for workers", file=sys.stderr, flush=True)
+        elif now - self._alone_since > _SECONDS_WITHOUT_WORKERS and not self._replaces:
+            raise AttreeError(
+                "no Dask worker is left", fix="start some, then run the same command again"
+            )
+        if self._replaces:
+            self._replace(now)
+
+    @property
+    def _replaces(self) -> bool:
+        return self._cluster is not None and hasattr(self._cluster, "job_cls")
+
+    def _look(self) -> None:
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        self._names = {worker["name"] for worker in workers}
+        self._seen |= self._names
+
+    def _replace(self, now: float) -> None:
+        """Slurm does not start a cancelled job again, and ``scale`` alone takes it to be there."""
+        missing = {n for n in self._cluster.worker_spec if n in self._seen} - self._names
+        self._gone = {name: self._gone.get(name, now) for name in missing}
+        given_up = [n for n, since in self._gone.items() if now - since > _SECONDS_TO_COME_BACK]
+        if given_up:
+            self._cluster.sync(self._cluster.scale_down, given_up)
+            self._cluster.scale(self._wanted)
+
+
+@contextlib.contextmanager
+def dask_workers(place: Place, job: Job, count: int) -> Iterator[DaskWorkers]:
+    """Start or reach Dask workers and load the parser into them."""
+    for name in ("batched", "client", "comm.tcp", "core", "nanny", "scheduler", "utils", "worker"):
+        # what matters of it is said by the driver, in one line
+        logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL + 1)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(_CONFIG))
+        cluster: Any = None
+        if place.scheduler is None:
+            start = _slurm if place.slurm is not None else _local
+            cluster = stack.enter_context(start(place, job, count))
+        client = stack.enter_context(_connected(place.scheduler or cluster))
+        client.register_plugin(WorkerSide(job))
+        if place.scheduler is None and place.slurm is None:
+            client.wait_for_workers(count)
+        try:
+            yield DaskWorkers(client, cluster, count)
+        finally:
+            if client.status == "running" and place.scheduler is not None:
+                client.unregister_worker_plugin(_PLUGIN)
+
+
+def _connected(target: Any) -> Client:
+    try:
+        return Client(target, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise AttreeError(
+            f"the Dask scheduler {target} cannot be reached ({error})",
+            fix="check the address, and that it runs",
+        ) from None
+
+
+def _scheduler(place: Place) -> dict[str, Any]:
+    return {
+        "host": _LOOPBACK,
+        "dashboard": place.dashboard is not None,
+        # without a dashboard there is still a small server of metrics: it shall not be seen either
+        "dashboard_address": place.dashboard or f"{_LOOPBACK}:0",
+    }
+
+
+def _local(place: Place, job: Job, count: int) -> SpecCluster:
+    """Start worker processes of this machine, each with a GPU of its own where there are some."""
+    from attree.corpus.places import gpus
+
+    found = gpus(job.device)
+    threads = job.threads or max(1, (os.cpu_count() or 1) // count)
+    workers = {}
+    for number in range(count):
+        environment = {"OMP_NUM_THREADS": str(threads)}
+        if found:
+            environment["CUDA_VISIBLE_DEVICES"] = str(number % found)
+        options = {
+            "host": _LOOPBACK,
+            "nthreads": IN_HAND,
+            "memory_limit": 0,
+            "dashboard": False,
+            "silence_logs": logging.CRITICAL,
+            "env": environment,
+        }
+        workers[number] = {"cls": Nanny, "options": options}
+    scheduler = {"cls": Scheduler, "options": _scheduler(place)}
+    return SpecCluster(workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL)
+
+
+def _slurm(place: Place, job: Job, count: int) -> Any:
+    """Ask Slurm for one job a worker."""
+    from dask_jobqueue import SLURMCluster
+
+    options = dict(place.slurm or {})
+    extra = options.pop("extra", [])
+    scheduler = _scheduler(place)
+    if "interface" in options:
+        del scheduler["host"]
+    options.setdefault("interface", "lo")
+    logs = Path(job.folder) / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    cluster = SLURMCluster(
+        job_cpu=int(options.pop("cores", job.threads or 1)),
+        memory=options.pop("memory", "4GB"),
+        cores=IN_HAND,
+        processes=1,
+        python=sys.executable,
+        job_extra_directives=extra,
+        log_directory=str(logs),
+        scheduler_options=scheduler,
+        worker_extra_args=["--no-dashboard"],
+        silence_logs="error",
+        **options,
+    )
+    cluster.scale(count)
+    return cluster

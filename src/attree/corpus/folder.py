@@ -1,0 +1,185 @@
+"""The output folder of a corpus: who may write to it, what is there, what is being done."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from attree.corpus.manifest import Manifest
+from attree.errors import AttreeError
+from attree.files import lock, read_json, write_json
+
+MANIFEST = "manifest.json"
+SUMMARY = "summary.json"
+PROGRESS = "progress.json"
+SET_ASIDE = "set_aside.json"
+
+_WRITERS = ".writers"
+#: A writer on another machine is taken for dead when its mark is so old and its lock is free.
+_SECONDS_OF_SILENCE = 60.0
+#: Between signs of life of a writer.
+SECONDS_BETWEEN_SIGNS = 15.0
+
+
+@contextlib.contextmanager
+def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
+    """Be the only run on ``folder``, after the writers that a killed run left have ended.
+
+    Args:
+        folder: of the output.
+        wait: seconds to wait for left writers.
+        unlock: do not wait: the user knows that nothing writes any more.
+
+    Raises:
+        AttreeError: another run, or a writer of one, is still at work; the line says which.
+    """
+    with lock(folder / ".lock", what=f"the corpus in {folder}"):
+        until = time.monotonic() + wait
+        said = False
+        while left := [] if unlock else _left_writers(folder):
+            if time.monotonic() > until:
+                raise AttreeError(
+                    f"{' and '.join(left)} of an earlier run may still be writing",
+                    file=folder,
+                    fix="end it and run again; or, sure that it is dead, run with --unlock",
+                )
+            if not said:
+                _say(f"waiting for {' and '.join(left)} of an earlier run to end")
+                said = True
+            time.sleep(0.2)
+        _clear(folder)
+        try:
+            yield
+        finally:
+            if not _left_writers(folder):
+                _clear(folder)
+
+
+def _clear(folder: Path) -> None:
+    """Remove what killed writers left: their marks, and files that are not whole."""
+    for mark in (folder / _WRITERS).glob("*"):
+        mark.unlink(missing_ok=True)
+    for part in folder.rglob(".*.part"):
+        part.unlink(missing_ok=True)
+
+
+def _say(what: str) -> None:
+    import sys
+
+    print(f"attree: {what}", file=sys.stderr, flush=True)
+
+
+def _left_writers(folder: Path) -> list[str]:
+    found = []
+    for mark in sorted((folder / _WRITERS).glob("*.lock")):
+        try:
+            with mark.open("r+b") as handle:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            here = mark.name.rsplit("-", 1)[0] == socket.gethostname()
+            if here or _age(mark) > _SECONDS_OF_SILENCE:
+                continue
+        except BlockingIOError:
+            pass
+        except FileNotFoundError:
+            continue
+        host, number = mark.stem.rsplit("-", 1)
+        found.append(f"process {number} on {host}")
+    return found
+
+
+def _age(mark: Path) -> float:
+    """Seconds since the mark was touched, by the clock of the disk that it lies on."""
+    now = mark.with_name(f".now-{os.getpid()}")
+    now.touch()
+    try:
+        return now.stat().st_mtime - mark.stat().st_mtime
+    finally:
+        now.unlink(missing_ok=True)
+
+
+class Writer:
+    """Marks this process as one that writes to ``folder``, until it ends, however it ends.
+
+    The mark's lock is let go of by the operating system; :meth:`sign` is for other machines, where
+    locks may not reach.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _WRITERS / f"{socket.gethostname()}-{os.getpid()}.lock"
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._handle = self._path.open("a")
+        fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def sign(self) -> None:
+        """Give a sign of life."""
+        with contextlib.suppress(OSError, ValueError):  # gone, or closed
+            os.utime(self._handle.fileno())
+
+    def close(self) -> None:
+        """Take the mark away."""
+        self._path.unlink(missing_ok=True)
+        self._handle.close()
+
+
+def whole_shards(folder: Path) -> set[int]:
+    """Return the numbers of the shards that are written."""
+    names = (path.stem for path in (folder / "trees").glob("shard-*.parquet"))
+    return {int(name.removeprefix("shard-")) for name in names}
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of an output folder, or say that it is none."""
+    if not (folder / MANIFEST).is_file():
+        raise AttreeError("no corpus was ever begun here", file=folder, fix="name another folder")
+    return Manifest.read(folder / MANIFEST)
+
+
+def status(folder: Path) -> dict[str, Any]:
+    """Describe a run that is going on, was broken off, or has ended.
+
+    Returns:
+        ``state`` (running, stopped or complete), shards and lines there are, are whole, are set
+        aside, and what the run last said of itself.
+    """
+    manifest = read_manifest(folder)
+    whole = whole_shards(folder)
+    set_aside = _optional(folder / SET_ASIDE) or {}
+    running = _is_running(folder)
+    complete = len(whole) == len(manifest.shards)
+    return {
+        "folder": str(folder),
+        "state": "running" if running else "complete" if complete else "stopped",
+        "shards": len(manifest.shards),
+        "shards_whole": len(whole),
+        "lines": manifest.lines,
+        "lines_whole": sum(s.lines for s in manifest.shards if s.number in whole),
+        "set_aside": set_aside,
+        "progress": _optional(folder / PROGRESS),
+        "summary": _optional(folder / SUMMARY),
+    }
+
+
+def _is_running(folder: Path) -> bool:
+    try:
+        with (folder / ".lock").open("r+b") as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _optional(path: Path) -> Any:
+    return read_json(path) if path.is_file() else None
+
+
+def note(folder: Path, name: str, value: Any) -> None:
+    """Write a small JSON file of the run, such as its progress."""
+    write_json(folder / name, value)

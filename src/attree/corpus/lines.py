@@ -1,0 +1,141 @@
+"""Lines of a payload → text, or the reason why there is none."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from attree.corpus.inputs import LINE_BYTES
+
+#: What can become of an input line. Only ``ok`` rows have words and spans.
+OK = "ok"
+EMPTY = "empty"
+TOO_LONG = "too_long"
+UNDECODABLE = "undecodable"
+CONTROL = "control"
+MALFORMED = "malformed"
+STATUSES = (OK, EMPTY, TOO_LONG, UNDECODABLE, CONTROL, MALFORMED)
+
+#: A line's text, its words where the input has them apart, or the status of a line without either.
+Line = str | list[str]
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: C0 and C1 but for tab; a carriage return at the end of a line is cut off before.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+_CONTROL_OR_END = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def text_lines(payload: bytes, *, column: str) -> tuple[list[Line], list[str]]:
+    """Return the text of each line of plain text and its status (``ok``, or why it is empty)."""
+    try:
+        text = payload.decode("utf-8")
+    except UnicodeDecodeError:
+        text = None
+    # the usual case at once: nothing in it that could be wrong with any line
+    if text is not None and not _CONTROL_OR_END.search(text):
+        lines = _split(text, "\n")
+        longest = max(map(len, lines), default=0)
+        if longest * 4 <= LINE_BYTES:
+            return list(lines), [OK] * len(lines)
+    return _each(_split(payload, b"\n"), _text_line)
+
+
+def json_lines(payload: bytes, *, column: str) -> tuple[list[Line], list[str]]:
+    """Return the text or words that each JSON line holds under ``column``, and its status."""
+    return _each(_split(payload, b"\n"), lambda raw: _json_line(raw, column))
+
+
+def value_lines(payload: bytes, *, column: str) -> tuple[list[Line], list[str]]:
+    """Return the text or words of each line that is a JSON value (of Parquet), and its status."""
+    return _each(_split(payload, b"\n"), lambda raw: _json_line(raw, None))
+
+
+#: kind of input → how its payloads are read
+PARSERS: dict[str, Callable[..., tuple[list[Line], list[str]]]] = {
+    "text": text_lines,
+    "json": json_lines,
+    "parquet": value_lines,
+}
+
+
+def parse_lines(
+    payload: bytes, *, kind: str, column: str, first: bool
+) -> tuple[list[Line], list[str]]:
+    """Read the lines of a payload.
+
+    Args:
+        payload: of one file.
+        kind: a key of :data:`PARSERS`.
+        column: the field of JSON Lines that is read.
+        first: whether it is the beginning of the file, where a byte-order mark may stand.
+
+    Returns:
+        one text (or list of words) and one status a line; the text is empty unless ``ok``.
+    """
+    if first and payload.startswith(_BYTE_ORDER_MARK):
+        payload = payload[len(_BYTE_ORDER_MARK) :]
+    return PARSERS[kind](payload, column=column)
+
+
+def _split(payload: Any, end: Any) -> Any:
+    lines = payload.split(end)
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _each(
+    lines: list[bytes], read: Callable[[bytes], tuple[Line, str]]
+) -> tuple[list[Line], list[str]]:
+    texts: list[Line] = []
+    statuses: list[str] = []
+    for line in lines:
+        text, status = read(line) if len(line) <= LINE_BYTES else ("", TOO_LONG)
+        texts.append(text if status == OK else "")
+        statuses.append(status)
+    return texts, statuses
+
+
+def _text_line(raw: bytes) -> tuple[Line, str]:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return "", UNDECODABLE
+    text = text.removesuffix("\r")
+    return (text, OK) if not _CONTROL.search(text) else ("", CONTROL)
+
+
+def _json_line(raw: bytes, column: str | None) -> tuple[Line, str]:
+    try:
+        value = json.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        return "", UNDECODABLE
+    except (json.JSONDecodeError, RecursionError):
+        return "", MALFORMED if raw.strip() else EMPTY
+    if column is not None:
+        if not isinstance(value, dict) or column not in value:
+            return "", MALFORMED
+        value = value[column]
+    if value is None:
+        return "", EMPTY
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        return "", MALFORMED
+    if words is value and any(len(word.split()) > 1 for word in words):
+        return "", MALFORMED  # a word with a space in it could not be told from two
+    return _checked(value, words)
+
+
+def _checked(value: Line, words: list[str]) -> tuple[Line, str]:
+    """Give escapes of JSON the same care as bytes: lone surrogates, control characters."""
+    text = " ".join(words)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return "", UNDECODABLE
+    # several lines in one value are one text: JSON keeps documents that way
+    if _CONTROL.search(text.replace("\n", " ").replace("\r", " ")):
+        return "", CONTROL
+    return value, OK

@@ -1,0 +1,228 @@
+"""One run of ``attree parse``: the folder, the manifest, the workers, and the summary."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attree.corpus.driver import Driver, Outcome, Stop
+from attree.corpus.folder import (
+    MANIFEST,
+    PROGRESS,
+    SUMMARY,
+    note,
+    only_run,
+    whole_shards,
+)
+from attree.corpus.inputs import InputFile, find_inputs
+from attree.corpus.manifest import Manifest, Shard, check_same, cut
+from attree.corpus.output import Statistics, shard_path, shard_statistics
+from attree.corpus.places import Job, Place, gpus, workers
+from attree.errors import AttreeError
+from attree.provenance import code_hash
+
+#: The modules that decide what stands in a shard.
+CODE = (
+    "corpus.apply",
+    "corpus.inputs",
+    "corpus.lines",
+    "corpus.output",
+    "corpus.parquet",
+    "corpus.pipeline",
+    "corpus.words",
+    "association.compute",
+    "decoding",
+    "encoder.attention",
+    "encoder.batches",
+    "encoder.families",
+    "encoder.load",
+    "encoder.pieces",
+    "scoring",
+)
+
+_SECONDS_BETWEEN_LINES = 10.0
+_LINES_ON_CPU = 500
+_LINES_ON_GPU = 20_000
+
+Progress = Callable[..., AbstractContextManager[Callable[[int], None]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a run is to do.
+
+    Attributes:
+        inputs: files and folders.
+        folder: of the output.
+        job: parser, tokeniser and settings, as workers are told.
+        place: where the work is done.
+        shard_lines: input lines of a shard; by default those the folder was begun with, or what
+            takes some seconds: so much is lost when a worker is killed.
+        limit: parse only so many lines.
+        wait: seconds to wait for writers of a killed run.
+        unlock: do not wait for them.
+    """
+
+    inputs: tuple[Path, ...]
+    folder: Path
+    job: Job
+    place: Place
+    shard_lines: int | None
+    limit: int | None = None
+    wait: float = 90.0
+    unlock: bool = False
+
+
+def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[str, Any]:
+    """Parse what is not parsed yet, and return the summary, which is also ``summary.json``.
+
+    Raises:
+        AttreeError: bad input, an input or settings other than those the folder was begun with,
+            another run on the folder, or lost workers.
+    """
+    began = time.monotonic()
+    folder = request.folder
+    with only_run(folder, wait=request.wait, unlock=request.unlock):
+        manifest = _manifest(request)
+        whole = whole_shards(folder)
+        before = sum(shard.lines for shard in manifest.shards if shard.number in whole)
+        outcome = Outcome()
+        if len(whole) < len(manifest.shards):
+            with (
+                workers(request.place, request.job) as found,
+                progress("corpus", total=manifest.lines, unit="lines") as advance,
+                stop.listening(lambda: os._exit(130)),
+            ):
+                advance(before)
+                driver = Driver(
+                    manifest,
+                    folder,
+                    found,
+                    column=request.job.settings.column,
+                    stop=stop,
+                    advance=advance,
+                )
+                outcome = driver.run()
+        summary = _summary(manifest, folder, outcome, time.monotonic() - began)
+        note(folder, SUMMARY, summary)
+        (folder / PROGRESS).unlink(missing_ok=True)
+    return summary
+
+
+def _manifest(request: Request) -> Manifest:
+    """Cut the input, or take the manifest of the folder if it is of the same input and settings."""
+    files, left_out = find_inputs(request.inputs)
+    if left_out:
+        more = f" and {len(left_out) - 1:,} more" if len(left_out) > 1 else ""
+        _say(f"not read, by its suffix: {left_out[0]}{more}")
+    path = request.folder / MANIFEST
+    if not path.is_file():
+        if request.shard_lines is None:
+            lines = _LINES_ON_GPU if gpus(request.job.device) else _LINES_ON_CPU
+            request = replace(request, shard_lines=lines)
+        settings = _settings(request)
+        if whole_shards(request.folder):
+            raise AttreeError(
+                "this folder has trees but no manifest", file=request.folder, fix="name a new one"
+            )
+        manifest = Manifest(settings, tuple(files), _cut(request, tuple(files)))
+        manifest.write(path)
+        return manifest
+    old = Manifest.read(path)
+    request = replace(request, shard_lines=request.shard_lines or old.settings["shard_lines"])
+    settings = _settings(request)
+    new = Manifest(settings, tuple(files), ())
+    check_same(old, new, request.folder)
+    touched = [new for new, old in zip(files, old.files, strict=True) if new.changed != old.changed]
+    # touched, perhaps only that: what counts is what stands in them
+    if touched and _cut(request, tuple(files)) != old.shards:
+        raise AttreeError(
+            "this input has changed since it was cut into shards",
+            file=touched[0].path,
+            fix="parse it into a new output folder",
+        )
+    # the input may have been moved, its names are the same
+    return replace(old, files=tuple(files))
+
+
+def _say(what: str) -> None:
+    print(f"attree: {what}", file=sys.stderr, flush=True)
+
+
+def _cut(request: Request, files: tuple[InputFile, ...]) -> tuple[Shard, ...]:
+    began = said = time.monotonic()
+    done = 0
+
+    def advance(lines: int) -> None:
+        nonlocal done, said
+        done += lines
+        if time.monotonic() - said > _SECONDS_BETWEEN_LINES:
+            said = time.monotonic()
+            rate = done / (said - began)
+            _say(f"cutting the input into shards: {done:,} lines, {rate:,.0f} a second")
+
+    assert request.shard_lines is not None
+    return cut(
+        files,
+        shard_lines=request.shard_lines,
+        column=request.job.settings.column,
+        limit=request.limit,
+        advance=advance,
+    )
+
+
+def _settings(request: Request) -> Mapping[str, Any]:
+    job = request.job
+    trained = "trained" in job.parser.describe()
+    return {
+        "parser": job.parser.describe(),
+        "tokenizer": job.tokeniser,
+        "sentences": job.split,
+        "column": job.settings.column,
+        "max_words": job.settings.max_words,
+        "tokens_per_batch": job.settings.tokens_per_batch,
+        "formats": sorted(job.settings.formats),
+        "shard_lines": request.shard_lines,
+        "limit": request.limit,
+        "code": code_hash(*CODE, *(("association.projection", "fewshot") if trained else ())),
+    }
+
+
+def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float) -> dict[str, Any]:
+    whole = whole_shards(folder)
+    totals = Statistics()
+    size = 0
+    for number in sorted(whole):
+        path = shard_path(folder, number)
+        totals += shard_statistics(path)
+        size += path.stat().st_size
+    run = outcome.statistics
+    usage = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    per_second = max(outcome.seconds, 1e-9)
+    return {
+        "complete": len(whole) == len(manifest.shards),
+        "stopped": outcome.stopped,
+        "shards": len(manifest.shards),
+        "shards_whole": len(whole),
+        "set_aside": {str(number): why for number, why in outcome.set_aside.items()},
+        "lines_of_input": manifest.lines,
+        **totals.as_dict(),
+        "bytes": size,
+        "run": {
+            "lines": run.lines,
+            "sentences": run.sentences,
+            "seconds": round(seconds, 2),
+            "parsing_seconds": round(outcome.seconds, 2),
+            "encoder_seconds": round(outcome.encoder_seconds, 2),
+            "sentences_per_second": round(run.sentences / per_second, 1),
+            "pieces_per_second": round(run.pieces / per_second, 1),
+            "peak_memory_mb": round(max(use.ru_maxrss for use in usage) / 1024, 1),
+        },
+    }

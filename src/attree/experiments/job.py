@@ -1,0 +1,113 @@
+"""One job: the rows that have no record yet are run, and a list of all its records is written."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from attree.encoder.source import ResolvedEncoder
+from attree.errors import AttreeError
+from attree.experiments.data import Sentences, drawn
+from attree.experiments.grid import Row
+from attree.experiments.records import CODE, Records, key
+from attree.files import read_json, write_json
+from attree.progress import progress
+from attree.provenance import digest, provenance
+
+
+def run_job(
+    rows: Sequence[Row],
+    *,
+    encoder: Path,
+    sets: Mapping[str, Path],
+    manifests: Mapping[str, Path],
+    records: Path,
+    output: Path,
+    device: str | None = None,
+) -> None:
+    """Run the rows of one encoder that are not finished, one record each.
+
+    Args:
+        rows: in the order in which trainings are shared.
+        encoder: what ``attree encoder resolve`` wrote.
+        sets: sentence tables by set.
+        manifests: attention of every head by set, for rows of heads.
+        records: folder of the records of all experiments.
+        output: the list of this job's rows and records, written last.
+        device: ``cpu`` or ``cuda``.
+    """
+    resolved, store = ResolvedEncoder.read(encoder), Records(records)
+    read = {name: Sentences.read(name, path) for name, path in sets.items()}
+    hashes = {name: one.hash for name, one in read.items()}
+    names = [
+        key(row, encoder=resolved.fingerprint, sets=hashes, used=len(drawn(row, read[row.train])))
+        for row in rows
+    ]
+    load = functools.cache(functools.partial(_load, encoder, device))
+    runner = _runner(rows, read, manifests, store, load, output)
+    head = new_head(resolved)
+    with progress("rows", total=len(rows)) as advance:
+        for row, name in zip(rows, names, strict=True):
+            if store.get(name) is None:
+                store.put(name, _record(row, runner(row), read, head))
+            advance(1)
+    done = [
+        {"row": digest(asdict(row)), "record": name} for row, name in zip(rows, names, strict=True)
+    ]
+    kinds = sorted({row.kind for row in rows})
+    code = tuple(dict.fromkeys(module for kind in kinds for module in CODE[kind]))
+    made = provenance(code=code, settings={"rows": [asdict(row) for row in rows]})
+    write_json(output, {"rows": done, "provenance": made})
+
+
+def _load(encoder: Path, device: str | None) -> Any:
+    from attree.encoder.load import load_encoder
+
+    return load_encoder(encoder, device=device)
+
+
+def _runner(
+    rows: Sequence[Row],
+    read: Mapping[str, Sentences],
+    manifests: Mapping[str, Path],
+    records: Records,
+    load: Callable[[], Any],
+    output: Path,
+) -> Callable[[Row], dict[str, Any]]:
+    """Return what runs a row; the encoder is loaded with the first row that needs it."""
+    kinds = {row.kind for row in rows}
+    if kinds == {"heads"}:
+        from attree.experiments.heads import Averager
+
+        return Averager(read, manifests, load).run
+    if kinds == {"trained"}:
+        from attree.experiments.trained import Trainer
+
+        scratch = output.with_name(f".{output.stem}.scratch")
+        trainer = functools.cache(lambda: Trainer(load(), read, records, scratch))
+        return lambda row: trainer().run(row)
+    raise AttreeError(
+        f"a job has rows of one kind, not of {len(kinds)}", fix="run each kind by itself"
+    )
+
+
+def _record(
+    row: Row, found: dict[str, Any], read: Mapping[str, Sentences], head: bool
+) -> dict[str, Any]:
+    test = read[row.test].about
+    return {
+        "row": asdict(row),
+        "new_head": head,
+        "punctuation": test.get("punctuation"),
+        "derived": test.get("derived", "constituency"),
+        **found,
+    }
+
+
+def new_head(encoder: ResolvedEncoder) -> bool:
+    """Tell whether the encoder was tuned with a new language-model head."""
+    about = Path(encoder.folder) / "provenance.json"
+    return bool(about.is_file() and read_json(about, what="provenance").get("new_head"))

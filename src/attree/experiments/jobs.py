@@ -1,0 +1,216 @@
+"""Which rows run together, and what the workflow's rules ask about them."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from attree.errors import AttreeError
+from attree.experiments.grid import Experiment, Row, Set, experiments
+from attree.plan import Plan, as_options
+from attree.provenance import digest
+
+#: trainings, or rankings of heads, of one job at most: few jobs, yet enough to share out
+AT_MOST = {"trained": 10, "heads": 60}
+
+_SENTENCES = "<results>/treebanks/{}.parquet"
+_ALL_HEADS = "<results>/attention/{}/all/{}.json"
+_ENCODER = "<results>/encoders/{}.json"
+_RECORDS = "experiments/records"
+_DONE = "<results>/experiments/jobs/{}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Rows of one experiment, kind and encoder."""
+
+    name: str
+    kind: str
+    encoder: str
+    rows: tuple[Row, ...]
+
+    @property
+    def sets(self) -> tuple[Set, ...]:
+        """Every set whose sentences the rows read."""
+        return tuple(dict.fromkeys(one for row in self.rows for one in (row.train, row.test)))
+
+
+def jobs(experiment: Experiment) -> list[Job]:
+    """Share an experiment's rows out; those of one training stay together."""
+    found = []
+    # a row that stands in several columns is run once
+    rows = list({digest(asdict(one.row)): one.row for one in experiment.rows}.values())
+    for kind, encoder in dict.fromkeys((row.kind, row.encoder) for row in rows):
+        own = [row for row in rows if (row.kind, row.encoder) == (kind, encoder)]
+        for number, part in enumerate(_parts(own, AT_MOST[kind])):
+            name = f"{experiment.name}.{kind}.{encoder}.{number}"
+            found.append(Job(name, kind, encoder, part))
+    return found
+
+
+def _parts(rows: Sequence[Row], most: int) -> Iterator[tuple[Row, ...]]:
+    """Yield rows of at most so many trainings, in the order in which these first come."""
+    together: dict[str, list[Row]] = {}
+    for row in rows:
+        together.setdefault(digest(row.training()), []).append(row)
+    # draws of one number of trees stay side by side: a choice of settings is theirs in common
+    groups = list(together.values())
+    for first in range(0, len(groups), most):
+        yield tuple(row for group in groups[first : first + most] for row in group)
+
+
+class Grid:
+    """All experiments of a configuration; its methods are the input functions of the rules.
+
+    Args:
+        config: checked, with its defaults filled in.
+        recipes: the few-shot parsers that there are.
+        plan: of the tables over languages.
+
+    Raises:
+        AttreeError: see :func:`attree.experiments.grid.experiments`; a set that is not there.
+    """
+
+    def __init__(self, config: Mapping[str, Any], recipes: Iterable[str], plan: Plan) -> None:
+        self.config, self.plan = config, plan
+        self.experiments = experiments(config, recipes)
+        self._jobs = {name: jobs(one) for name, one in self.experiments.items()}
+        self.by_name = {job.name: job for each in self._jobs.values() for job in each}
+        for job in self.by_name.values():
+            for one in job.sets:
+                self._check(one, job.name)
+
+    def _check(self, one: Set, where: str) -> None:
+        language, _, split = one.partition("/")
+        if split not in self.plan.splits.get(language, ()):
+            raise AttreeError(
+                f"experiments: there is no set {one}, which {where.partition('.')[0]} asks for",
+                fix=f"the languages are {', '.join(self.plan.splits)}",
+            )
+
+    @functools.cached_property
+    def tuned(self) -> dict[str, tuple[str, int]]:
+        """Encoders made by masked-LM tuning: slug → its entry, and the seed."""
+        return {
+            f"{name}-{seed}": (name, seed)
+            for name, one in self.config["masked_lm"].items()
+            for seed in range(one["seeds"])
+        }
+
+    def encoder(self, wildcards: Any) -> str:
+        """Return the description of a job's encoder."""
+        return _ENCODER.format(self.by_name[wildcards.job].encoder)
+
+    def inputs(self, wildcards: Any) -> list[str]:
+        """Return the other files that a job reads."""
+        job = self.by_name[wildcards.job]
+        found = [_SENTENCES.format(one) for one in job.sets]
+        if job.kind == "heads":
+            found += [_ALL_HEADS.format(job.encoder, one) for one in job.sets]
+        return found
+
+    def options(self, wildcards: Any) -> str:
+        """Return the options that name a job's rows and where what they read lies."""
+        job = self.by_name[wildcards.job]
+        return self._row_options(job.rows, attention=job.kind == "heads")
+
+    def _row_options(self, rows: Sequence[Row], *, attention: bool) -> str:
+        results = self.config["results"]
+        text = json.dumps([asdict(row) for row in rows], separators=(",", ":"))
+        folders = {"treebanks": f"{results}/treebanks", "records": f"{results}/{_RECORDS}"}
+        if attention:
+            folders["attention"] = f"{results}/attention/{rows[0].encoder}/all"
+        return as_options({"rows": text, **folders})
+
+    def map_encoder(self, wildcards: Any) -> str:
+        """Return the encoder of a sentence's maps."""
+        return _ENCODER.format(self._mapped(wildcards)[0].encoder)
+
+    def map_inputs(self, wildcards: Any) -> list[str]:
+        """Return the other files that a sentence's maps read."""
+        rows = self._mapped(wildcards)
+        sets = dict.fromkeys(one for row in rows for one in (row.train, row.test))
+        ranked = dict.fromkeys(row.train for row in rows if row.kind == "heads")
+        encoder = rows[0].encoder
+        return [
+            *map(_SENTENCES.format, sets),
+            *(_ALL_HEADS.format(encoder, one) for one in ranked),
+        ]
+
+    def map_options(self, wildcards: Any) -> str:
+        """Return the options that name a sentence's maps."""
+        number = self.experiments[wildcards.experiment].sentence
+        rows = self._row_options(self._mapped(wildcards), attention=True)
+        return f"{rows} {as_options({'number': number})}"
+
+    def _mapped(self, wildcards: Any) -> list[Row]:
+        return [placed.row for placed in self.experiments[wildcards.experiment].rows]
+
+    def results(self, wildcards: Any) -> list[str]:
+        """Files that an experiment's table is gathered from."""
+        one = self.experiments[wildcards.experiment]
+        found = [_DONE.format(job.name) for job in self._jobs[one.name]]
+        for row in (row for table in one.tables for row in self.plan.tables[table]):
+            found.append(
+                f"<results>/scores/{row.encoder}/{row.parser}/{row.language}/{row.split}.json"
+            )
+        if one.baselines:
+            found += [f"<results>/scores/baselines/{test}.json" for test in self._tests(one)]
+        return found
+
+    def _tests(self, one: Experiment) -> list[Set]:
+        rows = [row for table in one.tables for row in self.plan.tables[table]]
+        from_tables = [f"{row.language}/{row.split}" for row in rows]
+        return list(dict.fromkeys([placed.row.test for placed in one.rows] + from_tables))
+
+    def table_options(self, wildcards: Any) -> str:
+        """Return the options that say how an experiment's table looks."""
+        one = self.experiments[wildcards.experiment]
+        look = {key: getattr(one, key) for key in _LOOK}
+        look["places"] = [[digest(asdict(p.row)), p.label, p.column] for p in one.rows]
+        text = json.dumps(look, ensure_ascii=False, separators=(",", ":"))
+        folder = f"{self.config['results']}/{_RECORDS}"
+        published = self.config["published"]
+        return as_options({"look": text, "records": folder, "published": published})
+
+    def tuning_inputs(self, wildcards: Any) -> dict[str, Any]:
+        """What masked-LM tuning reads."""
+        name, _ = self.tuned[wildcards.tuned]
+        one = self.config["masked_lm"][name]
+        return {
+            "encoder": _ENCODER.format(one["encoder"]),
+            "text": [_SENTENCES.format(text) for text in one["text"]],
+        }
+
+    def tuning_options(self, wildcards: Any) -> str:
+        """Return the options of masked-LM tuning."""
+        name, seed = self.tuned[wildcards.tuned]
+        one = self.config["masked_lm"][name]
+        text = [f"{self.config['results']}/treebanks/{text}.parquet" for text in one["text"]]
+        keys = ("epochs", "batch", "learning_rate", "length", "head_steps")
+        return as_options({"text": text, "seed": seed, **{key: one.get(key) for key in keys}})
+
+    def tables(self, extension: str = "csv") -> list[str]:
+        """Every table."""
+        return [self._table(name, extension) for name in self.experiments]
+
+    def pictures(self) -> list[str]:
+        """Every picture; its CSV and Parquet lie beside it."""
+        found = []
+        for name, one in self.experiments.items():
+            drawn = {
+                "png": one.picture,
+                "weights.png": one.weights,
+                "sentence.png": one.sentence is not None,
+            }
+            found += [self._table(name, kind) for kind, wanted in drawn.items() if wanted]
+        return found
+
+    def _table(self, name: str, extension: str) -> str:
+        return f"{self.config['results']}/experiments/tables/{name}.{extension}"
+
+
+_LOOK = ("title", "axis", "metrics", "baselines", "labels", "published")

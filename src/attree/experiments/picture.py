@@ -1,0 +1,110 @@
+"""Pictures of experiments: lines with error bars, and maps of weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+from attree.experiments.collect import ARTICLE, COMPUTED
+from attree.files import whole_file
+
+_MARKERS = "osD^vP*X"
+
+#: axis → what stands under the picture
+AXIS_TITLES = {
+    "trees": "trees",
+    "layer": "layer",
+    "size": "size of the projection",
+    "max_words": "longest sentence, in words",
+    "test": "test set",
+    "step": "steps",
+}
+
+
+def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -> None:
+    """Draw corpus F1 over the columns of a table, a line a parser, its deviation as error bars.
+
+    Args:
+        rows: the table's (its Parquet file): label, column, source, corpus_f1, corpus_f1_std.
+        title: of the picture.
+        axis: a name in :data:`attree.experiments.grid.AXES`.
+        output: .png, .svg or .pdf.
+    """
+    shown = [
+        row for row in rows if row["source"] in (COMPUTED, ARTICLE) and row["corpus_f1"] is not None
+    ]
+    columns = list(dict.fromkeys(row["column"] for row in shown))
+    places = _places(columns)
+    figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    for index, label in enumerate(dict.fromkeys(row["label"] for row in shown)):
+        own = [row for row in shown if row["label"] == label]
+        axes.errorbar(
+            [places[row["column"]] for row in own],
+            [row["corpus_f1"] for row in own],
+            yerr=[row["corpus_f1_std"] or 0.0 for row in own],
+            label=label,
+            marker=_MARKERS[index % len(_MARKERS)],
+            linestyle="--" if own[0]["source"] == ARTICLE else "-",
+            markersize=4,
+            linewidth=1.2,
+            capsize=3,
+        )
+    if axis == "trees" and min(places.values(), default=0) > 0:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    axes.set_xticks([places[column] for column in columns], columns, fontsize=8)
+    axes.set_xlabel(AXIS_TITLES[axis])
+    axes.set_ylabel("corpus F1")
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    _save(figure, output)
+
+
+def _places(columns: list[str]) -> dict[str, float]:
+    """Return where columns stand: by their number if all have one, else side by side."""
+    try:
+        return {column: float(column) for column in columns}
+    except ValueError:
+        return {column: float(place) for place, column in enumerate(columns)}
+
+
+def heat_maps(matrices: dict[str, np.ndarray], labels: dict[str, Any], output: Path) -> None:
+    """Draw matrices side by side as heat maps, lighter is higher as in the article.
+
+    Args:
+        matrices: title → matrix.
+        labels: ``x`` and ``y`` axis titles, and ``words`` to stand along both axes if any.
+        output: .png, .svg or .pdf.
+    """
+    words = labels.get("words")
+    across = len(matrices)
+    side = 3.6 if words is None else max(3.2, 0.3 * len(words))
+    figure, every = plt.subplots(
+        1, across, figsize=(side * across, side), layout="constrained", squeeze=False
+    )
+    for axes, (title, matrix) in zip(every[0], matrices.items(), strict=True):
+        picture = axes.imshow(matrix, cmap="viridis", aspect="auto")
+        axes.set_title(title, fontsize=9)
+        if words is None:
+            axes.set_xticks(range(matrix.shape[1]))
+            axes.set_yticks(range(matrix.shape[0]))
+        else:
+            axes.set_xticks(range(len(words)), words, rotation=90, fontsize=7)
+            axes.set_yticks(range(len(words)), words, fontsize=7)
+        axes.set_xlabel(labels["x"])
+        axes.set_ylabel(labels["y"])
+        figure.colorbar(picture, ax=axes, shrink=0.8)
+    _save(figure, output)
+
+
+def _save(figure: Any, output: Path) -> None:
+    with whole_file(output) as part:
+        figure.savefig(part, format=output.suffix.lstrip(".") or "png", dpi=150)
+    plt.close(figure)

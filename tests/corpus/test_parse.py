@@ -1,0 +1,204 @@
+"""``attree parse`` as a user runs it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import nltk
+import numpy as np
+import pytest
+
+from attree.corpus.output import read_trees
+from tests.corpus.conftest import BAD_LINES, Parse, corpus_bytes, end, tree_bytes, wait_until
+
+ATTREE = str(Path(sys.executable).with_name("attree"))
+
+
+def _status(folder: Path) -> dict[str, object]:
+    done = subprocess.run(
+        [ATTREE, "corpus", "status", str(folder), "--json"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_every_line_has_one_row_in_its_place(parse: Parse, corpus: Path, tmp_path: Path) -> None:
+    ran = parse.ok(corpus, tmp_path / "out", "--shard-lines", "130", "--format", "brackets")
+    rows = list(read_trees(tmp_path / "out"))
+    lines = corpus.read_bytes().split(b"\n")[:-1]
+    assert [row["line"] for row in rows] == list(range(1, len(lines) + 1))
+    for row, line in zip(rows, lines, strict=True):
+        status = BAD_LINES.get(line, "ok")
+        assert (row["file"], row["status"]) == ("lines.txt", status), line
+        if status == "ok":
+            words = line.decode().split()
+            assert row["words"] == words
+            assert len(row["spans"]) == len(words) - 1
+            assert len(words) < 2 or row["spans"][0] == (0, len(words))
+            assert (row["score"] is None) == (len(words) < 2)
+        else:
+            assert row["words"] == row["spans"] == []
+    brackets = "".join(
+        path.read_text() for path in sorted((tmp_path / "out/brackets").iterdir())
+    ).splitlines()
+    assert len(brackets) == len(lines)
+    for row, tree in zip(rows, brackets, strict=True):
+        assert row["status"] != "ok" or nltk.Tree.fromstring(tree).leaves() == row["words"]
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    assert summary["lines"] == summary["lines_of_input"] == len(lines)
+    assert summary["complete"] and sum(summary["status"].values()) == len(lines)
+    assert f"{len(lines):,} of {len(lines):,} lines" in ran.out
+    assert _status(tmp_path / "out")["state"] == "complete"
+
+
+def test_the_trees_are_those_of_the_stages(parse: Parse, corpus: Path, tmp_path: Path) -> None:
+    """Fused in memory or sentence by sentence, the spans are the same."""
+    from attree.association.compute import flatten
+    from attree.decoding.batch import decode
+    from attree.encoder.load import load_encoder
+    from attree.encoder.source import EncoderSource
+
+    encoder_folder = parse.command(corpus, tmp_path)[-5]
+    encoder = load_encoder(EncoderSource("tiny", "path", encoder_folder), device="cpu")
+    options = ["--limit", "120", "--parser", "upoa"]
+    parse.ok(corpus, tmp_path / "out", *options)
+    for row in read_trees(tmp_path / "out"):
+        if len(row["words"]) < 2:
+            continue
+        pieces = encoder.tokenise([row["words"]])
+        mean = encoder.run(pieces, heads=[(0, 1), (1, 2)]).attention.mean(1, keepdim=True)
+        values = flatten(mean, [len(row["words"])])
+        spans = decode(values, [len(row["words"])], score="outside", decoder="greedy")
+        assert row["spans"] == list(zip(*(s.tolist() for s in spans), strict=True))
+
+
+def test_shards_batches_and_workers_change_no_row(
+    parse: Parse, corpus: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "lines.txt.gz").write_bytes(gzip.compress(corpus.read_bytes()))
+    parse.ok(corpus, tmp_path / "one")
+    parse.ok(
+        tmp_path / "lines.txt.gz", tmp_path / "two", "--shard-lines", "77", "--workers", "2",
+        "--tokens-per-batch", "300",
+    )  # fmt: skip
+    for one, two in zip(read_trees(tmp_path / "one"), read_trees(tmp_path / "two"), strict=True):
+        assert (one["line"], one["status"], one["words"]) == (
+            two["line"], two["status"], two["words"]
+        )  # fmt: skip
+        assert one["spans"] == two["spans"]
+        assert np.isclose(one["score"] or 0, two["score"] or 0, rtol=1e-2, atol=1e-4)
+
+
+def test_ctrl_c_finishes_the_shards_in_hand_and_the_next_run_the_rest(
+    parse: Parse, corpus: Path, tmp_path: Path
+) -> None:
+    options = ["--shard-lines", "20", "--tokens-per-batch", "64"]
+    parse.ok(corpus, tmp_path / "whole", *options)
+    out = tmp_path / "out"
+    process = parse.start(corpus, out, *options)
+    try:
+        wait_until(lambda: len(list(out.glob("trees/*.parquet"))) > 2)
+        process.send_signal(signal.SIGINT)
+        said, error = process.communicate(timeout=60)
+    finally:
+        end(process)
+    assert process.returncode == 130, error
+    assert "finishing the shards in hand" in error
+    shards = len(list(out.glob("trees/*.parquet")))
+    assert 2 < shards < 100
+    assert _status(out)["state"] == "stopped"
+    assert f"{shards * 20:,} of 2,000 lines" in said
+    parse.ok(corpus, out, *options)
+    assert tree_bytes(out) == tree_bytes(tmp_path / "whole")
+
+
+def test_a_second_ctrl_c_stops_at_once(parse: Parse, tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("the old man who lived near the harbour walked\n" * 20_000)
+    out = tmp_path / "out"
+    process = parse.start(tmp_path / "long.txt", out, "--shard-lines", "5000")
+    try:
+        wait_until(lambda: (out / "progress.json").is_file())
+        process.send_signal(signal.SIGINT)
+        wait_until(lambda: "finishing" in _some(process))
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=3)
+    finally:
+        end(process)
+    assert process.returncode == 130
+
+
+def _some(process: subprocess.Popen[str]) -> str:
+    assert process.stderr is not None
+    return process.stderr.readline()
+
+
+def test_a_second_run_on_the_same_folder_is_refused(parse: Parse, tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("the old man who lived near the harbour walked\n" * 50_000)
+    out = tmp_path / "out"
+    process = parse.start(path, out)
+    try:
+        wait_until(lambda: (out / "progress.json").is_file())
+        second = parse(path, out)
+        assert _status(out)["state"] == "running"
+    finally:
+        end(process)
+    assert second.status == 1
+    assert f"is being written by process {process.pid}" in second.err.splitlines()[-1]
+    assert _status(out)["state"] == "stopped"
+
+
+def test_other_settings_in_the_same_folder_are_refused(
+    parse: Parse, corpus: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    parse.ok(corpus, out, "--limit", "50")
+    ran = parse(corpus, out, "--limit", "50", "--parser", "upoa")
+    assert ran.status == 1
+    assert 'begun with another setting: parser.decoder was "chart", is "greedy"' in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+def test_a_changed_input_is_refused_and_a_touched_one_is_not(parse: Parse, tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_bytes(corpus_bytes(100))
+    parse.ok(path, tmp_path / "out")
+    os.utime(path)
+    parse.ok(path, tmp_path / "out")
+    path.write_bytes(path.read_bytes().replace(b"the", b"THE", 1))
+    ran = parse(path, tmp_path / "out")
+    assert ran.status == 1
+    assert "lines.txt: this input has changed since it was cut into shards" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--parser", "upoo"], "no parser 'upoo'"),
+        (["--heads", "list:7.0"], "there is no head 7.0"),
+        (["--heads", "best:3"], "heads cannot be chosen by F1 here"),
+        (["--decoder", "best"], "unknown decoder 'best'"),
+        (["--format", "xml"], "unknown format 'xml'"),
+        (["--tokenizer", "qq"], "no tokeniser for 'qq'"),
+        (["--sentences"], "are not split into sentences"),
+        (["--encoder", "nowhere.json"], "this encoder description does not exist"),
+        (["--scheduler", "tcp://127.0.0.1:1"], "the Dask scheduler tcp://127.0.0.1:1 cannot"),
+        (["--slurm", "queue"], "--slurm queue is no setting"),
+    ],
+)
+def test_each_mistake_is_one_line(
+    parse: Parse, corpus: Path, tmp_path: Path, options: list[str], said: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("attree.corpus.cluster._SECONDS_TO_CONNECT", 1)
+    ran = parse(corpus, tmp_path / "out", "--limit", "10", *options)
+    assert ran.status == 1
+    assert said in ran.err.splitlines()[-1]
+    assert "Traceback" not in ran.err

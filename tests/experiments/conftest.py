@@ -1,0 +1,55 @@
+"""A configuration with its defaults, a tiny encoder, and trees that it can learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from snakemake.utils import validate
+
+from attree.experiments.jobs import Grid
+from attree.fewshot.recipes import RECIPES
+from attree.plan import make_plan
+from tests.fewshot.conftest import encoder, resolved, table  # noqa: F401
+
+SCHEMA = Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml"
+
+#: One entry of `runs`, to which a test adds keys.
+RUN = {
+    "encoders": ["tiny"],
+    "parsers": ["fpio"],
+    "train": "toy/dev",
+    "test": ["toy/test"],
+    "trees": [3],
+}
+
+
+def configure(runs: list[dict[str, Any]], **keys: Any) -> dict[str, Any]:
+    """Return a checked configuration with one experiment, ``e``."""
+    one = {"title": "E", "columns": "trees", "runs": [{**RUN, **run} for run in runs]}
+    config = {
+        "encoders": {"tiny": {"path": "encoder"}},
+        "tuning": {"language": "toy", "split": "dev"},
+        "parsers": {
+            "upio": {"association": "raw", "score": "inside_outside", "decoder": "chart"},
+        },
+        "trained": {"marginal": {"recipe": "fpio", "decoder": "marginal_chart"}},
+        "masked_lm": {"tuned": {"encoder": "tiny", "text": ["toy/dev"], "seeds": 2}},
+        "tables": {},
+        "experiments": {"e": {**one, **keys}},
+    }
+    validate(config, str(SCHEMA))
+    return config
+
+
+@pytest.fixture
+def grid() -> Callable[..., Grid]:
+    """Plan an experiment with these runs."""
+
+    def plan(*runs: dict[str, Any], **keys: Any) -> Grid:
+        config = configure(list(runs), **keys)
+        return Grid(config, RECIPES, make_plan(config, {"toy": ("dev", "test")}))
+
+    return plan

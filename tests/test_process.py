@@ -1,0 +1,72 @@
+"""A command ends with the process that asked for it, and ends fast."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from attree.process import FOLLOWED
+
+FOLLOWER = """
+import time
+from attree.process import follow
+follow()
+print("up", flush=True)
+time.sleep(60)
+"""
+
+
+def follower(pid: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", FOLLOWER],
+        env={**os.environ, FOLLOWED: pid},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_it_ends_when_the_one_it_follows_is_killed() -> None:
+    asked = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    started = follower(str(asked.pid))
+    assert started.stdout is not None and started.stdout.readline() == "up\n"
+    time.sleep(0.2)
+    assert started.poll() is None
+    asked.kill()
+    asked.wait()
+    _, said = started.communicate(timeout=20)
+    assert started.returncode == -signal.SIGTERM
+    assert f"process {asked.pid}, which started this, has died" in said
+
+
+def test_it_ends_at_once_when_the_one_it_follows_is_gone() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    assert follower(str(gone.pid)).wait(timeout=20) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("pid", ["", "none"])
+def test_without_one_to_follow_nothing_happens(pid: str) -> None:
+    started = follower(pid)
+    assert started.stdout is not None and started.stdout.readline() == "up\n"
+    started.kill()
+    assert started.wait(timeout=20) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(("before", "said"), [("sys.modules['torch'] = sys", "a"), ("", "ab")])
+def test_leaving_keeps_what_was_printed(before: str, said: str) -> None:
+    code = f"""
+import sys
+from attree.process import leave
+{before}
+print("a", end="")
+leave()
+print("b", end="")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == said

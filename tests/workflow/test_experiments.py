@@ -1,0 +1,184 @@
+"""The experiments: what the shipped configurations plan, and a tiny grid run for real."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.workflow import conftest
+from tests.workflow.conftest import Checkout, make_tiny, recorded, recording
+from tests.workflow.test_code_is_an_input import check_named
+from tests.workflow.test_dry_runs import lay_out_ptb, lay_out_spmrl
+
+OUTPUTS = {
+    "results/experiments/jobs/": "experiment_rows",
+    r"results/experiments/tables/.*\.weights$": "experiment_weights",
+    r"results/experiments/tables/.*\.sentence$": "experiment_sentence",
+    r"results/experiments/tables/.*\.png$": "experiment_picture",
+    "results/experiments/tables/": "experiment_table",
+    "results/experiments/encoders/": "tune_encoder",
+    "results/encoders/tuned-0": "tuned_encoder",
+}
+RUN = {"encoders": ["tiny"], "train": "english/dev", "test": ["english/test"], "trees": [2, 4]}
+
+
+def grid(**few: Any) -> dict[str, Any]:
+    """Return experiments of every kind, for a checkout of six trees."""
+    return {
+        "masked_lm": {
+            "tuned": {
+                **{"encoder": "tiny", "text": ["english/dev"], "seeds": 1},
+                **{"epochs": 1, "batch": 2, "head_steps": 1},
+            }
+        },
+        "experiments": {
+            "few": {
+                "title": "Few",
+                "columns": "trees",
+                "picture": True,
+                "runs": [{**RUN, "parsers": ["fpio"], "steps": 2, "draws": 2, **few}],
+            },
+            "heads": {
+                "title": "Heads",
+                "columns": "test",
+                "labels": True,
+                "baselines": True,
+                "tables": ["crosslingual"],
+                "sentence": 0,
+                "runs": [
+                    {**RUN, "encoders": ["tuned"], "parsers": ["upio"], "trees": ["all"],
+                     "label": "{parser}, tuned", "timed": True},
+                    {**RUN, "parsers": ["fpoa"], "steps": 1, "trees": [3]},
+                ],
+            },
+            "weights": {
+                "title": "Weights",
+                "columns": "trees",
+                "weights": True,
+                "runs": [{**RUN, "parsers": ["head-weights"], "steps": 1}],
+            },
+        },
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Checkout:
+    """A tiny checkout whose experiments have been run once, imports written down."""
+    checkout = make_tiny(tmp_path_factory.mktemp("experiments") / "checkout", encoder)
+    config = grid()
+    # a sentence's maps are all of one encoder
+    config["experiments"]["heads"]["sentence"] = None
+    config["experiments"]["few"]["sentence"] = 0
+    checkout.configure(config)
+    environment = recording(checkout.folder.parent / "imports", checkout.source)
+    checkout.run("experiments", **environment)
+    return checkout
+
+
+@pytest.fixture
+def again(done: Checkout, tmp_path: Path) -> Checkout:
+    """A copy to change and run again."""
+    shutil.copytree(done.folder, tmp_path / "again")
+    return Checkout(tmp_path / "again", done.source)
+
+
+def records(checkout: Checkout) -> dict[str, float]:
+    folder = checkout.folder / "results/experiments/records"
+    return {path.name: path.stat().st_mtime for path in folder.glob("*.json")}
+
+
+def read(checkout: Checkout, name: str) -> list[dict[str, str]]:
+    path = checkout.folder / f"results/experiments/tables/{name}.csv"
+    with path.open(encoding="utf-8", newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def test_tables_hold_every_row(done: Checkout) -> None:
+    few = read(done, "few")
+    assert [(row["label"], row["column"], row["draws"]) for row in few] == [
+        ("fpio", "2", "2"),
+        ("fpio", "4", "2"),
+    ]
+    heads = {row["label"]: row for row in read(done, "heads")}
+    assert {"upio, tuned", "fpoa", "upoa", "upio", "right", "binary ceiling"} <= set(heads)
+    assert heads["upio, tuned"]["notes"] == "new head"
+    assert float(heads["upio, tuned"]["sentences_a_second"]) > 0
+
+
+def test_every_picture_has_its_numbers_beside_it(done: Checkout) -> None:
+    folder = done.folder / "results/experiments/tables"
+    pictures = sorted(path.stem for path in folder.glob("*.png"))
+    assert pictures == ["few", "few.sentence", "weights.weights"]
+    for name in pictures:
+        assert (folder / f"{name}.csv").is_file()
+        assert (folder / f"{name}.parquet").is_file()
+
+
+@pytest.mark.parametrize("rule", sorted(OUTPUTS.values()))
+def test_a_rule_names_the_modules_that_its_command_imports(
+    rule: str, done: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = {**OUTPUTS, **conftest.RULE_OF_OUTPUT}
+    monkeypatch.setattr(conftest, "RULE_OF_OUTPUT", every)
+    check_named(rule, recorded(done.folder.parent / "imports")[rule])
+
+
+def test_nothing_is_run_twice(again: Checkout) -> None:
+    before = records(again)
+    ran = again.run("experiments")
+    assert {rule for rule, _ in ran.jobs} <= {"experiments"}
+    assert records(again) == before
+
+
+def test_another_row_is_computed_and_no_other(again: Checkout) -> None:
+    before = records(again)
+    path = again.folder / "config.yaml"
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    config["experiments"]["few"]["runs"][0]["draws"] = 3
+    again.configure(config)
+    again.run("experiments")
+    after = records(again)
+    assert {name: after[name] for name in before} == before
+    new = [json.loads((again.folder / "results/experiments/records" / name).read_text())
+           for name in set(after) - set(before)]  # fmt: skip
+    assert {(one["row"]["trees"], one["row"]["seed"]) for one in new} == {(2, 2), (4, 2)}
+    assert [row["draws"] for row in read(again, "few")] == ["3", "3"]
+
+
+def test_a_mistake_is_one_line(tmp_path: Path) -> None:
+    checkout = make_tiny(tmp_path / "small", tmp_path / "encoder")
+    checkout.configure(grid(train="english/train"))
+    assert "there is no set english/train" in checkout.refused()
+    checkout.configure(grid(parsers=["fpii"]))
+    assert "parser fpii is not there" in checkout.refused()
+
+
+def test_the_paper_is_planned_in_under_ten_seconds(checkout: Checkout, tmp_path: Path) -> None:
+    ptb, spmrl = lay_out_ptb(tmp_path / "ptb"), lay_out_spmrl(tmp_path / "spmrl")
+    homes = {"PTB_HOME": str(ptb), "SPMRL_HOME": str(spmrl)}
+    began = time.monotonic()
+    paper = ("--configfile", "workflow/configs/paper.yaml")
+    ran = checkout.plan("--quiet", "host", *paper, "--", "experiments", **homes)
+    assert time.monotonic() - began < 10
+    jobs = Counter(rule for rule, _ in ran.jobs)
+    assert sum(jobs.values()) < 5000
+    assert jobs["tune_encoder"] == 5
+    config = yaml.safe_load((checkout.folder / "workflow/configs/paper.yaml").read_text())
+    assert jobs["experiment_table"] == len(config["experiments"])
+    assert jobs["experiment_sentence"] == jobs["experiment_weights"] == 1
+
+
+def test_open_is_planned(checkout: Checkout, data: Path) -> None:
+    overlay = ("--configfile", "workflow/configs/open.yaml")
+    ran = checkout.plan(*overlay, "--", "experiments", ATTREE_TREEBANKS=str(data))
+    jobs = Counter(rule for rule, _ in ran.jobs)
+    assert jobs["experiment_table"] == 11
+    assert sum(jobs.values()) < 500

@@ -1,0 +1,145 @@
+"""The workflow and bulk parsing on a real Slurm of one node, which `.ci/slurm` starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.corpus.conftest import Parse, corpus, end, parse, tree_bytes, wait_until
+from tests.workflow.conftest import ROOT, Checkout
+
+__all__ = ["corpus", "parse"]  # fixtures
+
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("slurm")]
+
+OPTIONS = ("--shard-lines", "50", "--tokens-per-batch", "32", "--format", "brackets")
+SLURM = ("--slurm", "queue=main", "--slurm", "memory=900MB", "--workers", "2")
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Slurm whose commands work in this process's environment."""
+    folder = tmp_path_factory.mktemp("slurm")
+    done = subprocess.run(
+        [str(ROOT / ".ci/slurm"), "start", str(folder)], capture_output=True, text=True
+    )
+    if done.returncode == 3:
+        pytest.skip(f"Slurm cannot be had here: {done.stderr.strip().splitlines()[-1:]}")
+    assert done.returncode == 0, done.stderr
+    before = dict(os.environ)
+    os.environ["SLURM_CONF"] = done.stdout.strip().splitlines()[-1]
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    yield
+    subprocess.run(["scancel", "--user", "root"], check=False)
+    os.environ.clear()
+    os.environ.update(before)
+    subprocess.run([str(ROOT / ".ci/slurm"), "stop", str(folder)], check=True)
+
+
+def _jobs(*states: str) -> list[str]:
+    chosen = ["--states", ",".join(states)] if states else []
+    done = subprocess.run(
+        ["squeue", "--noheader", "--format", "%i", *chosen], capture_output=True, text=True
+    )
+    return done.stdout.split()
+
+
+def _no_jobs() -> bool:
+    return not _jobs()
+
+
+def test_a_corpus_on_slurm_is_that_of_one_process_though_a_job_is_cancelled(
+    slurm: None, parse: Parse, corpus: Path, tmp_path: Path
+) -> None:
+    parse.ok(corpus, tmp_path / "here", *OPTIONS)
+    out = tmp_path / "out"
+    process = parse.start(corpus, out, *OPTIONS, *SLURM)
+    try:
+        wait_until(lambda: any(out.glob("trees/*.parquet")), 120)
+        subprocess.run(["scancel", _jobs("RUNNING")[0]], check=True)
+        _, error = process.communicate(timeout=200)
+    finally:
+        end(process)
+    assert process.returncode == 0, error
+    assert tree_bytes(out) == tree_bytes(tmp_path / "here")
+    wait_until(_no_jobs, 60)
+
+
+def test_a_corpus_whose_every_job_is_cancelled_goes_on_by_itself(
+    slurm: None, parse: Parse, corpus: Path, tmp_path: Path
+) -> None:
+    parse.ok(corpus, tmp_path / "here", *OPTIONS)
+    out = tmp_path / "out"
+    process = parse.start(corpus, out, *OPTIONS, *SLURM)
+    try:
+        wait_until(lambda: any(out.glob("trees/*.parquet")), 120)
+        subprocess.run(["scancel", *_jobs()], check=True)
+        _, error = process.communicate(timeout=200)
+    finally:
+        end(process)
+    assert process.returncode == 0, error
+    assert tree_bytes(out) == tree_bytes(tmp_path / "here")
+
+
+def test_slurm_jobs_that_a_killed_run_left_are_waited_for(
+    slurm: None, parse: Parse, corpus: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process = parse.start(corpus, out, *OPTIONS, *SLURM)
+    try:
+        wait_until(lambda: any(out.glob("trees/*.parquet")), 120)
+    finally:
+        end(process)
+    ran = parse.ok(corpus, out, *OPTIONS)  # their scheduler has gone: they end by themselves
+    assert "of an earlier run to end" in ran.err or not any((out / ".writers").iterdir())
+    parse.ok(corpus, tmp_path / "here", *OPTIONS)
+    assert tree_bytes(out) == tree_bytes(tmp_path / "here")
+    subprocess.run(["scancel", "--user", "root"], check=True)
+    wait_until(_no_jobs, 60)
+
+
+def test_the_workflow_on_slurm_goes_on_after_scancel(
+    slurm: None, tiny: Checkout, corpus: Path
+) -> None:
+    corpora = {"lines": {"inputs": [str(corpus)], "encoder": "tiny", "parser": "upoa"}}
+    tiny.configure({"corpora": corpora})
+    profile = ("--workflow-profile", "workflow/profiles/slurm", "--slurm-no-account")
+    command = ["snakemake", "--nocolor", *profile, "--latency-wait", "5", "--retries", "0",
+               "--default-resources", "mem_mb=900", "--set-threads", "attention_all=1",
+               "attention_selected=1", "parse_corpus=1", "--set-resources",
+               "attention_all:mem_mb=900", "attention_selected:mem_mb=900"]  # fmt: skip
+    first = subprocess.Popen(
+        [*command, "--", "all", "corpus"],
+        cwd=tiny.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(tiny.source)},
+    )
+    try:
+        wait_until(lambda: any((tiny.folder / "results/encoders").glob("*.json")), 200)
+        wait_until(lambda: bool(_jobs("RUNNING")), 120)
+        cancelled = _jobs("RUNNING")[0]
+        subprocess.run(["scancel", cancelled], check=True)
+        text, _ = first.communicate(timeout=500)
+    finally:
+        end(first)
+    assert first.returncode == 1, text
+    second = subprocess.run(
+        [*command, "--", "all", "corpus"],
+        cwd=tiny.folder,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        env={**os.environ, "PYTHONPATH": str(tiny.source)},
+    )
+    assert second.returncode == 0, second.stdout + second.stderr + tiny.logs()
+    assert (tiny.folder / "results/tables/crosslingual.md").is_file()
+    assert (tiny.folder / "results/corpus/lines/summary.json").is_file()
+    wait_until(_no_jobs, 60)

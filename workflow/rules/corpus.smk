@@ -1,0 +1,45 @@
+# Trees for raw text, one folder a corpus: `snakemake corpus`. No other target waits for it.
+# The trees lie beside the declared summary, where Snakemake does not delete them: a run that was
+# killed goes on with the shards that are missing.
+CORPUS_CODE = (
+    "association.__init__",
+    "association.compute",
+    "association.heads",
+    "association.shards",
+    "compiled",
+    "corpus",
+    "decoding",
+    "encoder",
+    "records",
+    "registry",
+    "scoring",
+)
+
+
+rule corpus:
+    input:
+        expand("<results>/corpus/{corpus}/summary.json", corpus=config["corpora"]),
+    localrule: True
+
+
+rule parse_corpus:
+    input:
+        inputs=corpus_inputs,
+        encoder=corpus_encoder,
+        selection=corpus_selection,
+    output:
+        "<results>/corpus/{corpus}/summary.json",
+    log:
+        "<logs>/corpus/{corpus}.log",
+    benchmark:
+        "<benchmarks>/corpus/{corpus}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    threads: 8
+    params:
+        code=code_hash(*CORPUS_CODE),
+        folder=subpath(output[0], parent=True),
+        options=corpus_options,
+    shell:
+        "attree parse {input.inputs:q} --parser {input.selection} --encoder {input.encoder}"
+        " --workers {threads} --threads 1 {params.options} --output {params.folder} > {log} 2>&1"

@@ -1,0 +1,193 @@
+# The article's experiments: rows of the configuration's `experiments`, many of them in one job. What a
+# job reads and runs is planned in attree.experiments.jobs. Finished rows lie as records beside the
+# declared list of a job, where Snakemake does not delete them: only rows without one are run.
+from attree.experiments.jobs import Grid
+from attree.fewshot.recipes import RECIPES
+
+EXPERIMENTS = Grid(config, RECIPES, PLAN)
+
+
+wildcard_constraints:
+    job="|".join(map(re.escape, EXPERIMENTS.by_name)) or "-",
+    experiment="|".join(map(re.escape, EXPERIMENTS.experiments)) or "-",
+    tuned="|".join(map(re.escape, EXPERIMENTS.tuned)) or "-",
+
+
+ruleorder: tuned_encoder > encoder
+
+
+rule experiments:
+    input:
+        [*EXPERIMENTS.tables(), *EXPERIMENTS.pictures()],
+    localrule: True
+    params:
+        tables=EXPERIMENTS.tables("parquet"),
+    shell:
+        "for table in {params.tables}; do attree table show $table; done"
+
+
+rule experiment_rows:
+    input:
+        EXPERIMENTS.inputs,
+        encoder=EXPERIMENTS.encoder,
+    output:
+        "<results>/experiments/jobs/{job}.json",
+    log:
+        "<logs>/experiments/{job}.log",
+    benchmark:
+        "<benchmarks>/experiments/{job}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash(
+            "association.heads",
+            "association.projection",
+            "association.ranking",
+            "association.shards",
+            "compiled",
+            "decoding",
+            "encoder.attention",
+            "encoder.batches",
+            "encoder.families",
+            "encoder.load",
+            "encoder.pieces",
+            "evaluation",
+            "experiments",
+            "fewshot",
+            "records",
+            "registry",
+            "scoring",
+        ),
+        rows=EXPERIMENTS.options,
+    shell:
+        "attree experiment rows {params.rows} --encoder {input.encoder} --output {output} 2> {log}"
+
+
+rule experiment_table:
+    input:
+        EXPERIMENTS.results,
+    output:
+        report(
+            "<results>/experiments/tables/{experiment}.csv",
+            category="Experiments",
+            labels={"table": "{experiment}"},
+        ),
+        multiext("<results>/experiments/tables/{experiment}", ".parquet", ".md"),
+    log:
+        "<logs>/experiments/tables/{experiment}.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("experiments", "tables", "records"),
+        prefix=subpath(output[0], strip_suffix=".csv"),
+        look=EXPERIMENTS.table_options,
+    shell:
+        "attree experiment table {input} {params.look}"
+        " --output-prefix {params.prefix} 2> {log}"
+
+
+rule experiment_picture:
+    input:
+        "<results>/experiments/tables/{experiment}.parquet",
+    output:
+        report(
+            "<results>/experiments/tables/{experiment}.png",
+            category="Experiments",
+            labels={"table": "{experiment}"},
+        ),
+    log:
+        "<logs>/experiments/pictures/{experiment}.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("experiments.picture", "records"),
+    shell:
+        "attree experiment picture --table {input} --output {output} 2> {log}"
+
+
+rule experiment_weights:
+    input:
+        EXPERIMENTS.results,
+    output:
+        report(
+            "<results>/experiments/tables/{experiment}.weights.png",
+            category="Experiments",
+            labels={"table": "{experiment}"},
+        ),
+        multiext("<results>/experiments/tables/{experiment}.weights", ".csv", ".parquet"),
+    log:
+        "<logs>/experiments/weights/{experiment}.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("experiments.maps", "experiments.picture", "records"),
+        prefix=subpath(output[0], strip_suffix=".png"),
+        look=EXPERIMENTS.table_options,
+    shell:
+        "attree experiment weights {input} {params.look} --output-prefix {params.prefix} 2> {log}"
+
+
+rule experiment_sentence:
+    input:
+        EXPERIMENTS.map_inputs,
+        encoder=EXPERIMENTS.map_encoder,
+    output:
+        report(
+            "<results>/experiments/tables/{experiment}.sentence.png",
+            category="Experiments",
+            labels={"table": "{experiment}"},
+        ),
+        multiext("<results>/experiments/tables/{experiment}.sentence", ".csv", ".parquet"),
+    log:
+        "<logs>/experiments/sentences/{experiment}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("experiments", "fewshot", "association.ranking", "records"),
+        prefix=subpath(output[0], strip_suffix=".png"),
+        options=EXPERIMENTS.map_options,
+    shell:
+        "attree experiment sentence {params.options} --encoder {input.encoder}"
+        " --output-prefix {params.prefix} 2> {log}"
+
+
+rule tune_encoder:
+    # Masked-LM tuning; a run that was killed goes on from its last checkpoint beside the folder.
+    input:
+        unpack(EXPERIMENTS.tuning_inputs),
+    output:
+        "<results>/experiments/encoders/{tuned}.done",
+    log:
+        "<logs>/experiments/encoders/{tuned}.log",
+    benchmark:
+        "<benchmarks>/experiments/encoders/{tuned}.tsv"
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("encoder.mlm"),
+        folder=subpath(output[0], strip_suffix=".done"),
+        options=EXPERIMENTS.tuning_options,
+    shell:
+        "attree encoder tune --encoder {input.encoder} {params.options}"
+        " --output {params.folder} 2> {log} && touch {output}"
+
+
+rule tuned_encoder:
+    input:
+        "<results>/experiments/encoders/{tuned}.done",
+    output:
+        "<results>/encoders/{tuned}.json",
+    log:
+        "<logs>/encoders/{tuned}.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_hash("encoder"),
+        folder=subpath(input[0], strip_suffix=".done"),
+    shell:
+        "attree encoder resolve --slug {wildcards.tuned} --path {params.folder} --output {output}"
+        " 2> {log}"
