@@ -97,7 +97,7 @@ def test_rules_are_told_what_a_job_reads(grid: Plan) -> None:
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        ({"parsers": ["fpoi"]}, "parser fpoi is not there — did you mean fpi?"),
+        ({"parsers": ["fpoi"]}, "parser fpoi is not there"),
         ({"encoders": ["tinny"]}, "encoder tinny is not there — did you mean tiny?"),
         ({"train": "toy/train"}, "there is no set toy/train"),
         ({"layers": [0, 1]}, "two rows stand in line 'fpio', column 3"),
@@ -106,5 +106,5 @@ def test_rules_are_told_what_a_job_reads(grid: Plan) -> None:
 def test_a_mistake_is_one_line(grid: Plan, run: dict[str, Any], said: str) -> None:
     with pytest.raises(AttreeError) as caught:
         grid(run)
-    assert said.rstrip("fpi?") in str(caught.value)
+    assert said in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,17 +66,11 @@ def run(folder: Path, resolved: Path, tmp_path: Path) -> Any:
             device="cpu",
         )
         listed = json.loads(output.read_text())["rows"]
-        assert [one["row"] for one in listed] == [digest(trained_row(one)) for one in rows]
+        assert [one["row"] for one in listed] == [digest(asdict(one)) for one in rows]
         paths = [tmp_path / "records" / f"{one['record']}.json" for one in listed]
         return [json.loads(path.read_text()) for path in paths]
 
     return run
-
-
-def trained_row(row: Row) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(row)
 
 
 def dev(folder: Path) -> Sentences:
@@ -154,7 +148,7 @@ def test_weights_over_heads_are_kept_by_layer_and_head(run: Any) -> None:
 def test_the_table_says_mean_deviation_and_maximum(run: Any, tmp_path: Path) -> None:
     rows = [row(), row(seed=1), row(trees=1000)]
     records = run(*rows)
-    places = [[digest(trained_row(one)), "fpio", str(one.trees)] for one in rows]
+    places = [[digest(asdict(one)), "fpio", str(one.trees)] for one in rows]
     look = {
         "title": "T", "axis": "trees", "metrics": ["corpus_f1"], "labels": True,
         "places": places, "published": {"*": "few"},

@@ -316,3 +316,9 @@ class TestSizes:
     def test_no_megabyte_of_rubbish_hangs(self, text: str) -> None:
         items = list(read_spmrl(text * 200_000, "f", Settings()))
         assert all(isinstance(item, Rejected) for item in items)
+
+
+def test_escapes_can_be_kept_as_the_treebank_writes_them() -> None:
+    text = r"(S (-LRB- -LRB-) (CD 1\/2) (-RRB- -RRB-))"
+    assert one(text).words == ("(", "1/2", ")")
+    assert one(text, escapes="keep").words == ("-LRB-", r"1\/2", "-RRB-")

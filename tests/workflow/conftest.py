@@ -104,7 +104,7 @@ class Checkout:
     def snakemake(self, *arguments: str, **environment: str) -> Ran:
         """Run snakemake here; its two streams come back as one text."""
         with self.start(*arguments, **environment) as running:
-            text, _ = running.communicate(timeout=300)
+            text, _ = running.communicate(timeout=3600)
         return Ran(running.returncode, text)
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import resource
 import shutil
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.workflow import conftest
-from tests.workflow.conftest import Checkout, make_tiny, recorded, recording
+from tests.workflow.conftest import ROOT, Checkout, make_tiny, recorded, recording
 from tests.workflow.test_code_is_an_input import check_named
 from tests.workflow.test_dry_runs import lay_out_ptb, lay_out_spmrl
 
@@ -71,14 +71,16 @@ def grid(**few: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Checkout:
-    """A tiny checkout whose experiments have been run once, imports written down."""
-    checkout = make_tiny(tmp_path_factory.mktemp("experiments") / "checkout", encoder)
+    """A tiny checkout, with its own copy of the code, whose experiments have been run once."""
+    folder = tmp_path_factory.mktemp("experiments")
+    shutil.copytree(ROOT / "src/attree", folder / "src/attree")
+    checkout = Checkout(make_tiny(folder / "checkout", encoder).folder, folder / "src")
     config = grid()
     # a sentence's maps are all of one encoder
     config["experiments"]["heads"]["sentence"] = None
     config["experiments"]["few"]["sentence"] = 0
     checkout.configure(config)
-    environment = recording(checkout.folder.parent / "imports", checkout.source)
+    environment = recording(folder / "imports", checkout.source)
     checkout.run("experiments", **environment)
     return checkout
 
@@ -153,6 +155,12 @@ def test_another_row_is_computed_and_no_other(again: Checkout) -> None:
     assert [row["draws"] for row in read(again, "few")] == ["3", "3"]
 
 
+def used() -> float:
+    """Return the seconds that processes waited for have computed: other work does not count."""
+    of = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return of.ru_utime + of.ru_stime
+
+
 def test_a_mistake_is_one_line(tmp_path: Path) -> None:
     checkout = make_tiny(tmp_path / "small", tmp_path / "encoder")
     checkout.configure(grid(train="english/train"))
@@ -164,10 +172,10 @@ def test_a_mistake_is_one_line(tmp_path: Path) -> None:
 def test_the_paper_is_planned_in_under_ten_seconds(checkout: Checkout, tmp_path: Path) -> None:
     ptb, spmrl = lay_out_ptb(tmp_path / "ptb"), lay_out_spmrl(tmp_path / "spmrl")
     homes = {"PTB_HOME": str(ptb), "SPMRL_HOME": str(spmrl)}
-    began = time.monotonic()
+    began = used()
     paper = ("--configfile", "workflow/configs/paper.yaml")
     ran = checkout.plan("--quiet", "host", *paper, "--", "experiments", **homes)
-    assert time.monotonic() - began < 10
+    assert used() - began < 10
     jobs = Counter(rule for rule, _ in ran.jobs)
     assert sum(jobs.values()) < 5000
     assert jobs["tune_encoder"] == 5

@@ -4,7 +4,36 @@
 from attree.experiments.jobs import Grid
 from attree.fewshot.recipes import RECIPES
 
-EXPERIMENTS = Grid(config, RECIPES, PLAN)
+try:
+    EXPERIMENTS = Grid(config, RECIPES, PLAN)
+except AttreeError as error:
+    sys.exit(f"attree: error: {error}")
+
+
+ROW_CODE = (
+    "association.__init__",
+    "association.heads",
+    "association.projection",
+    "association.ranking",
+    "association.shards",
+    "compiled",
+    "decoding",
+    "encoder.__init__",
+    "encoder.attention",
+    "encoder.batches",
+    "encoder.families",
+    "encoder.load",
+    "encoder.pieces",
+    "encoder.source",
+    "evaluation",
+    "experiments",
+    "fewshot",
+    "records",
+    "registry",
+    "scoring",
+    "treebank.__init__",
+    "treebank.binarise",
+)
 
 
 wildcard_constraints:
@@ -19,11 +48,15 @@ ruleorder: tuned_encoder > encoder
 rule experiments:
     input:
         [*EXPERIMENTS.tables(), *EXPERIMENTS.pictures()],
+    log:
+        "<logs>/experiments/shown.log",
     localrule: True
+    conda:
+        "../../envs/cpu.yaml"
     params:
         tables=EXPERIMENTS.tables("parquet"),
     shell:
-        "for table in {params.tables}; do attree table show $table; done"
+        "(for table in {params.tables}; do attree table show $table; done) 2> {log}"
 
 
 rule experiment_rows:
@@ -39,25 +72,7 @@ rule experiment_rows:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash(
-            "association.heads",
-            "association.projection",
-            "association.ranking",
-            "association.shards",
-            "compiled",
-            "decoding",
-            "encoder.attention",
-            "encoder.batches",
-            "encoder.families",
-            "encoder.load",
-            "encoder.pieces",
-            "evaluation",
-            "experiments",
-            "fewshot",
-            "records",
-            "registry",
-            "scoring",
-        ),
+        code=code_hash(*ROW_CODE),
         rows=EXPERIMENTS.options,
     shell:
         "attree experiment rows {params.rows} --encoder {input.encoder} --output {output} 2> {log}"
@@ -102,7 +117,7 @@ rule experiment_picture:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments.picture", "records"),
+        code=code_hash("experiments", "tables", "records"),
     shell:
         "attree experiment picture --table {input} --output {output} 2> {log}"
 
@@ -116,14 +131,16 @@ rule experiment_weights:
             category="Experiments",
             labels={"table": "{experiment}"},
         ),
-        multiext("<results>/experiments/tables/{experiment}.weights", ".csv", ".parquet"),
+        multiext(
+            "<results>/experiments/tables/{experiment}.weights", ".csv", ".parquet"
+        ),
     log:
         "<logs>/experiments/weights/{experiment}.log",
     localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments.maps", "experiments.picture", "records"),
+        code=code_hash("experiments", "tables", "records"),
         prefix=subpath(output[0], strip_suffix=".png"),
         look=EXPERIMENTS.table_options,
     shell:
@@ -140,13 +157,28 @@ rule experiment_sentence:
             category="Experiments",
             labels={"table": "{experiment}"},
         ),
-        multiext("<results>/experiments/tables/{experiment}.sentence", ".csv", ".parquet"),
+        multiext(
+            "<results>/experiments/tables/{experiment}.sentence", ".csv", ".parquet"
+        ),
     log:
         "<logs>/experiments/sentences/{experiment}.log",
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "fewshot", "association.ranking", "records"),
+        code=code_hash(
+            "association",
+            "compiled",
+            "decoding",
+            "encoder",
+            "evaluation",
+            "experiments",
+            "fewshot",
+            "records",
+            "registry",
+            "scoring",
+            "tables",
+            "treebank",
+        ),
         prefix=subpath(output[0], strip_suffix=".png"),
         options=EXPERIMENTS.map_options,
     shell:
@@ -167,7 +199,7 @@ rule tune_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("encoder.mlm"),
+        code=code_hash("encoder", "records"),
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:

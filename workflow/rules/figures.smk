@@ -17,7 +17,9 @@ rule heads_figure:
     params:
         code=code_hash("figures", "records"),
     shell:
-        "attree figure heads --ranking {input} --output {output} 2> {log}"
+        "attree figure heads --ranking {input} --output {output} --title"
+        " '{wildcards.parser} with {wildcards.encoder}, ranked on {wildcards.language}"
+        " {wildcards.split}' 2> {log}"
 
 
 rule figures:

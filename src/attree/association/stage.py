@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -154,14 +155,24 @@ def compute_attention(
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
         jobs = _jobs(sentences, table, encoder, columns, output, settings)
         todo = [job for job in jobs if not _is_whole(job)]
-        with progress("attention", total=table.num_rows) as advance:
-            advance(table.num_rows - sum(job.stop - job.start for job in todo))
-            for job in _computed(todo, encoder, settings):
-                advance(job.stop - job.start)
+        _compute(todo, table.num_rows, encoder, settings)
         manifest = _manifest(about, encoder, columns, jobs, settings)
         write_json(output, manifest)
         _remove_stale(output, jobs)
     return manifest
+
+
+def _compute(
+    todo: Sequence[Job], n_sentences: int, encoder: ResolvedEncoder, settings: Settings
+) -> None:
+    missing = sum(job.stop - job.start for job in todo)
+    if missing < n_sentences:
+        there = f"{n_sentences - missing:,} of {n_sentences:,} sentences are there already"
+        print(f"attention: {there}", file=sys.stderr, flush=True)
+    if todo:
+        with progress("attention", total=missing) as advance:
+            for job in _computed(todo, encoder, settings):
+                advance(job.stop - job.start)
 
 
 def run_job(job: Job, encoder: Encoder) -> Job:
@@ -237,7 +248,7 @@ def _computed(todo: Sequence[Job], encoder: ResolvedEncoder, settings: Settings)
         from attree.association.cluster import run_on_workers
 
         yield from run_on_workers(todo, encoder, settings)
-    elif todo:  # a worker process of its own would cost a second encoder's start
+    else:  # a worker process of its own would cost a second encoder's start
         from attree.encoder.load import load_encoder
 
         loaded = load_encoder(encoder, device=settings.device, threads=settings.threads)

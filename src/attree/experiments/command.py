@@ -54,7 +54,7 @@ def sentence(
     """Draw one sentence's association: a random head, and the heads and parsers of the rows."""
     from attree import process
     from attree.encoder.load import load_encoder
-    from attree.experiments.maps import write_sentence
+    from attree.experiments.sentence import write_sentence
 
     process.follow()
     asked, sets, manifests = _asked(rows, treebanks, attention)

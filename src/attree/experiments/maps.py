@@ -1,28 +1,18 @@
-"""Pictures of matrices: learned weights over heads, and the association of one sentence."""
+"""Pictures of matrices, their numbers beside them: learned weights over heads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from attree.association.heads import heads_key
-from attree.encoder.load import Encoder
-from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError
 from attree.experiments.collect import record_names
-from attree.experiments.data import Sentences, drawn
-from attree.experiments.grid import Row
-from attree.experiments.heads import Averager
 from attree.experiments.picture import heat_maps
 from attree.experiments.records import Records
-from attree.experiments.trained import Trainer
-from attree.fewshot.parser import TrainedParser
-from attree.fewshot.parts import ProjectionPart
 from attree.provenance import provenance
 from attree.tables.render import save
 
@@ -53,73 +43,19 @@ def write_weights(
     if not found:
         raise AttreeError("no row of this experiment learns weights over heads", file=prefix)
     means = {title: np.mean(grids, axis=0) for title, grids in found.items()}
-    _write(means, prefix, {"x": "head", "y": "layer"}, look["title"])
+    write_maps(means, prefix, {"x": "head", "y": "layer"}, look["title"])
     return means
 
 
-def write_sentence(
-    rows: Sequence[Row],
-    number: int,
-    *,
-    encoder: Encoder,
-    sets: Mapping[str, Path],
-    manifests: Mapping[str, Path],
-    records: Path,
-    prefix: str,
-) -> Matrices:
-    """Draw the association of one sentence: a seeded random head, the heads or parsers of rows.
+def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: str) -> None:
+    """Write ``prefix``.csv and .parquet, one row a cell of each matrix, and .png.
 
     Args:
-        rows: of averaged heads (usually the best one) and of trained parsers.
-        number: of the sentence in the rows' test set.
-        encoder: of all rows.
-        sets, manifests, records: as for :func:`attree.experiments.job.run_job`.
-        prefix: as for :func:`write_weights`.
-
-    Raises:
-        AttreeError: the test set has no sentence of this number.
+        matrices: title → matrix.
+        prefix: where to.
+        labels: as for :func:`attree.experiments.picture.heat_maps`.
+        title: for the provenance.
     """
-    read = {name: Sentences.read(name, path) for name, path in sets.items()}
-    test = read[rows[0].test]
-    place = int(np.searchsorted(test.gold.sentence, number))
-    if place == test.gold.sentence.size or test.gold.sentence[place] != number:
-        raise AttreeError(f"{test.name} has no sentence {number}", file=test.path)
-    words = test.words[place]
-    pieces = encoder.tokenise([words])
-    flat = int(np.random.default_rng(number).integers(encoder.n_layers * encoder.n_heads))
-    random = divmod(flat, encoder.n_heads)
-    named = {f"random head {heads_key([random])}": [random]}
-    averager = Averager(read, manifests, lambda: encoder)
-    trainer = Trainer(encoder, read, Records(records), Path(f"{prefix}.scratch"))
-    matrices: Matrices = {}
-    for row in rows:
-        if row.kind == "heads":
-            heads = averager.heads(row)
-            named[f"{row.parser}, {heads_key(heads)}"] = heads
-            continue
-        parser = trainer.parser(row, drawn(row, read[row.train]))
-        matrices[f"{row.parser}, {row.trees} trees"] = _association(parser, encoder, pieces)
-    attention = {
-        title: encoder.run(pieces, heads=heads, states=[]).attention[0].mean(0).cpu().numpy()
-        for title, heads in named.items()
-    }
-    found = {**attention, **matrices}
-    labels = {"x": "to", "y": "from", "words": words}
-    _write(found, prefix, labels, f"{test.name}, sentence {number}")
-    return found
-
-
-def _association(parser: TrainedParser, encoder: Encoder, pieces: Sequence[Pieces]) -> Any:
-    """Return a trained parser's association of one sentence, of its log the exponential."""
-    part = dict(parser.scorer.parts.items())["projection"]
-    assert isinstance(part, ProjectionPart)
-    with torch.inference_mode():
-        found = part.association(parser.features(encoder, pieces))[0].cpu().numpy()
-    return np.exp(found) if part.kind == "log" else found
-
-
-def _write(matrices: Matrices, prefix: str, labels: dict[str, Any], title: str) -> None:
-    """Write one row a cell of each matrix, and the picture."""
     y, x = labels["y"], labels["x"]
     rows = [
         {"map": name, y: row, x: column, "value": float(matrix[row, column])}

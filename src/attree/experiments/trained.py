@@ -17,9 +17,9 @@ from attree.decoding.fixed import fixed_trees
 from attree.encoder.load import Encoder
 from attree.experiments.data import Sentences, drawn, overlap, scores, set_apart
 from attree.experiments.grid import RECIPE_KEYS, TRAINING_KEYS, Row
-from attree.experiments.records import Records
+from attree.experiments.records import CODE, Records
 from attree.fewshot.draw import Trees, read_trees
-from attree.fewshot.features import Layout
+from attree.fewshot.features import Layout, in_memory
 from attree.fewshot.fit import Plan, fit, shape_of, store_of
 from attree.fewshot.parser import TrainedParser
 from attree.fewshot.parts import HeadPart
@@ -27,12 +27,15 @@ from attree.fewshot.recipes import adapted, recipe
 from attree.fewshot.scorer import Source
 from attree.fewshot.session import around_middle, parse_layers
 from attree.fewshot.tune import choose, grid
-from attree.provenance import digest
+from attree.provenance import code_hash, digest
 from attree.records import FALLBACK, OK
+
+#: bytes of test sets' features that are kept between rows
+_KEPT = 2_000_000_000
 
 
 class Trainer:
-    """Runs the trained rows of one job; keeps the last training and the last test features.
+    """Runs the trained rows of one job; keeps the last training, and features of test sets.
 
     Args:
         encoder: of all rows.
@@ -46,7 +49,7 @@ class Trainer:
     ) -> None:
         self.encoder, self.sets, self.records, self.scratch = encoder, sets, records, scratch
         self._trained: tuple[str, TrainedParser] | None = None
-        self._parsed: tuple[tuple[str, Layout], _Test] | None = None
+        self._tests: dict[tuple[str, Layout], _Test] = {}
 
     def run(self, row: Row) -> dict[str, Any]:
         """Return a row's scores and how it was trained."""
@@ -101,8 +104,12 @@ class Trainer:
     def _choice(self, row: Row, trees: Trees) -> dict[str, Any]:
         """Choose the layers once for all draws of a parser and number of trees, on the first."""
         first = replace(row, seed=0)
-        about = {**first.training(), "encoder": self.encoder.fingerprint}
-        name = "choice-" + digest([about, self.sets[row.train].hash])
+        rests_on = (
+            self.encoder.fingerprint,
+            self.sets[row.train].hash,
+            code_hash(*CODE["trained"]),
+        )
+        name = "choice-" + digest([first.training(), *rests_on])
         found = self.records.get(name)
         if found is None:
             table = self.sets[row.train].table
@@ -118,10 +125,11 @@ class Trainer:
 
     def _test(self, name: str, parser: TrainedParser) -> _Test:
         place = (name, parser.shape.layout())
-        if self._parsed is None or self._parsed[0] != place:
-            self._parsed = None  # one test set's features at a time
-            self._parsed = (place, _Test(self.encoder, self.sets[name], parser))
-        return self._parsed[1]
+        if place not in self._tests:
+            self._tests[place] = _Test(self.encoder, self.sets[name], parser)
+            while len(self._tests) > 1 and sum(t.size for t in self._tests.values()) > _KEPT:
+                del self._tests[next(iter(self._tests))]
+        return self._tests[place]
 
 
 class _Test:
@@ -132,7 +140,9 @@ class _Test:
         pieces = encoder.tokenise(words)
         self.n_words = sentences.gold.n_words
         self.usable = [place for place, one in enumerate(pieces) if not one.too_long]
-        self.store = store_of(encoder, [words[place] for place in self.usable], parser.shape)
+        usable = [words[place] for place in self.usable]
+        self.store = in_memory(encoder, usable, parser.shape.layout())
+        self.size = sum(record.nbytes for record in self.store.records)
         self.device = str(encoder.device)
 
     def parse(

@@ -19,11 +19,11 @@ def _group() -> None:
 def heads(
     ranking: Annotated[Path, typer.Option(help="The table written by `attree heads`.")],
     output: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")],
+    title: Annotated[str, typer.Option(help="Heading of the picture.")] = "",
 ) -> None:
     """The layer × head heat map: F1 of every head, the selected ones framed."""
     from attree.figures.heads import heat_map
     from attree.records import read_table
 
-    table, metadata = read_table(ranking, what="head ranking")
-    where = " ".join(str(metadata.get(k, "")) for k in ("encoder", "parser", "language", "split"))
-    heat_map(table, where, output)
+    table, _ = read_table(ranking, what="head ranking")
+    heat_map(table, title or str(ranking), output)

