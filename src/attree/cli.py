@@ -82,10 +82,6 @@ def main() -> None:
     """Run the command line; a problem that the user can mend is one line and exit status 1."""
     try:
         app()
-    except SystemExit as done:
-        if not done.code:
-            process.leave()
-        raise
     except AttreeError as error:
         sys.exit(f"attree: error: {error}")
     except OSError as error:
@@ -103,5 +99,15 @@ def main() -> None:
         sys.exit(130)
 
 
+def console() -> None:
+    """Run the command line as a program of its own, which may end without tidying up."""
+    try:
+        main()
+    except SystemExit as done:
+        if not done.code:
+            process.leave()
+        raise
+
+
 if __name__ == "__main__":
-    main()
+    console()

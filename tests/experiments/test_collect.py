@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from attree.experiments.collect import Cell, _published, grids
+from attree.experiments.collect import Cell, _published
+from attree.experiments.grids import grids
 from tests.workflow.conftest import ROOT
 
 ARTICLE = ROOT / "workflow/resources/published/article.csv"

@@ -15,9 +15,10 @@ from attree.association.ranking import Recipe, rank
 from attree.cli import app
 from attree.errors import AttreeError
 from attree.experiments import trained
-from attree.experiments.collect import cells, grids
+from attree.experiments.collect import cells
 from attree.experiments.data import Sentences, drawn, set_apart
 from attree.experiments.grid import Row
+from attree.experiments.grids import grids
 from attree.experiments.job import run_job
 from attree.provenance import digest
 from tests.experiments.conftest import table

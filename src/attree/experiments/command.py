@@ -108,7 +108,8 @@ def table(
     """Gather rows into a table: mean, standard deviation and maximum over the draws."""
     import json
 
-    from attree.experiments.collect import cells, grids
+    from attree.experiments.collect import cells
+    from attree.experiments.grids import grids
     from attree.provenance import provenance
     from attree.tables import render
 
