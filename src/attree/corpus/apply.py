@@ -28,13 +28,13 @@ class HeadsBatchParser:
         self.encoder, self._source = encoder, source
         encoder.check(heads=source.heads)
 
-    def features(self, pieces: Sequence[Pieces]) -> tuple[NDArray[np.float16], NDArray[np.int64]]:
-        """Return the flat associations of a batch as float16, as the attention stage keeps them."""
+    def features(self, pieces: Sequence[Pieces]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the flat associations of a batch in float32, as the attention stage keeps them."""
         n_words = [one.n_words for one in pieces]
         attention = self.encoder.run(pieces, heads=self._source.heads).attention
         return flatten(attention.mean(1, keepdim=True), n_words), np.array(n_words)
 
-    def trees(self, features: tuple[NDArray[np.float16], NDArray[np.int64]]) -> Found:
+    def trees(self, features: tuple[NDArray[Any], NDArray[np.int64]]) -> Found:
         """Decode, and score each tree by the mean of its split scores."""
         values, n_words = features
         source = self._source

@@ -79,6 +79,7 @@ def test_languages_are_named_by_files_and_folders(tmp_path: Path) -> None:
         ("empty.txt", b" \n\n", "no text in it"),
         ("cut.parquet", b"PAR1", "not a whole Parquet file"),
     ],
+    ids=["latin-1", "cut xz", "cut gz", "no xz", "empty", "cut Parquet"],
 )
 def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
     (tmp_path / name).write_bytes(content)

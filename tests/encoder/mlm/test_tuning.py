@@ -50,7 +50,7 @@ def test_the_loss_falls_on_a_repetitive_corpus(family: str, text: Path, tmp_path
     made = run(headed(family, tmp_path / "base"), text, tmp_path / "out")
     losses = [entry["held_out"]["held_out"] for entry in made["curve"] if "held_out" in entry]
     assert len(losses) == 1 + RECIPE.epochs
-    assert losses[-1] < 0.8 * losses[0]
+    assert losses[-1] < 0.9 * losses[0]
     assert made["new_head"] is False
     assert made["head_curve"] == []
     steps = [entry["step"] for entry in made["curve"]]
