@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve, verify
 from attree.errors import AttreeError
@@ -177,20 +177,31 @@ def _dtype(name: str, device: torch.device) -> torch.dtype:
     return dtype
 
 
-def _model(folder: Path, dtype: torch.dtype) -> nn.Module:
-    attention.register()
+def read_checkpoint(kind: Any, folder: Path, **options: Any) -> tuple[Any, set[str]]:
+    """Load a checkpoint of ``folder`` without news on stderr.
+
+    Args:
+        kind: an Auto class of ``transformers``, which says what kind of model is wanted.
+        folder: config.json and safetensors; nothing is fetched, no code of it is run.
+        options: further arguments of ``from_pretrained``.
+
+    Returns:
+        the model, and the names of the weights that the checkpoint lacks.
+
+    Raises:
+        AttreeError: the checkpoint is damaged.
+    """
     logging.disable_progress_bar()
     before = logging.get_verbosity()
     logging.set_verbosity_error()  # a missing pooler is no news: nothing here uses one
     try:
-        model, report = AutoModel.from_pretrained(
+        model, report = kind.from_pretrained(
             folder,
-            dtype=dtype,
-            attn_implementation=attention.IMPLEMENTATION,
             use_safetensors=True,
             local_files_only=True,
             trust_remote_code=False,
             output_loading_info=True,
+            **options,
         )
     except Exception as error:  # whatever a damaged checkpoint makes transformers raise
         raise AttreeError(
@@ -200,14 +211,23 @@ def _model(folder: Path, dtype: torch.dtype) -> nn.Module:
         ) from error
     finally:
         logging.set_verbosity(before)
-    missing = sorted(name for name in report["missing_keys"] if "pooler" not in name)
+    return model, set(report["missing_keys"])
+
+
+def _model(folder: Path, dtype: torch.dtype) -> nn.Module:
+    attention.register()
+    model, lacking = read_checkpoint(
+        AutoModel, folder, dtype=dtype, attn_implementation=attention.IMPLEMENTATION
+    )
+    missing = sorted(name for name in lacking if "pooler" not in name)
     if missing:
         raise AttreeError(
             f"the checkpoint lacks {len(missing)} of the model's weights ({missing[0]}, …)",
             file=folder,
             fix="check that config.json and model.safetensors belong together",
         )
-    return model.eval().requires_grad_(False)
+    found: nn.Module = model.eval().requires_grad_(False)
+    return found
 
 
 def _layers(model: nn.Module, n_layers: int, folder: Path) -> nn.ModuleList:

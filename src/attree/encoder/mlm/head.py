@@ -16,8 +16,8 @@ from transformers import (
     PreTrainedTokenizerFast,
     set_seed,
 )
-from transformers.utils import logging
 
+from attree.encoder.load import read_checkpoint
 from attree.encoder.mlm.masking import IGNORED
 from attree.errors import AttreeError
 
@@ -77,30 +77,11 @@ def load_for_masking(folder: Path, *, seed: int) -> tuple[PreTrainedModel, bool]
 
 def _load(folder: Path, config: Any, seed: int) -> tuple[PreTrainedModel, list[str]]:
     """Return the model and the weights that were not there, sorted; tied ones do not count."""
-    logging.disable_progress_bar()
-    before = logging.get_verbosity()
-    logging.set_verbosity_error()
     set_seed(seed)
-    try:
-        model, report = AutoModelForMaskedLM.from_pretrained(
-            folder,
-            config=config,
-            dtype=torch.float32,
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
-    except Exception as error:  # whatever a damaged checkpoint makes transformers raise
-        raise AttreeError(
-            f"the checkpoint cannot be loaded ({str(error).strip().splitlines()[0]})",
-            file=folder,
-            fix="check that the download or copy is whole",
-        ) from error
-    finally:
-        logging.set_verbosity(before)
-    tied = set(model.all_tied_weights_keys)
-    return model, sorted(set(report["missing_keys"]) - tied)
+    model, missing = read_checkpoint(
+        AutoModelForMaskedLM, folder, config=config, dtype=torch.float32
+    )
+    return model, sorted(missing - set(model.all_tied_weights_keys))
 
 
 def load_tokeniser(folder: Path) -> PreTrainedTokenizerFast:
