@@ -13,7 +13,7 @@ from rich.console import Console
 
 from attree.errors import AttreeError
 from attree.files import write_json
-from attree.tables import collect, render, scores
+from attree.tables import collect, command, render, scores
 
 
 def _figures(f1: float) -> dict[str, Any]:
@@ -109,6 +109,13 @@ def test_a_summary_without_its_parts_is_one_line(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", summary)
     with pytest.raises(AttreeError, match=r"a\.json: this score summary has no 'protocol'"):
         collect.score_rows([tmp_path / "a.json"], {})
+
+
+def test_a_table_can_be_drawn(rows: list[collect.ScoreRow], tmp_path: Path) -> None:
+    grids = scores.crosslingual(rows, "Title")
+    render.save(tmp_path / "t", [row.flat() for row in rows], grids, {})
+    command.show(tmp_path / "t.parquet", svg=tmp_path / "t.svg")
+    assert "41.23" in (tmp_path / "t.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])

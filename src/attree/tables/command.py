@@ -69,11 +69,18 @@ def sizes(
 @app.command()
 def show(
     table: Annotated[Path, typer.Argument(help="A .parquet table made by `attree table`.")],
+    svg: Annotated[Path | None, typer.Option(help="Draw what is printed to this file too.")] = None,
 ) -> None:
     """Print a table to the terminal."""
+    from rich.console import Console
+
+    from attree.files import write_text
     from attree.tables import render
 
-    render.show(render.saved_grids(table))
+    console = Console(highlight=False, record=svg is not None)
+    render.show(render.saved_grids(table), console)
+    if svg is not None:
+        write_text(svg, console.export_svg(title=f"attree table show {table.name}"))
 
 
 def _save(prefix: str, records: Sequence[dict[str, Any]], grids: Sequence[Any]) -> None:
