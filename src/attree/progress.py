@@ -37,9 +37,9 @@ def progress(what: str, *, total: int, unit: str = "sentences") -> Iterator[Call
 
 def _say(what: str, done: int, total: int, unit: str, seconds: float) -> None:
     rate = done / seconds if seconds > 0 else 0.0
-    print(
-        f"{what}: {done:,} of {total:,} {unit}, {rate:,.0f} a second", file=sys.stderr, flush=True
-    )
+    shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+    line = f"{what}: {done:,} of {total:,} {unit}, {shown} a second"
+    print(line, file=sys.stderr, flush=True)
 
 
 def _bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
