@@ -32,10 +32,10 @@ demo: $(VENV)/run ## build the environment, run the demo offline, print its tabl
 	@echo "Report:  $(CURDIR)/results/report.html"
 
 test: $(VENV)/dev lint ## lint and the normal test suite
-	python -m pytest -n $(CORES) -m "not full" tests
+	python -m pytest -n $(CORES) --dist loadgroup -m "not full" tests
 
 test-full: $(VENV)/dev lint ## everything: all the data, all the kills
-	python -m pytest -n $(CORES) tests
+	python -m pytest -n $(CORES) --dist loadgroup tests
 
 lint: $(VENV)/dev ## ruff, mypy, snakefmt and the generated files
 	ruff check .

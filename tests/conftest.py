@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,21 @@ from hypothesis import settings
 # No test is timed: compiling alone takes longer than hypothesis' deadline.
 settings.register_profile("attree", deadline=None)
 settings.load_profile("attree")
+
+#: Fixtures that run the whole workflow, minutes long.
+COSTLY = ("finished", "done")
+
+#: Size (as of mount) → a file system of that size.
+MakeDisk = Callable[[str], Path]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a costly fixture come first and share one process, so that it is made once."""
+    for item in items:
+        for name in COSTLY:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
 @pytest.fixture(scope="session")
@@ -21,3 +38,22 @@ def data() -> Path:
     if not (folder / "constituency").is_dir():
         pytest.skip(f"no treebanks in {folder}: set ATTREE_TREEBANKS to the folder that has them")
     return folder
+
+
+@pytest.fixture
+def make_disk(tmp_path: Path) -> Iterator[MakeDisk]:
+    """Mount small file systems that can be filled."""
+    made = []
+
+    def mount(size: str) -> Path:
+        folder = tmp_path / f"disk-{len(made)}"
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+        if subprocess.run(command, capture_output=True).returncode != 0:
+            pytest.skip("only root can mount a small file system here")
+        made.append(folder)
+        return folder
+
+    yield mount
+    for folder in made:
+        subprocess.run(["umount", str(folder)], check=True)

@@ -41,11 +41,12 @@ class Parse:
     """Runs ``attree parse`` with the tiny encoder."""
 
     def __init__(self, encoder: Path) -> None:
-        self._encoder = encoder
+        self.encoder = encoder
 
     def command(self, inputs: Path, output: Path, *options: str) -> list[str]:
         """Return the command line."""
-        fixed = ["--encoder", str(self._encoder), "--heads", "list:0.1,1.2", "--threads", "1"]
+        fixed = ["--encoder", str(self.encoder), "--heads", "list:0.1,1.2", "--threads", "1"]
+        fixed += ["--dashboard", "none"]  # it takes a second or two
         program = [str(Path(sys.executable).with_name("attree")), "parse"]
         return [*program, str(inputs), "--output", str(output), *fixed, *options]
 

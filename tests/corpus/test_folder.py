@@ -12,6 +12,7 @@ import pytest
 
 from attree.corpus.folder import Writer, only_run, status
 from attree.errors import AttreeError
+from tests.conftest import MakeDisk
 from tests.corpus.conftest import Parse, corpus_bytes, tree_bytes, wait_until
 
 
@@ -78,27 +79,14 @@ def test_status_of_a_folder_where_nothing_was_begun(tmp_path: Path) -> None:
         status(tmp_path)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 96 kB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", str(folder)], capture_output=True
-    )
-    if mounted.returncode != 0:
-        pytest.skip("only root can mount a small file system here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_full_disk_is_one_line_and_the_run_goes_on_once_there_is_room(
-    parse: Parse, small_disk: Path, tmp_path: Path, workers: str
+    parse: Parse, make_disk: MakeDisk, tmp_path: Path, workers: str
 ) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(corpus_bytes(2000))
     options = ("--shard-lines", "100", "--workers", workers)
+    small_disk = make_disk("96k")
     ran = parse(path, small_disk / "out", *options)
     assert ran.status == 1
     assert "the disk is full" in ran.err.splitlines()[-1]

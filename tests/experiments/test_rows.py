@@ -20,6 +20,7 @@ from attree.experiments.data import Sentences, drawn, set_apart
 from attree.experiments.grid import Row
 from attree.experiments.grids import grids
 from attree.experiments.job import run_job
+from attree.fewshot.threshold import THRESHOLDS
 from attree.provenance import digest
 from tests.experiments.conftest import table
 
@@ -118,6 +119,23 @@ def test_one_training_serves_several_decoders(run: Any, monkeypatch: pytest.Monk
     normalised, greedy = run(row(), row(settings={**FPIO, "decoder": "greedy"}))
     assert len(fits) == 1
     assert normalised["loss"] == greedy["loss"]
+
+
+def test_unlikely_spans_are_dropped_by_a_threshold_chosen_on_trees_not_drawn(
+    folder: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = count_fits(monkeypatch)
+    crf = {"recipe": "tree-crf", "steps": 3}
+    settings = [crf, *({**crf, "threshold": threshold} for threshold in (0, 0.6, "chosen"))]
+    binary, none, some, chosen = run(*(row(settings=one, apart=4) for one in settings))
+    assert len(fits) == 1
+    assert none["corpus_f1"] == binary["corpus_f1"] and none["threshold"] == 0
+    assert some["precision"] > binary["precision"] and some["recall"] < binary["recall"]
+    assert chosen["threshold"] in THRESHOLDS
+    lengths = np.array([len(words) for words in dev(folder).words])
+    assert chosen["threshold_trees"] == (lengths > 2).sum() - 5 - 4
+    with pytest.raises(AttreeError, match="every tree of toy/dev is trained on"):
+        run(row(settings=settings[-1], trees="all"))
 
 
 def test_finished_rows_are_not_run_again(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

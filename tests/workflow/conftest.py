@@ -109,16 +109,21 @@ class Checkout:
 
     def start(self, *arguments: str, **environment: str) -> subprocess.Popen[str]:
         """Start snakemake here."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        own = {"PATH": path, "PYTHONPATH": str(self.source), "OMP_NUM_THREADS": "1"}
         return subprocess.Popen(
             ["snakemake", "--nocolor", *arguments],
             cwd=self.folder,
-            env={**os.environ, **own, "HF_HUB_OFFLINE": "1", **environment},
+            env={**self.environment, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What snakemake and its jobs find here."""
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        own = {"PATH": path, "PYTHONPATH": str(self.source), "OMP_NUM_THREADS": "1"}
+        return {**os.environ, **own, "HF_HUB_OFFLINE": "1"}
 
     def processes(self) -> list[int]:
         """Return the processes that run a command of attree in this folder."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -59,13 +58,11 @@ def test_demo(checkout: Checkout) -> None:
     assert jobs["crosslingual_table"] == jobs["sizes_table"] == 1
 
 
-def test_paper_is_planned_in_under_ten_seconds(checkout: Checkout, tmp_path: Path) -> None:
+def test_paper_is_planned(checkout: Checkout, tmp_path: Path) -> None:
     ptb, spmrl = lay_out_ptb(tmp_path / "ptb"), lay_out_spmrl(tmp_path / "spmrl")
-    began = time.monotonic()
     ran = checkout.plan(
         "--configfile", "workflow/configs/paper.yaml", PTB_HOME=str(ptb), SPMRL_HOME=str(spmrl)
     )
-    assert time.monotonic() - began < 10
     jobs = Counter(rule for rule, _ in ran.jobs)
     assert jobs["encoder"] == 2
     # Three splits of nine languages, sections 02-21, and WSJ10.

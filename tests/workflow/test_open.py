@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from attree.association.heads import HeadSelection
+from attree.corpus.parsers import READY
 from attree.files import read_json
 from tests.workflow.conftest import ROOT, Checkout
 
@@ -75,3 +77,11 @@ def test_the_whole_of_each_constituency_treebank(checkout: Checkout) -> None:
         found = read_json(scores / f"baselines/{language}/test.json")["baselines"]
         assert found["right_branching"]["corpus_f1"] == pytest.approx(right, abs=0.005)
         assert found["left_branching"]["corpus_f1"] == pytest.approx(left, abs=0.005)
+    # what `attree parse` averages where nothing is said
+    ready = read_json(READY)
+    for parser in EXPECTED:
+        folder = checkout.folder / f"results/open/heads/minilm/{parser}"
+        (selection,) = (read_json(path) for path in folder.rglob("*.json"))
+        assert selection["encoder"] == ready["fingerprint"]
+        chosen = HeadSelection.parse(ready["heads"][parser]).heads
+        assert sorted(map(tuple, selection["heads"])) == sorted(chosen), parser

@@ -15,7 +15,7 @@ from tests.workflow.conftest import ROOT, Checkout
 
 __all__ = ["corpus", "parse"]  # fixtures
 
-pytestmark = [pytest.mark.full, pytest.mark.xdist_group("slurm")]
+pytestmark = pytest.mark.xdist_group("slurm")
 
 OPTIONS = ("--shard-lines", "50", "--tokens-per-batch", "32", "--format", "brackets")
 SLURM = ("--slurm", "queue=main", "--slurm", "memory=900MB", "--workers", "2")
@@ -70,6 +70,7 @@ def test_a_corpus_on_slurm_is_that_of_one_process_though_a_job_is_cancelled(
     wait_until(_no_jobs, 60)
 
 
+@pytest.mark.full
 def test_a_corpus_whose_every_job_is_cancelled_goes_on_by_itself(
     slurm: None, parse: Parse, corpus: Path, tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_corpus_whose_every_job_is_cancelled_goes_on_by_itself(
     assert tree_bytes(out) == tree_bytes(tmp_path / "here")
 
 
+@pytest.mark.full
 def test_slurm_jobs_that_a_killed_run_left_are_waited_for(
     slurm: None, parse: Parse, corpus: Path, tmp_path: Path
 ) -> None:
@@ -103,6 +105,7 @@ def test_slurm_jobs_that_a_killed_run_left_are_waited_for(
     wait_until(_no_jobs, 60)
 
 
+@pytest.mark.full
 def test_the_workflow_on_slurm_goes_on_after_scancel(
     slurm: None, tiny: Checkout, corpus: Path
 ) -> None:

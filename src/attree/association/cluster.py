@@ -98,6 +98,8 @@ def _client(settings: Settings, n_jobs: int) -> Iterator[Client]:
             threads_per_worker=1,
             host="127.0.0.1",
             dashboard_address=None,
+            # without a dashboard there is still a small server of metrics, on 0.0.0.0:8787
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
         ) as cluster,
         Client(cluster) as client,
     ):

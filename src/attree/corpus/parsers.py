@@ -7,7 +7,7 @@ out), and a folder that ``attree train`` wrote.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from attree.association.heads import Head, HeadSelection, checked, heads_key, read_selection
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.errors import AttreeError
+from attree.files import read_json
 
 if TYPE_CHECKING:
     from attree.encoder.load import Encoder
@@ -106,12 +107,15 @@ class Recipe:
     decoder: str | None = None
 
 
-#: name → recipe of the article's parsers; heads and encoder must be given beside it
+#: name → recipe of the article's parsers; heads are those of :data:`READY` or given beside it
 NAMED: Mapping[str, Mapping[str, str]] = {
     "upoa": {"association": "raw", "score": "outside", "decoder": "greedy"},
     "upio": {"association": "raw", "score": "inside_outside", "decoder": "chart"},
     "upio-log": {"association": "log", "score": "inside_outside", "decoder": "chart"},
 }
+
+#: An encoder and the heads of it that each parser of :data:`NAMED` averages.
+READY = Path(__file__).with_name("ready.json")
 
 
 def find_parser(parser: str, recipe: Recipe) -> ParserSource:
@@ -119,7 +123,8 @@ def find_parser(parser: str, recipe: Recipe) -> ParserSource:
 
     Args:
         parser: a selection of ``attree heads`` (``results/heads/….json``), a folder of
-            ``attree train``, or a name of :data:`NAMED`.
+            ``attree train``, or a name of :data:`NAMED`, by itself on the encoder of
+            :data:`READY`.
         recipe: what is said beside it. The encoder is a description (``….json``), an installed
             package or a folder; by default the one that ``results/encoders`` has for a selection.
 
@@ -137,10 +142,20 @@ def find_parser(parser: str, recipe: Recipe) -> ParserSource:
             fix=f"name a results/heads/….json, a folder of attree train, or {', '.join(NAMED)}",
         )
     if recipe.heads is None:
-        raise AttreeError(
-            f"{parser} does not say which heads", fix="give --heads list:LAYER.HEAD,…"
-        )
+        return _ready(parser, recipe)
     return _from_recipe({**NAMED[parser], "heads": recipe.heads}, recipe, None)
+
+
+def _ready(parser: str, recipe: Recipe) -> HeadsParser:
+    ready = read_json(READY)
+    encoder = find_encoder(recipe.encoder or ready["encoder"], None)
+    if encoder.fingerprint != ready["fingerprint"]:
+        raise AttreeError(
+            f"{parser} does not say which heads of {encoder.slug}",
+            fix="give --heads list:LAYER.HEAD,… or --parser results/heads/….json",
+        )
+    found = replace(recipe, encoder=recipe.encoder or ready["encoder"])
+    return _from_recipe({**NAMED[parser], "heads": ready["heads"][parser]}, found, None)
 
 
 def _selected(path: Path, recipe: Recipe) -> HeadsParser:
@@ -212,7 +227,6 @@ def find_encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
 
 
 def _trained(folder: Path, recipe: Recipe) -> TrainedFolder:
-    from attree.files import read_json
     from attree.provenance import digest
 
     about = read_json(folder / "parser.json", what="parser")

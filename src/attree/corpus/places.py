@@ -48,7 +48,7 @@ class Place:
         scheduler: address of a Dask scheduler, if that is to be used.
         slurm: options of ``dask_jobqueue.SLURMCluster`` (queue, account, cores, memory, walltime,
             job_extra_directives…), if Slurm is to be used.
-        dashboard: address that Dask's dashboard listens on, on loopback unless told otherwise.
+        dashboard: address that Dask's dashboard listens on, or None for no dashboard.
     """
 
     workers: int = 0

@@ -20,6 +20,9 @@ APART = "apart"
 RECIPE_KEYS = ("objective", "association", "decoder", "dropout", "learning_rate", "heads")
 TRAINING_KEYS = ("steps", "batch", "start", "specials", "weight_decay")
 
+#: Keys that only change how its span scores become trees: rows that differ in them train once.
+DECODING_KEYS = ("decoder", "threshold")
+
 #: language/split
 Set = str
 
@@ -62,11 +65,11 @@ class Row:
     timed: bool = False
 
     def training(self) -> dict[str, Any]:
-        """Return what decides the trained weights: all but the decoder and what is parsed."""
+        """Return what decides the trained weights: all but how spans become trees, and of what."""
         found = asdict(self)
         for other in ("parser", "test", "max_words", "timed"):
             del found[other]
-        found["settings"] = {k: v for k, v in self.settings.items() if k != "decoder"}
+        found["settings"] = {k: v for k, v in self.settings.items() if k not in DECODING_KEYS}
         return found
 
     @classmethod

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from attree.decoding.batch import span_offsets
 from attree.decoding.fixed import fixed_trees
 from attree.encoder.load import Encoder
+from attree.errors import AttreeError
 from attree.experiments.data import Sentences, drawn, overlap, scores, set_apart
 from attree.experiments.grid import RECIPE_KEYS, TRAINING_KEYS, Row
 from attree.experiments.records import CODE, Records
-from attree.fewshot.draw import Trees, read_trees
+from attree.fewshot.draw import Trees, draw, read_trees
 from attree.fewshot.features import Layout, in_memory
 from attree.fewshot.fit import Plan, fit, shape_of, store_of
 from attree.fewshot.parser import TrainedParser
@@ -26,9 +27,14 @@ from attree.fewshot.parts import HeadPart
 from attree.fewshot.recipes import adapted, recipe
 from attree.fewshot.scorer import Source
 from attree.fewshot.session import around_middle, parse_layers
+from attree.fewshot.threshold import choose_threshold
 from attree.fewshot.tune import choose, grid
 from attree.provenance import code_hash, digest
 from attree.records import FALLBACK, OK
+
+#: A ``threshold`` that is to be found, and trees that it is chosen on at most.
+CHOSEN = "chosen"
+_THRESHOLD_TREES = 500
 
 #: bytes of test sets' features that are kept between rows
 _KEPT = 2_000_000_000
@@ -59,14 +65,15 @@ class Trainer:
         test = self._test(row.test, parser)
         own = row.settings.get("decoder") or recipe(row.settings["recipe"]).decoder
         parser.recipe = replace(parser.recipe, decoder=own)
+        pruning = self._threshold(row, places, parser)
         began = time.perf_counter()
-        starts, ends, status = test.parse(parser)
+        starts, ends, offsets, status = test.parse(parser, pruning.get("threshold", 0.0))
         seconds = time.perf_counter() - began
         gold = self.sets[row.test].gold
-        offsets = span_offsets(gold.n_words)
         about = parser.about
         return {
             **scores(gold, starts, ends, offsets, status=status, max_words=row.max_words),
+            **pruning,
             "used": len(places),
             "overlap": shared,
             "layers": list(parser.shape.layers),
@@ -123,6 +130,32 @@ class Trainer:
             self.records.put(name, found)
         return found
 
+    def _threshold(self, row: Row, places: list[int], parser: TrainedParser) -> dict[str, Any]:
+        """Return the marginal below which a row drops spans, and on how many trees it was chosen.
+
+        These are trees of the training set that were not drawn.
+
+        Raises:
+            AttreeError: none were left over.
+        """
+        asked = row.settings.get("threshold")
+        if asked != CHOSEN:
+            return {} if asked is None else {"threshold": float(asked)}
+        table = self.sets[row.train].table
+        seen = {*places, *set_apart(row, self.sets[row.train])}
+        rest = [place for place in draw(table, None, seed=row.seed) if place not in seen]
+        if not rest:
+            raise AttreeError(
+                f"{row.parser}: every tree of {row.train} is trained on, so that none is left to "
+                "choose a threshold on",
+                fix="draw fewer trees, or write the threshold as a number",
+            )
+        trees = read_trees(table, rest[:_THRESHOLD_TREES])
+        store = in_memory(self.encoder, trees.words, parser.shape.layout())
+        source = Source(store, parser.shape, device=str(self.encoder.device))
+        threshold, _ = choose_threshold(parser, source, trees.gold)
+        return {"threshold": threshold, "threshold_trees": len(trees.gold)}
+
     def _test(self, name: str, parser: TrainedParser) -> _Test:
         place = (name, parser.shape.layout())
         if place not in self._tests:
@@ -146,16 +179,23 @@ class _Test:
         self.device = str(encoder.device)
 
     def parse(
-        self, parser: TrainedParser
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.str_]]:
-        """Return starts, ends and status of every sentence."""
+        self, parser: TrainedParser, threshold: float
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.str_]]:
+        """Return starts, ends, offsets and status of every sentence.
+
+        Spans whose marginal is below ``threshold`` are left out.
+        """
         source = Source(self.store, parser.shape, device=self.device)
         starts, ends = fixed_trees(FALLBACK, self.n_words)
         status = np.full(self.n_words.size, FALLBACK, dtype="<U20")
         status[self.usable] = OK
         spans = np.repeat(status == OK, np.maximum(self.n_words - 1, 0))
         starts[spans], ends[spans] = parser.decode(source)
-        return starts, ends, status
+        kept = np.ones(starts.size, bool)
+        if threshold > 0:
+            kept[spans] = parser.decode_with_marginals(source)[2] >= threshold
+        before = np.concatenate(([0], np.cumsum(kept)))
+        return starts[kept], ends[kept], before[span_offsets(self.n_words)], status
 
 
 def plan_of(row: Row, n_layers: int) -> Plan:
