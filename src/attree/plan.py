@@ -120,6 +120,8 @@ def make_plan(
     pairs = [(row.encoder, row.parser) for table in tables.values() for row in table]
     for name, corpus in config.get("corpora", {}).items():
         _known(corpus["encoder"], config["encoders"], f"corpora.{name}: encoder")
+        if "/" in corpus["parser"]:  # a folder of `attree train`, whose heads nobody tunes
+            continue
         _known(corpus["parser"], config["parsers"], f"corpora.{name}: parser")
         pairs.append((corpus["encoder"], corpus["parser"]))
     tunings = {(e, p): tuning(config, e, p) for e, p in dict.fromkeys(pairs)}

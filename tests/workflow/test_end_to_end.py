@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -63,6 +65,21 @@ def test_published_figures_stand_beside_the_computed_ones(finished: Checkout) ->
     assert "| upoa | upoa (article) | upio |" in crosslingual
     assert "12.34" in crosslingual
     assert "5,678" in (tables / "sizes.md").read_text(encoding="utf-8")
+
+
+def test_a_corpus_is_parsed_by_a_trained_parser(rerun: Checkout) -> None:
+    train = ["attree", "train", "--sentences", "results/treebanks/english/dev.parquet"]
+    train += ["--encoder", "results/encoders/tiny.json", "--trees", "4", "--steps", "2"]
+    subprocess.run([*train, "--output", "mine/crf"], cwd=rerun.folder, env=rerun.environment,
+                   check=True)  # fmt: skip
+    corpus = {"inputs": ["news.txt"], "encoder": "tiny", "parser": "mine/crf"}
+    rerun.configure({"corpora": {"by-mine": corpus}})
+    assert rerun.run("corpus").rules == {"parse_corpus", "corpus"}
+    summary = read_json(rerun.folder / "results/corpus/by-mine/summary.json")
+    assert summary["complete"] and summary["lines"] == 3
+    trained = read_json(rerun.folder / "results/corpus/by-mine/manifest.json")
+    assert "trained" in json.dumps(trained)
+    assert rerun.run("corpus").rules == set()
 
 
 def test_a_corpus_has_a_row_for_every_line(finished: Checkout) -> None:

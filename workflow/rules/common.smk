@@ -166,9 +166,23 @@ def corpus_encoder(wildcards):
     return f"<results>/encoders/{config['corpora'][wildcards.corpus]['encoder']}.json"
 
 
-def corpus_selection(wildcards):
+def corpus_is_trained(wildcards):
+    # A recipe has a name, a folder of `attree train` a path.
+    return "/" in config["corpora"][wildcards.corpus]["parser"]
+
+
+def corpus_parser(wildcards):
     one = config["corpora"][wildcards.corpus]
+    if corpus_is_trained(wildcards):
+        return [
+            f"{one['parser']}/{name}" for name in ("parser.json", "weights.safetensors")
+        ]
     return tuned("heads", "json", one["encoder"], one["parser"])
+
+
+def corpus_parser_option(wildcards, input):
+    given = config["corpora"][wildcards.corpus]["parser"]
+    return given if corpus_is_trained(wildcards) else input.parser
 
 
 def corpus_options(wildcards):

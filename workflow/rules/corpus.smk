@@ -26,7 +26,7 @@ rule parse_corpus:
     input:
         inputs=corpus_inputs,
         encoder=corpus_encoder,
-        selection=corpus_selection,
+        parser=corpus_parser,
     output:
         "<results>/corpus/{corpus}/summary.json",
     log:
@@ -38,8 +38,12 @@ rule parse_corpus:
     threads: 8
     params:
         code=code_hash(*CORPUS_CODE),
+        trained=branch(
+            corpus_is_trained, code_hash("association.projection", "fewshot"), ""
+        ),
         folder=subpath(output[0], parent=True),
+        parser=corpus_parser_option,
         options=corpus_options,
     shell:
-        "attree parse {input.inputs:q} --parser {input.selection} --encoder {input.encoder}"
+        "attree parse {input.inputs:q} --parser {params.parser:q} --encoder {input.encoder}"
         " --workers {threads} --threads 1 {params.options} --output {params.folder} > {log} 2>&1"
