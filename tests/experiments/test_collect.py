@@ -85,5 +85,21 @@ def test_a_line_without_the_metric_is_left_out() -> None:
     assert sentence.rows == [["kim-2020 (article)", "45.70"]]
 
 
+def test_few_shot_parsers_below_a_line_are_named() -> None:
+    def cell(label: str, column: str, f1: float, **about: str) -> Cell:
+        return Cell(label, column, "computed", about, {"corpus_f1": [f1]})
+
+    look = {"title": "T", "axis": "test", "metrics": ["corpus_f1"], "labels": False, "above": "upio"}
+    found = [cell("upio", "french", 34.9), cell("upoa", "french", 30.0)]
+    found += [cell("upio", "german", 28.0), cell("fpio", "german", 29.0, layers_used="3")]
+    (grid,) = grids(found, look)
+    assert grid.note == "Every few-shot parser is above upio in every column."
+    found.append(cell("fpio", "french", 29.2, layers_used="3"))
+    (grid,) = grids(found, look)
+    assert grid.note == "Few-shot parsers not above upio: fpio on french (29.20, 34.90)."
+    (grid,) = grids(found, {**look, "above": None})
+    assert grid.note == ""
+
+
 def test_the_figures_name_what_exists() -> None:
     assert Path(ROOT / PAPER["published"]) == ARTICLE

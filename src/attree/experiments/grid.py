@@ -109,6 +109,7 @@ class Experiment:
         weights: whether learned weights over the encoder's heads are drawn.
         sentence: the test sentence whose association by each row is drawn, if any.
         published: test set, or ``*``, → the table of published figures.
+        above: the line below which a few-shot parser is named in the table's note, if any.
     """
 
     name: str
@@ -123,6 +124,7 @@ class Experiment:
     weights: bool = False
     sentence: int | None = None
     published: Mapping[str, str] = field(default_factory=dict)
+    above: str | None = None
 
 
 def experiments(config: Mapping[str, Any], recipes: Iterable[str]) -> dict[str, Experiment]:
@@ -168,6 +170,7 @@ def _experiment(
         weights=spec["weights"],
         sentence=spec["sentence"],
         published={"*": published} if isinstance(published, str) else published,
+        above=spec["above"],
     )
 
 

@@ -25,7 +25,8 @@ def grids(found: Sequence[Cell], look: Mapping[str, Any]) -> list[Grid]:
                 rows.append([line, *(cell.text(metric) if cell else "–" for cell in there)])
         heading = METRICS.get(metric, metric.replace("_", " "))
         titles = [look["axis"].replace("_", " "), *columns]
-        made.append(Grid(f"{look['title']}: {heading}", titles, rows, _note(found)))
+        note = " ".join(filter(None, (_note(found), _below(by_place, metric, look.get("above")))))
+        made.append(Grid(f"{look['title']}: {heading}", titles, rows, note))
     if look["labels"]:
         made += [_labels(found, column, look) for column in columns]
     return made
@@ -66,3 +67,23 @@ def _note(found: Sequence[Cell]) -> str:
     if trained := sorted({str(cell.about["train"]) for cell in found if cell.about.get("train")}):
         parts.append(f"Trees from {', '.join(trained)}.")
     return " ".join(parts)
+
+
+def _below(found: Mapping[tuple[str, str], Cell], metric: str, line: str | None) -> str:
+    """Say which few-shot parsers are not above a line, and in which columns."""
+    below: dict[str, list[str]] = {}
+    trained = 0
+    for (label, column), cell in found.items():
+        bar = found.get((line or "", column))
+        ours, theirs = cell.mean(metric), bar and bar.mean(metric)
+        if cell.about.get("layers_used") is None or ours is None or theirs is None:
+            continue
+        trained += 1
+        if ours <= theirs:
+            below.setdefault(label, []).append(f"{column} ({number(ours)}, {number(theirs)})")
+    if not trained:
+        return ""
+    if not below:
+        return f"Every few-shot parser is above {line} in every column."
+    said = "; ".join(f"{label} on {', '.join(columns)}" for label, columns in below.items())
+    return f"Few-shot parsers not above {line}: {said}."

@@ -213,4 +213,4 @@ class Grid:
         return f"{self.config['results']}/experiments/tables/{name}.{extension}"
 
 
-_LOOK = ("title", "axis", "metrics", "baselines", "labels", "published")
+_LOOK = ("title", "axis", "metrics", "baselines", "labels", "published", "above")
