@@ -89,7 +89,13 @@ def test_few_shot_parsers_below_a_line_are_named() -> None:
     def cell(label: str, column: str, f1: float, **about: str) -> Cell:
         return Cell(label, column, "computed", about, {"corpus_f1": [f1]})
 
-    look = {"title": "T", "axis": "test", "metrics": ["corpus_f1"], "labels": False, "above": "upio"}
+    look = {
+        "title": "T",
+        "axis": "test",
+        "metrics": ["corpus_f1"],
+        "labels": False,
+        "above": "upio",
+    }
     found = [cell("upio", "french", 34.9), cell("upoa", "french", 30.0)]
     found += [cell("upio", "german", 28.0), cell("fpio", "german", 29.0, layers_used="3")]
     (grid,) = grids(found, look)
