@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import datetime
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextmanager
-def progress(what: str, *, total: int, unit: str = "sentences") -> Iterator[Callable[[int], None]]:
-    """Yield ``advance(count)``; show how far the work is on stderr.
+def progress(
+    what: str, *, total: int, unit: str = "sentences", done: int = 0
+) -> Iterator[Callable[[int], None]]:
+    """Yield ``advance(count)``; show how far the work is on stderr, its rate and the time left.
 
-    On a terminal this is a bar with the rate and the time left; elsewhere one line every ten
-    seconds and one at the end, so that a log stays readable.
+    On a terminal this is a bar; elsewhere one line every ten seconds and one at the end, so that a
+    log stays readable.
+
+    Args:
+        what: is done.
+        total: of all.
+        unit: of ``total``.
+        done: before this work began; it has no part in the rate.
     """
     if sys.stderr.isatty():
-        yield from _bar(what, total, unit)
+        yield from _bar(what, total, unit, done)
         return
     began = said = time.monotonic()
-    done = 0
+    before = done
 
     def advance(count: int) -> None:
         nonlocal done, said
@@ -29,36 +39,50 @@ def progress(what: str, *, total: int, unit: str = "sentences") -> Iterator[Call
         now = time.monotonic()
         if now - said >= _SECONDS_BETWEEN_LINES and done < total:
             said = now
-            _say(what, done, total, unit, now - began)
+            say(now - began)
+
+    def say(seconds: float) -> None:
+        rate = (done - before) / seconds if seconds > 0 else 0.0
+        left = f", {_clock((total - done) / rate)} left" if rate and done < total else ""
+        line = f"{what}: {done:,} of {total:,} {unit}, {_shown(rate)} a second{left}"
+        print(line, file=sys.stderr, flush=True)
 
     yield advance
-    _say(what, done, total, unit, time.monotonic() - began)
+    say(time.monotonic() - began)
 
 
-def _say(what: str, done: int, total: int, unit: str, seconds: float) -> None:
-    rate = done / seconds if seconds > 0 else 0.0
-    shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
-    line = f"{what}: {done:,} of {total:,} {unit}, {shown} a second"
-    print(line, file=sys.stderr, flush=True)
+def _shown(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
 
 
-def _bar(what: str, total: int, unit: str) -> Iterator[Callable[[int], None]]:
+def _clock(seconds: float) -> str:
+    return str(datetime.timedelta(seconds=round(seconds)))
+
+
+def _bar(what: str, total: int, unit: str, done: int) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        ProgressColumn,
         TextColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text(f"{unit}, {_shown(speed)}/s" if speed else unit)
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
-        TextColumn(unit),
+        Rate(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(what, total=total, completed=done)
         yield lambda count: bar.advance(task, count)

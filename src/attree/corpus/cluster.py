@@ -37,6 +37,8 @@ _SECONDS_TO_CONNECT = 30
 _SECONDS_TO_COME_BACK = 20.0
 #: After that a run whose workers have all gone ends; a Slurm queue may take any time.
 _SECONDS_WITHOUT_WORKERS = 120.0
+#: The client hears of new workers late: so long a lack of them is not worth a word.
+_SECONDS_UNSAID = 5.0
 
 _CONFIG = {
     # the driver counts failures itself and tries again, in the end each shard by itself
@@ -94,6 +96,7 @@ class DaskWorkers:
         self._seen: set[Any] = set()
         self._gone: dict[Any, float] = {}
         self._alone_since: float | None = None
+        self._said_alone = False
         self._checked = 0.0
         self._names: set[Any] = set()
         self._look()
@@ -127,9 +130,11 @@ class DaskWorkers:
             )
         self._look()
         if self._names:
-            self._alone_since = None
+            self._alone_since, self._said_alone = None, False
         elif self._alone_since is None:
             self._alone_since = now
+        elif not self._said_alone and now - self._alone_since > _SECONDS_UNSAID:
+            self._said_alone = True
             print("attree: waiting for workers", file=sys.stderr, flush=True)
         elif now - self._alone_since > _SECONDS_WITHOUT_WORKERS and not self._replaces:
             raise AttreeError(

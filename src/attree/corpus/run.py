@@ -97,10 +97,9 @@ def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[st
         if len(whole) < len(manifest.shards):
             with (
                 workers(request.place, request.job) as found,
-                progress("corpus", total=manifest.lines, unit="lines") as advance,
+                progress("corpus", total=manifest.lines, unit="lines", done=before) as advance,
                 stop.listening(lambda: os._exit(130)),
             ):
-                advance(before)
                 driver = Driver(
                     manifest,
                     folder,

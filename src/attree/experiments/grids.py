@@ -75,7 +75,7 @@ def _below(found: Mapping[tuple[str, str], Cell], metric: str, line: str | None)
     trained = 0
     for (label, column), cell in found.items():
         bar = found.get((line or "", column))
-        ours, theirs = cell.mean(metric), bar and bar.mean(metric)
+        ours, theirs = cell.mean(metric), bar.mean(metric) if bar else None
         if cell.about.get("layers_used") is None or ours is None or theirs is None:
             continue
         trained += 1
