@@ -111,7 +111,7 @@ class Dask:
         for _ in range(2):
             self._start(
                 "worker", self.address, "--host", "127.0.0.1", "--nthreads", "3", "--nanny",
-                "--death-timeout", "5",
+                "--death-timeout", "60",
             )  # fmt: skip
 
     def _start(self, what: str, *options: str) -> subprocess.Popen[bytes]:

@@ -34,7 +34,7 @@ from attree.encoder.batches import batches
 from attree.encoder.pieces import Pieces
 
 #: Most cells of one batch's attention matrices: sentences × longest².
-_CELLS_PER_BATCH = 1 << 22
+_CELLS_PER_BATCH = 1 << 20
 
 _BATCHES_WAITING = 4
 
