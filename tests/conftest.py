@@ -21,6 +21,7 @@ COSTLY = ("finished", "done")
 MakeDisk = Callable[[str], Path]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of a costly fixture come first and share one process, so that it is made once."""
     for item in items:

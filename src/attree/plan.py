@@ -120,7 +120,7 @@ def make_plan(
     pairs = [(row.encoder, row.parser) for table in tables.values() for row in table]
     for name, corpus in config.get("corpora", {}).items():
         _known(corpus["encoder"], config["encoders"], f"corpora.{name}: encoder")
-        if "/" in corpus["parser"]:  # a folder of `attree train`, whose heads nobody tunes
+        if is_folder(corpus["parser"]):  # no heads of it are tuned
             continue
         _known(corpus["parser"], config["parsers"], f"corpora.{name}: parser")
         pairs.append((corpus["encoder"], corpus["parser"]))
@@ -129,6 +129,11 @@ def make_plan(
         where = f"tuning of parser {parser} with encoder {encoder}"
         found.check(one.language, one.split, where)
     return Plan(tables, tunings, splits)
+
+
+def is_folder(parser: str) -> bool:
+    """Tell a folder of `attree train` (parsers/mine) from the name of a recipe."""
+    return "/" in parser
 
 
 @dataclass(frozen=True, slots=True)

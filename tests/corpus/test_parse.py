@@ -194,7 +194,7 @@ def test_other_settings_in_the_same_folder_are_refused(
     parse.ok(corpus, out, "--limit", "50")
     ran = parse(corpus, out, "--limit", "50", "--parser", "upoa")
     assert ran.status == 1
-    assert 'begun with another setting: parser.decoder was "chart", is "greedy"' in ran.err
+    assert 'begun with another setting: parser.association was "log", is "raw"' in ran.err
     assert len(ran.err.strip().splitlines()) == 1
 
 

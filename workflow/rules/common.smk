@@ -9,7 +9,13 @@ from snakemake.utils import validate
 
 from attree.configuration import check
 from attree.errors import AttreeError
-from attree.plan import as_options, expand_variables, make_plan, split_keys
+from attree.plan import (
+    as_options,
+    expand_variables,
+    is_folder,
+    make_plan,
+    split_keys,
+)
 from attree.process import FOLLOWED
 from attree.provenance import code_hash
 from attree.treebank.language import discover
@@ -167,8 +173,7 @@ def corpus_encoder(wildcards):
 
 
 def corpus_is_trained(wildcards):
-    # A recipe has a name, a folder of `attree train` a path.
-    return "/" in config["corpora"][wildcards.corpus]["parser"]
+    return is_folder(config["corpora"][wildcards.corpus]["parser"])
 
 
 def corpus_parser(wildcards):
