@@ -16,8 +16,8 @@ from attree.scoring.prefix import prefix_sums
 from attree.scoring.spans import span_terms
 
 WORDS = 25
-SENTENCES = 8_000
-REPETITIONS = 9
+SENTENCES = 4_000
+REPETITIONS = 21
 
 
 @numba.njit(cache=True)

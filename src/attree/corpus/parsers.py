@@ -7,7 +7,7 @@ out), and a folder that ``attree train`` wrote.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -143,19 +143,18 @@ def find_parser(parser: str, recipe: Recipe) -> ParserSource:
         )
     if recipe.heads is None:
         return _ready(parser, recipe)
-    return _from_recipe({**NAMED[parser], "heads": recipe.heads}, recipe, None)
+    return _from_recipe(NAMED[parser], recipe, find_encoder(recipe.encoder, None))
 
 
 def _ready(parser: str, recipe: Recipe) -> HeadsParser:
-    ready = read_json(READY)
+    ready = read_json(READY, what="list of ready heads")
     encoder = find_encoder(recipe.encoder or ready["encoder"], None)
     if encoder.fingerprint != ready["fingerprint"]:
         raise AttreeError(
             f"{parser} does not say which heads of {encoder.slug}",
             fix="give --heads list:LAYER.HEAD,… or --parser results/heads/….json",
         )
-    found = replace(recipe, encoder=recipe.encoder or ready["encoder"])
-    return _from_recipe({**NAMED[parser], "heads": ready["heads"][parser]}, found, None)
+    return _from_recipe({**NAMED[parser], "heads": ready["heads"][parser]}, recipe, encoder)
 
 
 def _selected(path: Path, recipe: Recipe) -> HeadsParser:
@@ -167,21 +166,21 @@ def _selected(path: Path, recipe: Recipe) -> HeadsParser:
         for below, above in zip(parents, list(parents)[1:], strict=False)
         if above.name == "heads"
     ]
-    found = _from_recipe(selection, recipe, beside[0] if beside else None)
-    if selection.get("encoder", found.encoder.fingerprint) != found.encoder.fingerprint:
+    encoder = find_encoder(recipe.encoder, beside[0] if beside else None)
+    found = _from_recipe(selection, recipe, encoder)
+    if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
         raise AttreeError(
-            f"these heads were selected with another encoder than {found.encoder.slug}",
+            f"these heads were selected with another encoder than {encoder.slug}",
             file=path,
             fix="name its encoder with --encoder",
         )
     return found
 
 
-def _from_recipe(given: Mapping[str, Any], recipe: Recipe, beside: Path | None) -> HeadsParser:
+def _from_recipe(given: Mapping[str, Any], recipe: Recipe, encoder: ResolvedEncoder) -> HeadsParser:
     from attree.decoding import DECODERS
     from attree.scoring import ASSOCIATIONS, SCORES
 
-    encoder = find_encoder(recipe.encoder, beside)
     chosen = {key: value for key, value in asdict(recipe).items() if value is not None}
     merged = {**given, **chosen}
     for key, known in (("association", ASSOCIATIONS), ("score", SCORES), ("decoder", DECODERS)):

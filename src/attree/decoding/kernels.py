@@ -45,27 +45,42 @@ def _splits(
 
 
 @inlined
-def _first_best(score: _Floats, i: _Integer, j: _Integer) -> _Integer:
-    """Return the smallest ``k`` inside ``[i, j)`` with the highest score."""
+def _highest(score: _Floats, i: _Integer, j: _Integer) -> Any:
+    """Return the highest score of a split of ``[i, j)``."""
     best = score[i + 1]
     for k in range(i + 2, j):
         best = max(best, score[k])
-    k = i + 1
-    while score[k] != best:
-        k += 1
-    return k
+    return best
 
 
 @inlined
-def _first_best_of_terms(terms: _Floats, i: _Integer, j: _Integer) -> _Integer:
-    """Do as `_splits` and `_first_best` where there is no cross term: sums are cheap to repeat."""
-    best = terms[i + 1, i] + terms[i + 1, j]
-    for k in range(i + 2, j):
-        best = max(best, terms[k, i] + terms[k, j])
-    k = i + 1
-    while terms[k, i] + terms[k, j] != best:
-        k += 1
-    return k
+def _best_split(
+    sums: _Floats,
+    diagonal: _Floats,
+    terms: _Floats,
+    has_terms: bool,
+    has_cross: bool,
+    i: _Integer,
+    j: _Integer,
+) -> _Integer:
+    """Return the smallest ``k`` with the highest score: in one pass, since spans are short here."""
+    split = i + 1
+    best = -np.inf
+    if has_cross:
+        right, corner = sums[j], sums[j, i]
+        for k in range(i + 1, j):
+            across = right[k] + sums[k, i] - diagonal[k] - corner
+            score = -across / (2.0 * (k - i) * (j - k))
+            if has_terms:
+                score += terms[k, i] + terms[k, j]
+            split = k if score > best else split
+            best = max(best, score)
+    else:
+        for k in range(i + 1, j):
+            score = terms[k, i] + terms[k, j]
+            split = k if score > best else split
+            best = max(best, score)
+    return split
 
 
 @finite_kernel
@@ -80,7 +95,7 @@ def top_down(
 ) -> None:
     """Write the spans of the tree whose every span is split at its best point, in pre-order."""
     longest = n_words.max() + 1
-    diagonal, score = np.empty(longest), np.empty(longest)
+    diagonal = np.empty(longest)
     stack = np.empty((longest, 2), np.uint32)  # unsigned: such indices need no check
     table = out = 0
     for n in n_words:
@@ -98,11 +113,9 @@ def top_down(
             i, j = np.int64(stack[depth, 0]), np.int64(stack[depth, 1])
             starts[out], ends[out] = i, j
             out += 1
-            if has_cross:
-                _splits(sums, diagonal, terms, has_terms, has_cross, i, j, score)
-                split = _first_best(score, i, j)
-            else:
-                split = _first_best_of_terms(terms, i, j)
+            split: _Integer = i + 1
+            if j - i > 2:
+                split = _best_split(sums, diagonal, terms, has_terms, has_cross, i, j)
             stack[depth, 0], stack[depth, 1] = split, j  # kept only if it is a span of two words
             depth += int(j - split > 1)
             stack[depth, 0], stack[depth, 1] = i, split
@@ -139,8 +152,9 @@ def add_best(n_words: _Words, all_terms: _Floats) -> None:
                 terms[j, k - 1] += best
                 best = max(max(best_from[k - 2], row[k - 2] + right), next_row[k - 2] + next_right)
                 for i in range(k - 2):
-                    through = max(row[i] + right, next_row[i] + next_right)
-                    best_from[i] = max(best_from[i], through)
+                    # the old value comes first: last, it makes a masked store, a third slower
+                    through = max(best_from[i], row[i] + right)
+                    best_from[i] = max(through, next_row[i] + next_right)
                 k -= 2
             if k == 1:
                 terms[1, j] += best
@@ -166,7 +180,7 @@ def add_best_with_cross(n_words: _Words, prefix: _Floats, all_terms: _Floats) ->
         for j in range(2, side):
             for i in range(j - 2, -1, -1):
                 _splits(sums, diagonal, terms, True, True, i, j, score)
-                best = score[_first_best(score, i, j)]
+                best = _highest(score, i, j)
                 terms[i, j] += best
                 terms[j, i] += best
 
@@ -194,7 +208,7 @@ def normalise(
             for i in range(n - width + 1):
                 j = i + width
                 _splits(sums, diagonal, terms, has_terms, has_cross, i, j, score)
-                best = score[_first_best(score, i, j)]
+                best = _highest(score, i, j)
                 total = 0.0
                 for k in range(i + 1, j):
                     total += np.exp(score[k] - best)
@@ -234,7 +248,7 @@ def marginals(
             for i in range(n - width + 1):
                 j = i + width
                 _splits(sums, diagonal, terms, has_terms, has_cross, i, j, score)
-                best = score[_first_best(score, i, j)]
+                best = _highest(score, i, j)
                 total = 0.0
                 for k in range(i + 1, j):
                     score[k] = np.exp(score[k] - best)

@@ -71,10 +71,12 @@ def _note(found: Sequence[Cell]) -> str:
 
 def _below(found: Mapping[tuple[str, str], Cell], metric: str, line: str | None) -> str:
     """Say which few-shot parsers are not above a line, and in which columns."""
+    if line is None:
+        return ""
     below: dict[str, list[str]] = {}
     trained = 0
     for (label, column), cell in found.items():
-        bar = found.get((line or "", column))
+        bar = found.get((line, column))
         ours, theirs = cell.mean(metric), bar.mean(metric) if bar else None
         if cell.about.get("layers_used") is None or ours is None or theirs is None:
             continue

@@ -190,10 +190,12 @@ class _Test:
         status = np.full(self.n_words.size, FALLBACK, dtype="<U20")
         status[self.usable] = OK
         spans = np.repeat(status == OK, np.maximum(self.n_words - 1, 0))
-        starts[spans], ends[spans] = parser.decode(source)
         kept = np.ones(starts.size, bool)
         if threshold > 0:
-            kept[spans] = parser.decode_with_marginals(source)[2] >= threshold
+            starts[spans], ends[spans], likely = parser.decode_with_marginals(source)
+            kept[spans] = likely >= threshold
+        else:
+            starts[spans], ends[spans] = parser.decode(source)
         before = np.concatenate(([0], np.cumsum(kept)))
         return starts[kept], ends[kept], before[span_offsets(self.n_words)], status
 

@@ -13,7 +13,10 @@ CROSS = False
 
 
 def terms(
-    values: NDArray[Any], n_words: NDArray[np.int64], prefix: NDArray[np.float64]
+    values: NDArray[Any],
+    n_words: NDArray[np.int64],
+    prefix: NDArray[np.float64],
+    out: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return ``s_in - s_out`` of the span on either side."""
-    return span_terms(n_words, prefix, outside=True)
+    return span_terms(n_words, prefix, out, outside=True)

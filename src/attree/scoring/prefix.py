@@ -9,19 +9,28 @@ from numpy.typing import NDArray
 
 from attree.compiled import kernel
 
-_SIGN, _REST, _INFINITE = np.int32(0x8000), np.int32(0x7FFF), np.int32(0x7C00)
-#: What brings the bits of a half, read as those of a single, to the half's value.
+# A half's bits, sign-extended and shifted to a single's place: the sign stays on top and
+# its copies go. Read as a single and times the scale, they are the value of the half.
+_SHIFT, _NO_COPIES = np.int32(13), np.int32(~0x70000000)
 _HALF_SCALE = np.float32(2.0**112)
+#: One more in the exponent carries into the place of the copies if the half is NaN or infinite.
+_ONE_MORE, _CARRY = np.int32(1 << 23), np.int32(1 << 28)
+
+
+def table_cells(n_words: NDArray[np.int64]) -> int:
+    """Return how many cells one table of these sentences takes."""
+    return int(((n_words + 1) ** 2).sum())
 
 
 def prefix_sums(
-    values: NDArray[Any], n_words: NDArray[np.int64]
+    values: NDArray[Any], n_words: NDArray[np.int64], out: NDArray[np.float64] | None = None
 ) -> tuple[NDArray[np.float64], int]:
     """Return the prefix sums of ``a + aᵀ`` of some sentences, one table after the other.
 
     Args:
         values: float16, 32 or 64, the ``(n, n)`` matrices ``a``, flattened.
         n_words: int64, words of each sentence, one sentence at the least.
+        out: where to write them; new memory without it.
 
     Returns:
         ``prefix[i, j] = Σ (a + aᵀ)[:i, :j]``, of shape ``(n+1, n+1)`` a sentence: the lower
@@ -29,10 +38,9 @@ def prefix_sums(
         position of the first sentence that holds NaN or infinity, or -1. The sums are in float64;
         those of float16 values are exact, so that ties stay ties.
     """
-    sides = n_words + 1
-    prefix = np.empty(int(sides @ sides))
+    prefix = np.empty(table_cells(n_words)) if out is None else out
     if values.dtype == np.float16:
-        return prefix, _half_sums(values.view(np.uint16), n_words, prefix)
+        return prefix, _half_sums(values.view(np.int16), n_words, prefix)
     return prefix, _sums(values, n_words, prefix)
 
 
@@ -67,7 +75,7 @@ def _sums(values: NDArray[Any], n_words: NDArray[np.int64], prefix: NDArray[np.f
 
 @kernel
 def _half_sums(
-    halves: NDArray[np.uint16], n_words: NDArray[np.int64], prefix: NDArray[np.float64]
+    halves: NDArray[np.int16], n_words: NDArray[np.int64], prefix: NDArray[np.float64]
 ) -> int:
     """Do as `_sums` for the bits of float16, which Numba cannot read itself."""
     longest = n_words.max()
@@ -78,17 +86,17 @@ def _half_sums(
     for s in range(n_words.size):
         n = n_words[s]
         side = n + 1
-        largest = np.int32(0)
+        carried = np.int32(0)
         half = halves[at : at + n * n]
         for x in range(n * n):
-            rest = np.int32(half[x]) & _REST
-            bits[x] = (rest << np.int32(13)) | ((np.int32(half[x]) & _SIGN) << np.int32(16))
-            largest = max(largest, rest)
+            single = (np.int32(half[x]) << _SHIFT) & _NO_COPIES
+            carried |= single + _ONE_MORE
+            bits[x] = single
         for x in range(n * n):
             singles[x] *= _HALF_SCALE
         square = prefix[table : table + side * side].reshape(side, side)
         _fill(singles[: n * n].reshape(n, n), square)
-        if bad < 0 and largest >= _INFINITE:
+        if bad < 0 and carried & _CARRY:
             bad = s
         at += n * n
         table += side * side

@@ -9,7 +9,11 @@ from attree.compiled import kernel
 
 
 def span_terms(
-    n_words: NDArray[np.int64], prefix: NDArray[np.float64], *, outside: bool
+    n_words: NDArray[np.int64],
+    prefix: NDArray[np.float64],
+    out: NDArray[np.float64] | None = None,
+    *,
+    outside: bool,
 ) -> NDArray[np.float64]:
     """Return terms whose left and right are the score of the span on that side.
 
@@ -19,9 +23,10 @@ def span_terms(
         s_out(i, j) = (Σ a[i:j, :] + Σ a[:, i:j] - 2 Σ a[i:j, i:j]) / (2wn - 2w²)
 
     and the score is ``s_in - s_out``, or ``s_in`` alone; ``s_out`` of the whole sentence is 0. The
-    difference is taken over one denominator: one division, and equal scores stay equal.
+    difference is taken over one denominator: one division, and equal scores stay equal. They are
+    written to ``out`` where it is given.
     """
-    terms = np.empty_like(prefix)
+    terms = np.empty_like(prefix) if out is None else out
     _fill(n_words, prefix, terms, outside)
     return terms
 

@@ -12,8 +12,9 @@ only the lower triangle is filled. A sentence of ``n`` words takes two tables of
 cells, 16 bytes a word squared: 0.4 GB at 5,000 words.
 
 A scorer is a module with ``CROSS``, whether the cross term counts, and ``terms(values, n_words,
-prefix)``, which returns the table of left and right terms (``terms = None``: there are none). A
-score that depends on ``k`` alone is ``left(i, k) = d(k)``, ``right = 0``.
+prefix, out)``, which writes the table of left and right terms to ``out`` and returns it
+(``terms = None``: there are none). A score that depends on ``k`` alone is ``left(i, k) = d(k)``,
+``right = 0``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 
 from attree.registry import choose
 from attree.scoring import SCORES
-from attree.scoring.prefix import prefix_sums
+from attree.scoring.prefix import prefix_sums, table_cells
 
 _NONE = np.zeros(0)
 
@@ -56,15 +57,26 @@ class SplitScores:
         return self.terms.size > 0
 
 
-def split_scores(values: NDArray[Any], n_words: NDArray[np.int64], score: str) -> SplitScores:
+def split_scores(
+    values: NDArray[Any],
+    n_words: NDArray[np.int64],
+    score: str,
+    room: NDArray[np.float64] | None = None,
+) -> SplitScores:
     """Score every split of some sentences.
 
     Args:
         values: float16, 32 or 64, the ``(n, n)`` matrices flattened, one after the other.
         n_words: int64, words of each sentence.
         score: a name of :data:`attree.scoring.SCORES`.
+        room: ``(2, cells)`` float64, where the two tables go, to be used for one chunk of sentences
+            after another, since fresh memory can cost as much as a chart. New memory without it.
     """
     scorer = choose(SCORES, score, what="score")
-    prefix, not_finite = prefix_sums(values, n_words)
-    terms = _NONE if scorer.terms is None else scorer.terms(values, n_words, prefix)
+    if room is None:
+        room = np.empty((2, table_cells(n_words)))
+    prefix, not_finite = prefix_sums(values, n_words, room[0])
+    terms = _NONE
+    if scorer.terms is not None:
+        terms = scorer.terms(values, n_words, prefix, room[1])
     return SplitScores(n_words, prefix, terms, scorer.CROSS, not_finite)
