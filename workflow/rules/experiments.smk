@@ -84,6 +84,7 @@ rule experiment_table:
     output:
         report(
             "<results>/experiments/tables/{experiment}.csv",
+            caption="../report/experiment.rst",
             category="Experiments",
             labels={"table": "{experiment}"},
         ),
@@ -108,6 +109,7 @@ rule experiment_picture:
     output:
         report(
             "<results>/experiments/tables/{experiment}.png",
+            caption="../report/experiment.rst",
             category="Experiments",
             labels={"table": "{experiment}"},
         ),
@@ -128,6 +130,7 @@ rule experiment_weights:
     output:
         report(
             "<results>/experiments/tables/{experiment}.weights.png",
+            caption="../report/experiment.rst",
             category="Experiments",
             labels={"table": "{experiment}"},
         ),
@@ -154,6 +157,7 @@ rule experiment_sentence:
     output:
         report(
             "<results>/experiments/tables/{experiment}.sentence.png",
+            caption="../report/experiment.rst",
             category="Experiments",
             labels={"table": "{experiment}"},
         ),

@@ -34,7 +34,9 @@ def run(
     shard_lines: int | None = typer.Option(
         None, min=1, help="Input lines of one shard; 500, or 20,000 on a GPU."
     ),
-    tokens_per_batch: int = typer.Option(4096, min=1, help="Word pieces in one batch."),
+    tokens_per_batch: int | None = typer.Option(
+        None, min=1, help="Word pieces in one batch; default: what suits the device."
+    ),
     max_words: int = typer.Option(500, min=1, max=30000, help="Longer sentences: too_long."),
     workers: int = typer.Option(0, min=0, help="Worker processes; 0: one, or one a GPU."),
     threads: int | None = typer.Option(None, min=1, help="Threads of each worker's encoder."),

@@ -145,7 +145,8 @@ class Pipeline:
             np.array(places, dtype=np.int64)[group]
             for group in batches(
                 lengths,
-                tokens_per_batch=self._settings.tokens_per_batch,
+                tokens_per_batch=self._settings.tokens_per_batch
+                or self._parser.encoder.tokens_per_batch,
                 cells_per_batch=_CELLS_PER_BATCH,
             )
         ]

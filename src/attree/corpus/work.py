@@ -51,11 +51,12 @@ class Settings:
     Attributes:
         column: field of JSON Lines.
         max_words: longer sentences are not parsed.
-        tokens_per_batch: word pieces that go through the encoder at once.
+        tokens_per_batch: word pieces that go through the encoder at once; ``None`` for what suits
+            the device.
         formats: what is written, names of :data:`attree.corpus.output.FORMATS`.
     """
 
     column: str = "text"
     max_words: int = 500
-    tokens_per_batch: int = 4096
+    tokens_per_batch: int | None = None
     formats: tuple[str, ...] = ("parquet",)
