@@ -78,7 +78,8 @@ def forward(encoder: Encoder, lines: list[bytes], *, shard_lines: int) -> Callab
     for first in range(0, len(lines), shard_lines):
         words = [line.decode().split() for line in lines[first : first + shard_lines]]
         pieces = [p for p in encoder.tokenise(words) if not p.too_long and p.n_words > 1]
-        for group in batches([len(p.ids) for p in pieces], tokens_per_batch=encoder.tokens_per_batch):
+        lengths = [len(p.ids) for p in pieces]
+        for group in batches(lengths, tokens_per_batch=encoder.tokens_per_batch):
             batch = pad([pieces[place] for place in group], encoder.pad_id)
             ready.append((batch.ids, batch.mask))
 
