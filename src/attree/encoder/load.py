@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from torch import nn
 
 Head = tuple[int, int]
+
+#: Products of a size that oneDNN keeps code for. Its own 1,024 grow with every new shape of a batch
+#: and lie scattered among the freed tensors, so that memory never stops growing; one batch has few.
+_SIZES_KEPT = "8"
 
 
 @dataclass(slots=True)
@@ -163,6 +168,7 @@ def load_encoder(
         source = ResolvedEncoder.read(source)
     if threads is not None:
         torch.set_num_threads(threads)
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", _SIZES_KEPT)
     chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     with without_collecting():
         return Encoder(source, verify(source), chosen, _dtype(source.dtype, chosen))
