@@ -74,6 +74,20 @@ def test_what_killed_writers_left_half_done_is_removed(tmp_path: Path) -> None:
         assert not left.exists()
 
 
+def test_at_the_end_only_what_a_living_writer_has_in_hand_stays(tmp_path: Path) -> None:
+    (tmp_path / "trees").mkdir()
+    with only_run(tmp_path, wait=0.0, unlock=False):
+        living = Writer(tmp_path)
+        ours = f"{socket.gethostname()}-{os.getpid()}"
+        in_hand = tmp_path / f"trees/.shard-00001.parquet.{ours}-abcd.part"
+        of_a_dead_one = tmp_path / f"trees/.shard-00002.parquet.{ours}0-abcd.part"
+        in_hand.touch()
+        of_a_dead_one.touch()
+    assert in_hand.exists()
+    assert not of_a_dead_one.exists()
+    living.close()
+
+
 def test_status_of_a_folder_where_nothing_was_begun(tmp_path: Path) -> None:
     with pytest.raises(AttreeError, match="no corpus was ever begun here"):
         status(tmp_path)

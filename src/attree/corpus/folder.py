@@ -7,7 +7,7 @@ import fcntl
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,28 +45,34 @@ def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
         while left := [] if unlock else _left_writers(folder):
             if time.monotonic() > until:
                 raise AttreeError(
-                    f"{' and '.join(left)} of an earlier run may still be writing",
+                    f"{_named(left)} of an earlier run may still be writing",
                     file=folder,
                     fix="end it and run again; or, sure that it is dead, run with --unlock",
                 )
             if not said:
-                _say(f"waiting for {' and '.join(left)} of an earlier run to end")
+                _say(f"waiting for {_named(left)} of an earlier run to end")
                 said = True
             time.sleep(0.2)
-        _clear(folder)
+        _clear(folder, sparing=())
         try:
             yield
         finally:
-            if not _left_writers(folder):
-                _clear(folder)
+            _clear(folder, sparing=_left_writers(folder))
 
 
-def _clear(folder: Path) -> None:
+def _clear(folder: Path, *, sparing: Sequence[str]) -> None:
     """Remove what killed writers left: their marks, and files that are not whole."""
     for mark in (folder / _WRITERS).glob("*"):
-        mark.unlink(missing_ok=True)
+        if mark.stem not in sparing:
+            mark.unlink(missing_ok=True)
     for part in folder.rglob(".*.part"):
-        part.unlink(missing_ok=True)
+        if not any(f".{writer}-" in part.name for writer in sparing):
+            part.unlink(missing_ok=True)
+
+
+def _named(writers: Sequence[str]) -> str:
+    each = (writer.rpartition("-") for writer in writers)
+    return " and ".join(f"process {number} on {host}" for host, _, number in each)
 
 
 def _say(what: str) -> None:
@@ -76,6 +82,7 @@ def _say(what: str) -> None:
 
 
 def _left_writers(folder: Path) -> list[str]:
+    """Return the ``host-process`` of every writer that may still be at work."""
     found = []
     for mark in sorted((folder / _WRITERS).glob("*.lock")):
         try:
@@ -88,8 +95,7 @@ def _left_writers(folder: Path) -> list[str]:
             pass
         except FileNotFoundError:
             continue
-        host, number = mark.stem.rsplit("-", 1)
-        found.append(f"process {number} on {host}")
+        found.append(mark.stem)
     return found
 
 

@@ -24,15 +24,17 @@ from attree.treebank.layout import closes_early, one_tree_each, pieces, top_leve
 from attree.treebank.sentence import Rejected, Sentence, Status
 from attree.treebank.settings import DROP_LABELS, DUMMY_ROOTS, Settings
 
-# Only ASCII white space parts tokens: a no-break or zero-width space is part of a word. Every
-# repetition is possessive, so that no input makes the expression backtrack.
+# Only ASCII white space parts tokens: a no-break or zero-width space is part of a word. Repetitions
+# are possessive, so that no input makes the expression backtrack; but not those of groups, which
+# Python before 3.11.5 matches wrongly.
 _S, _W = r"[ \t\n\f\v]", r"[^ \t\n\f\v()]"
 #: A token is (label, word, "", …) for a preterminal, (label, "", "", …) for the opening of another
 #: node, ("", "", word, …) for a bare word; last in it are the closing brackets that follow.
-_TOKEN = re.compile(rf"(?:\({_S}*+({_W}*+)(?:{_S}++({_W}++){_S}*+\))?+|({_W}++))([ \t\n\f\v)]*+)")
+_TOKEN = re.compile(rf"(?:\({_S}*+({_W}*+)(?:{_S}++({_W}++){_S}*+\))?|({_W}++))([ \t\n\f\v)]*+)")
 _Token = tuple[str, str, str, str]
 _FEATURES = re.compile(
-    r"(\([^\s()](?:[^\s()#]|#(?!#))*+)##(?:[^()\n]*?|[^()\n]*?=[()][^()\n]*?)##(?=[ \t\n(])"
+    r"(\([^\s()][^\s()#]*+(?:#(?!#)[^\s()#]*+)*)##"
+    r"(?:[^()\n]*?|[^()\n]*?=[()][^()\n]*?)##(?=[ \t\n(])"
 )
 #: Comments (Floresta) and mark-up (the Chinese treebank) between trees.
 _NO_TREE = re.compile(r"^(?:#.*|<[^\n]*>[ \t]*)$", re.MULTILINE)
