@@ -63,7 +63,8 @@ def _note(found: Sequence[Cell]) -> str:
     if chosen:
         parts.append(f"Layers chosen: {'; '.join(sorted(chosen))}.")
     if overlap := max((cell.about.get("overlap") or 0 for cell in found), default=0):
-        parts.append(f"Up to {overlap:,} sentences scored also stand in the trees drawn from.")
+        which = "One sentence" if overlap == 1 else f"Up to {overlap:,} of the sentences"
+        parts.append(f"{which} scored may also stand in the trees drawn from.")
     if trained := sorted({str(cell.about["train"]) for cell in found if cell.about.get("train")}):
         parts.append(f"Trees from {', '.join(trained)}.")
     return " ".join(parts)

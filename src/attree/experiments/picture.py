@@ -43,7 +43,7 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
     places = _places(columns)
     figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     for index, label in enumerate(dict.fromkeys(row["label"] for row in shown)):
-        own = [row for row in shown if row["label"] == label]
+        own = _whole([row for row in shown if row["label"] == label])
         axes.errorbar(
             [places[row["column"]] for row in own],
             [row["corpus_f1"] for row in own],
@@ -65,6 +65,20 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     _save(figure, output)
+
+
+def _whole(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out what a set with fewer trees than were asked for gave once more."""
+    seen: set[int] = set()
+    kept = []
+    for row in rows:
+        asked, used = str(row.get("trees")), row.get("trees_used")
+        if used is not None and asked.isdigit() and used < int(asked):
+            if used in seen:
+                continue
+            seen.add(used)
+        kept.append(row)
+    return kept
 
 
 def _places(columns: list[str]) -> dict[str, float]:
