@@ -28,7 +28,7 @@ def write_weights(
         results: lists of records, as :func:`attree.experiments.collect.cells` takes them.
         records: folder of the records.
         look: from the plan; only ``title`` and ``places`` count.
-        prefix: writes ``.png``, and the numbers as ``.csv``, ``.parquet`` and ``.md``.
+        prefix: writes ``.png``, and the numbers as ``.csv`` and ``.parquet``.
 
     Raises:
         AttreeError: no row has weights over heads.

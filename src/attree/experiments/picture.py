@@ -15,6 +15,8 @@ from attree.experiments.collect import ARTICLE, COMPUTED
 from attree.files import whole_file
 
 _MARKERS = "osD^vP*X"
+_LINES_WITH_ROOM = 6
+_MAPS_ACROSS = 4
 
 #: axis → what stands under the picture
 AXIS_TITLES = {
@@ -41,8 +43,10 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
     ]
     columns = list(dict.fromkeys(row["column"] for row in shown))
     places = _places(columns)
-    figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    for index, label in enumerate(dict.fromkeys(row["label"] for row in shown)):
+    labels = list(dict.fromkeys(row["label"] for row in shown))
+    beside = len(labels) > _LINES_WITH_ROOM  # the key would lie over the lines
+    figure, axes = plt.subplots(figsize=(8.4 if beside else 6.4, 4.2), layout="constrained")
+    for index, label in enumerate(labels):
         own = _whole([row for row in shown if row["label"] == label])
         axes.errorbar(
             [places[row["column"]] for row in own],
@@ -63,7 +67,10 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
     axes.set_ylabel("corpus F1")
     axes.set_title(title, fontsize=10)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    if beside:
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        axes.legend(fontsize=8)
     _save(figure, output)
 
 
@@ -90,7 +97,7 @@ def _places(columns: list[str]) -> dict[str, float]:
 
 
 def heat_maps(matrices: dict[str, np.ndarray], labels: dict[str, Any], output: Path) -> None:
-    """Draw matrices side by side as heat maps, lighter is higher as in the article.
+    """Draw matrices as heat maps, four side by side, lighter is higher as in the article.
 
     Args:
         matrices: title → matrix.
@@ -98,12 +105,15 @@ def heat_maps(matrices: dict[str, np.ndarray], labels: dict[str, Any], output: P
         output: .png, .svg or .pdf.
     """
     words = labels.get("words")
-    across = len(matrices)
+    across = min(len(matrices), _MAPS_ACROSS)
+    down = -(-len(matrices) // _MAPS_ACROSS)
     side = 3.6 if words is None else max(3.2, 0.3 * len(words))
     figure, every = plt.subplots(
-        1, across, figsize=(side * across, side), layout="constrained", squeeze=False
+        down, across, figsize=(side * across, side * down), layout="constrained", squeeze=False
     )
-    for axes, (title, matrix) in zip(every[0], matrices.items(), strict=True):
+    for axes in every.flat[len(matrices) :]:
+        axes.set_axis_off()
+    for axes, (title, matrix) in zip(every.flat, matrices.items(), strict=False):
         picture = axes.imshow(matrix, cmap="viridis", aspect="auto")
         axes.set_title(title, fontsize=9)
         if words is None:

@@ -99,7 +99,7 @@ def save(
     grids: Sequence[Grid],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Write ``prefix``.parquet and .csv (one record a row) and .md (the grids).
+    """Write ``prefix``.parquet and .csv (one record a row) and .md (the grids, if there are any).
 
     The Parquet file's metadata also holds the grids, so that ``attree table show`` prints what the
     Markdown says.
@@ -112,7 +112,8 @@ def save(
     columns = {name: [record.get(name) for record in records] for name in names}
     table = pa.table(columns)
     packed = [[g.title, list(g.headings), [list(r) for r in g.rows], g.note] for g in grids]
-    write_text(f"{prefix}.md", "\n".join(grid.markdown() for grid in grids))
+    if grids:
+        write_text(f"{prefix}.md", "\n".join(grid.markdown() for grid in grids))
     with whole_file(f"{prefix}.csv") as part:
         text = io.StringIO()
         writer = csv.DictWriter(text, names, lineterminator="\n")
