@@ -36,9 +36,11 @@ def test_a_parser_of_the_configuration_is_a_row_of_heads_whose_choice_a_run_can_
 
 
 def test_rows_survive_json(grid: Plan) -> None:
-    for row in rows(grid({"layers": ["tuned"], "candidates": [0, 1], "apart": 2})):
+    for row in rows(
+        grid({"layers": ["tuned"], "candidates": [0, 1], "dropouts": [0.1], "apart": 2})
+    ):
         assert Row.of(asdict(row)) == row
-        assert row.candidates == ("0", "1")
+        assert (row.candidates, row.dropouts) == (("0", "1"), (0.1,))
 
 
 def test_all_trees_are_drawn_once_unless_seeds_are_asked_for(grid: Plan) -> None:

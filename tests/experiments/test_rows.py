@@ -147,11 +147,13 @@ def test_finished_rows_are_not_run_again(run: Any, monkeypatch: pytest.MonkeyPat
     assert again[:2] == first
 
 
-def test_the_layer_is_chosen_once_for_all_draws(run: Any) -> None:
-    tuned = row(apart=4, layer="tuned", candidates=("0", "2"))
+def test_layer_and_dropout_are_chosen_once_for_all_draws(run: Any) -> None:
+    tuned = row(apart=4, layer="tuned", candidates=("0", "2"), dropouts=(0.2, 0.4))
     found = run(tuned, replace(tuned, seed=1))
     assert found[0]["layers"] == found[1]["layers"]
     assert found[0]["layers"][0] in (0, 2)
+    assert found[0]["dropout"] == found[1]["dropout"]
+    assert found[0]["dropout"] in (0.2, 0.4)
 
 
 def test_training_on_the_test_set_is_refused(run: Any) -> None:

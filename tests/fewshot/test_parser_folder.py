@@ -95,12 +95,14 @@ def test_a_folder_that_is_no_parser_is_told(tmp_path: Path):
 def test_settings_are_tuned_on_request(resolved: Path, treebank: Path, tmp_path: Path):
     files = ["--sentences", str(treebank), "--encoder", str(resolved)]
     options = ["--output", str(tmp_path / "p"), "--trees", "6", "--steps", "3", "--tune-on", "5"]
-    choice = ["--tune-layers", "1;2;1,2", "--device", "cpu"]
+    rates = ["--tune-dropout", "0.1", "--tune-dropout", "0.3"]
+    choice = ["--tune-layers", "1;2;1,2", *rates, "--device", "cpu"]
     result = CliRunner().invoke(app, ["train", *files, *options, *choice])
     assert result.exit_code == 0, result.output
     parser = load_parser(tmp_path / "p")
-    assert [each["layers"] for each in parser.about["tuning"]] == [[1], [2], [1, 2]]
-    assert list(parser.shape.layers) in [[1], [2], [1, 2]]
+    tried = [(each["layers"], each["dropout"]) for each in parser.about["tuning"]]
+    assert tried == [(layers, rate) for layers in ([1], [2], [1, 2]) for rate in (0.1, 0.3)]
+    assert (list(parser.shape.layers), parser.recipe.dropout) in tried
 
 
 def test_unknown_parsers_are_told():

@@ -164,6 +164,7 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
         "test": row["test"],
         "layer": row["layer"],
         "layers_used": ",".join(map(str, record.get("layers", []))) or None,
+        "dropout_used": record.get("dropout"),
         "size": record.get("size"),
         "max_words": row["max_words"],
         "sentences": record["sentences"],

@@ -45,6 +45,7 @@ class Row:
         layer: hidden states read: None for the middle, ``3``, ``2,3,4``, or a choice ``tuned`` made
             on the trees set apart among ``candidates``.
         candidates: what a ``tuned`` layer is chosen among.
+        dropouts: rates chosen among with it; the recipe's own if there are none.
         size: of the projection, 0 for the encoder's own.
         timed: whether the parsing is timed, from words to trees.
     """
@@ -61,6 +62,7 @@ class Row:
     max_words: int | None = None
     layer: str | None = None
     candidates: tuple[str, ...] = ()
+    dropouts: tuple[float, ...] = ()
     size: int = 0
     timed: bool = False
 
@@ -75,7 +77,8 @@ class Row:
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Row:
         """Build a row from its JSON."""
-        return cls(**{**found, "candidates": tuple(found["candidates"])})
+        lists = {key: tuple(found[key]) for key in ("candidates", "dropouts")}
+        return cls(**{**found, **lists})
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +206,7 @@ def _run(
                     max_words=longest,
                     layer=None if kind == "heads" or layer is None else str(layer),
                     candidates=tuple(map(str, run["candidates"])) if layer == "tuned" else (),
+                    dropouts=tuple(run["dropouts"]) if layer == "tuned" else (),
                     size=0 if kind == "heads" else size,
                     timed=run["timed"],
                 )

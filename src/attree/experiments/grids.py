@@ -56,12 +56,12 @@ def _note(found: Sequence[Cell]) -> str:
     if any("new head" in cell.notes for cell in found):
         parts.append("[new head]: masked-LM tuning began from a new language-model head.")
     chosen = {
-        f"{cell.label}, {cell.column}: {cell.about['layers_used']}"
+        f"{cell.label}, {cell.column}: {cell.about['layers_used']} ({cell.about['dropout_used']})"
         for cell in found
         if cell.about.get("layer") == "tuned"
     }
     if chosen:
-        parts.append(f"Layers chosen: {'; '.join(sorted(chosen))}.")
+        parts.append(f"Layers (dropout) chosen: {'; '.join(sorted(chosen))}.")
     if overlap := max((cell.about.get("overlap") or 0 for cell in found), default=0):
         which = "One sentence" if overlap == 1 else f"Up to {overlap:,} of the sentences"
         parts.append(f"{which} scored may also stand in the trees drawn from.")

@@ -77,6 +77,7 @@ class Trainer:
             "used": len(places),
             "overlap": shared,
             "layers": list(parser.shape.layers),
+            "dropout": parser.recipe.dropout,
             "size": parser.shape.size,
             "steps": about["steps"],
             "loss": about["loss"],
@@ -106,10 +107,11 @@ class Trainer:
         if row.layer != "tuned":
             return plan
         found = self._choice(row, trees)
-        return replace(plan, layers=tuple(found["layers"]))
+        chosen = replace(plan.recipe, dropout=found["dropout"])
+        return replace(plan, layers=tuple(found["layers"]), recipe=chosen)
 
     def _choice(self, row: Row, trees: Trees) -> dict[str, Any]:
-        """Choose the layers once for all draws of a parser and number of trees, on the first."""
+        """Choose layers and dropout on the first of all draws of a parser and number of trees."""
         first = replace(row, seed=0)
         rests_on = (
             self.encoder.fingerprint,
@@ -125,8 +127,10 @@ class Trainer:
             tuning = read_trees(table, set_apart(row, self.sets[row.train]))
             base = plan_of(replace(first, layer=None), self.encoder.n_layers)
             layers = [parse_layers(text) for text in row.candidates]
-            plan, tried = choose(self.encoder, trees, tuning, grid(base, layers=layers))
-            found = {"layers": list(plan.layers), "tried": tried, "trees": tuning.sentence}
+            plans = grid(base, layers=layers, dropouts=row.dropouts)
+            plan, tried = choose(self.encoder, trees, tuning, plans)
+            chosen = {"layers": list(plan.layers), "dropout": plan.recipe.dropout}
+            found = {**chosen, "tried": tried, "trees": tuning.sentence}
             self.records.put(name, found)
         return found
 

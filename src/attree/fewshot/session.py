@@ -33,6 +33,7 @@ class Request:
         layers: hidden states read; the middle of the encoder if None.
         training: further settings of a :class:`~attree.fewshot.fit.Plan`.
         tune_layers: what is chosen among, where there are trees to tune on; each by default.
+        tune_dropouts: dropout rates chosen among with them; the recipe's own by default.
         evaluated: tables that no tree may be in, unless ``allow_overlap``.
         device: ``cpu`` or ``cuda``.
     """
@@ -44,6 +45,7 @@ class Request:
     layers: Layers | None = None
     training: dict[str, Any] = field(default_factory=dict)
     tune_layers: tuple[Layers, ...] = ()
+    tune_dropouts: tuple[float, ...] = ()
     evaluated: Sequence[Path] = ()
     allow_overlap: bool = False
     device: str | None = None
@@ -80,7 +82,8 @@ def _plan(request: Request, encoder: Encoder, chosen: Chosen) -> tuple[Plan, lis
     if "projection" not in recipe.parts:
         raise AttreeError("head weights have no layer to tune", fix="leave --tune-on out")
     wanted = request.tune_layers or tuple((number,) for number in range(encoder.n_layers + 1))
-    return choose(encoder, chosen.trees, chosen.tuning, grid(plan, layers=wanted))
+    plans = grid(plan, layers=wanted, dropouts=request.tune_dropouts)
+    return choose(encoder, chosen.trees, chosen.tuning, plans)
 
 
 def around_middle(n_layers: int, spread: int) -> Layers:
