@@ -16,6 +16,7 @@ from attree.scoring.prefix import prefix_sums
 from attree.scoring.spans import span_terms
 
 WORDS = 25
+#: More of them would measure how the system hands out fresh memory.
 SENTENCES = 4_000
 REPETITIONS = 21
 

@@ -28,6 +28,8 @@ _RETRIES = 2
 
 _SECONDS_TO_CONNECT = 30
 
+#: Dask's nanny sets it, and with it every large tensor is fresh memory: a third slower.
+KEEP_MEMORY = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}
 
 _PLUGIN = "attree-encoder"
 
@@ -93,8 +95,7 @@ def _client(settings: Settings, n_jobs: int) -> Iterator[Client]:
             yield client
         return
     with (
-        # Dask's nanny sets it, and with it every large tensor is new memory: a third slower
-        dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}),
+        dask.config.set(KEEP_MEMORY),
         LocalCluster(
             n_workers=min(settings.workers, n_jobs),
             processes=True,

@@ -24,6 +24,7 @@ from typing import Any
 import dask
 from distributed import Client, Nanny, Scheduler, SpecCluster, WorkerPlugin, get_worker
 
+from attree.association.cluster import KEEP_MEMORY
 from attree.corpus.folder import SECONDS_BETWEEN_SIGNS, Writer
 from attree.corpus.pipeline import Pipeline
 from attree.corpus.places import Job, Place
@@ -48,8 +49,7 @@ _CONFIG = {
     "distributed.worker.memory.terminate": False,
     "distributed.worker.memory.pause": False,
     "distributed.admin.large-graph-warning-threshold": "1GB",
-    # Dask's nanny sets it, and with it every large tensor is fresh memory: a third slower
-    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
+    **KEEP_MEMORY,
 }
 #: What glibc comes to by itself where nothing is set; a Slurm job does not hear of `_CONFIG`.
 _MALLOC = ("MALLOC_TRIM_THRESHOLD_=67108864", "MALLOC_MMAP_THRESHOLD_=33554432")

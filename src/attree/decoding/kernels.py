@@ -20,6 +20,13 @@ _Spans = NDArray[np.int32]
 
 
 @inlined
+def _cross(sums: _Floats, diagonal: _Floats, i: _Integer, k: _Integer, j: _Integer) -> Any:
+    """Return the mean association across the split ``k`` of ``[i, j)``, with its sign."""
+    across = sums[j, k] + sums[k, i] - diagonal[k] - sums[j, i]
+    return -across / (2.0 * (k - i) * (j - k))
+
+
+@inlined
 def _splits(
     sums: _Floats,
     diagonal: _Floats,
@@ -32,10 +39,8 @@ def _splits(
 ) -> None:
     """Set ``score[k]`` to that of splitting ``[i, j)`` at ``k``, for every ``k`` inside."""
     if has_cross:
-        right, corner = sums[j], sums[j, i]
         for k in range(i + 1, j):
-            across = right[k] + sums[k, i] - diagonal[k] - corner
-            score[k] = -across / (2.0 * (k - i) * (j - k))
+            score[k] = _cross(sums, diagonal, i, k, j)
         if has_terms:
             for k in range(i + 1, j):
                 score[k] += terms[k, i] + terms[k, j]
@@ -67,10 +72,8 @@ def _best_split(
     split = i + 1
     best = -np.inf
     if has_cross:
-        right, corner = sums[j], sums[j, i]
         for k in range(i + 1, j):
-            across = right[k] + sums[k, i] - diagonal[k] - corner
-            score = -across / (2.0 * (k - i) * (j - k))
+            score = _cross(sums, diagonal, i, k, j)
             if has_terms:
                 score += terms[k, i] + terms[k, j]
             split = k if score > best else split

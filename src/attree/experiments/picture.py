@@ -47,7 +47,7 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
     beside = len(labels) > _LINES_WITH_ROOM  # the key would lie over the lines
     figure, axes = plt.subplots(figsize=(8.4 if beside else 6.4, 4.2), layout="constrained")
     for index, label in enumerate(labels):
-        own = _whole([row for row in shown if row["label"] == label])
+        own = _without_repeats([row for row in shown if row["label"] == label])
         axes.errorbar(
             [places[row["column"]] for row in own],
             [row["corpus_f1"] for row in own],
@@ -74,7 +74,7 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
     _save(figure, output)
 
 
-def _whole(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _without_repeats(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Leave out what a set with fewer trees than were asked for gave once more."""
     seen: set[int] = set()
     kept = []
