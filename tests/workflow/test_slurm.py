@@ -112,7 +112,9 @@ def test_the_workflow_on_slurm_goes_on_after_scancel(
     corpora = {"lines": {"inputs": [str(corpus)], "encoder": "tiny", "parser": "upoa"}}
     tiny.configure({"corpora": corpora})
     profile = ("--workflow-profile", "workflow/profiles/slurm", "--slurm-no-account")
-    command = ["snakemake", "--nocolor", *profile, "--latency-wait", "5", "--retries", "0",
+    # fewer jobs at once than are ready: those that wait must not be lost for their arrays
+    command = ["snakemake", "--nocolor", *profile, "--jobs", "3", "--latency-wait", "5",
+               "--retries", "0",
                "--default-resources", "mem_mb=900", "--set-threads", "attention_all=1",
                "attention_selected=1", "parse_corpus=1", "--set-resources",
                "attention_all:mem_mb=900", "attention_selected:mem_mb=900"]  # fmt: skip
@@ -145,4 +147,5 @@ def test_the_workflow_on_slurm_goes_on_after_scancel(
     assert second.returncode == 0, second.stdout + second.stderr + tiny.logs()
     assert (tiny.folder / "results/tables/crosslingual.md").is_file()
     assert (tiny.folder / "results/corpus/lines/summary.json").is_file()
+    assert "Submitted array job" in text + second.stdout + second.stderr
     wait_until(_no_jobs, 60)

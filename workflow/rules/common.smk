@@ -42,8 +42,17 @@ def say_warnings():
         print(f"attree: warning: {line}", file=sys.stderr)
 
 
+def none_waits(dag, name):
+    return 0
+
+
 if workflow.is_main_process:
     say_warnings()
+if "snakemake_executor_plugin_slurm" in sys.modules:
+    # Version 2.8 forgets jobs of an array when more like them are ready than may be handed over at
+    # once, and the run hangs (its issue 473). Told that none waits, it submits what it is given.
+    slurm = sys.modules["snakemake_executor_plugin_slurm"]
+    slurm.pending_jobs_for_rule = none_waits
 if not workflow.subprocess_exec:
     # The stages' commands end when this process does, even when it is killed.
     os.environ[FOLLOWED] = str(os.getpid())
