@@ -71,14 +71,18 @@ def test_a_corpus_on_slurm_is_that_of_one_process_though_a_job_is_cancelled(
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("when", ["while they start", "in the middle"])
 def test_a_corpus_whose_every_job_is_cancelled_goes_on_by_itself(
-    slurm: None, parse: Parse, corpus: Path, tmp_path: Path
+    slurm: None, parse: Parse, corpus: Path, tmp_path: Path, when: str
 ) -> None:
     parse.ok(corpus, tmp_path / "here", *OPTIONS)
     out = tmp_path / "out"
     process = parse.start(corpus, out, *OPTIONS, *SLURM)
     try:
-        wait_until(lambda: any(out.glob("trees/*.parquet")), 120)
+        if when == "in the middle":
+            wait_until(lambda: any(out.glob("trees/*.parquet")), 120)
+        else:
+            wait_until(lambda: len(_jobs()) == 2, 60)
         subprocess.run(["scancel", *_jobs()], check=True)
         _, error = process.communicate(timeout=200)
     finally:

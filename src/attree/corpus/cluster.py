@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import getpass
 import importlib.util
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -97,6 +99,9 @@ class DaskWorkers:
 
     def __init__(self, client: Client, cluster: Any, wanted: int) -> None:
         self._client, self._cluster, self._wanted = client, cluster, wanted
+        # its futures have their results with them: that of a worker which dies before it is read
+        # is made again meanwhile, and does not hold up what looks after the workers
+        self._executor = client.get_executor(pure=False)
         self._seen: set[Any] = set()
         self._gone: dict[Any, float] = {}
         self._alone_since: float | None = None
@@ -112,8 +117,7 @@ class DaskWorkers:
 
     def submit(self, work: Work) -> Any:
         """Start a shard on some worker."""
-        key = f"shard-{work.number}-{time.monotonic_ns()}"
-        return self._client.submit(_parse, work, key=key, pure=False)
+        return self._executor.submit(_parse, work)
 
     def lost(self, error: BaseException) -> str | None:
         """Say whether the scheduler has gone."""
@@ -158,12 +162,29 @@ class DaskWorkers:
 
     def _replace(self, now: float) -> None:
         """Slurm does not start a cancelled job again, and ``scale`` alone takes it to be there."""
-        missing = {n for n in self._cluster.worker_spec if n in self._seen} - self._names
-        self._gone = {name: self._gone.get(name, now) for name in missing}
-        given_up = [n for n, since in self._gone.items() if now - since > _SECONDS_TO_COME_BACK]
-        if given_up:
+        away = set(self._cluster.worker_spec) - self._names
+        self._gone = {name: self._gone.get(name, now) for name in away}
+        late = {n for n, since in self._gone.items() if now - since > _SECONDS_TO_COME_BACK}
+        waiting = _queued(self._cluster, late - self._seen)
+        self._gone |= dict.fromkeys(waiting, now)
+        if given_up := late - waiting:
             self._cluster.sync(self._cluster.scale_down, given_up)
             self._cluster.scale(self._wanted)
+
+
+def _queued(cluster: Any, names: set[Any]) -> set[Any]:
+    """Return those of the workers whose jobs wait or start in Slurm; all if it does not answer."""
+    if not names:
+        return names
+    command = ["squeue", "--noheader", "--format=%i", f"--user={getpass.getuser()}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return names
+    jobs = set(done.stdout.split())
+    return {
+        name for name in names if name in cluster.workers and cluster.workers[name].job_id in jobs
+    }
 
 
 @contextlib.contextmanager
