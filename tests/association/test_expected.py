@@ -15,8 +15,9 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from attree.association.heads import HeadSelection
+from attree.association.job import Settings
 from attree.association.ranking import Recipe, rank
-from attree.association.stage import Settings, columns_for, compute_attention
+from attree.association.stage import columns_for, compute_attention
 from attree.decoding.parses import write_parses
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.evaluation.brackets import gold_brackets, parsed_brackets

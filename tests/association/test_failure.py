@@ -15,8 +15,9 @@ import psutil
 import pytest
 
 from attree.association import cluster
+from attree.association.job import Settings
 from attree.association.shards import ALL, shard_metadata
-from attree.association.stage import Settings, columns_for, compute_attention
+from attree.association.stage import columns_for, compute_attention
 from attree.encoder.source import ResolvedEncoder
 from tests.association.conftest import MakeTable
 from tests.association.test_stage import matrices

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from attree.association.heads import HeadSelection
+from attree.association.job import Settings
 from attree.association.ranking import Recipe, draw, rank, rank_heads
 from attree.association.shards import ALL
-from attree.association.stage import Settings, columns_for, compute_attention
+from attree.association.stage import columns_for, compute_attention
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.evaluation.brackets import gold_brackets

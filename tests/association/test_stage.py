@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from attree.association.heads import heads_key
+from attree.association.job import Settings
 from attree.association.shards import ALL, read
-from attree.association.stage import Settings, columns_for, compute_attention
+from attree.association.stage import columns_for, compute_attention
 from attree.encoder import load as load_module
 from attree.encoder.load import load_encoder
 from attree.encoder.source import ResolvedEncoder

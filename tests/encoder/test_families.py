@@ -10,9 +10,9 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import AutoModel, AutoTokenizer
 
-from attree.encoder.families import query_key
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
+from attree.encoder.query_key import query_key
 from attree.encoder.source import EncoderSource
 from tests.encoder.checkpoints import FAMILIES, TEXT, save
 

@@ -6,6 +6,7 @@ ATTENTION_CODE = (
     "association.command",
     "association.compute",
     "association.heads",
+    "association.job",
     "association.shards",
     "association.stage",
     "encoder",

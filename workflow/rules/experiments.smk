@@ -24,6 +24,7 @@ ROW_CODE = (
     "encoder.families",
     "encoder.load",
     "encoder.pieces",
+    "encoder.query_key",
     "encoder.source",
     "evaluation",
     "experiments",

@@ -36,7 +36,8 @@ def run(
     """Run an encoder over sentences and keep the attention of its heads, word by word."""
     from attree import process
     from attree.association.heads import HeadSelection
-    from attree.association.stage import Settings, columns_for, compute_attention
+    from attree.association.job import Settings
+    from attree.association.stage import columns_for, compute_attention
     from attree.encoder.source import ResolvedEncoder
     from attree.errors import AttreeError
 

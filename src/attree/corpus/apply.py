@@ -4,21 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.association.compute import flatten
-from attree.corpus.parsers import Found, HeadsParser
+from attree.corpus.parsers import HeadsParser, ParserSource, TrainedFolder
 from attree.decoding.batch import decode, span_offsets
-from attree.encoder.load import Encoder
+from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
 from attree.scoring.tables import SplitScores, split_scores
 from attree.scoring.transform import transform
 
 #: Sentences scored at a time, so that their tables stay in the cache.
 _AT_A_TIME = 32
+
+
+Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]
+
+
+class BatchParser(Protocol):
+    """Makes trees of batches, in two steps that different threads take."""
+
+    encoder: Encoder
+
+    def features(self, pieces: Sequence[Pieces]) -> Any:
+        """Run the encoder over one batch and keep what trees are made from, on the CPU."""
+
+    def trees(self, features: Any) -> Found:
+        """Return flat ``starts``, ``ends`` (as of `decoding.batch.decode`), a score a sentence."""
+
+
+def load(source: ParserSource, *, device: str | None, threads: int | None) -> BatchParser:
+    """Load the encoder of a parser, and its weights where it has some."""
+    encoder = load_encoder(source.encoder, device=device, threads=threads)
+    if isinstance(source, TrainedFolder):
+        return TrainedBatchParser(Path(source.folder), encoder)
+    return HeadsBatchParser(source, encoder)
 
 
 class HeadsBatchParser:

@@ -29,7 +29,7 @@ from distributed import Client, Nanny, Scheduler, SpecCluster, WorkerPlugin, get
 from attree.association.cluster import KEEP_MEMORY
 from attree.corpus.folder import SECONDS_BETWEEN_SIGNS, Writer
 from attree.corpus.pipeline import Pipeline
-from attree.corpus.places import Job, Place
+from attree.corpus.places import Job, Place, gpus
 from attree.corpus.work import IN_HAND, Done, Work
 from attree.errors import AttreeError
 
@@ -240,8 +240,6 @@ def _has_dashboard(place: Place) -> bool:
 
 def _local(place: Place, job: Job, count: int) -> SpecCluster:
     """Start worker processes of this machine, each with a GPU of its own where there are some."""
-    from attree.corpus.places import gpus
-
     found = gpus(job.device)
     threads = job.threads or max(1, (os.cpu_count() or 1) // count)
     workers = {}

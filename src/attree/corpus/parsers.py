@@ -1,4 +1,4 @@
-"""Parsers for bulk work: which one is asked for, and batches of pieces → trees.
+"""Parsers for bulk work: which one is asked for (:mod:`attree.corpus.apply` loads and runs it).
 
 Two kinds: heads whose attention is averaged (what ``attree heads`` selected, or a recipe written
 out), and a folder that ``attree train`` wrote.
@@ -6,36 +6,17 @@ out), and a folder that ``attree train`` wrote.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attree.association.heads import Head, HeadSelection, checked, heads_key, read_selection
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.errors import AttreeError
 from attree.files import read_json
-
-if TYPE_CHECKING:
-    from attree.encoder.load import Encoder
-    from attree.encoder.pieces import Pieces
-
-Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]
-
-
-class BatchParser(Protocol):
-    """Makes trees of batches, in two steps that different threads take."""
-
-    encoder: Encoder
-
-    def features(self, pieces: Sequence[Pieces]) -> Any:
-        """Run the encoder over one batch and keep what trees are made from, on the CPU."""
-
-    def trees(self, features: Any) -> Found:
-        """Return flat ``starts``, ``ends`` (as of `decoding.batch.decode`), a score a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +45,6 @@ class HeadsParser:
             "decoder": self.decoder,
         }
 
-    def load(self, *, device: str | None, threads: int | None) -> BatchParser:
-        """Load the encoder."""
-        from attree.corpus.apply import HeadsBatchParser
-        from attree.encoder.load import load_encoder
-
-        return HeadsBatchParser(self, load_encoder(self.encoder, device=device, threads=threads))
-
 
 @dataclass(frozen=True, slots=True)
 class TrainedFolder:
@@ -83,14 +57,6 @@ class TrainedFolder:
     def describe(self) -> dict[str, Any]:
         """What output depends on, as JSON."""
         return {"encoder": _identity(self.encoder), "trained": self.fingerprint}
-
-    def load(self, *, device: str | None, threads: int | None) -> BatchParser:
-        """Load the encoder and the weights."""
-        from attree.corpus.apply import TrainedBatchParser
-        from attree.encoder.load import load_encoder
-
-        encoder = load_encoder(self.encoder, device=device, threads=threads)
-        return TrainedBatchParser(Path(self.folder), encoder)
 
 
 ParserSource = HeadsParser | TrainedFolder

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attree.corpus.apply import BatchParser
 from attree.corpus.lines import EMPTY, OK, TOO_LONG, Line, parse_lines
 from attree.corpus.output import Statistics, Trees, write_shard
-from attree.corpus.parsers import BatchParser
 from attree.corpus.words import Tokeniser
 from attree.corpus.work import Done, Settings, Source, Work
 from attree.decoding.batch import span_offsets

@@ -1,18 +1,14 @@
-"""Where shards are parsed: what is asked for, and the pipeline in this process."""
+"""What is asked for: where shards are parsed, and what a worker needs for it."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attree.corpus.driver import Workers
 from attree.corpus.parsers import ParserSource
 from attree.corpus.words import tokeniser
-from attree.corpus.work import IN_HAND, Done, Settings, Work
+from attree.corpus.work import Settings
 
 if TYPE_CHECKING:
     from attree.corpus.pipeline import Pipeline
@@ -32,10 +28,11 @@ class Job:
 
     def pipeline(self) -> Pipeline:
         """Load the parser and start a pipeline."""
+        from attree.corpus.apply import load
         from attree.corpus.pipeline import Pipeline
 
         make_words = tokeniser(self.tokeniser, split=self.split)
-        loaded = self.parser.load(device=self.device, threads=self.threads)
+        loaded = load(self.parser, device=self.device, threads=self.threads)
         return Pipeline(loaded, make_words, self.settings, Path(self.folder))
 
 
@@ -57,22 +54,6 @@ class Place:
     dashboard: str | None = None
 
 
-@contextlib.contextmanager
-def workers(place: Place, job: Job) -> Iterator[Workers]:
-    """Start or reach the workers that ``place`` asks for, and let go of them at the end."""
-    if place.scheduler is None and place.slurm is None:
-        count = place.workers or max(1, gpus(job.device))
-        if count == 1:
-            yield Here(job)
-            return
-    else:
-        count = place.workers or 1
-    from attree.corpus.cluster import dask_workers
-
-    with dask_workers(place, job, count) as found:
-        yield found
-
-
 def gpus(device: str | None) -> int:
     """Return the number of GPUs that workers may be given."""
     if device is not None and not device.startswith("cuda"):
@@ -80,23 +61,3 @@ def gpus(device: str | None) -> int:
     import torch
 
     return torch.cuda.device_count() if device in (None, "cuda") else 1
-
-
-class Here:
-    """The pipeline in this process."""
-
-    slots = IN_HAND
-
-    def __init__(self, job: Job) -> None:
-        self._pipeline = job.pipeline()
-
-    def submit(self, work: Work) -> Future[Done]:
-        """Start a shard."""
-        return self._pipeline.submit(work)
-
-    def lost(self, error: BaseException) -> str | None:
-        """Nothing here is lost without this process."""
-        return None
-
-    def check(self) -> None:
-        """Nothing to look after."""

@@ -24,7 +24,8 @@ from attree.corpus.folder import (
 from attree.corpus.inputs import InputFile, find_inputs
 from attree.corpus.manifest import Manifest, Shard, check_same, cut
 from attree.corpus.output import Statistics, shard_path, shard_statistics
-from attree.corpus.places import Job, Place, gpus, workers
+from attree.corpus.places import Job, Place, gpus
+from attree.corpus.workers import workers
 from attree.errors import AttreeError
 from attree.provenance import code_hash
 

@@ -4,51 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attree.errors import AttreeError
 from attree.files import read_json, write_json
-
-if TYPE_CHECKING:
-    from attree.encoder.source import EncoderSource
 
 _SECONDS_TO_ANSWER = 10
 
 
 def fetch(
-    source: EncoderSource, record: str | Path | None, *, patterns: Sequence[str]
+    name: str, wanted: str | None, record: str | Path | None, *, patterns: Sequence[str]
 ) -> tuple[Path, str]:
-    """Return the folder of a hub encoder, fetched if need be, and its commit.
+    """Return the folder of the hub's encoder ``name``, fetched if need be, and its commit.
 
-    Without a revision in ``source`` the one in ``record`` is used, and where there is none yet the
+    Without a ``wanted`` revision the one in ``record`` is used, and where there is none yet the
     hub's current one, which is then recorded. A hub that has moved on since is refused.
 
     Raises:
         AttreeError: unknown model or revision, no access, no connection, a changed revision.
     """
-    recorded = _recorded(source, record)
-    if source.revision is None and recorded is not None:
-        _refuse_change(source, recorded, record)
-    revision = source.revision or recorded
-    folder = _download(source, revision, patterns)
+    recorded = _recorded(name, record)
+    if wanted is None and recorded is not None:
+        _refuse_change(name, recorded, record)
+    folder = _download(name, wanted or recorded, patterns)
     commit = folder.name  # the cache keeps each commit in a folder of its name
-    if record is not None and source.revision is None and recorded is None:
-        write_json(record, {"id": source.id, "revision": commit})
+    if record is not None and wanted is None and recorded is None:
+        write_json(record, {"id": name, "revision": commit})
     return folder, commit
 
 
-def _recorded(source: EncoderSource, record: str | Path | None) -> str | None:
+def _recorded(name: str, record: str | Path | None) -> str | None:
     if record is None or not Path(record).is_file():
         return None
     found = read_json(record, what="record of the encoder's revision")
-    return found["revision"] if found.get("id") == source.id else None
+    return found["revision"] if found.get("id") == name else None
 
 
-def _refuse_change(source: EncoderSource, recorded: str, record: str | Path | None) -> None:
-    current = _current_revision(source.id)
+def _refuse_change(name: str, recorded: str, record: str | Path | None) -> None:
+    current = _current_revision(name)
     if current is not None and current != recorded:
         raise AttreeError(
-            f"the hub's {source.id} is now at revision {current}, the first run used {recorded}",
+            f"the hub's {name} is now at revision {current}, the first run used {recorded}",
             file=record,
             fix=f"set `revision: {recorded}` to keep it, or delete this file to move on",
         )
@@ -65,7 +60,7 @@ def _current_revision(name: str) -> str | None:
         return None
 
 
-def _download(source: EncoderSource, revision: str | None, patterns: Sequence[str]) -> Path:
+def _download(name: str, revision: str | None, patterns: Sequence[str]) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -79,9 +74,9 @@ def _download(source: EncoderSource, revision: str | None, patterns: Sequence[st
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()
-    named = source.id + (f" at revision {revision}" if revision else "")
+    named = name + (f" at revision {revision}" if revision else "")
     try:
-        return Path(snapshot_download(source.id, revision=revision, allow_patterns=list(patterns)))
+        return Path(snapshot_download(name, revision=revision, allow_patterns=list(patterns)))
     except GatedRepoError:
         problem, fix = f"the hub asks for a login for {named}", "run `hf auth login`"
     except (RepositoryNotFoundError, HFValidationError):
@@ -91,4 +86,4 @@ def _download(source: EncoderSource, revision: str | None, patterns: Sequence[st
     except (LocalEntryNotFoundError, OfflineModeIsEnabled, HfHubHTTPError, OSError):
         problem = f"the hub cannot be reached, and {named} is not in the local cache"
         fix = "fetch it once with a connection, or use an encoder of kind `path` or `package`"
-    raise AttreeError(f"encoder {source.slug}: {problem}", fix=fix)
+    raise AttreeError(problem, fix=fix)

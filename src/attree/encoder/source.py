@@ -178,7 +178,7 @@ def _from_package(source: EncoderSource, record: str | Path | None) -> tuple[Pat
 def _from_hub(source: EncoderSource, record: str | Path | None) -> tuple[Path, str]:
     from attree.encoder.hub import fetch
 
-    return fetch(source, record, patterns=_HUB_FILES)
+    return fetch(source.id, source.revision, record, patterns=_HUB_FILES)
 
 
 #: kind of source → what finds its folder and, where there is one, its revision

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from attree.association.projection import initialise
-from attree.encoder.families import query_key
 from attree.encoder.load import Encoder
+from attree.encoder.query_key import query_key
 from attree.fewshot.draw import Trees, fingerprints
 from attree.fewshot.features import Store, in_memory, on_disk
 from attree.fewshot.parser import TrainedParser
