@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.corpus.conftest import Parse, corpus, end, parse, tree_bytes, wait_until
-from tests.workflow.conftest import ROOT, Checkout
+from tests.workflow.conftest import ROOT, Ran, make_checkout
 
 __all__ = ["corpus", "parse"]  # fixtures
 
@@ -110,46 +110,33 @@ def test_slurm_jobs_that_a_killed_run_left_are_waited_for(
 
 
 @pytest.mark.full
-def test_the_workflow_on_slurm_goes_on_after_scancel(
-    slurm: None, tiny: Checkout, corpus: Path
+def test_the_demo_and_a_corpus_on_slurm_go_on_after_scancel(
+    slurm: None, corpus: Path, tmp_path: Path
 ) -> None:
-    corpora = {"lines": {"inputs": [str(corpus)], "encoder": "tiny", "parser": "upoa"}}
-    tiny.configure({"corpora": corpora})
-    profile = ("--workflow-profile", "workflow/profiles/slurm", "--slurm-no-account")
+    demo = make_checkout(tmp_path / "demo")
+    corpora = {"lines": {"inputs": [str(corpus)], "encoder": "minilm", "parser": "upio"}}
+    demo.configure({"corpora": corpora})
     # fewer jobs at once than are ready: those that wait must not be lost for their arrays
-    command = ["snakemake", "--nocolor", *profile, "--jobs", "3", "--latency-wait", "5",
-               "--retries", "0",
+    command = ["all", "corpus", "--workflow-profile", "workflow/profiles/slurm",
+               "--slurm-no-account", "--jobs", "4", "--latency-wait", "5", "--retries", "0",
                "--default-resources", "mem_mb=900", "--set-threads", "attention_all=1",
                "attention_selected=1", "parse_corpus=1", "--set-resources",
-               "attention_all:mem_mb=900", "attention_selected:mem_mb=900"]  # fmt: skip
-    first = subprocess.Popen(
-        [*command, "--", "all", "corpus"],
-        cwd=tiny.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(tiny.source)},
-    )
-    try:
-        wait_until(lambda: any((tiny.folder / "results/encoders").glob("*.json")), 200)
-        wait_until(lambda: bool(_jobs("RUNNING")), 120)
-        cancelled = _jobs("RUNNING")[0]
-        subprocess.run(["scancel", cancelled], check=True)
-        text, _ = first.communicate(timeout=500)
-    finally:
-        end(first)
-    assert first.returncode == 1, text
-    second = subprocess.run(
-        [*command, "--", "all", "corpus"],
-        cwd=tiny.folder,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        env={**os.environ, "PYTHONPATH": str(tiny.source)},
-    )
-    assert second.returncode == 0, second.stdout + second.stderr + tiny.logs()
-    assert (tiny.folder / "results/tables/crosslingual.md").is_file()
-    assert (tiny.folder / "results/corpus/lines/summary.json").is_file()
-    assert "Submitted array job" in text + second.stdout + second.stderr
+               "attention_all:mem_mb=900", "attention_selected:mem_mb=900",
+               "parse_corpus:mem_mb=900"]  # fmt: skip
+    with demo.start(*command) as running:
+        try:
+            wait_until(lambda: any((demo.folder / "results/parses").rglob("*.parquet")), 600)
+            wait_until(lambda: bool(_jobs("RUNNING")), 120)
+            subprocess.run(["scancel", _jobs("RUNNING")[0]], check=True)
+            text, _ = running.communicate(timeout=900)
+        finally:
+            running.kill()
+    first = Ran(running.returncode, text)
+    assert first.status == 1, text
+    assert "Submitted array job" in text
+    second = demo.snakemake(*command)
+    assert second.status == 0, second.text + demo.logs()
+    assert 0 < len(second.jobs) < len(first.jobs)
+    assert (demo.folder / "results/tables/crosslingual.md").is_file()
+    assert (demo.folder / "results/corpus/lines/summary.json").is_file()
     wait_until(_no_jobs, 60)
