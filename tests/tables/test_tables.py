@@ -131,3 +131,12 @@ def test_a_table_fits_the_terminal_and_no_cell_is_cut(
     for grid in grids:
         for row in grid.rows:
             assert all(cell in printed for cell in row)
+
+
+def test_square_brackets_are_printed_as_they_are() -> None:
+    console = Console(width=80, file=io.StringIO(), highlight=False)
+    grid = render.Grid("T [bold]", ("row", "F1 [red]"), [("a", "1.00 [new head]")], "[new head]: x")
+    render.show([grid], console)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    for text in ("T [bold]", "F1 [red]", "1.00 [new head]", "[new head]: x"):
+        assert text in printed

@@ -57,21 +57,22 @@ def show(grids: Sequence[Grid], console: Console | None = None) -> None:
     """
     from rich import box
     from rich.console import Console
+    from rich.markup import escape  # a name in square brackets is no markup
     from rich.table import Table
 
     console = console or Console(highlight=False)
     for grid in grids:
-        console.print(f"[bold]{grid.title}[/bold]")
+        console.print(escape(grid.title), style="bold")
         for part in _parts(grid.widths(), console.width):
             table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
             for column in part:
                 side: Literal["left", "right"] = "left" if grid.is_text[column] else "right"
-                table.add_column(grid.headings[column], justify=side, no_wrap=column == 0)
+                table.add_column(escape(grid.headings[column]), justify=side, no_wrap=column == 0)
             for row in grid.rows:
-                table.add_row(*(row[column] for column in part))
+                table.add_row(*(escape(row[column]) for column in part))
             console.print(table)
         if grid.note:
-            console.print(grid.note, style="dim")
+            console.print(escape(grid.note), style="dim")
         console.print()
 
 
