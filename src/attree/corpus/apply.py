@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from attree.association.compute import flatten
 from attree.corpus.parsers import HeadsParser, ParserSource, TrainedFolder
-from attree.decoding.batch import decode, span_offsets
+from attree.decoding.batch import Found, decode, span_offsets
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
 from attree.scoring.tables import SplitScores, split_scores
@@ -19,9 +19,6 @@ from attree.scoring.transform import transform
 
 #: Sentences scored at a time, so that their tables stay in the cache.
 _AT_A_TIME = 32
-
-
-Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]
 
 
 class BatchParser(Protocol):

@@ -36,7 +36,7 @@ from attree.errors import AttreeError
 _PLUGIN = "attree-corpus"
 _LOOPBACK = "127.0.0.1"
 _SECONDS_TO_CONNECT = 30
-#: After that a Slurm job whose worker has gone is given up and another asked for.
+#: After that a Slurm job whose worker has gone, or that no queue knows, is given up for another.
 _SECONDS_TO_COME_BACK = 20.0
 #: After that a run whose workers have all gone ends; a Slurm queue may take any time.
 _SECONDS_WITHOUT_WORKERS = 120.0
@@ -103,7 +103,7 @@ class DaskWorkers:
         # is made again meanwhile, and does not hold up what looks after the workers
         self._executor = client.get_executor(pure=False)
         self._seen: set[Any] = set()
-        self._gone: dict[Any, float] = {}
+        self._away: dict[Any, float] = {}  # since when
         self._alone_since: float | None = None
         self._said_alone = False
         self._checked = 0.0
@@ -163,10 +163,10 @@ class DaskWorkers:
     def _replace(self, now: float) -> None:
         """Slurm does not start a cancelled job again, and ``scale`` alone takes it to be there."""
         away = set(self._cluster.worker_spec) - self._names
-        self._gone = {name: self._gone.get(name, now) for name in away}
-        late = {n for n, since in self._gone.items() if now - since > _SECONDS_TO_COME_BACK}
+        self._away = {name: self._away.get(name, now) for name in away}
+        late = {n for n, since in self._away.items() if now - since > _SECONDS_TO_COME_BACK}
         waiting = _queued(self._cluster, late - self._seen)
-        self._gone |= dict.fromkeys(waiting, now)
+        self._away |= dict.fromkeys(waiting, now)
         if given_up := late - waiting:
             self._cluster.sync(self._cluster.scale_down, given_up)
             self._cluster.scale(self._wanted)

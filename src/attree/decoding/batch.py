@@ -17,6 +17,9 @@ from attree.scoring.transform import transform
 #: Table cells scored and decoded at a time: 0.5 MB a table, which stays near a core.
 _CELLS_AT_A_TIME = 64_000
 
+#: Trees as :func:`decode` returns them, and a score of each.
+Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]
+
 
 def decode(
     values: NDArray[Any],

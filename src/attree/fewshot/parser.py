@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attree.decoding.batch import span_offsets
+from attree.decoding.batch import Found, span_offsets
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError
@@ -26,8 +26,6 @@ from attree.fewshot.scores import SpanScores
 
 #: cells of piece-level matrices scored at a time
 _CELLS_AT_A_TIME = 40_000
-
-Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]
 
 
 @dataclass(slots=True)
