@@ -19,23 +19,23 @@ import attree
 from attree import process
 from attree.errors import AttreeError
 
-#: command → module that holds it. The module has either ``run``, a function whose annotations
-#: declare the options, or ``app``, a ``typer.Typer`` with subcommands.
+#: command → ``module:function``, whose annotations declare the options, or ``module:app``, a
+#: ``typer.Typer`` with subcommands.
 COMMANDS = {
-    "treebank": "attree.treebank.command",
-    "encoder": "attree.encoder.command",
-    "attention": "attree.association.command",
-    "heads": "attree.association.heads_command",
-    "train": "attree.fewshot.command",
-    "apply": "attree.fewshot.apply_command",
-    "parse": "attree.corpus.command",
-    "corpus": "attree.corpus.status_command",
-    "decode": "attree.decoding.command",
-    "score": "attree.evaluation.command",
-    "baselines": "attree.evaluation.baselines_command",
-    "experiment": "attree.experiments.command",
-    "table": "attree.tables.command",
-    "figure": "attree.figures.command",
+    "treebank": "attree.treebank.command:run",
+    "encoder": "attree.encoder.command:app",
+    "attention": "attree.attention.command:attention_command",
+    "heads": "attree.heads.command:heads_command",
+    "train": "attree.fewshot.command:train_command",
+    "apply": "attree.fewshot.command:apply_command",
+    "parse": "attree.corpus.command:parse_command",
+    "corpus": "attree.corpus.command:app",
+    "decode": "attree.heads.command:decode_command",
+    "score": "attree.evaluation.command:score_command",
+    "baselines": "attree.evaluation.command:baselines_command",
+    "experiment": "attree.experiments.command:app",
+    "table": "attree.tables.command:app",
+    "figure": "attree.figures.command:app",
 }
 
 
@@ -48,14 +48,13 @@ class _LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[cmd_name])
-        if hasattr(module, "app"):
-            command = typer.main.get_command(module.app)
-            command.name = cmd_name
-            return command
-        app = typer.Typer(add_completion=False)
-        app.command(cmd_name)(module.run)
-        command = typer.main.get_command(app)
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        found = getattr(importlib.import_module(module), name)
+        group = found
+        if not isinstance(found, typer.Typer):
+            group = typer.Typer(add_completion=False)
+            group.command(cmd_name)(found)
+        command = typer.main.get_command(group)
         command.name = cmd_name
         return command
 

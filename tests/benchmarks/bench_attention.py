@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from transformers import AutoModel
 
-from attree.association.compute import Sentences, Task, write_shard
-from attree.association.shards import Column
-from attree.association.stage import columns_for
+from attree.attention.columns import Column
+from attree.attention.compute import Sentences, Task, write_shard
+from attree.attention.stage import columns_for
 from attree.encoder.batches import batches
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import PieceBatch, pad

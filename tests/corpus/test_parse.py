@@ -64,7 +64,7 @@ def test_every_line_has_one_row_in_its_place(parse: Parse, corpus: Path, tmp_pat
 
 def test_the_trees_are_those_of_the_stages(parse: Parse, corpus: Path, tmp_path: Path) -> None:
     """Fused in memory or sentence by sentence, the spans are the same."""
-    from attree.association.compute import flatten
+    from attree.attention.compute import flatten
     from attree.decoding.batch import decode
     from attree.encoder.load import load_encoder
     from attree.encoder.source import EncoderSource

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from attree.cli import app
 from attree.decoding import FIXED
 from attree.errors import AttreeError
-from attree.evaluation.options import label_names
+from attree.evaluation.command import _label_names
 from attree.files import read_json
-from attree.records import PARSES, SCORES, SENTENCES, read_table, write_table
+from attree.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
 from tests.evaluation.reference import Labelled, Spans, parses, sentences
 
 GOLD: list[tuple[int, Labelled]] = [
@@ -106,8 +106,8 @@ def test_score_takes_labels_a_profile_and_a_length(folder: Path) -> None:
 
 
 def test_labels_may_be_repeated_or_joined() -> None:
-    assert label_names(["NP, VP", "NP", "X"]) == ["NP", "VP", "X"]
-    assert label_names(None) == label_names([","]) == ["NP", "VP", "PP", "ADJP", "SBAR", "ADVP"]
+    assert _label_names(["NP, VP", "NP", "X"]) == ["NP", "VP", "X"]
+    assert _label_names(None) == _label_names([","]) == ["NP", "VP", "PP", "ADJP", "SBAR", "ADVP"]
 
 
 def test_baselines_have_all_kinds_and_their_spread(folder: Path) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from attree.association.ranking import Recipe, rank
 from attree.cli import app
 from attree.errors import AttreeError
 from attree.experiments import trained
@@ -21,6 +20,7 @@ from attree.experiments.grid import Row
 from attree.experiments.grids import grids
 from attree.experiments.job import run_job
 from attree.fewshot.threshold import THRESHOLDS
+from attree.heads.ranking import Recipe, rank
 from attree.provenance import digest
 from tests.experiments.conftest import table
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from attree.encoder.source import resolve
-from attree.records import SENTENCES, write_table
+from attree.schemas import SENTENCES, write_table
 from tests.encoder.checkpoints import save
 from tests.fewshot import reference
 

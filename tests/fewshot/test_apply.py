@@ -17,7 +17,7 @@ from attree.fewshot.fit import Plan, fit, source_of
 from attree.fewshot.parser import TrainedParser
 from attree.fewshot.parser_folder import save_parser
 from attree.fewshot.recipes import RECIPES
-from attree.records import PARSES, SENTENCES, read_table, write_table
+from attree.schemas import PARSES, SENTENCES, read_table, write_table
 from tests.fewshot.conftest import table
 
 

@@ -10,7 +10,7 @@ import pytest
 from attree.errors import AttreeError
 from attree.fewshot.choice import Choice, choose_trees
 from attree.fewshot.draw import by_id, draw, fingerprints, refuse_overlap
-from attree.records import read_table
+from attree.schemas import read_table
 from tests.fewshot.conftest import table
 
 

@@ -16,7 +16,7 @@ from attree.fewshot.draw import read_trees
 from attree.fewshot.fit import Plan, fit, source_of
 from attree.fewshot.parser_folder import load_parser, save_parser
 from attree.fewshot.recipes import RECIPES
-from attree.records import read_table
+from attree.schemas import read_table
 
 
 @pytest.mark.parametrize("name", RECIPES)

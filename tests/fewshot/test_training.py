@@ -17,7 +17,7 @@ from attree.fewshot.recipes import RECIPES, adapted
 from attree.fewshot.threshold import THRESHOLDS, choose_threshold
 from attree.fewshot.training import Training, batches, train
 from attree.fewshot.tune import choose, grid
-from attree.records import read_table
+from attree.schemas import read_table
 
 
 def projection(parser):

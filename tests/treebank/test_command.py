@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attree import cli
-from attree.records import REJECTED, SENTENCES, read_table
+from attree.schemas import REJECTED, SENTENCES, read_table
 
 TREE = "( (S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .)))\n"
 

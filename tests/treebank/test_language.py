@@ -210,7 +210,7 @@ class TestCommandLine:
         output = tmp_path / "out.parquet"
         command = f"{shlex.quote(sys.executable)} -m attree.cli treebank {line} --output {output}"
         subprocess.run(command, shell=True, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-        from attree.records import read_table
+        from attree.schemas import read_table
 
         table, metadata = read_table(output)
         assert metadata["counts"]["read"] == 2

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.errors import AttreeError
-from attree.records import REJECTED, SENTENCES, read_table, write_table
+from attree.schemas import REJECTED, SENTENCES, read_table, write_table
 from attree.treebank import table as tables
 from attree.treebank.bracketed import bracketed
 from attree.treebank.sentence import Rejected, Sentence

@@ -35,7 +35,7 @@ def test_parsers_are_made_of_what_is_registered() -> None:
 
 
 def test_policies_and_types_are_the_library_s() -> None:
-    from attree.association.job import TOO_LONG_POLICIES
+    from attree.attention.job import TOO_LONG_POLICIES
     from attree.encoder.source import DTYPES, SOURCES
 
     attention, encoder = (

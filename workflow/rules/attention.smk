@@ -1,16 +1,16 @@
 # Both rules write a manifest. The shards lie beside it, where Snakemake does not delete them before a
 # re-run, and a whole shard of the right key is not computed again.
 ATTENTION_CODE = (
-    "association.__init__",
-    "association.cluster",
-    "association.command",
-    "association.compute",
-    "association.heads",
-    "association.job",
-    "association.shards",
-    "association.stage",
+    "attention.__init__",
+    "attention.cluster",
+    "attention.command",
+    "attention.compute",
+    "heads.selection",
+    "attention.job",
+    "attention.shards",
+    "attention.stage",
     "encoder",
-    "records",
+    "schemas",
 )
 
 

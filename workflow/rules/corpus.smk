@@ -2,15 +2,15 @@
 # The trees lie beside the declared summary, where Snakemake does not delete them: a run that was
 # killed goes on with the shards that are missing.
 CORPUS_CODE = (
-    "association.__init__",
-    "association.compute",
-    "association.heads",
-    "association.shards",
+    "attention.__init__",
+    "attention.compute",
+    "heads.selection",
+    "attention.shards",
     "compiled",
     "corpus",
     "decoding",
     "encoder",
-    "records",
+    "schemas",
     "registry",
     "scoring",
 )
@@ -39,7 +39,7 @@ rule parse_corpus:
     params:
         code=code_hash(*CORPUS_CODE),
         trained=branch(
-            corpus_is_trained, code_hash("association.projection", "fewshot"), ""
+            corpus_is_trained, code_hash("fewshot.projection", "fewshot"), ""
         ),
         folder=subpath(output[0], parent=True),
         parser=corpus_parser_option,

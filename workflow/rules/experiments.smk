@@ -11,11 +11,11 @@ except AttreeError as error:
 
 
 ROW_CODE = (
-    "association.__init__",
-    "association.heads",
-    "association.projection",
-    "association.ranking",
-    "association.shards",
+    "attention.__init__",
+    "heads.selection",
+    "fewshot.projection",
+    "heads.ranking",
+    "attention.shards",
     "compiled",
     "decoding",
     "encoder.__init__",
@@ -29,7 +29,7 @@ ROW_CODE = (
     "evaluation",
     "experiments",
     "fewshot",
-    "records",
+    "schemas",
     "registry",
     "scoring",
     "treebank.__init__",
@@ -96,7 +96,7 @@ rule experiment_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "records"),
+        code=code_hash("experiments", "tables", "schemas"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         look=EXPERIMENTS.table_options,
     shell:
@@ -120,7 +120,7 @@ rule experiment_picture:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "records"),
+        code=code_hash("experiments", "tables", "schemas"),
     shell:
         "attree experiment picture --table {input} --output {output} 2> {log}"
 
@@ -144,7 +144,7 @@ rule experiment_weights:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "records"),
+        code=code_hash("experiments", "tables", "schemas"),
         prefix=subpath(output[0], strip_suffix=".png"),
         look=EXPERIMENTS.table_options,
     shell:
@@ -171,14 +171,15 @@ rule experiment_sentence:
         "../../envs/cpu.yaml"
     params:
         code=code_hash(
-            "association",
+            "attention",
+            "heads",
             "compiled",
             "decoding",
             "encoder",
             "evaluation",
             "experiments",
             "fewshot",
-            "records",
+            "schemas",
             "registry",
             "scoring",
             "tables",
@@ -204,7 +205,7 @@ rule tune_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("encoder", "records"),
+        code=code_hash("encoder", "schemas"),
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:

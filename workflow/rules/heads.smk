@@ -13,17 +13,17 @@ rule heads:
         "../../envs/cpu.yaml"
     params:
         code=code_hash(
-            "association.__init__",
-            "association.heads",
-            "association.heads_command",
-            "association.ranking",
-            "association.shards",
+            "attention.__init__",
+            "heads.selection",
+            "heads.command",
+            "heads.ranking",
+            "attention.shards",
             "decoding",
             "scoring",
             "evaluation",
             "compiled",
             "registry",
-            "records",
+            "schemas",
         ),
         recipe=recipe_options,
         selection=selection_options,

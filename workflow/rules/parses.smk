@@ -10,14 +10,14 @@ rule parse:
         "../../envs/cpu.yaml"
     params:
         code=code_hash(
-            "association.__init__",
-            "association.heads",
-            "association.shards",
+            "attention.__init__",
+            "heads.selection",
+            "attention.shards",
             "decoding",
             "scoring",
             "compiled",
             "registry",
-            "records",
+            "schemas",
         ),
         recipe=recipe_options,
     shell:

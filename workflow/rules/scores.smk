@@ -10,7 +10,7 @@ rule score:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("evaluation", "compiled", "records"),
+        code=code_hash("evaluation", "compiled", "schemas"),
         options=as_options(config["evaluation"]),
     shell:
         "attree score {input.parses} --sentences {input.sentences} --encoder {wildcards.encoder}"
@@ -29,7 +29,7 @@ rule baselines:
         "../../envs/cpu.yaml"
     params:
         code=code_hash(
-            "evaluation", "decoding", "scoring", "compiled", "registry", "records"
+            "evaluation", "decoding", "scoring", "compiled", "registry", "schemas"
         ),
         options=as_options(config["evaluation"]),
     shell:

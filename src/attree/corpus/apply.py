@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.association.compute import flatten
+from attree.attention.compute import flatten
 from attree.corpus.parsers import HeadsParser, ParserSource, TrainedFolder
 from attree.decoding.batch import Found, decode, span_offsets
 from attree.encoder.load import Encoder, load_encoder

@@ -26,7 +26,7 @@ from typing import Any
 import dask
 from distributed import Client, Nanny, Scheduler, SpecCluster, WorkerPlugin, get_worker
 
-from attree.association.cluster import KEEP_MEMORY
+from attree.attention.cluster import KEEP_MEMORY
 from attree.corpus.folder import SECONDS_BETWEEN_SIGNS, Writer
 from attree.corpus.pipeline import Pipeline
 from attree.corpus.places import Job, Place, gpus

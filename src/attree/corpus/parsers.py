@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from attree.association.heads import Head, HeadSelection, checked, heads_key, read_selection
+from attree.attention.columns import Head, checked, heads_key, read_selection
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.errors import AttreeError
 from attree.files import read_json
+from attree.heads.selection import HeadSelection
 
 
 @dataclass(frozen=True, slots=True)

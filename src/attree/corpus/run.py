@@ -38,7 +38,7 @@ CODE = (
     "corpus.parquet",
     "corpus.pipeline",
     "corpus.words",
-    "association.compute",
+    "attention.compute",
     "decoding",
     "encoder.attention",
     "encoder.batches",
@@ -191,7 +191,7 @@ def _settings(request: Request) -> Mapping[str, Any]:
         "formats": sorted(job.settings.formats),
         "shard_lines": request.shard_lines,
         "limit": request.limit,
-        "code": code_hash(*CODE, *(("association.projection", "fewshot") if trained else ())),
+        "code": code_hash(*CODE, *(("fewshot.projection", "fewshot") if trained else ())),
     }
 
 

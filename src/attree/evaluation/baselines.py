@@ -18,7 +18,7 @@ from attree.evaluation.metrics import score, upper_bound
 from attree.evaluation.summary import CODE, percentages, protocol, read_gold
 from attree.files import write_json
 from attree.provenance import provenance
-from attree.records import OK
+from attree.schemas import OK
 
 _METRICS = ("corpus_f1", "corpus_f1_no_root", "sentence_f1", "precision", "recall")
 

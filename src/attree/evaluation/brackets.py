@@ -51,7 +51,7 @@ class Brackets:
 
 
 def gold_brackets(sentences: pa.Table) -> Brackets:
-    """Return the spans of a sentence table (``records.SENTENCES``), sorted by sentence."""
+    """Return the spans of a sentence table (``schemas.SENTENCES``), sorted by sentence."""
     labels = pc.dictionary_encode(_flat(sentences, "labels"))
     n_words = pc.list_value_length(sentences["words"]).to_numpy().astype(np.int64)
     return _brackets(
@@ -64,7 +64,7 @@ def gold_brackets(sentences: pa.Table) -> Brackets:
 
 
 def parsed_brackets(parses: pa.Table) -> Brackets:
-    """Return the spans of a table of parses (``records.PARSES``), sorted by sentence."""
+    """Return the spans of a table of parses (``schemas.PARSES``), sorted by sentence."""
     return _brackets(
         parses,
         parses["n_words"].to_numpy().astype(np.int64),

@@ -1,16 +1,37 @@
-"""``attree score``: F1 and label recall of parses."""
+"""``attree score``: F1 and label recall of parses; ``attree baselines``: those of fixed trees."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from attree.evaluation.options import Labels, MaxWords, Profile, label_names
+from attree.evaluation import DEFAULT_LABELS
+
+Profile = Annotated[
+    str, typer.Option(help="default, or prpn: one-word sentences count as 1 in sentence F1.")
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Labels whose recall is reported: NP,VP,… or one a time.",
+        show_default=",".join(DEFAULT_LABELS),
+    ),
+]
+MaxWords = Annotated[
+    int | None, typer.Option(min=1, help="Score only sentences of at most so many words.")
+]
 
 
-def run(
+def _label_names(given: Sequence[str] | None) -> list[str]:
+    """Return the labels of repeated or comma-separated options, else the usual ones."""
+    names = [name.strip() for text in given or () for name in text.split(",")]
+    return list(dict.fromkeys(name for name in names if name)) or list(DEFAULT_LABELS)
+
+
+def score_command(
     parses: Annotated[Path, typer.Argument(help="The parses: a table of `attree decode`.")],
     sentences: Annotated[Path, typer.Option(help="The sentence table, with the gold trees.")],
     output: Annotated[Path, typer.Option(help="The table to write, a row a sentence (Parquet).")],
@@ -32,8 +53,31 @@ def run(
         output=output,
         summary=summary,
         profile=profile,
-        labels=label_names(labels),
+        labels=_label_names(labels),
         max_words=max_words,
         encoder=encoder,
         parser=parser,
+    )
+
+
+def baselines_command(
+    sentences: Annotated[Path, typer.Argument(help="The sentence table, with the gold trees.")],
+    output: Annotated[Path, typer.Option(help="The summary to write (JSON).")],
+    profile: Profile = "default",
+    labels: Labels = None,
+    max_words: MaxWords = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds of each kind of random trees.")] = 5,
+) -> None:
+    """Score left-branching, right-branching, balanced and random trees, and the binary ceiling."""
+    from attree import process
+    from attree.evaluation.baselines import write_baselines
+
+    process.follow()
+    write_baselines(
+        sentences,
+        output,
+        profile=profile,
+        labels=_label_names(labels),
+        max_words=max_words,
+        seeds=seeds,
     )

@@ -16,7 +16,7 @@ from attree.evaluation.counts import Counts
 from attree.evaluation.labels import label_recall
 from attree.evaluation.pairing import check_same_sentences
 from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
-from attree.records import FALLBACK, SKIPPED
+from attree.schemas import FALLBACK, SKIPPED
 
 _PRPN_EPSILON = 1e-8
 

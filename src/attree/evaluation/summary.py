@@ -15,10 +15,10 @@ from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, score
 from attree.files import write_json
 from attree.provenance import provenance
-from attree.records import PARSES, SCORES, SENTENCES, read_table, write_table
+from attree.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
 
 #: The modules that decide a score.
-CODE = ("evaluation", "records", "compiled")
+CODE = ("evaluation", "schemas", "compiled")
 
 _METRIC = (
     "unlabelled F1 in percent over distinct spans of two words and more; corpus F1: micro, the "

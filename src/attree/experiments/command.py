@@ -125,8 +125,8 @@ def picture(
     output: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")],
 ) -> None:
     """Draw a table: a line a parser over its columns, the deviation of its draws as error bars."""
-    from attree.experiments.picture import line_plot
-    from attree.records import read_table
+    from attree.figures.experiments import line_plot
+    from attree.schemas import read_table
 
     found, about = read_table(table, what="table of an experiment")
     look = about["settings"]

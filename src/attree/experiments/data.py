@@ -18,7 +18,7 @@ from attree.evaluation.summary import percentages
 from attree.experiments.grid import APART, Row, Set
 from attree.fewshot.draw import draw, fingerprints
 from attree.provenance import digest
-from attree.records import OK, SENTENCES, read_table
+from attree.schemas import OK, SENTENCES, read_table
 
 #: The seed of the trees set apart, far from those of the draws.
 _APART_SEED = 1_000_003

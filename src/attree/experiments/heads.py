@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.association.heads import Head, HeadSelection
-from attree.association.ranking import Recipe, rank
-from attree.association.shards import ALL, AssociationBatch, column_heads, read, read_manifest
+from attree.attention.columns import ALL, Head
+from attree.attention.shards import AssociationBatch, column_heads, read, read_manifest
 from attree.decoding.batch import decode, span_offsets
 from attree.decoding.fixed import fixed_trees
 from attree.encoder.batches import batches
 from attree.encoder.load import Encoder
 from attree.experiments.data import Sentences, drawn, overlap, scores
 from attree.experiments.grid import Row
-from attree.records import FALLBACK, OK
+from attree.heads.ranking import Recipe, rank
+from attree.heads.selection import HeadSelection
+from attree.schemas import FALLBACK, OK
 
 
 class Averager:

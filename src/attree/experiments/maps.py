@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.experiments.collect import record_names
-from attree.experiments.picture import heat_maps
 from attree.experiments.records import Records
+from attree.figures.experiments import heat_maps
 from attree.provenance import provenance
 from attree.tables.render import save
 
@@ -53,7 +53,7 @@ def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: s
     Args:
         matrices: title → matrix.
         prefix: where to.
-        labels: as for :func:`attree.experiments.picture.heat_maps`.
+        labels: as for :func:`attree.figures.experiments.heat_maps`.
         title: for the provenance.
     """
     y, x = labels["y"], labels["x"]

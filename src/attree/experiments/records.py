@@ -14,8 +14,8 @@ from attree.provenance import code_hash, digest
 _SHARED = ("experiments.data", "scoring", "decoding", "evaluation")
 #: The modules that decide a row's result, by the row's kind.
 CODE = {
-    "heads": (*_SHARED, "experiments.heads", "association.ranking", "association.heads"),
-    "trained": (*_SHARED, "experiments.trained", "fewshot", "association.projection"),
+    "heads": (*_SHARED, "experiments.heads", "heads.ranking", "heads.selection"),
+    "trained": (*_SHARED, "experiments.trained", "fewshot", "fewshot.projection"),
 }
 
 

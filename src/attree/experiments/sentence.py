@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from attree.association.heads import heads_key
+from attree.attention.columns import heads_key
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError

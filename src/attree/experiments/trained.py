@@ -30,7 +30,7 @@ from attree.fewshot.session import around_middle, parse_layers
 from attree.fewshot.threshold import choose_threshold
 from attree.fewshot.tune import choose, grid
 from attree.provenance import code_hash, digest
-from attree.records import FALLBACK, OK
+from attree.schemas import FALLBACK, OK
 
 #: A ``threshold`` that is to be found, and trees that it is chosen on at most.
 CHOSEN = "chosen"

@@ -19,10 +19,10 @@ from attree.fewshot.draw import refuse_overlap
 from attree.fewshot.parser import TrainedParser
 from attree.progress import progress
 from attree.provenance import provenance
-from attree.records import FALLBACK, OK, PARSES, SENTENCES, SKIPPED, read_table, write_table
+from attree.schemas import FALLBACK, OK, PARSES, SENTENCES, SKIPPED, read_table, write_table
 
 #: The modules that decide a parse.
-CODE = ("fewshot", "association.projection", "decoding", "encoder", "records")
+CODE = ("fewshot", "fewshot.projection", "decoding", "encoder", "schemas")
 
 #: what becomes of a sentence past the encoder's limit → its status
 TOO_LONG = {"right_branching": FALLBACK, "skip": SKIPPED}

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from attree.errors import AttreeError
 from attree.fewshot.draw import Trees, by_id, draw, fingerprints, read_trees, refuse_overlap
-from attree.records import SENTENCES, read_table
+from attree.schemas import SENTENCES, read_table
 
 
 @dataclass(frozen=True, slots=True)

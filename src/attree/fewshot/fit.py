@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from attree.association.projection import initialise
 from attree.encoder.load import Encoder
 from attree.encoder.query_key import query_key
 from attree.fewshot.draw import Trees, fingerprints
 from attree.fewshot.features import Store, in_memory, on_disk
 from attree.fewshot.parser import TrainedParser
 from attree.fewshot.parts import ProjectionPart
+from attree.fewshot.projection import initialise
 from attree.fewshot.recipes import Recipe
 from attree.fewshot.scorer import Scorer, Shape, Source
 from attree.fewshot.threshold import choose_threshold

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from attree.association.projection import FLOOR, Projection, StateBatch, association_of
+from attree.fewshot.projection import FLOOR, Projection, StateBatch, association_of
 from attree.fewshot.scores import SpanScores, existing, span_scores
 
 #: how the heads are put together → what is taken of each matrix, of the weights, and of the sum

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from attree.association.projection import Projection, state_batch
 from attree.fewshot.features import Layout, Record, Store
 from attree.fewshot.parts import Batch, BoundaryPart, HeadPart, ProjectionPart, added
+from attree.fewshot.projection import Projection, state_batch
 from attree.fewshot.recipes import Recipe
 from attree.fewshot.scores import SpanScores
 

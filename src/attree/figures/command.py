@@ -23,7 +23,7 @@ def heads(
 ) -> None:
     """The layer × head heat map: F1 of every head, the selected ones framed."""
     from attree.figures.heads import heat_map
-    from attree.records import read_table
+    from attree.schemas import read_table
 
     table, _ = read_table(ranking, what="head ranking")
     heat_map(table, title or str(ranking), output)

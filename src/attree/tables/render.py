@@ -107,7 +107,7 @@ def save(
     """
     import pyarrow as pa
 
-    from attree.records import write_table
+    from attree.schemas import write_table
 
     names = list(dict.fromkeys(name for record in records for name in record))
     columns = {name: [record.get(name) for record in records] for name in names}
@@ -128,7 +128,7 @@ def save(
 
 def saved_grids(path: str | Path) -> list[Grid]:
     """Read back the grids of a table that :func:`save` wrote."""
-    from attree.records import read_table
+    from attree.schemas import read_table
 
     _, metadata = read_table(path)
     return [Grid(*grid) for grid in metadata.get("grids", [])]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from attree.records import SENTENCES, read_table
+from attree.schemas import SENTENCES, read_table
 from attree.tables.collect import Published
 from attree.tables.render import Grid
 

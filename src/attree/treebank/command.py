@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from attree.treebank.settings import Settings
     from attree.treebank.table import TableBuilder
 
-_CODE = ("treebank", "records", "files")
+_CODE = ("treebank", "schemas", "files")
 _FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
 _LONG = 30_000_000  # bytes: from here on progress is shown
 _SHOWN = 20  # rejected sentences told on stderr
@@ -186,7 +186,7 @@ def _write(
     job: _Job, builder: TableBuilder, counts: Counts, output: Path | None, rejected: Path | None
 ) -> None:
     from attree.provenance import provenance
-    from attree.records import REJECTED, SENTENCES, write_table
+    from attree.schemas import REJECTED, SENTENCES, write_table
 
     settings = dataclasses.asdict(job.settings)
     metadata = provenance(

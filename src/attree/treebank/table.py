@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from attree.records import REJECTED, SENTENCES
+from attree.schemas import REJECTED, SENTENCES
 from attree.treebank.sentence import Rejected, Sentence
 
 _ROWS = 10_000  # a chunk: keeps the Python objects of a large treebank from piling up
@@ -39,7 +39,7 @@ class TableBuilder:
         self._sentences = []
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Return the tables of `records.SENTENCES` and `records.REJECTED`."""
+        """Return the tables of `schemas.SENTENCES` and `records.REJECTED`."""
         self._flush()
         rows = [(one.file, one.line, one.reason, one.status) for one in self._rejected]
         columns = list(zip(*rows, strict=True)) or [()] * len(REJECTED)
@@ -47,7 +47,7 @@ class TableBuilder:
 
 
 def to_table(sentences: Iterable[Sentence]) -> pa.Table:
-    """Return the table of `records.SENTENCES`; rows are numbered from 0 in order."""
+    """Return the table of `schemas.SENTENCES`; rows are numbered from 0 in order."""
     builder = TableBuilder()
     for sentence in sentences:
         builder.add(sentence)

@@ -11,7 +11,7 @@ import pytest
 
 from attree.encoder.mlm.data import by_language, measure, one_corpus
 from attree.errors import AttreeError
-from attree.records import SENTENCES, write_table
+from attree.schemas import SENTENCES, write_table
 
 LINES = ["l' arrivée surprend", "שלום עולם", "the end"]
 

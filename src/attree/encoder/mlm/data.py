@@ -118,7 +118,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _table_lines(path: Path) -> Iterable[str]:
-    from attree.records import read_table
+    from attree.schemas import read_table
 
     table, _ = read_table(path, what="sentence table")
     if "words" not in table.schema.names:

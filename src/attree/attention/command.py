@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 
-def run(
+def attention_command(
     sentences: Path = typer.Argument(..., help="A sentence table of `attree treebank`."),
     encoder: Path = typer.Option(..., help="A description of `attree encoder resolve`."),
     output: Path = typer.Option(..., help="The manifest to write; its shards lie beside it."),
@@ -35,24 +35,25 @@ def run(
 ) -> None:
     """Run an encoder over sentences and keep the attention of its heads, word by word."""
     from attree import process
-    from attree.association.heads import HeadSelection
-    from attree.association.job import Settings
-    from attree.association.stage import columns_for, compute_attention
+    from attree.attention.columns import listed
+    from attree.attention.job import Settings
+    from attree.attention.stage import columns_for, compute_attention
     from attree.encoder.source import ResolvedEncoder
     from attree.errors import AttreeError
 
     process.follow()
     described = ResolvedEncoder.read(encoder)
-    chosen = [HeadSelection.parse(text) for text in heads]
-    if any(selection.kind not in ("all", "list") for selection in chosen):
+    every = "all" in heads
+    sets = [listed(text.removeprefix("list:")) for text in heads if text != "all"]
+    if None in sets:
         raise AttreeError(
             "only `attree heads` can choose heads by their F1",
             fix="give --heads all, --heads list:LAYER.HEAD,… or --selections",
         )
     columns = columns_for(
         described,
-        every=any(selection.kind == "all" for selection in chosen),
-        sets=[selection.heads for selection in chosen if selection.kind == "list"],
+        every=every,
+        sets=[heads for heads in sets if heads is not None],
         selections=selections,
         precision=precision,
     )

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from attree.association.projection import (
+from attree.errors import AttreeError
+from attree.fewshot.projection import (
     FLOOR,
     Projection,
     association_of,
     initialise,
     state_batch,
 )
-from attree.errors import AttreeError
 
 HIDDEN = 12
 

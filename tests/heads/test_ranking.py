@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from attree.association.heads import HeadSelection
-from attree.association.job import Settings
-from attree.association.ranking import Recipe, draw, rank, rank_heads
-from attree.association.shards import ALL
-from attree.association.stage import columns_for, compute_attention
+from attree.attention.columns import ALL
+from attree.attention.job import Settings
+from attree.attention.stage import columns_for, compute_attention
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.evaluation.brackets import gold_brackets
-from attree.records import HEADS
-from tests.association.conftest import WORDS, MakeTable
-from tests.association.test_stage import matrices
+from attree.heads.ranking import Recipe, draw, rank, rank_heads
+from attree.heads.selection import HeadSelection
+from attree.schemas import HEADS
+from tests.attention.conftest import WORDS, MakeTable
+from tests.attention.test_stage import matrices
 
 UPOA = Recipe("raw", "outside", "greedy")
 

@@ -1,13 +1,14 @@
-"""``attree heads``: rank attention heads by F1 and select some."""
+"""``attree heads``: rank attention heads by F1, select some; ``attree decode``: parse by them."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 
-def run(
+def heads_command(
     attention: Path = typer.Argument(..., help="A manifest of `attree attention --heads all`."),
     sentences: Path = typer.Option(..., help="The sentence table it was made from, with trees."),
     association: str = typer.Option("raw", help="raw, or log."),
@@ -23,9 +24,9 @@ def run(
 ) -> None:
     """Score every head as a parser of its own on gold trees, and select heads."""
     from attree import process
-    from attree.association.heads import HeadSelection
-    from attree.association.ranking import Recipe, rank_heads
     from attree.errors import AttreeError
+    from attree.heads.ranking import Recipe, rank_heads
+    from attree.heads.selection import HeadSelection
 
     process.follow()
     if trees != "all" and not (trees.isdigit() and int(trees) > 0):
@@ -40,3 +41,30 @@ def run(
         table=output,
         selection=selection,
     )
+
+
+def decode_command(
+    attention: Annotated[Path, typer.Argument(help="A manifest of `attree attention`.")],
+    selection: Annotated[Path, typer.Option(help="A selection of `attree heads`.")],
+    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
+    association: Annotated[
+        str | None, typer.Option(help="raw or log; default: as in the selection.")
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(help="outside, inside_outside or inside; default: as in the selection."),
+    ] = None,
+    decoder: Annotated[
+        str | None,
+        typer.Option(
+            help="greedy, chart, normalised_chart or marginal_chart; default: as in the selection."
+        ),
+    ] = None,
+) -> None:
+    """Parse every sentence by the mean attention of the selected heads."""
+    from attree import process
+    from attree.heads.parses import write_parses
+
+    process.follow()
+    recipe = {"association": association, "score": score, "decoder": decoder}
+    write_parses(attention, selection, output, recipe=recipe)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import dask
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed, get_worker
 
-from attree.association.job import LOCAL, Job, Settings, run_job
+from attree.attention.job import LOCAL, Job, Settings, run_job
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 

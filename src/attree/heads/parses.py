@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attree.association.heads import heads_key, read_selection
-from attree.association.shards import AssociationBatch, read, read_manifest
+from attree.attention.columns import heads_key, read_selection
+from attree.attention.shards import AssociationBatch, read, read_manifest
 from attree.decoding.batch import decode, span_offsets
 from attree.decoding.fixed import fixed_trees
 from attree.errors import AttreeError
 from attree.progress import progress
 from attree.provenance import provenance
-from attree.records import FALLBACK, OK, PARSES, SKIPPED, write_table
+from attree.schemas import FALLBACK, OK, PARSES, SKIPPED, write_table
 
 #: The modules that decide a parse.
-CODE = ("scoring", "decoding", "association.shards", "association.heads", "compiled", "records")
+CODE = ("scoring", "decoding", "attention.shards", "heads.selection", "compiled", "schemas")
 
 #: The attention stage's policy for too long sentences → their status here.
 _WITHOUT = {"right_branching": FALLBACK, "skip": SKIPPED, "error": FALLBACK}
@@ -33,7 +33,7 @@ def write_parses(
     Args:
         attention: a manifest that holds the mean of these heads.
         selection: what ``attree heads`` wrote.
-        output: the table to write (``records.PARSES``), sorted by sentence.
+        output: the table to write (``schemas.PARSES``), sorted by sentence.
         recipe: association, score and decoder; where one is None, the selection's own.
 
     Raises:

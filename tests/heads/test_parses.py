@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from attree.association.shards import mean_column, open_shard
+from attree.attention.columns import mean_column
+from attree.attention.shards import open_shard
 from attree.cli import app
 from attree.decoding.batch import decode
-from attree.decoding.parses import selection_data
 from attree.errors import AttreeError
 from attree.files import write_json
-from attree.records import PARSES, read_table
+from attree.heads.parses import selection_data
+from attree.schemas import PARSES, read_table
 from tests.scoring.reference import Spans, attention, pairs
 
 HEADS = [(4, 7), (1, 7)]

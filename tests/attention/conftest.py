@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from attree.encoder.source import ResolvedEncoder, resolve
-from attree.records import SENTENCES, write_table
+from attree.schemas import SENTENCES, write_table
 from tests.encoder.checkpoints import TEXT, save
 
 WORDS = [line.split() for line in TEXT] + [["a"], ["the", "\u200b", "cat"], ["dogs", "barked"]]

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attree.association.heads import Head
-from attree.association.shards import OK, TOO_LONG, Column, ShardWriter, open_shard
+from attree.attention.columns import Column, Head
+from attree.attention.shards import OK, TOO_LONG, ShardWriter, open_shard
 from attree.encoder.batches import batches
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces

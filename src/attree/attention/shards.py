@@ -14,7 +14,7 @@ all splits the same but for the last bits, and moves by half a point.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,18 +24,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from attree.association.heads import Head, heads_key
+from attree.attention.columns import Column, Head
 from attree.errors import AttreeError
 from attree.files import read_json, whole_file
-from attree.records import pack, unpack
-
-#: The column that holds every head.
-ALL = "all"
+from attree.schemas import pack, unpack
 
 OK, TOO_LONG = "ok", "too_long"
-
-#: Types that values can be kept in, the usual one first.
-PRECISIONS = ("float32", "float16")
 
 #: Values of one row group, 16 or 32 MB: so that a reader needs little memory whatever the shard.
 _VALUES_AT_A_TIME = 8_000_000
@@ -86,28 +80,6 @@ class AssociationBatch:
             values=np.concatenate(parts) if parts else self.values[:0],
             matrices_each=self.matrices_each,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One association: the heads whose matrices it holds, each by itself or as their mean.
-
-    ``dtype`` is the type that its values are kept in, a name of :data:`PRECISIONS`.
-    """
-
-    heads: tuple[Head, ...]
-    mean: bool
-    dtype: str = PRECISIONS[0]
-
-    @property
-    def matrices(self) -> int:
-        """Matrices of each sentence."""
-        return 1 if self.mean else len(self.heads)
-
-
-def mean_column(heads: Sequence[Head], dtype: str = PRECISIONS[0]) -> tuple[str, Column]:
-    """Return the name and the description of the column that is the mean of ``heads``."""
-    return heads_key(heads), Column(tuple(sorted(set(heads))), mean=True, dtype=dtype)
 
 
 class ShardWriter:
@@ -229,7 +201,7 @@ def read(path: str | Path, column: str) -> Iterator[AssociationBatch]:
 
     Args:
         path: a manifest.
-        column: ``all``, or the name of a set of heads (:func:`attree.association.heads.heads_key`)
+        column: ``all``, or the name of a set of heads (:func:`attree.heads.selection.heads_key`)
 
     Raises:
         AttreeError: no such column, or a shard that is absent or damaged.

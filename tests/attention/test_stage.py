@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attree.association.heads import heads_key
-from attree.association.job import Settings
-from attree.association.shards import ALL, read
-from attree.association.stage import columns_for, compute_attention
+from attree.attention.columns import ALL, heads_key
+from attree.attention.job import Settings
+from attree.attention.shards import read
+from attree.attention.stage import columns_for, compute_attention
 from attree.encoder import load as load_module
 from attree.encoder.load import load_encoder
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.files import lock, write_json
-from tests.association.conftest import WORDS, MakeTable
+from tests.attention.conftest import WORDS, MakeTable
 
 SETTINGS = Settings(partition_size=3, tokens_per_batch=30, device="cpu")
 SET = [(1, 2), (0, 3)]
@@ -218,7 +218,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("attree.association.cluster._SECONDS_TO_CONNECT", 1)
+    monkeypatch.setattr("attree.attention.cluster._SECONDS_TO_CONNECT", 1)
     nowhere = replace(SETTINGS, scheduler="tcp://127.0.0.1:1")
     with pytest.raises(
         AttreeError, match=r"the Dask scheduler tcp://127\.0\.0\.1:1 cannot be reach"

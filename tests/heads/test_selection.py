@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attree.association.heads import HeadSelection, heads_key, read_selection
+from attree.attention.columns import heads_key, read_selection
 from attree.errors import AttreeError
+from attree.heads.selection import HeadSelection
 
 F1 = np.array([[20.0, 31.0, 30.0], [31.0, 45.5, 12.0]])
 

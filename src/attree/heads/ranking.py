@@ -11,18 +11,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attree.association.heads import Head, HeadSelection
-from attree.association.shards import ALL, AssociationBatch, column_heads, read, read_manifest
+from attree.attention.columns import ALL, Head
+from attree.attention.shards import AssociationBatch, column_heads, read, read_manifest
 from attree.decoding.batch import decode, span_offsets
 from attree.errors import AttreeError
 from attree.evaluation.brackets import Brackets, gold_brackets
 from attree.evaluation.metrics import F1, Tally, gold_spans, tally_each
 from attree.files import write_json
+from attree.heads.selection import HeadSelection
 from attree.provenance import provenance
-from attree.records import HEADS, SENTENCES, read_table, write_table
+from attree.schemas import HEADS, SENTENCES, read_table, write_table
 
 #: The modules that decide the ranking.
-CODE = ("association.heads", "association.ranking", "scoring", "decoding", "evaluation")
+CODE = ("heads.selection", "heads.ranking", "scoring", "decoding", "evaluation")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,0 @@
-"""Everything that yields a word × word association matrix: head means, trained projections."""

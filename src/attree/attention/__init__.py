@@ -1,0 +1,1 @@
+"""The attention stage: an encoder run over sentences, its heads kept word by word as shards."""
