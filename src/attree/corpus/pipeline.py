@@ -30,8 +30,7 @@ from attree.corpus.output import Statistics, Trees, write_shard
 from attree.corpus.words import Tokeniser
 from attree.corpus.work import Done, Settings, Source, Work
 from attree.decoding.batch import span_offsets
-from attree.encoder.batches import batches
-from attree.encoder.pieces import Pieces
+from attree.encoder.pieces import Pieces, batches
 
 #: Most cells of one batch's attention matrices: sentences × longest².
 _CELLS_PER_BATCH = 1 << 20

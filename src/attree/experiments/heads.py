@@ -14,8 +14,8 @@ from attree.attention.columns import ALL, Head
 from attree.attention.shards import AssociationBatch, column_heads, read, read_manifest
 from attree.decoding.batch import decode, span_offsets
 from attree.decoding.fixed import fixed_trees
-from attree.encoder.batches import batches
 from attree.encoder.load import Encoder
+from attree.encoder.pieces import batches
 from attree.experiments.data import Sentences, drawn, overlap, scores
 from attree.experiments.grid import Row
 from attree.heads.ranking import Recipe, rank

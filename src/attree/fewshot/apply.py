@@ -10,9 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from attree.decoding.fixed import fixed_trees
-from attree.encoder.batches import batches
 from attree.encoder.load import Encoder
-from attree.encoder.pieces import Pieces
+from attree.encoder.pieces import Pieces, batches
 from attree.errors import AttreeError
 from attree.fewshot.decoders import likelihoods
 from attree.fewshot.draw import refuse_overlap
