@@ -40,11 +40,13 @@ class EncoderOutput:
         attention: float32 (batch, heads asked for, words, words), zero past a sentence's words.
         states: layer → (batch, pieces, hidden); past a sentence's pieces meaningless.
         batch: ids, padding, the word of each piece, and the number of words.
+        highest: the places in ``attention`` of the heads of the highest layer asked for.
     """
 
     attention: torch.Tensor
     states: dict[int, torch.Tensor]
     batch: PieceBatch
+    highest: list[int]
 
     @property
     def n_words(self) -> torch.Tensor:
@@ -57,8 +59,9 @@ class EncoderOutput:
 
         Where it is false the sentence must not be parsed: no tree means anything.
         """
-        # Attention is at most 1, so that no sum of it is infinite by itself.
-        good = self.attention.sum((1, 2, 3)).isfinite()
+        # What is not finite in a layer is in every word of the next, so that the highest tells for
+        # all. Attention is at most 1: no sum of it is infinite by itself.
+        good = self.attention[:, self.highest].sum((1, 2, 3)).isfinite()
         for states in self.states.values():
             pieces = states.float().abs().amax(-1).isfinite() | (self.batch.mask == 0)
             good &= pieces.all(1)
@@ -147,7 +150,8 @@ class Encoder:
             n_layers=self.n_layers,
         )
         self._check_all_there(captured == set(by_layer) and set(found) == set(states))
-        return EncoderOutput(words, found, batch)
+        highest = [place for place, (layer, _) in enumerate(heads) if layer == max(by_layer)]
+        return EncoderOutput(words, found, batch, highest)
 
     def _check_all_there(self, everything: bool) -> None:
         """Refuse a model that did not call attree's attention: the result is unwritten memory."""
