@@ -46,4 +46,5 @@ rule parse_corpus:
         options=corpus_options,
     shell:
         "attree parse {input.inputs:q} --parser {params.parser:q} --encoder {input.encoder}"
-        " --workers {threads} --threads 1 {params.options} --output {params.folder} > {log} 2>&1"
+        " --workers {threads} --threads 1 {params.options} --output {params.folder}"
+        " --restart > {log} 2>&1"
