@@ -15,7 +15,7 @@ import yaml
 
 from tests.workflow import conftest
 from tests.workflow.conftest import ROOT, Checkout, make_tiny, recorded, recording
-from tests.workflow.test_code_is_an_input import check_named
+from tests.workflow.test_code_is_an_input import check_covered
 from tests.workflow.test_dry_runs import lay_out_ptb, lay_out_spmrl
 
 OUTPUTS = {
@@ -125,12 +125,12 @@ def test_every_picture_has_its_numbers_beside_it(done: Checkout) -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(OUTPUTS.values()))
-def test_a_rule_names_the_modules_that_its_command_imports(
+def test_a_rule_covers_what_its_command_imports(
     rule: str, done: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every = {**OUTPUTS, **conftest.RULE_OF_OUTPUT}
     monkeypatch.setattr(conftest, "RULE_OF_OUTPUT", every)
-    check_named(rule, recorded(done.folder.parent / "imports")[rule])
+    check_covered(rule, recorded(done.folder.parent / "imports")[rule])
 
 
 def test_nothing_is_run_twice(again: Checkout) -> None:

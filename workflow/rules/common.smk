@@ -86,6 +86,11 @@ SIZED = {
 }
 
 
+def code_of(entry, without=lambda wildcards: ()):
+    # Code is an input: what the entry imports, read when a job is planned that runs it.
+    return lambda wildcards: code_hash(entry, without=without(wildcards))
+
+
 def treebank_files(wildcards):
     return [str(file) for file in LANGUAGES[wildcards.language].files(wildcards.split)]
 

@@ -30,24 +30,8 @@ from attree.corpus.workers import workers
 from attree.errors import AttreeError
 from attree.provenance import code_hash
 
-#: The modules that decide what stands in a shard.
-CODE = (
-    "corpus.apply",
-    "corpus.inputs",
-    "corpus.lines",
-    "corpus.output",
-    "corpus.parquet",
-    "corpus.pipeline",
-    "corpus.words",
-    "attention.compute",
-    "decoding",
-    "encoder.attention",
-    "encoder.batches",
-    "encoder.families",
-    "encoder.load",
-    "encoder.pieces",
-    "scoring",
-)
+#: What decides what stands in a shard; heads need nothing of a trained parser.
+CODE, TRAINED = "attree.corpus.places", "attree.fewshot"
 
 _SECONDS_BETWEEN_LINES = 10.0
 _LINES_ON_CPU = 500
@@ -219,7 +203,7 @@ def _settings(request: Request) -> Mapping[str, Any]:
         "formats": sorted(job.settings.formats),
         "shard_lines": request.shard_lines,
         "limit": request.limit,
-        "code": code_hash(*CODE, *(("fewshot.projection", "fewshot") if trained else ())),
+        "code": code_hash(CODE, without=() if trained else (TRAINED,)),
     }
 
 

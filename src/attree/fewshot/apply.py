@@ -22,7 +22,7 @@ from attree.provenance import provenance
 from attree.schemas import FALLBACK, OK, PARSES, SENTENCES, SKIPPED, read_table, write_table
 
 #: The modules that decide a parse.
-CODE = ("fewshot", "fewshot.projection", "decoding", "encoder", "schemas")
+CODE = ("attree.fewshot.command:apply_command",)
 
 #: what becomes of a sentence past the encoder's limit → its status
 TOO_LONG = {"right_branching": FALLBACK, "skip": SKIPPED}

@@ -19,7 +19,7 @@ from attree.provenance import provenance
 from attree.schemas import FALLBACK, OK, PARSES, SKIPPED, write_table
 
 #: The modules that decide a parse.
-CODE = ("scoring", "decoding", "attention.shards", "heads.selection", "compiled", "schemas")
+CODE = ("attree.heads.parses",)
 
 #: The attention stage's policy for too long sentences → their status here.
 _WITHOUT = {"right_branching": FALLBACK, "skip": SKIPPED, "error": FALLBACK}
