@@ -31,13 +31,15 @@ from attree.provenance import code_hash
 
 #: The modules that decide what stands in a shard.
 CODE = (
-    "corpus.apply",
     "corpus.inputs",
     "corpus.lines",
     "corpus.output",
     "corpus.parquet",
     "corpus.pipeline",
-    "corpus.words",
+    "words",
+    "parser",
+    "trees",
+    "heads.model",
     "attention.compute",
     "decoding",
     "encoder.attention",
@@ -191,7 +193,7 @@ def _settings(request: Request) -> Mapping[str, Any]:
         "formats": sorted(job.settings.formats),
         "shard_lines": request.shard_lines,
         "limit": request.limit,
-        "code": code_hash(*CODE, *(("fewshot.projection", "fewshot") if trained else ())),
+        "code": code_hash(*CODE, *(("fewshot",) if trained else ())),
     }
 
 
