@@ -111,7 +111,9 @@ def test_a_tree_is_drawn_upright_where_it_fits_and_else_on_its_side(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     short = fixed_trees("balanced", [4]).of(0, ["the", "cat", "sat", "down"])
-    assert len(str(short).splitlines()) == 7
+    assert str(short).splitlines()[-1].split() == ["the", "cat", "sat", "down"]
+    deep = fixed_trees("left_branching", [4]).of(0, ["the", "cat", "sat", "down"])
+    assert str(deep).splitlines()[-1].split() == ["the", "cat", "sat", "down"]
     monkeypatch.setenv("COLUMNS", "40")
     words = [f"word{number}" for number in range(12)]
     long = str(fixed_trees("right_branching", [12]).of(0, words))

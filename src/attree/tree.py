@@ -86,7 +86,7 @@ class Tree:
         room = shutil.get_terminal_size().columns
         if max(map(len, upright.splitlines())) <= room:
             return upright
-        return _sideways(self.to_nltk(), room)
+        return _sideways(self.to_nltk())
 
     def _repr_svg_(self) -> str:
         """Draw the tree for a notebook."""
@@ -125,28 +125,29 @@ def bracketed(
 def _upright(tree: Any) -> str:
     from nltk.tree.prettyprinter import TreePrettyPrinter
 
-    drawn: str = TreePrettyPrinter(tree).text(unicodelines=True).rstrip("\n")
-    return drawn
+    # leaves must be numbers: of words and nodes under one node it would change the order
+    words, tree = tree.leaves(), tree.copy(deep=True)
+    for number, leaf in enumerate(tree.treepositions("leaves")):
+        tree[leaf] = number
+    drawn: str = TreePrettyPrinter(tree, words).text(unicodelines=True)
+    return "\n".join(line.rstrip() for line in drawn.rstrip("\n").split("\n"))
 
 
-def _sideways(tree: Any, room: int) -> str:
-    """Draw a node a line, its children below it."""
-    from rich.console import Console
-    from rich.text import Text
-    from rich.tree import Tree as Drawing
-
-    drawing = Drawing(Text(tree.label()))
-    todo = [(drawing, child) for child in reversed(tree)]
+def _sideways(tree: Any) -> str:
+    """Draw a word a line, a column a level: the first child goes on where its parent stands."""
+    lines: list[str] = []
+    todo: list[tuple[Any, str, str]] = [(tree, "", "")]  # what, drawn before it, drawn below that
     while todo:
-        above, node = todo.pop()
+        node, before, below = todo.pop()
         if isinstance(node, str):
-            above.add(Text(node))
-        elif len(node) == 1 and isinstance(node[0], str):
-            above.add(Text(f"{node.label()} {node[0]}"))
-        else:
-            below = above.add(Text(node.label()))
-            todo += [(below, child) for child in reversed(node)]
-    console = Console(width=room, color_system=None, force_terminal=False)
-    with console.capture() as captured:
-        console.print(drawing)
-    return captured.get().rstrip("\n")
+            lines.append(f"{before} {node}")
+            continue
+        name = "" if node.label() == NO_LABEL else f"{node.label()}"
+        if len(node) == 1:
+            todo.append((node[0], f"{before}{name}─", f"{below}{' ' * len(name)} "))
+            continue
+        below += " " * len(name)
+        rest = [(child, f"{below}├", f"{below}│") for child in node[1:-1]]
+        last = (node[-1], f"{below}└", f"{below} ")
+        todo += [last, *reversed(rest), (node[0], f"{before}{name}┬", f"{below}│")]
+    return "\n".join(lines)

@@ -55,8 +55,6 @@ def test_every_sentence_has_the_tree_of_the_batched_decoder(
 def test_a_threshold_leaves_fewer_spans_and_the_whole_sentence(
     model, parser, encoder, test_set, tmp_path
 ):
-    model, parser, encoder, test_set, tmp_path
-):
     binary = write_parses(model, test_set, tmp_path / "a.parquet").to_pylist()
     pruned = write_parses(
         TrainedModel(parser, encoder, 0.5), test_set, tmp_path / "b.parquet"
