@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from attree.corpus.output import read_trees
-from attree.corpus.parsers import READY
+from attree.parser_source import READY
 from tests.corpus.conftest import BAD_LINES, Parse, corpus_bytes, end, tree_bytes, wait_until
 
 ATTREE = str(Path(sys.executable).with_name("attree"))
@@ -79,8 +79,9 @@ def test_the_trees_are_those_of_the_stages(parse: Parse, corpus: Path, tmp_path:
         pieces = encoder.tokenise([row["words"]])
         mean = encoder.run(pieces, heads=[(0, 1), (1, 2)]).attention.mean(1, keepdim=True)
         values = flatten(mean, [len(row["words"])])
-        spans = decode(values, [len(row["words"])], score="outside", decoder="greedy")
-        assert row["spans"] == list(zip(*(s.tolist() for s in spans), strict=True))
+        trees = decode(values, [len(row["words"])], score="outside", decoder="greedy", scored=True)
+        assert row["spans"] == list(trees.of(0).spans)
+        assert row["score"] == float(trees.mean_scores().astype(np.float16)[0])
 
 
 def test_a_parser_is_ready_where_nothing_is_said(tmp_path: Path) -> None:

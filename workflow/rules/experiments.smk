@@ -164,7 +164,7 @@ rule tune_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.encoder.mlm.command:tune_command"),
+        code=code_of("attree.encoder.command"),
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:

@@ -63,14 +63,14 @@ def parse_command(
     """
     from attree import process
     from attree.corpus.driver import Stop
-    from attree.corpus.parsers import Recipe, find_parser
     from attree.corpus.places import Job, Place
     from attree.corpus.run import Request, parse_corpus
     from attree.corpus.work import Settings
+    from attree.parser_source import Overrides, find_parser
     from attree.progress import progress
 
     process.follow()
-    found = find_parser(parser, Recipe(encoder, heads, association, score, decoder))
+    found = find_parser(parser, Overrides(encoder, heads, association, score, decoder))
     settings = Settings(column, max_words, tokens_per_batch, _formats(formats))
     folder = output.absolute()
     job = Job(found, tokenizer, sentences, settings, str(folder), device, threads)
