@@ -12,7 +12,7 @@ from tests.workflow.conftest import ROOT, RULE_OF_OUTPUT
 
 _RULE = re.compile(r"^(?:use )?rule (?:\w+ as )?(\w+)(?: with)?:\n((?:(?: .*)?\n)+)", re.MULTILINE)
 #: What a rule's ``without`` stands for in the run that is recorded.
-WITHOUT = {"corpus_spares": ("attree.fewshot",)}
+WITHOUT = {"corpus_spares": ("attree.fewshot",), "row_spares": ()}
 
 
 def rules() -> dict[str, str]:

@@ -2,12 +2,17 @@
 # job reads and runs is planned in attree.experiments.jobs. Finished rows lie as records beside the
 # declared list of a job, where Snakemake does not delete them: only rows without one are run.
 from attree.experiments.jobs import Grid
+from attree.experiments.records import SPARES
 from attree.fewshot.recipes import RECIPES
 
 try:
     EXPERIMENTS = Grid(config, RECIPES, PLAN)
 except AttreeError as error:
     sys.exit(f"attree: error: {error}")
+
+
+def row_spares(wildcards):
+    return SPARES[EXPERIMENTS.by_name[wildcards.job].kind]
 
 
 wildcard_constraints:
@@ -46,7 +51,7 @@ rule experiment_rows:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.experiments.command:rows"),
+        code=code_of("attree.experiments.command:rows", without=row_spares),
         rows=EXPERIMENTS.options,
     shell:
         "attree experiment rows {params.rows} --encoder {input.encoder} --output {output} 2> {log}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +16,11 @@ from attree.provenance import code_hash, digest
 CODE = {
     "heads": ("attree.experiments.heads", "attree.experiments.data"),
     "trained": ("attree.experiments.trained", "attree.experiments.data"),
+}
+#: What rows of a kind do not run, though what they share with the other kind imports it.
+SPARES = {
+    "heads": ("attree.experiments.trained", "attree.fewshot.model", "attree.fewshot.parser_folder"),
+    "trained": ("attree.experiments.heads", "attree.heads.model", "attree.heads.ranking"),
 }
 
 
@@ -34,12 +38,12 @@ def key(row: Row, *, encoder: ResolvedEncoder, sets: Mapping[str, str], used: in
     if row.trees == "all":
         asked["trees"] = "all"
     read = {name: sets[name] for name in (row.train, row.test)}
-    return digest([asked, encoder.fingerprint, encoder.dtype, read, _code(row.kind)])
+    return digest([asked, encoder.fingerprint, encoder.dtype, read, code(row.kind)])
 
 
-@functools.cache
-def _code(kind: str) -> str:
-    return code_hash(*CODE[kind])
+def code(kind: str) -> str:
+    """Return the hash of the code that rows of a kind run."""
+    return code_hash(*CODE[kind], without=SPARES[kind])
 
 
 def content(trees: str, manifest: Path | None) -> str:
