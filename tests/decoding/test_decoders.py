@@ -44,7 +44,7 @@ WORKED = {
 
 def parse(a: Matrix, score: str, decoder: str, association: str = "raw") -> Spans:
     found = decode(a.ravel(), [len(a)], association=association, score=score, decoder=decoder)
-    return pairs(*found)
+    return pairs(found)
 
 
 def greedy_by_definition(split: Scored, i: int, j: int) -> Spans:

@@ -9,6 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from attree.trees import Trees
+
 Matrix = NDArray[np.float64]
 Tree = tuple[tuple[int, int, int], ...]  # start, split, end of every span, in pre-order
 Spans = list[tuple[int, int]]
@@ -81,9 +83,9 @@ def matrices(least: int = 1, most: int = 7) -> st.SearchStrategy[Matrix]:
     return st.integers(least, most).flatmap(square)
 
 
-def pairs(starts: NDArray[np.int32], ends: NDArray[np.int32]) -> Spans:
-    """Return flat arrays of spans as a list of pairs."""
-    return list(zip(starts.tolist(), ends.tolist(), strict=True))
+def pairs(trees: Trees) -> Spans:
+    """Return the spans of all trees as a list of pairs."""
+    return list(zip(trees.starts.tolist(), trees.ends.tolist(), strict=True))
 
 
 def splits_of(found: Spans) -> Iterator[tuple[int, int, int]]:

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from attree.attention.compute import Sentences
     from attree.encoder.load import Encoder
 
-#: What becomes of a sentence past the encoder's limit. The stage only marks it, or refuses it; the
-#: tree (or none) is given to it by decoding.
-TOO_LONG_POLICIES = ("right_branching", "skip", "error")
-
 #: Where there is no other scheduler: processes of this machine.
 LOCAL = "local"
 
@@ -34,7 +30,7 @@ class Settings:
         partition_size: sentences in one shard.
         tokens_per_batch: word pieces that go through the encoder at once; ``None`` for what suits
             the device.
-        too_long: one of :data:`TOO_LONG_POLICIES`.
+        too_long: one of :data:`attree.parses.POLICIES`.
         workers: local worker processes.
         threads: threads of each worker; ``None`` for torch's own choice.
         scheduler: ``local``, or the address of a Dask scheduler that shares the file system.

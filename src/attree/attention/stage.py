@@ -22,25 +22,18 @@ from attree.attention.columns import (
     mean_column,
     read_selection,
 )
-from attree.attention.job import LOCAL, TOO_LONG_POLICIES, Job, Settings, run_job
+from attree.attention.job import LOCAL, Job, Settings, run_job
 from attree.attention.shards import shard_metadata
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.files import lock, write_json
+from attree.parses import POLICIES
 from attree.progress import progress
 from attree.provenance import code_hash, digest, provenance
 from attree.schemas import SENTENCES, read_table
 
-#: The modules that decide what stands in a shard.
-CODE = (
-    "encoder.attention",
-    "encoder.checkpoint",
-    "encoder.families",
-    "encoder.load",
-    "encoder.pieces",
-    "attention.compute",
-    "attention.shards",
-)
+#: What decides what stands in a shard.
+CODE = ("attree.attention.job", "attree.encoder.load")
 
 
 def columns_for(
@@ -106,10 +99,10 @@ def compute_attention(
     Raises:
         AttreeError: bad input, or another process is writing the same output.
     """
-    if settings.too_long not in TOO_LONG_POLICIES:
+    if settings.too_long not in POLICIES:
         raise AttreeError(
             f"unknown policy for too long sentences: {settings.too_long}",
-            fix="choose one of " + ", ".join(TOO_LONG_POLICIES),
+            fix="choose one of " + ", ".join(POLICIES),
         )
     table, about = read_table(sentences, schema=SENTENCES, what="sentence table")
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):

@@ -6,6 +6,9 @@ Importing this package imports nothing heavy.
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+from typing import Any
+
 #: decoder → its module
 DECODERS = {
     "greedy": "attree.decoding.greedy",
@@ -23,3 +26,30 @@ FIXED = (
     "random_shift_reduce",
     "random_uniform_tree",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How an association matrix becomes a tree: the three choices that make a parser.
+
+    Attributes:
+        association: a name of :data:`attree.scoring.ASSOCIATIONS`.
+        score: a name of :data:`attree.scoring.SCORES`.
+        decoder: a name of :data:`DECODERS`.
+    """
+
+    association: str
+    score: str
+    decoder: str
+
+    def settings(self) -> dict[str, Any]:
+        """Return the three by name, as :func:`attree.decoding.batch.decode` takes them."""
+        return asdict(self)
+
+
+#: name → recipe of the article's unsupervised parsers
+UNSUPERVISED = {
+    "upoa": Recipe("raw", "outside", "greedy"),
+    "upio": Recipe("raw", "inside_outside", "chart"),
+    "upio-log": Recipe("log", "inside_outside", "chart"),
+}

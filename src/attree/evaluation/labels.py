@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.compiled import kernel
-from attree.evaluation.brackets import Brackets
 from attree.evaluation.counts import LabelCount
 from attree.evaluation.spans import DistinctSpans
+from attree.trees import Trees
 
 
 def label_recall(
-    gold: Brackets, predicted: DistinctSpans, has_tree: NDArray[np.bool_], labels: Iterable[str]
+    gold: Trees, predicted: DistinctSpans, has_tree: NDArray[np.bool_], labels: Iterable[str]
 ) -> dict[str, LabelCount]:
     """Count, by label, the distinct gold (start, end, label) and those whose span is predicted.
 
@@ -30,7 +30,7 @@ def label_recall(
     column = {name: place for place, name in enumerate(names)}
     places = np.array([column.get(name, -1) for name in gold.label_names], np.int64)
     counts, recalled = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
-    if gold.labels.size:
+    if gold.labels is not None:
         _count(
             gold.n_words,
             gold.starts,

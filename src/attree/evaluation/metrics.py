@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.evaluation import DEFAULT_LABELS, PROFILES
-from attree.evaluation.brackets import Brackets
 from attree.evaluation.counts import Counts
 from attree.evaluation.labels import label_recall
 from attree.evaluation.pairing import check_same_sentences
 from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
+from attree.parses import Parses
 from attree.schemas import FALLBACK, SKIPPED
+from attree.trees import Trees
 
 _PRPN_EPSILON = 1e-8
 
@@ -111,52 +112,32 @@ def sentence_f1(
     return np.where(one_word, np.nan, f1)
 
 
-def gold_spans(gold: Brackets) -> DistinctSpans:
+def gold_spans(gold: Parses) -> DistinctSpans:
     """Return the distinct spans of gold trees, once for many predictions against them."""
-    return distinct_spans(
-        gold.n_words,
-        gold.starts,
-        gold.ends,
-        gold.offsets,
-        sentences=gold.sentence,
-        what="the gold tree",
-    )
+    return distinct_spans(gold.trees, sentences=gold.sentence, what="the gold tree")
 
 
-def f1_of_each(
-    gold: DistinctSpans,
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    trees_each: int = 1,
-) -> F1:
+def f1_of_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> F1:
     """Score several parsers against the same gold trees at once (every head of an encoder).
 
     Args:
         gold: from :func:`gold_spans`.
-        starts, ends, offsets: the predicted trees, ordered by sentence, then parser:
-            :func:`attree.decoding.batch.decode` and ``span_offsets`` with ``trees_each`` matrices.
+        predicted: ordered by sentence, then parser, as :func:`attree.decoding.batch.decode` returns
+            them with ``trees_each`` matrices a sentence.
         trees_each: the number of parsers.
 
     Returns:
         the three F1 in percent, one of each a parser.
     """
-    return tally_each(gold, starts, ends, offsets, trees_each).f1()
+    return tally_each(gold, predicted, trees_each).f1()
 
 
-def tally_each(
-    gold: DistinctSpans,
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    trees_each: int = 1,
-) -> Tally:
+def tally_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> Tally:
     """Count for :func:`f1_of_each`; the tallies of parts of the sentences add up."""
-    words = np.repeat(gold.n_words, trees_each)
-    predicted = distinct_spans(words, starts, ends, offsets, what="the predicted tree")
+    guesses = distinct_spans(predicted, what="the predicted tree")
     shape = (-1, trees_each)
-    shared = matched(gold, predicted, trees_each).reshape(shape)
-    guessed = predicted.counts.reshape(shape)
+    shared = matched(gold, guesses, trees_each).reshape(shape)
+    guessed = guesses.counts.reshape(shape)
     right = np.repeat(gold.counts, trees_each).reshape(shape)
     each = sentence_f1(right, guessed, shared)
     counted = ~np.isnan(each)
@@ -169,8 +150,8 @@ def tally_each(
 
 
 def score(
-    gold: Brackets,
-    parses: Brackets,
+    gold: Parses,
+    parses: Parses,
     *,
     profile: str = "default",
     labels: Iterable[str] = DEFAULT_LABELS,
@@ -194,14 +175,7 @@ def score(
         rows = np.flatnonzero(gold.n_words <= max_words)
         gold, parses = gold.take(rows), parses.take(rows)
     right = gold_spans(gold)
-    guessed = distinct_spans(
-        parses.n_words,
-        parses.starts,
-        parses.ends,
-        parses.offsets,
-        sentences=parses.sentence,
-        what="the parse",
-    )
+    guessed = distinct_spans(parses.trees, sentences=parses.sentence, what="the parse")
     has_tree = (parses.status != SKIPPED) & (parses.n_words > 1)
     gold_count, predicted_count, shared = (
         np.where(has_tree, count, 0)
@@ -210,7 +184,7 @@ def score(
     each = sentence_f1(gold_count, predicted_count, shared, profile=profile)
     each[parses.status == SKIPPED] = np.nan
     counts = _summed(parses, gold_count, predicted_count, shared, each)
-    recalls = label_recall(gold, guessed, has_tree, labels)
+    recalls = label_recall(gold.trees, guessed, has_tree, labels)
     return Scored(
         parses.sentence,
         parses.n_words,
@@ -224,7 +198,7 @@ def score(
 
 
 def upper_bound(
-    gold: Brackets,
+    gold: Parses,
     *,
     profile: str = "default",
     labels: Iterable[str] = DEFAULT_LABELS,
@@ -247,11 +221,11 @@ def upper_bound(
     binary = np.maximum(gold.n_words - 1, 0)
     each = sentence_f1(right.counts, binary, right.counts, profile=profile)
     counts = _summed(gold, right.counts, binary, right.counts, each)
-    return replace(counts, labels=label_recall(gold, right, gold.n_words > 1, labels))
+    return replace(counts, labels=label_recall(gold.trees, right, gold.n_words > 1, labels))
 
 
 def _summed(
-    parses: Brackets,
+    parses: Parses,
     gold: NDArray[np.int64],
     predicted: NDArray[np.int64],
     shared: NDArray[np.int64],

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from attree.errors import AttreeError
-from attree.evaluation.brackets import Brackets
+from attree.parses import Parses
 
 
-def check_same_sentences(gold: Brackets, parses: Brackets) -> None:
+def check_same_sentences(gold: Parses, parses: Parses) -> None:
     """Check that both have the same sentences, once each, and as many words in each.
 
     Raises:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from attree.compiled import kernel
 from attree.errors import AttreeError
+from attree.trees import Trees
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,35 +33,28 @@ class DistinctSpans:
 
 
 def distinct_spans(
-    n_words: ArrayLike,
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    *,
-    sentences: ArrayLike | None = None,
-    what: str = "tree",
+    trees: Trees, *, sentences: ArrayLike | None = None, what: str = "tree"
 ) -> DistinctSpans:
     """Collapse each tree's spans to distinct ones of two words and more, the whole one added.
 
     Args:
-        n_words: words of each tree.
-        starts, ends: int32, the spans of tree ``t`` at ``offsets[t]:offsets[t + 1]``, in any order.
+        trees: their spans may come in any order.
         sentences: numbers to name the trees by in errors, instead of their positions.
         what: what the trees are called in errors.
 
     Raises:
         AttreeError: a span reaches outside its sentence.
     """
-    words = np.asarray(n_words, dtype=np.int64)
-    keys = np.empty(starts.size + words.size, np.int64)
+    words = trees.n_words
+    keys = np.empty(trees.starts.size + words.size, np.int64)
     found = np.empty(words.size + 1, np.int64)
-    bad = _collect(words, starts, ends, offsets, keys, found)
+    bad = _collect(words, trees.starts, trees.ends, trees.offsets, keys, found)
     if bad >= 0:
-        tree = int(np.searchsorted(offsets, bad, side="right")) - 1
+        tree = int(np.searchsorted(trees.offsets, bad, side="right")) - 1
         name = tree if sentences is None else int(np.asarray(sentences)[tree])
+        span = f"[{trees.starts[bad]}, {trees.ends[bad]})"
         raise AttreeError(
-            f"{what} of sentence {name}: the span [{starts[bad]}, {ends[bad]}) does not lie within"
-            f" its {words[tree]} words"
+            f"{what} of sentence {name}: the span {span} lies outside its {words[tree]} words"
         )
     return DistinctSpans(words, found, keys[: found[-1]])
 

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from attree.evaluation import PROFILES
-from attree.evaluation.brackets import Brackets, gold_brackets, parsed_brackets
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, score
 from attree.files import write_json
+from attree.parses import Parses
 from attree.provenance import provenance
 from attree.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
 
 #: The modules that decide a score.
-CODE = ("evaluation", "schemas", "compiled")
+CODE = ("attree.evaluation.summary",)
 
 _METRIC = (
     "unlabelled F1 in percent over distinct spans of two words and more; corpus F1: micro, the "
@@ -80,10 +80,10 @@ def protocol(
     }
 
 
-def read_gold(path: Path) -> tuple[Brackets, dict[str, Any]]:
+def read_gold(path: Path) -> tuple[Parses, dict[str, Any]]:
     """Read the gold trees of a sentence table, and its metadata."""
     table, about = read_table(path, schema=SENTENCES, what="sentence table")
-    return gold_brackets(table), about
+    return Parses.gold(table), about
 
 
 def score_parses(
@@ -103,7 +103,7 @@ def score_parses(
     parsed, made = read_table(parses, schema=PARSES, what="table of parses")
     settings = {"profile": profile, "labels": list(labels), "max_words": max_words}
     scored = score(
-        gold, parsed_brackets(parsed), profile=profile, labels=labels, max_words=max_words
+        gold, Parses.of_table(parsed), profile=profile, labels=labels, max_words=max_words
     )
     facts = {
         "language": about.get("language"),

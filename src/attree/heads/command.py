@@ -1,9 +1,8 @@
-"""``attree heads``: rank attention heads by F1, select some; ``attree decode``: parse by them."""
+"""``attree heads``: rank attention heads by F1 and select some."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -24,8 +23,9 @@ def heads_command(
 ) -> None:
     """Score every head as a parser of its own on gold trees, and select heads."""
     from attree import process
+    from attree.decoding import Recipe
     from attree.errors import AttreeError
-    from attree.heads.ranking import Recipe, rank_heads
+    from attree.heads.ranking import rank_heads
     from attree.heads.selection import HeadSelection
 
     process.follow()
@@ -41,30 +41,3 @@ def heads_command(
         table=output,
         selection=selection,
     )
-
-
-def decode_command(
-    attention: Annotated[Path, typer.Argument(help="A manifest of `attree attention`.")],
-    selection: Annotated[Path, typer.Option(help="A selection of `attree heads`.")],
-    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
-    association: Annotated[
-        str | None, typer.Option(help="raw or log; default: as in the selection.")
-    ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option(help="outside, inside_outside or inside; default: as in the selection."),
-    ] = None,
-    decoder: Annotated[
-        str | None,
-        typer.Option(
-            help="greedy, chart, normalised_chart or marginal_chart; default: as in the selection."
-        ),
-    ] = None,
-) -> None:
-    """Parse every sentence by the mean attention of the selected heads."""
-    from attree import process
-    from attree.heads.parses import write_parses
-
-    process.follow()
-    recipe = {"association": association, "score": score, "decoder": decoder}
-    write_parses(attention, selection, output, recipe=recipe)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +13,18 @@ from numpy.typing import NDArray
 
 from attree.attention.columns import ALL, Head
 from attree.attention.shards import AssociationBatch, column_heads, read, read_manifest
-from attree.decoding.batch import decode, span_offsets
+from attree.decoding import Recipe
+from attree.decoding.batch import decode
 from attree.errors import AttreeError
-from attree.evaluation.brackets import Brackets, gold_brackets
 from attree.evaluation.metrics import F1, Tally, gold_spans, tally_each
 from attree.files import write_json
 from attree.heads.selection import HeadSelection
+from attree.parses import Parses
 from attree.provenance import provenance
 from attree.schemas import HEADS, SENTENCES, read_table, write_table
 
 #: The modules that decide the ranking.
-CODE = ("heads.selection", "heads.ranking", "scoring", "decoding", "evaluation")
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How one head's association is parsed, as in a parser's recipe."""
-
-    association: str
-    score: str
-    decoder: str
+CODE = ("attree.heads.ranking",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +51,7 @@ class Ranking:
 
 def rank(
     manifest: str | Path,
-    gold: Brackets,
+    gold: Parses,
     recipe: Recipe,
     *,
     trees: int | None = None,
@@ -112,16 +104,13 @@ def draw(sentences: NDArray[np.int32], trees: int, seed: int) -> NDArray[np.int3
     return generator.permutation(np.sort(sentences))[:trees]
 
 
-def _tally(batch: AssociationBatch, gold: Brackets, recipe: Recipe) -> Tally:
+def _tally(batch: AssociationBatch, gold: Parses, recipe: Recipe) -> Tally:
     each = batch.matrices_each
-    starts, ends = decode(
-        batch.values, batch.n_words, each, sentences=batch.sentence, **asdict(recipe)
-    )
-    offsets = span_offsets(batch.n_words, each)
-    return tally_each(gold_spans(gold), starts, ends, offsets, each)
+    trees = decode(batch.values, batch.n_words, each, sentences=batch.sentence, **recipe.settings())
+    return tally_each(gold_spans(gold), trees, each)
 
 
-def _rows(gold: Brackets, batch: AssociationBatch, manifest: str | Path) -> NDArray[np.intp]:
+def _rows(gold: Parses, batch: AssociationBatch, manifest: str | Path) -> NDArray[np.intp]:
     """Return the places of the batch's sentences among the gold ones."""
     rows = np.searchsorted(gold.sentence, batch.sentence)
     within = np.minimum(rows, max(0, gold.sentence.size - 1))
@@ -149,12 +138,12 @@ def rank_heads(
     """Rank every head, choose some, and write the table of heads and the selection."""
     found = read_manifest(manifest)
     gold, about = read_table(sentences, schema=SENTENCES, what="sentence table")
-    ranking = rank(manifest, gold_brackets(gold), recipe, trees=trees, seed=seed)
+    ranking = rank(manifest, Parses.gold(gold), recipe, trees=trees, seed=seed)
     chosen = select.apply(ranking.grid())
     if trees is not None and len(ranking.sentences) < trees:
         few = f"heads are ranked on {len(ranking.sentences)} trees, all that can be used"
         print(f"attree: {few} of the {trees} asked for", file=sys.stderr)
-    settings = {**asdict(recipe), "select": select.text, "trees": trees, "seed": seed}
+    settings = {**recipe.settings(), "select": select.text, "trees": trees, "seed": seed}
     facts: dict[str, Any] = {
         **settings,
         "encoder": found["encoder"]["fingerprint"],

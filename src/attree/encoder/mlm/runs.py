@@ -132,7 +132,7 @@ def write_result(
         output: the folder; it does not exist, or is empty.
         model: saved as safetensors.
         tokeniser: the folder whose tokeniser files are copied.
-        identity: what was asked for, in hashes and settings.
+        identity: what was asked for, in hashes and settings; ``kind`` is the module that made it.
         about: what else ``provenance.json`` is to say.
     """
     more = {
@@ -144,7 +144,10 @@ def write_result(
         for pattern in _TOKENISER_FILES:
             for file in tokeniser.glob(pattern):
                 shutil.copyfile(file, part / file.name)
-        write_json(part / PROVENANCE, provenance(code=["encoder.mlm"], settings=identity, **more))
+        write_json(
+            part / PROVENANCE,
+            provenance(code=[f"attree.encoder.mlm.{identity['kind']}"], settings=identity, **more),
+        )
     note(f"{output}: written")
 
 

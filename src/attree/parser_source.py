@@ -1,71 +1,88 @@
-"""Parsers for bulk work: which one is asked for (:mod:`attree.corpus.apply` loads and runs it).
+"""Which parser is meant: what is said about it, before anything of it is loaded.
 
 Two kinds: heads whose attention is averaged (what ``attree heads`` selected, or a recipe written
-out), and a folder that ``attree train`` wrote.
+out), and a folder that ``attree train`` wrote. A source is told to workers, each of which loads it.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from attree.attention.columns import Head, checked, heads_key, read_selection
+from attree.decoding import DECODERS, UNSUPERVISED, Recipe
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.errors import AttreeError
 from attree.files import read_json
 from attree.heads.selection import HeadSelection
+from attree.provenance import digest
+from attree.scoring import ASSOCIATIONS, SCORES
+
+if TYPE_CHECKING:
+    from attree.parser import Model
 
 
 @dataclass(frozen=True, slots=True)
-class HeadsParser:
-    """A parser that averages heads: what is told to workers.
+class AveragedHeads:
+    """A parser that averages heads.
 
     Attributes:
         encoder: where it lies.
         heads: averaged.
-        association, score, decoder: as for :func:`attree.decoding.batch.decode`.
+        recipe: how their mean is parsed.
     """
 
     encoder: ResolvedEncoder
     heads: tuple[Head, ...]
-    association: str
-    score: str
-    decoder: str
+    recipe: Recipe
 
     def describe(self) -> dict[str, Any]:
-        """What output depends on, as JSON."""
-        return {
-            "encoder": _identity(self.encoder),
-            "heads": heads_key(self.heads),
-            "association": self.association,
-            "score": self.score,
-            "decoder": self.decoder,
-        }
+        """Return what its trees depend on, as JSON."""
+        heads = heads_key(self.heads)
+        return {"encoder": _identity(self.encoder), "heads": heads, **self.recipe.settings()}
+
+    def load(self, *, device: str | None, threads: int | None) -> Model:
+        """Load the encoder."""
+        from attree.encoder.load import load_encoder
+        from attree.heads.model import HeadsModel
+
+        encoder = load_encoder(self.encoder, device=device, threads=threads)
+        return HeadsModel(encoder, self.heads, self.recipe)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedFolder:
-    """A parser that ``attree train`` wrote: what is told to workers."""
+    """A parser that ``attree train`` wrote."""
 
     encoder: ResolvedEncoder
     folder: str
     fingerprint: str
 
     def describe(self) -> dict[str, Any]:
-        """What output depends on, as JSON."""
+        """Return what its trees depend on, as JSON."""
         return {"encoder": _identity(self.encoder), "trained": self.fingerprint}
 
+    def load(self, *, device: str | None, threads: int | None) -> Model:
+        """Load the encoder and the weights."""
+        from attree.encoder.load import load_encoder
+        from attree.fewshot.model import TrainedModel
+        from attree.fewshot.parser_folder import load_parser
 
-ParserSource = HeadsParser | TrainedFolder
+        encoder = load_encoder(self.encoder, device=device, threads=threads)
+        return TrainedModel(load_parser(self.folder, device=str(encoder.device)), encoder)
+
+
+ParserSource = AveragedHeads | TrainedFolder
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """What the command line says about a parser; ``None`` leaves a choice to ``parser``."""
+class Overrides:
+    """What is said beside a parser's name; None leaves a choice to the parser."""
 
     encoder: str | None = None
     heads: str | None = None
@@ -74,25 +91,18 @@ class Recipe:
     decoder: str | None = None
 
 
-#: name → recipe of the article's parsers; heads are those of :data:`READY` or given beside it
-NAMED: Mapping[str, Mapping[str, str]] = {
-    "upoa": {"association": "raw", "score": "outside", "decoder": "greedy"},
-    "upio": {"association": "raw", "score": "inside_outside", "decoder": "chart"},
-    "upio-log": {"association": "log", "score": "inside_outside", "decoder": "chart"},
-}
-
-#: An encoder and the heads of it that each parser of :data:`NAMED` averages.
+#: An encoder and the heads of it that each unsupervised parser averages.
 READY = Path(__file__).with_name("ready.json")
 
 
-def find_parser(parser: str, recipe: Recipe) -> ParserSource:
+def find_parser(parser: str, overrides: Overrides) -> ParserSource:
     """Find a parser.
 
     Args:
         parser: a selection of ``attree heads`` (``results/heads/….json``), a folder of
-            ``attree train``, or a name of :data:`NAMED`, by itself on the encoder of
+            ``attree train``, or a name of ``UNSUPERVISED``, by itself on the encoder of
             :data:`READY`.
-        recipe: what is said beside it. The encoder is a description (``….json``), an installed
+        overrides: what is said beside it. The encoder is a description (``….json``), an installed
             package or a folder; by default the one that ``results/encoders`` has for a selection.
 
     Raises:
@@ -100,31 +110,36 @@ def find_parser(parser: str, recipe: Recipe) -> ParserSource:
     """
     path = Path(parser)
     if (path / "parser.json").is_file():
-        return _trained(path, recipe)
+        return _trained(path, overrides)
     if path.suffix == ".json" or path.exists():
-        return _selected(path, recipe)
-    if parser not in NAMED:
+        return _selected(path, overrides)
+    if parser not in UNSUPERVISED:
         raise AttreeError(
             f"no parser {parser!r}",
-            fix=f"name a results/heads/….json, a folder of attree train, or {', '.join(NAMED)}",
+            fix="name a results/heads/….json, a folder of attree train, or "
+            + ", ".join(UNSUPERVISED),
         )
-    if recipe.heads is None:
-        return _ready(parser, recipe)
-    return _from_recipe(NAMED[parser], recipe, find_encoder(recipe.encoder, None))
+    if overrides.heads is None:
+        return _ready(parser, overrides)
+    return _from_recipe(
+        UNSUPERVISED[parser].settings(), overrides, find_encoder(overrides.encoder, None)
+    )
 
 
-def _ready(parser: str, recipe: Recipe) -> HeadsParser:
+def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
     ready = read_json(READY, what="list of ready heads")
-    encoder = find_encoder(recipe.encoder or ready["encoder"], None)
+    encoder = find_encoder(overrides.encoder or ready["encoder"], None)
     if encoder.fingerprint != ready["fingerprint"]:
         raise AttreeError(
             f"{parser} does not say which heads of {encoder.slug}",
             fix="give --heads list:LAYER.HEAD,… or --parser results/heads/….json",
         )
-    return _from_recipe({**NAMED[parser], "heads": ready["heads"][parser]}, recipe, encoder)
+    return _from_recipe(
+        {**UNSUPERVISED[parser].settings(), "heads": ready["heads"][parser]}, overrides, encoder
+    )
 
 
-def _selected(path: Path, recipe: Recipe) -> HeadsParser:
+def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
     selection = read_selection(path)
     # results/heads/{encoder}/… and results/encoders/{encoder}.json are beside each other
     parents = path.absolute().parents
@@ -133,8 +148,8 @@ def _selected(path: Path, recipe: Recipe) -> HeadsParser:
         for below, above in zip(parents, list(parents)[1:], strict=False)
         if above.name == "heads"
     ]
-    encoder = find_encoder(recipe.encoder, beside[0] if beside else None)
-    found = _from_recipe(selection, recipe, encoder)
+    encoder = find_encoder(overrides.encoder, beside[0] if beside else None)
+    found = _from_recipe(selection, overrides, encoder)
     if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
         raise AttreeError(
             f"these heads were selected with another encoder than {encoder.slug}",
@@ -144,11 +159,10 @@ def _selected(path: Path, recipe: Recipe) -> HeadsParser:
     return found
 
 
-def _from_recipe(given: Mapping[str, Any], recipe: Recipe, encoder: ResolvedEncoder) -> HeadsParser:
-    from attree.decoding import DECODERS
-    from attree.scoring import ASSOCIATIONS, SCORES
-
-    chosen = {key: value for key, value in asdict(recipe).items() if value is not None}
+def _from_recipe(
+    given: Mapping[str, Any], overrides: Overrides, encoder: ResolvedEncoder
+) -> AveragedHeads:
+    chosen = {key: value for key, value in asdict(overrides).items() if value is not None}
     merged = {**given, **chosen}
     for key, known in (("association", ASSOCIATIONS), ("score", SCORES), ("decoder", DECODERS)):
         if merged.get(key) not in known:
@@ -158,13 +172,8 @@ def _from_recipe(given: Mapping[str, Any], recipe: Recipe, encoder: ResolvedEnco
     heads = merged["heads"]
     if isinstance(heads, str):
         heads = _listed(heads, encoder)
-    return HeadsParser(
-        encoder,
-        tuple(checked(heads, encoder.n_layers, encoder.n_heads)),
-        merged["association"],
-        merged["score"],
-        merged["decoder"],
-    )
+    recipe = Recipe(merged["association"], merged["score"], merged["decoder"])
+    return AveragedHeads(encoder, tuple(checked(heads, encoder.n_layers, encoder.n_heads)), recipe)
 
 
 def _listed(text: str, encoder: ResolvedEncoder) -> list[Head]:
@@ -192,14 +201,9 @@ def find_encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
     return resolve(EncoderSource(slug=path.name, kind=kind, id=name, dtype="auto"))
 
 
-def _trained(folder: Path, recipe: Recipe) -> TrainedFolder:
-    from attree.provenance import digest
-
+def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     about = read_json(folder / "parser.json", what="parser")
-    parents = folder.absolute().parents
-    slug = about["encoder"]["slug"]
-    beside = [above / "encoders" / f"{slug}.json" for above in parents]
-    encoder = find_encoder(recipe.encoder, next((p for p in beside if p.is_file()), None))
+    encoder = _encoder_of(about["encoder"], folder, overrides)
     if about["encoder"]["fingerprint"] != encoder.fingerprint:
         raise AttreeError(
             f"this parser was trained with another encoder than {encoder.slug}",
@@ -209,10 +213,20 @@ def _trained(folder: Path, recipe: Recipe) -> TrainedFolder:
     weights = folder / "weights.safetensors"
     if not weights.is_file():
         raise AttreeError("this parser has no weights", file=weights, fix="train it again")
-    import hashlib
-
     hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
     return TrainedFolder(encoder, str(folder.absolute()), digest([about["recipe"], hashed]))
+
+
+def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) -> ResolvedEncoder:
+    """Return the encoder named beside a trained parser, else described near it, else its own."""
+    described = (
+        above / "encoders" / f"{about['slug']}.json" for above in folder.absolute().parents
+    )
+    beside = next((path for path in described if path.is_file()), None)
+    if overrides.encoder is None and beside is None and "kind" in about:
+        keys = ("slug", "kind", "id", "revision", "dtype")
+        return resolve(EncoderSource(**{key: about[key] for key in keys}))
+    return find_encoder(overrides.encoder, beside)
 
 
 def _identity(encoder: ResolvedEncoder) -> dict[str, str]:

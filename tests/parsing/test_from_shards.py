@@ -15,7 +15,7 @@ from attree.cli import app
 from attree.decoding.batch import decode
 from attree.errors import AttreeError
 from attree.files import write_json
-from attree.heads.parses import selection_data
+from attree.parsing.from_shards import selection_data
 from attree.schemas import PARSES, read_table
 from tests.scoring.reference import Spans, attention, pairs
 
@@ -93,7 +93,7 @@ def test_every_sentence_gets_its_tree_in_order(tmp_path: Path) -> None:
     assert list(found) == [0, 1, 2, 3, 5, 6]
     for number, words in ASSOCIATED:
         tree = decode(matrix(number, words).ravel(), [words], score="outside", decoder="greedy")
-        assert found[number] == (words, "ok", pairs(*tree))
+        assert found[number] == (words, "ok", pairs(tree))
     assert found[3] == (5, "right_branching", [(0, 5), (1, 5), (2, 5), (3, 5)])
     assert found[1] == (1, "right_branching", [])
 
@@ -109,7 +109,7 @@ def test_options_override_the_selection(tmp_path: Path) -> None:
     options = ("--association", "log", "--score", "inside_outside", "--decoder", "chart")
     found = run(lay_out(tmp_path), select(tmp_path), *options)
     recipe = {"association": "log", "score": "inside_outside", "decoder": "chart"}
-    assert found[2][2] == pairs(*decode(matrix(2, 9).ravel(), [9], **recipe))
+    assert found[2][2] == pairs(decode(matrix(2, 9).ravel(), [9], **recipe))
 
 
 def test_metadata_says_what_the_heads_were_chosen_on(tmp_path: Path) -> None:

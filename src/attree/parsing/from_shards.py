@@ -7,22 +7,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from attree.attention.columns import heads_key, read_selection
 from attree.attention.shards import AssociationBatch, read, read_manifest
-from attree.decoding.batch import decode, span_offsets
+from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
 from attree.errors import AttreeError
+from attree.parses import Parses
 from attree.progress import progress
 from attree.provenance import provenance
-from attree.schemas import FALLBACK, OK, PARSES, SKIPPED, write_table
+from attree.schemas import FALLBACK, OK, PARSES, write_table
+from attree.trees import Trees
 
 #: The modules that decide a parse.
-CODE = ("scoring", "decoding", "attention.shards", "heads.selection", "compiled", "schemas")
-
-#: The attention stage's policy for too long sentences → their status here.
-_WITHOUT = {"right_branching": FALLBACK, "skip": SKIPPED, "error": FALLBACK}
+CODE = ("attree.parsing.from_shards",)
 
 
 def write_parses(
@@ -59,7 +57,7 @@ def write_parses(
     parts = [PARSES.empty_table()]
     with progress("decoding", total=total) as advance:
         for batch in read(attention, heads_key(chosen["heads"])):
-            parts += _parse(batch, used, _WITHOUT[manifest["too_long"]])
+            parts.append(_parse(batch, used, manifest["too_long"]))
             advance(batch.sentence.size)
     parses = pa.concat_tables(parts).sort_by("sentence")
     numbers = parses["sentence"].to_numpy()
@@ -73,33 +71,15 @@ def write_parses(
     return parses
 
 
-def _parse(batch: AssociationBatch, recipe: dict[str, Any], without: str) -> list[pa.Table]:
-    """Return the parsed sentences of a batch, and those without an association."""
+def _parse(batch: AssociationBatch, recipe: dict[str, Any], policy: str) -> pa.Table:
+    """Return the parsed sentences of a batch, then those without an association."""
     parsed = np.array([status == OK for status in batch.status], dtype=bool)
-    words, rest = batch.n_words[parsed], batch.n_words[~parsed]
-    numbers = batch.sentence[parsed]
-    spans = decode(batch.values, words, sentences=numbers, **recipe)
-    if without == FALLBACK:
-        others, other_words = fixed_trees(FALLBACK, rest), rest
-    else:
-        others, other_words = fixed_trees(FALLBACK, rest[:0]), np.zeros_like(rest)
-    return [
-        _rows(numbers, words, span_offsets(words), spans, OK),
-        _rows(batch.sentence[~parsed], rest, span_offsets(other_words), others, without),
-    ]
-
-
-def _rows(
-    sentence: NDArray[np.int32],
-    n_words: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    spans: tuple[NDArray[np.int32], NDArray[np.int32]],
-    status: str,
-) -> pa.Table:
-    places = pa.array(offsets, pa.int32())
-    starts, ends = (pa.ListArray.from_arrays(places, pa.array(side)) for side in spans)
-    statuses = pa.array([status] * sentence.size, pa.string())
-    return pa.table([sentence, n_words, statuses, starts, ends], schema=PARSES)
+    rows = np.concatenate([np.flatnonzero(parsed), np.flatnonzero(~parsed)])
+    numbers = batch.sentence[rows]
+    trees = decode(batch.values, batch.n_words[parsed], sentences=numbers, **recipe)
+    others = fixed_trees(FALLBACK, batch.n_words[~parsed])
+    both = Trees.concatenate([trees, others])
+    return Parses.with_policy(numbers, both, parsed[rows], policy).table()
 
 
 def _metadata(

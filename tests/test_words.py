@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from attree.corpus.words import tokeniser
 from attree.errors import AttreeError
+from attree.words import tokeniser
 
 
 def test_whitespace_takes_lines_of_words_as_they_are() -> None:
