@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attree.errors import AttreeError
 from attree.plan import nearest
+from attree.treebank.language_file import language_schema
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -22,9 +23,8 @@ def check(config: Mapping[str, Any], schema: str | Path) -> None:
     """
     from jsonschema import Draft202012Validator
 
-    root, registry = _load(Path(schema))
     errors = sorted(
-        Draft202012Validator(root, registry=registry).iter_errors(config),
+        Draft202012Validator(_load(Path(schema))).iter_errors(config),
         key=lambda error: [str(part) for part in error.absolute_path],
     )
     if errors:
@@ -32,19 +32,14 @@ def check(config: Mapping[str, Any], schema: str | Path) -> None:
         raise AttreeError(f"configuration: {problem}", fix=fix)
 
 
-def _load(path: Path) -> tuple[Any, Any]:
-    """Return the schema, its references resolvable, and the registry that resolves them."""
+def _load(path: Path) -> Any:
+    """Return the schema, with the keys of ``language.yaml``, which are said once, in Python."""
     import yaml
-    from referencing import Registry, Resource
 
-    def retrieve(uri: str) -> Any:
-        return Resource.from_contents(_read(path.parent / Path(uri).name))
-
-    def _read(file: Path) -> Any:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
-
-    schema = _read(path) | {"$id": path.resolve().as_uri()}
-    return schema, Registry(retrieve=retrieve)  # type: ignore[call-arg]
+    schema = yaml.safe_load(path.read_text(encoding="utf-8"))
+    languages = schema["properties"]["treebanks"]["properties"]["languages"]
+    languages["additionalProperties"] = language_schema()
+    return schema
 
 
 def _say(error: ValidationError) -> tuple[str, str]:

@@ -133,7 +133,7 @@ class TestSettings:
             ("punctuation: drop", "punctuation must be keep, ptb, unicode"),
             ("drop_labels: [NO]", "drop_labels must be a list of texts"),
             ("layout: ctb", "layout must be one of ptb, spmrl"),
-            ("- a", "this must hold keys and values"),
+            ("- a", "expected keys and values"),
             ("a: [", "this is not YAML"),
             ("folder: x", "folder stands in the workflow's configuration only"),
             ("1: 2", "unknown key 1"),

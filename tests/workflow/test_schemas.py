@@ -13,7 +13,6 @@ from snakemake.utils import update_config, validate
 from attree import decoding, evaluation, scoring
 from attree.configuration import check
 from attree.plan import make_plan
-from attree.treebank import language_file, layouts, readers
 from tests.workflow.conftest import ROOT
 
 SCHEMAS = ROOT / "workflow/schemas"
@@ -24,7 +23,6 @@ def read(path: Path) -> Any:
 
 
 CONFIG = read(SCHEMAS / "config.schema.yaml")["properties"]
-LANGUAGE = read(SCHEMAS / "language.schema.yaml")["properties"]
 PARSER = CONFIG["parsers"]["additionalProperties"]["properties"]
 
 
@@ -49,14 +47,6 @@ def test_policies_and_types_are_the_library_s() -> None:
     assert CONFIG["evaluation"]["properties"]["labels"]["default"] == list(
         evaluation.DEFAULT_LABELS
     )
-
-
-def test_a_language_s_keys_are_those_of_language_yaml() -> None:
-    assert set(LANGUAGE) == set(language_file.LANGUAGE_KEYS)
-    split = LANGUAGE["splits"]["additionalProperties"]["oneOf"][1]
-    assert set(split["properties"]) == set(language_file.SPLIT_KEYS)
-    assert LANGUAGE["format"]["enum"] == list(readers.FORMATS)
-    assert LANGUAGE["layout"]["enum"] == list(layouts.LAYOUTS)
 
 
 @pytest.mark.parametrize("overlay", ["open", "paper"])

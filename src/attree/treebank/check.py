@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from attree.treebank.cleaning import Counts
-from attree.treebank.sentence import Rejected, Sentence
-from attree.treebank.settings import Settings
+from attree.treebank.sentence import Rejected, Sentence, Settings
 
 _WIDTH = 80
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from attree.errors import AttreeError
-from attree.treebank.sentence import Rejected, Sentence
-from attree.treebank.settings import Settings
+from attree.treebank.sentence import Rejected, Sentence, Settings
 
 #: Tells which words of a sentence stay.
 Keep = Callable[[Sentence], list[bool]]
@@ -35,7 +34,7 @@ def _ptb(argument: str) -> Keep:
 
 
 def _drop(argument: str) -> Keep:
-    """Drop the words with one of the tags of ``argument``, which are parted by spaces."""
+    """Drop the words with one of the tags of ``argument``, separated by spaces."""
     dropped = frozenset(argument.split())
     return lambda sentence: [tag not in dropped for tag in sentence.tags]
 
@@ -44,13 +43,26 @@ def _unicode(argument: str) -> Keep:
     return lambda sentence: [not is_punctuation(word) for word in sentence.words]
 
 
-#: Policy → its function, which takes what follows the policy's name and a colon.
-POLICIES: dict[str, Callable[[str], Keep | None]] = {
-    "keep": _keep,
-    "ptb": _ptb,
-    "unicode": _unicode,
-    "drop": _drop,
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A punctuation policy: what makes its `Keep`, and what stands after its name and a colon."""
+
+    make: Callable[[str], Keep | None]
+    takes: str = ""
+
+
+POLICIES = {
+    "keep": Policy(_keep),
+    "ptb": Policy(_ptb),
+    "unicode": Policy(_unicode),
+    "drop": Policy(_drop, takes="TAG TAG"),
 }
+
+
+def policies() -> str:
+    """Return how the policies are written, for help and messages."""
+    written = [f"{name}:{one.takes}" if one.takes else name for name, one in POLICIES.items()]
+    return f"{', '.join(written[:-1])} or {written[-1]}"
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -66,12 +78,10 @@ def policy(name: str) -> Keep | None:
         AttreeError: no such policy, or ``drop`` without tags.
     """
     kind, _, argument = name.partition(":")
-    if kind not in POLICIES or bool(argument.strip()) != (kind == "drop"):
-        raise AttreeError(
-            f"unknown punctuation policy {name!r}",
-            fix="choose keep, ptb, unicode, or drop: and the tags to drop",
-        )
-    return POLICIES[kind](argument)
+    found = POLICIES.get(kind)
+    if found is None or bool(argument.strip()) != bool(found.takes):
+        raise AttreeError(f"unknown punctuation policy {name!r}", fix=f"choose {policies()}")
+    return found.make(argument)
 
 
 def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attree.errors import AttreeError
+from attree.treebank.language_file import LANGUAGE_KEYS
 
 if TYPE_CHECKING:
     from attree.treebank.cleaning import Counts
-    from attree.treebank.sentence import Rejected, Sentence
-    from attree.treebank.settings import Settings
+    from attree.treebank.sentence import Rejected, Sentence, Settings
     from attree.treebank.table import TableBuilder
 
 _CODE = ("treebank", "schemas", "files")
@@ -24,11 +24,19 @@ _FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
 _LONG = 30_000_000  # bytes: from here on progress is shown
 _SHOWN = 20  # rejected sentences told on stderr
 
-_MANY = "repeatable; - for none."
-
 Text = str | None
 Texts = list[str] | None
 Paths = list[Path] | None
+
+
+def _setting(key: str, more: str = "") -> Any:
+    """Return the option of a key of ``language.yaml``, with the help that the key has."""
+    kind, sets = LANGUAGE_KEYS[key].kind, LANGUAGE_KEYS[key].sets
+    about = more or kind.words.removeprefix("one of ")
+    return typer.Option(help=f"{sets[0].upper()}{sets[1:]} ({about}).", metavar="")
+
+
+_LABELS = "repeatable; - for none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +63,17 @@ def run(
     language: Annotated[str, typer.Option(help="The language's name.")] = "",
     split: Annotated[str, typer.Option(help="The split's name.")] = "",
     folder: Annotated[Paths, typer.Option(help="Holds --language, if no FILES are given.")] = None,
-    format: Annotated[Text, typer.Option(help="ptb, spmrl, conllu; default: by extension.")] = None,
-    encoding: Annotated[Text, typer.Option(help="Default: utf-8.")] = None,
-    punctuation: Annotated[Text, typer.Option(help="keep, ptb, unicode or 'drop:TAG TAG'.")] = None,
-    dummy_root: Annotated[Texts, typer.Option(help=f"Outer label, no phrase; {_MANY}")] = None,
-    drop_label: Annotated[Texts, typer.Option(help=f"Of subtrees to leave out; {_MANY}")] = None,
-    escapes: Annotated[Text, typer.Option(help="-LRB- and such: undo (default) or keep.")] = None,
-    nonprojective: Annotated[Text, typer.Option(help="Crossing dependencies: skip, lift.")] = None,
-    max_words: Annotated[int | None, typer.Option(help="Skip longer sentences.")] = None,
-    first: Annotated[int | None, typer.Option(help="Skip all but the first so many.")] = None,
-    exclude: Annotated[Texts, typer.Option(help="Files to leave out; repeatable.")] = None,
-    derived: Annotated[Text, typer.Option(help="constituency or dependency.")] = None,
+    format: Annotated[Text, _setting("format")] = None,
+    encoding: Annotated[Text, _setting("encoding", "utf-8, latin-1 …")] = None,
+    punctuation: Annotated[Text, _setting("punctuation")] = None,
+    dummy_root: Annotated[Texts, _setting("dummy_roots", _LABELS)] = None,
+    drop_label: Annotated[Texts, _setting("drop_labels", _LABELS)] = None,
+    escapes: Annotated[Text, _setting("escapes")] = None,
+    nonprojective: Annotated[Text, _setting("nonprojective")] = None,
+    max_words: Annotated[int | None, _setting("max_words")] = None,
+    first: Annotated[int | None, _setting("first")] = None,
+    exclude: Annotated[Texts, typer.Option(help="Files to leave out (repeatable).")] = None,
+    derived: Annotated[Text, _setting("derived")] = None,
 ) -> None:
     """Convert treebank FILES to a sentence table, or --check what is in them.
 
@@ -74,7 +82,7 @@ def run(
     Without FILES, --language is looked up in the folders of treebanks.
     """
     if output is None and rejected is None and not check:
-        raise AttreeError("there is nothing to do", fix="add --output FILE, or --check")
+        raise AttreeError("nothing to do", fix="add --output FILE, or --check")
     options = {
         "format": format,
         "encoding": encoding,
@@ -109,9 +117,9 @@ def _jobs(
     given: dict[str, Any],
 ) -> Iterator[_Job]:
     """Yield what is to be read: FILES under the options given, or a language's splits."""
+    from attree.treebank.formats import resolve
     from attree.treebank.language_file import check_settings
-    from attree.treebank.readers import resolve
-    from attree.treebank.settings import Settings
+    from attree.treebank.sentence import Settings
 
     check_settings(given, "command line")
     options: dict[str, Any] = {
@@ -133,7 +141,7 @@ def _jobs(
 
 def _find(patterns: list[str], exclude: list[str]) -> tuple[Path, ...]:
     """Return the files that patterns match; each pattern must match one."""
-    from attree.treebank.patterns import find
+    from attree.treebank.sources import find
 
     for pattern in patterns:
         found = find([pattern])
@@ -141,7 +149,7 @@ def _find(patterns: list[str], exclude: list[str]) -> tuple[Path, ...]:
             fix = f"name its files: '{pattern}/*'" if Path(pattern).is_dir() else "check its name"
             raise AttreeError("no such file", file=pattern, fix=fix)
         if found.missing:
-            _say(f"warning: {len(found.missing)} of {pattern} are not there")
+            _say(f"warning: {len(found.missing)} of {pattern} do not exist")
     excluded = set(find(exclude).files)
     files = tuple(file for file in find(patterns).files if file not in excluded)
     if not files:
@@ -207,7 +215,7 @@ def _write(
 def _reading(job: _Job) -> Iterator[Sentence | Rejected]:
     """Yield every sentence of the job's files, and show progress where they are large."""
     from attree.progress import progress
-    from attree.treebank.readers import read_files
+    from attree.treebank.formats import read_files
 
     if sum(file.stat().st_size for file in job.files) < _LONG:
         yield from read_files(job.files, job.settings)

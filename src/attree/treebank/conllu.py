@@ -14,9 +14,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from attree.treebank.decode import undecoded
-from attree.treebank.sentence import Rejected, Sentence, Span, Status
-from attree.treebank.settings import Settings
+from attree.treebank.sentence import Format, Rejected, Sentence, Settings, Span, Status
+from attree.treebank.sources import undecoded
 
 _COLUMNS = 10
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # a multi-word token's line, an empty node's
@@ -44,7 +43,7 @@ def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Reject
     """Yield every sentence of ``text`` in order, each as a `Sentence` or as `Rejected`.
 
     Args:
-        text: the whole file, as `decode.read_text` gives it.
+        text: the whole file, as `sources.read_text` gives it.
         file: its name, for the sentences' origin.
         settings: ``nonprojective`` (skip or lift) and, for messages, ``encoding`` are used.
     """
@@ -86,14 +85,14 @@ def _words(lines: list[str], first: int, encoding: str) -> _Words | None:
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
             raise _BadSentenceError(
-                number, f"{len(columns)} columns instead of {_COLUMNS} — part them by tabs"
+                number, f"expected {_COLUMNS} tab-separated columns, found {len(columns)}"
             )
         place, form, tag, head, relation = (columns[i] for i in (0, 1, 3, 6, 7))
         if _NOT_A_WORD.fullmatch(place):
             continue
         if place != str(len(found.forms) + 1):
             raise _BadSentenceError(
-                number, f"word number {place!r} instead of {len(found.forms) + 1}"
+                number, f"expected word number {len(found.forms) + 1}, found {place!r}"
             )
         if not form:
             raise _BadSentenceError(number, "a word without a form")
@@ -106,7 +105,7 @@ def _words(lines: list[str], first: int, encoding: str) -> _Words | None:
     if not found.forms and all(line.startswith("#") for line in lines):
         return None
     if not found.forms:
-        raise _BadSentenceError(first, "a sentence with no words — delete it")
+        raise _BadSentenceError(first, "a sentence without words")
     return found
 
 
@@ -116,7 +115,7 @@ def _spans(words: _Words, line: int, *, lift: bool) -> tuple[Span, ...]:
     if any(head >= n for head in heads):
         raise _BadSentenceError(line, f"a head is past the last word ({n})")
     if len(_top_down(heads)) < n:
-        raise _BadSentenceError(line, "the heads go round in a circle — mend this tree")
+        raise _BadSentenceError(line, "the heads form a cycle — correct this tree")
     starts, ends, sizes = _extents(heads)
     while any(ends[word] - starts[word] > sizes[word] for word in range(n)):
         if not lift:
@@ -172,3 +171,6 @@ def _lift(heads: list[int]) -> None:
             heads[word] = heads[head]
             return
     raise AssertionError("a discontinuous subtree without a crossing arc")
+
+
+FORMAT = Format(read, (".conllu", ".conll"), derived="dependency")

@@ -18,11 +18,10 @@ from typing import Any
 
 from attree.errors import AttreeError
 from attree.plan import expand_variables, nearest
-from attree.treebank.language_file import check_settings, read_language_file
-from attree.treebank.layouts import LAYOUTS
-from attree.treebank.patterns import find
-from attree.treebank.readers import format_of, resolve
-from attree.treebank.settings import Settings
+from attree.treebank.formats import format_of, resolve
+from attree.treebank.language_file import LAYOUTS, check_settings, read_language_file
+from attree.treebank.sentence import Settings
+from attree.treebank.sources import find
 
 SPLITS = ("train", "dev", "test")
 _NAME = re.compile(r"\w[\w.+-]*")
@@ -78,7 +77,7 @@ class Language:
             return self.details[name]
         if name in self.absent:
             problem = f"language {self.name}: no file for split {name} ({self.absent[name]})"
-            raise AttreeError(problem, file=self.folder, fix="put it there, or correct splits:")
+            raise AttreeError(problem, file=self.folder, fix="add the file, or correct splits:")
         has = ", ".join(self.details) or "none"
         raise AttreeError(
             f"language {self.name} has no split {name}",
@@ -134,7 +133,7 @@ class Catalogue(Mapping[str, Language]):
             return self.found[name]
         if name in self.problems:
             raise self.problems[name]
-        raise AttreeError(f"there is no language {name}", fix=nearest(name, self.found))
+        raise AttreeError(f"unknown language {name}", fix=nearest(name, self.found))
 
     def __contains__(self, name: object) -> bool:
         """Tell whether a language can be read."""
@@ -204,7 +203,7 @@ def _language(name: str, place: Path | None, overrides: Any) -> Language:
     where = f"treebanks.languages.{name}"
     if not _NAME.fullmatch(name):
         raise AttreeError(
-            f"{name!r} is no name for a language", file=place, fix="use letters, digits, _ and -"
+            f"{name!r} cannot name a language", file=place, fix="use letters, digits, _ and -"
         )
     own = check_settings(overrides, where)
     if "folder" in own:
@@ -225,7 +224,7 @@ def _language(name: str, place: Path | None, overrides: Any) -> Language:
         specs |= layer.get("splits") or {}
     if not specs:
         raise AttreeError(
-            "this folder is no language: it has no train, dev or test file", file=place
+            "this folder is not a language: it has no train, dev or test file", file=place
         )
     names = {"{LANG}": name.upper(), "{Lang}": name.capitalize(), "{lang}": name.lower()}
     details, absent = _read_splits(place, merged, _fill(specs, names), where)
@@ -250,7 +249,7 @@ def _usual_splits(place: Path, given: str | None) -> dict[str, list[str]]:
             specs[split] = patterns
         elif there:
             raise AttreeError(
-                "the format of this file cannot be told from its name",
+                "the format of this file is not known from its name",
                 file=place / there[0],
                 fix="end its name in .mrg, .ptb or .conllu, or set format in language.yaml",
             )
@@ -280,7 +279,7 @@ def _read_splits(
     absent: dict[str, str] = {}
     for name, spec in specs.items():
         if not _NAME.fullmatch(name):
-            raise AttreeError(f"{name!r} is no name for a split", file=where)
+            raise AttreeError(f"{name!r} cannot name a split", file=where)
         spec = spec if isinstance(spec, Mapping) else {"files": spec}
         patterns = _patterns(name, spec, specs, where)
         found = find(patterns, place)

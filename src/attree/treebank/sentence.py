@@ -1,12 +1,19 @@
-"""What crosses every boundary of this package: a sentence read, or a sentence that was not."""
+"""What crosses every boundary of this package: sentences, settings, and what a format is."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 #: One phrase node: half-open word interval and label.
 Span = tuple[int, int, str]
+
+#: What to do with PTB's escapes in words (``-LRB-``, ``\\/``), and with crossing dependencies; what
+#: brackets were made from.
+Escapes = Literal["undo", "keep"]
+Nonprojective = Literal["skip", "lift"]
+Derived = Literal["constituency", "dependency"]
 
 #: ``failed``: could not be read; ``emptied``: no word was left; ``skipped``: left out on purpose
 #: (not projective, longer than ``max_words``, after the first ``first``).
@@ -41,3 +48,57 @@ class Rejected:
     line: int
     reason: str
     status: Status
+
+
+#: Outer nodes that treebanks put above every sentence; an empty label counts where it is unary.
+DUMMY_ROOTS = ("TOP", "VROOT", "ROOT", "S1")
+#: Subtrees that annotate a tree and hold none of its words (IcePaHC-style corpora).
+DROP_LABELS = ("META", "lemma")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of one split; ``None`` means what the format says (see ``formats.resolve``).
+
+    Args:
+        format: a name of ``formats.FORMATS``; by default told by the files' extension.
+        encoding: of the files.
+        punctuation: a policy of ``cleaning.POLICIES``.
+        dummy_roots: outer labels that are no phrases; ``""`` is an outer node without a label.
+        drop_labels: labels of subtrees that are left out, words and all.
+        escapes: ``undo`` PTB's escapes (``-LRB-``, ``\\/``) in words, or ``keep`` them.
+        nonprojective: what to do with a crossing dependency tree.
+        max_words: longer sentences (after cleaning) are skipped.
+        first: sentences after the first so many (after cleaning and ``max_words``) are skipped.
+        derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.
+    """
+
+    format: str | None = None
+    encoding: str = "utf-8"
+    punctuation: str | None = None
+    dummy_roots: tuple[str, ...] | None = None
+    drop_labels: tuple[str, ...] | None = None
+    escapes: Escapes = "undo"
+    nonprojective: Nonprojective = "skip"
+    max_words: int | None = None
+    first: int | None = None
+    derived: Derived | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A treebank format: a registry line of ``formats.FORMATS`` names one.
+
+    Args:
+        read: text of a whole file, its name, settings → every sentence, in order.
+        extensions: of files that are in this format unless something else is given.
+        punctuation: the policy that is usual for treebanks in this format.
+        dummy_roots: outer labels that are no phrases.
+        derived: what its brackets are derived from.
+    """
+
+    read: Callable[[str, str, Settings], Iterator[Sentence | Rejected]]
+    extensions: tuple[str, ...]
+    punctuation: str = "keep"
+    dummy_roots: tuple[str, ...] = DUMMY_ROOTS
+    derived: Derived = "constituency"

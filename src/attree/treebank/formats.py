@@ -3,48 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from attree.errors import AttreeError
 from attree.treebank import brackets, conllu
-from attree.treebank.decode import read_text
-from attree.treebank.sentence import Rejected, Sentence
-from attree.treebank.settings import DROP_LABELS, DUMMY_ROOTS, Settings
+from attree.treebank.sentence import DROP_LABELS, Rejected, Sentence, Settings
+from attree.treebank.sources import read_text
 
-Reader = Callable[[str, str, Settings], Iterator[Sentence | Rejected]]
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A format: its reader (text, file name, settings → sentences), and what it stands for.
-
-    Args:
-        read: yields every sentence of a file's text.
-        extensions: of files that are in this format unless something else is said.
-        punctuation: the policy that is usual for treebanks in this format.
-        dummy_roots: outer labels that are no phrases.
-        derived: what its brackets are derived from.
-    """
-
-    read: Reader
-    extensions: tuple[str, ...]
-    punctuation: str
-    dummy_roots: tuple[str, ...] = DUMMY_ROOTS
-    derived: Literal["constituency", "dependency"] = "constituency"
-
-
+#: Format → what reads it. To add one: a file with a `Format`, and a line here.
 FORMATS = {
-    "ptb": Format(brackets.read, (".mrg",), punctuation="ptb"),
-    "spmrl": Format(
-        brackets.read_spmrl,
-        (".ptb", ".psd", ".gld", ".brackets", ".tree", ".trees"),
-        punctuation="keep",
-        dummy_roots=(*DUMMY_ROOTS, ""),
-    ),
-    "conllu": Format(conllu.read, (".conllu", ".conll"), punctuation="keep", derived="dependency"),
+    "ptb": brackets.PTB,
+    "spmrl": brackets.SPMRL,
+    "conllu": conllu.FORMAT,
 }
 
 
@@ -69,9 +40,9 @@ def resolve(settings: Settings, files: Sequence[str | Path]) -> Settings:
         name = next(iter(told)) if len(told) == 1 else None
         if name is None:
             raise AttreeError(
-                "the format cannot be told from the files' extensions",
+                "the format is not known from the files' extensions",
                 file=files[0] if files else None,
-                fix=f"give it: {', '.join(FORMATS)}",
+                fix=f"add --format with one of {', '.join(FORMATS)}",
             )
     if name not in FORMATS:
         raise AttreeError(f"unknown format {name!r}", fix=f"choose one of {', '.join(FORMATS)}")
@@ -103,4 +74,4 @@ def read_files(files: Iterable[str | Path], settings: Settings) -> Iterator[Sent
         if text.strip():
             yield from read(text, str(file), settings)
         else:
-            yield Rejected(str(file), 1, "the file is empty — delete it", "failed")
+            yield Rejected(str(file), 1, "the file is empty", "failed")
