@@ -286,7 +286,7 @@ class _Scanner:
     def _one(self, begin: int, end: int) -> Sentence | Rejected:
         """Read one whole tree, or text that is outside of all trees."""
         if problem := undecoded(self.text, begin, end, self.encoding):
-            return self._reject(begin, problem)
+            return self._reject(begin, problem[0], setting=problem[1])
         if self.text[begin] != "(":
             start = self.text[begin : min(end, begin + 30)]
             return self._reject(
@@ -317,8 +317,10 @@ class _Scanner:
             top += 1
         return Sentence(tuple(words), tuple(tree.tags), spans[top:], self.file, self._line(begin))
 
-    def _reject(self, place: int, reason: str, status: Status = "failed") -> Rejected:
-        return Rejected(self.file, self._line(place), reason, status)
+    def _reject(
+        self, place: int, reason: str, status: Status = "failed", setting: str = ""
+    ) -> Rejected:
+        return Rejected(self.file, self._line(place), reason, status, setting)
 
     def _line(self, place: int) -> int:
         """Return the line of a place, counting on from the last one asked for."""
@@ -331,7 +333,7 @@ class _Scanner:
         return line
 
 
-PTB = Format(read, (".mrg",), punctuation="ptb")
+PTB = Format(read, (".mrg",), punctuation="auto")
 SPMRL = Format(
     read_spmrl,
     (".ptb", ".psd", ".gld", ".brackets", ".tree", ".trees"),

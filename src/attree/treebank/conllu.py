@@ -22,11 +22,13 @@ _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # a multi-word token's line, an empty n
 
 
 class _BadSentenceError(Exception):
-    """What is wrong with a sentence, and on which line."""
+    """What is wrong with a sentence, on which line, and what setting may help."""
 
-    def __init__(self, line: int, problem: str, status: Status = "failed") -> None:
+    def __init__(
+        self, line: int, problem: str, status: Status = "failed", setting: str = ""
+    ) -> None:
         super().__init__(problem)
-        self.line, self.problem, self.status = line, problem, status
+        self.line, self.problem, self.status, self.setting = line, problem, status, setting
 
 
 @dataclass(slots=True)
@@ -54,7 +56,7 @@ def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Reject
                 continue
             spans = _spans(words, first, lift=settings.nonprojective == "lift")
         except _BadSentenceError as bad:
-            yield Rejected(file, bad.line, bad.problem, bad.status)
+            yield Rejected(file, bad.line, bad.problem, bad.status, bad.setting)
         else:
             yield Sentence(tuple(words.forms), tuple(words.tags), spans, file, first)
 
@@ -81,7 +83,7 @@ def _words(lines: list[str], first: int, encoding: str) -> _Words | None:
         if line.startswith("#"):
             continue
         if problem := undecoded(line, 0, len(line), encoding):
-            raise _BadSentenceError(number, problem)
+            raise _BadSentenceError(number, problem[0], setting=problem[1])
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
             raise _BadSentenceError(

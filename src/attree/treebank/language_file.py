@@ -10,7 +10,9 @@ overrides it.
 from __future__ import annotations
 
 import codecs
+import dataclasses
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +23,7 @@ import yaml
 from attree.errors import AttreeError
 from attree.treebank.cleaning import POLICIES, policies, policy
 from attree.treebank.formats import FORMATS
-from attree.treebank.sentence import Derived, Escapes, Nonprojective
+from attree.treebank.sentence import Derived, Escapes, Nonprojective, Settings
 
 
 def _wsj(section: str) -> str:
@@ -45,6 +47,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     # the article's 45,089 training sentences fit sections 00-21 and 24
     "ptb": {
         "format": "ptb",
+        "punctuation": "ptb",
         "splits": {
             "train": [_wsj("{00..21}"), _wsj("24")],
             "train_standard": [_wsj("{02..21}")],
@@ -111,6 +114,14 @@ def _is_policy(value: Any) -> bool:
     return True
 
 
+def _is_regex(value: Any) -> bool:
+    try:
+        re.compile(value)
+    except (re.error, TypeError):
+        return False
+    return isinstance(value, str)
+
+
 def _is_mapping(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
 
@@ -126,6 +137,15 @@ _PATTERNS = Kind(
     lambda value: _is_text(value) or _are_texts(value),
     {"anyOf": [_TEXT.schema, _TEXTS.schema]},
 )
+_SHARE = Kind(
+    "true or a share from 0 to 1",
+    lambda value: (
+        value is True
+        or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1)
+    ),
+    {"anyOf": [{"const": True}, {"type": "number", "minimum": 0, "maximum": 1}]},
+)
+_REGEX = Kind("a regular expression", _is_regex, {"type": "string", "format": "regex"})
 _COUNT = Kind("a whole number above 0", _is_count, {"type": "integer", "minimum": 1})
 _ENCODING = Kind(
     "the name of an encoding, such as utf-8 or latin-1", _is_encoding, {"type": "string"}
@@ -195,9 +215,11 @@ LANGUAGE_KEYS = {
     "punctuation": Key(_POLICY, "which words stay; default: what is usual in the format"),
     "dummy_roots": Key(_TEXTS, "labels above a sentence that are no phrases"),
     "drop_labels": Key(_TEXTS, "labels whose subtrees are left out, words and all"),
+    "traces": Key(_REGEX, "words that are traces, and are left out"),
     "escapes": Key(_one_of(get_args(Escapes)), "the Penn Treebank's escapes, such as -LRB-"),
     "nonprojective": Key(_one_of(get_args(Nonprojective)), "dependency trees that cross"),
     "derived": Key(_one_of(get_args(Derived)), "what the brackets were made from"),
+    "accept_loss": Key(_SHARE, "how much may be lost where a tenth of the trees is too little"),
     "splits": Key(_SPLITS, "split → its files"),
     **_FILTERS,
 }
@@ -272,3 +294,12 @@ def _check(values: Any, keys: Mapping[str, Key], prefix: str, where: str | Path)
         kind = keys[key].kind
         if not kind.fits(value):
             raise AttreeError(f"{prefix}{key} must be {kind.words}, not {value!r}", file=where)
+
+
+def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those checked values that belong to `Settings`, as it holds them."""
+    names = {one.name for one in dataclasses.fields(Settings)}
+    found = {key: value for key, value in values.items() if key in names}
+    if "accept_loss" in found:
+        found["accept_loss"] = float(found["accept_loss"])
+    return {key: tuple(one) if isinstance(one, list) else one for key, one in found.items()}

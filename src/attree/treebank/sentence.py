@@ -42,12 +42,13 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One sentence that is not in the table, with where it stands and why."""
+    """One sentence that is not in the table: where it stands, why, and what setting may help."""
 
     file: str
     line: int
     reason: str
     status: Status
+    setting: str = ""
 
 
 #: Outer nodes that treebanks put above every sentence; an empty label counts where it is unary.
@@ -66,11 +67,13 @@ class Settings:
         punctuation: a policy of ``cleaning.POLICIES``.
         dummy_roots: outer labels that are no phrases; ``""`` is an outer node without a label.
         drop_labels: labels of subtrees that are left out, words and all.
+        traces: a regular expression of words that stand for no word, beside those tagged -NONE-.
         escapes: ``undo`` PTB's escapes (``-LRB-``, ``\\/``) in words, or ``keep`` them.
         nonprojective: what to do with a crossing dependency tree.
         max_words: longer sentences (after cleaning) are skipped.
         first: sentences after the first so many (after cleaning and ``max_words``) are skipped.
         derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.
+        accept_loss: the share of sentences, and of words, that may be lost (see ``check.refuse``).
     """
 
     format: str | None = None
@@ -78,11 +81,13 @@ class Settings:
     punctuation: str | None = None
     dummy_roots: tuple[str, ...] | None = None
     drop_labels: tuple[str, ...] | None = None
+    traces: str | None = None
     escapes: Escapes = "undo"
     nonprojective: Nonprojective = "skip"
     max_words: int | None = None
     first: int | None = None
     derived: Derived | None = None
+    accept_loss: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,11 +149,11 @@ def read_text(path: str | Path, encoding: str) -> str:
     return text
 
 
-def undecoded(text: str, begin: int, end: int, encoding: str) -> str | None:
-    """Return what is wrong with the bytes of a stretch of text, and the fix; None if nothing."""
+def undecoded(text: str, begin: int, end: int, encoding: str) -> tuple[str, str] | None:
+    """Return what is wrong with the bytes of a stretch of text, and a setting that may help."""
     found = UNDECODED.search(text, begin, end)
     if found is None:
         return None
-    other = "latin-1" if encoding.lower() in _UTF8 else "utf-8"
+    setting = f"encoding: {'latin-1' if encoding.lower() in _UTF8 else 'utf-8'}"
     byte = ord(found[0]) - 0xDC00
-    return f"byte 0x{byte:02X} is not {encoding} — set encoding: {other}, or the file's own"
+    return f"byte 0x{byte:02X} is not {encoding} — set {setting}, or the file's own", setting
