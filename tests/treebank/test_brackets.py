@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from attree.treebank.brackets import cut_label, read, read_spmrl, unescape
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.brackets import read, read_spmrl, unescape
+from attree.treebank.sentence import Rejected, Sentence, Settings, cut_label
 
 GOOD = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"
 GOOD_SPANS = ((0, 3, "S"), (0, 2, "NP"), (2, 3, "VP"))

@@ -129,7 +129,7 @@ class TestWarnings:
         [
             ("(S (C 0) (NP *T*-1) (V go))\n" * 9, [], r"look like traces: 0, \*T\*-1 \(traces: "),
             ("(S (CODE x) (NN a))\n" * 9, [], r"CODE in many.*drop_labels: \[META, lemma, "),
-            ("(S (S (NN a)) (ID f,.1))\n" * 9, [], "ID in every tree"),
+            ("(S (NN a) (ID f,.1))\n" * 9, ["--format", "ptb"], "ID in every tree"),
             ("(S (PRO Það-það) (BEDI var-vera))\n" * 9, [], r"word-lemma: .*\(format: icepahc\)"),
             (
                 "(S (NN caf\u00c3\u00a9))\n" * 9,

@@ -128,7 +128,7 @@ class TestSettings:
             ("splits: {test: 3}", "splits.test must be a text or a list of texts"),
             ("max_words: -3", "max_words must be a whole number above 0, not -3"),
             ("max_words: true", "max_words must be a whole number"),
-            ("format: xml", "format must be one of ptb, spmrl, conllu, not 'xml'"),
+            ("format: xml", "format must be one of ptb, spmrl, conllu, "),
             ("encoding: klingon-8", "encoding must be the name of an encoding"),
             ("punctuation: drop", "punctuation must be auto, keep, ptb, unicode"),
             ("drop_labels: [NO]", "drop_labels must be a list of texts"),

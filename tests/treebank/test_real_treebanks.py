@@ -102,7 +102,7 @@ def test_portuguese(trees: Path) -> None:
 
 def test_portuguese_under_the_wrong_encoding(trees: Path) -> None:
     files = [trees / "pt_floresta/Floresta_7.4.ptb"]
-    read, rejected, _ = load(files)
+    read, rejected, _ = load(files, encoding="utf-8")
     assert len(read) + len(rejected) == 9326
     assert "latin-1" in rejected[-1].reason
 

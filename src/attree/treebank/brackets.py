@@ -12,6 +12,7 @@ punctuation marks, as in ``(,)``; else it is empty and pruned.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 import unicodedata
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from attree.errors import AttreeError
+from attree.treebank.crossing import Graph, spans
 from attree.treebank.layout import closes_early, one_tree_each, pieces, top_level
 from attree.treebank.sentence import (
     DROP_LABELS,
@@ -30,6 +32,7 @@ from attree.treebank.sentence import (
     Settings,
     Span,
     Status,
+    cut_label,
 )
 from attree.treebank.sources import UNDECODED, undecoded
 
@@ -79,14 +82,6 @@ def read_spmrl(text: str, file: str, settings: Settings) -> Iterator[Sentence | 
     one literal ``##`` (``NP-OBJ::OBJ##OBJ/OBJ``) is left whole.
     """
     return read(_FEATURES.sub(r"\1", text) if "##" in text else text, file, settings)
-
-
-def cut_label(label: str) -> str:
-    """Cut function tags: at the first ``-`` or ``=``, unless that is the first character."""
-    for place, character in enumerate(label):
-        if character in "-=":
-            return label[:place] or label
-    return label
 
 
 def unescape(word: str) -> str:
@@ -152,12 +147,14 @@ class _Tree:
 class _Names(dict[str, str | None]):
     """Raw label → label cut; ``None`` where the node is dropped, words and all."""
 
-    def __init__(self, dropped: frozenset[str]) -> None:
-        self.dropped = dropped
+    def __init__(self, dropped: frozenset[str], *, whole: bool = False) -> None:
+        self.dropped, self.whole = dropped, whole
 
     def __missing__(self, label: str) -> str | None:
         name = cut_label(label)
-        self[label] = found = None if {label, name} & self.dropped else name
+        self[label] = found = (
+            None if {label, name} & self.dropped else (label if self.whole else name)
+        )
         return found
 
 
@@ -232,9 +229,9 @@ class _Scanner:
     def __init__(self, text: str, file: str, settings: Settings) -> None:
         drop = DROP_LABELS if settings.drop_labels is None else settings.drop_labels
         roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
-        self.text, self.file, self.encoding = text, file, settings.encoding
+        self.text, self.file, self.encoding = text, file, settings.encoding or "utf-8"
         self.unescaped = settings.escapes == "undo"
-        self.names = _Names(frozenset((_TRACE, *drop)))
+        self.names = _Names(frozenset((_TRACE, *drop)), whole=settings.functions == "keep")
         self.roots = frozenset(roots)
         self.damaged = not text.isascii() and UNDECODED.search(text) is not None
         self.pieces = pieces(text)
@@ -333,9 +330,22 @@ class _Scanner:
         return line
 
 
-PTB = Format(read, (".mrg",), punctuation="auto")
+def write(graphs: Iterator[Graph]) -> Iterator[str]:
+    """Yield a line for each tree, whose branches do not cross, with the functions on the labels."""
+    for graph in graphs:
+        functions = graph.functions[len(graph.words) :]
+        pairs = zip(graph.labels, functions, strict=True)
+        whole = [f"{label}-{one}" if one else label for label, one in pairs]
+        phrases, _ = spans(dataclasses.replace(graph, labels=whole))
+        yield bracketed(graph.words, graph.tags, phrases) + "\n"
+
+
+PTB = Format(read, (".mrg",), punctuation="auto", family="brackets", write=write, continuous=True)
 SPMRL = Format(
     read_spmrl,
     (".ptb", ".psd", ".gld", ".brackets", ".tree", ".trees"),
     dummy_roots=(*DUMMY_ROOTS, ""),
+    family="brackets",
+    write=write,
+    continuous=True,
 )

@@ -246,6 +246,8 @@ def _settings(settings: Settings, counts: Counts) -> Iterator[tuple[str, str]]:
         "settings",
         f"format {settings.format}, {settings.encoding}, punctuation {counts.punctuation}",
     )
+    if counts.crossing:
+        yield "crossing", f"{counts.crossing:,} sentences with crossing branches made continuous"
     if counts.reason:
         yield "", f"punctuation {counts.punctuation} was chosen: {counts.reason}"
 

@@ -118,6 +118,7 @@ def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
         tuple((new[i], new[j], label) for i, j, label in sentence.spans if new[i] < new[j]),
         sentence.file,
         sentence.line,
+        sentence.crossing,
     )
 
 
@@ -129,6 +130,7 @@ class Counts:
         read, skipped, failed, emptied: sentences, by `Status`.
         words: those of the sentences read, after cleaning.
         words_seen, words_removed: of all sentences that were whole, those skipped among them.
+        crossing: sentences read whose crossing branches were made continuous.
         punctuation: the policy applied.
         reason: why it was chosen, where it was.
     """
@@ -140,6 +142,7 @@ class Counts:
     words: int = 0
     words_seen: int = 0
     words_removed: int = 0
+    crossing: int = 0
     punctuation: str = "keep"
     reason: str = ""
 
@@ -207,6 +210,7 @@ def prepare(
         else:
             counts.read += 1
             counts.words += len(done.words)
+            counts.crossing += done.crossing
         yield done
 
 

@@ -51,7 +51,7 @@ def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Reject
     """
     for first, lines in _blocks(text):
         try:
-            words = _words(lines, first, settings.encoding)
+            words = _words(lines, first, settings.encoding or "utf-8")
             if words is None:
                 continue
             spans = _spans(words, first, lift=settings.nonprojective == "lift")
@@ -175,4 +175,10 @@ def _lift(heads: list[int]) -> None:
     raise AssertionError("a discontinuous subtree without a crossing arc")
 
 
-FORMAT = Format(read, (".conllu", ".conll"), derived="dependency")
+FORMAT = Format(
+    read,
+    (".conllu", ".conll"),
+    derived="dependency",
+    certain=lambda text: re.search(r"^1(\t[^\t\n]+){9}$", text, re.MULTILINE) is not None,
+    family="conllu",
+)

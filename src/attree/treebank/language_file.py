@@ -23,7 +23,7 @@ import yaml
 from attree.errors import AttreeError
 from attree.treebank.cleaning import POLICIES, policies, policy
 from attree.treebank.formats import FORMATS
-from attree.treebank.sentence import Derived, Escapes, Nonprojective, Settings
+from attree.treebank.sentence import Derived, Escapes, Functions, Nonprojective, Settings
 
 
 def _wsj(section: str) -> str:
@@ -216,6 +216,7 @@ LANGUAGE_KEYS = {
     "dummy_roots": Key(_TEXTS, "labels above a sentence that are no phrases"),
     "drop_labels": Key(_TEXTS, "labels whose subtrees are left out, words and all"),
     "traces": Key(_REGEX, "words that are traces, and are left out"),
+    "functions": Key(_one_of(get_args(Functions)), "function tags of labels, such as NP-SBJ"),
     "escapes": Key(_one_of(get_args(Escapes)), "the Penn Treebank's escapes, such as -LRB-"),
     "nonprojective": Key(_one_of(get_args(Nonprojective)), "dependency trees that cross"),
     "derived": Key(_one_of(get_args(Derived)), "what the brackets were made from"),

@@ -36,7 +36,7 @@ class TableBuilder:
         self._sentences = []
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Return the tables of `schemas.SENTENCES` and `records.REJECTED`."""
+        """Return the tables of `schemas.SENTENCES` and `schemas.REJECTED`."""
         self._flush()
         rows = [(one.file, one.line, one.reason, one.status) for one in self._rejected]
         columns = list(zip(*rows, strict=True)) or [()] * len(REJECTED)
