@@ -128,7 +128,7 @@ def score(
         parses: the predicted ones of the same sentences; ``skipped`` ones are counted, not scored.
         profile: ``default`` or ``prpn`` (see :data:`attree.evaluation.PROFILES`).
         labels: the labels whose recall is wanted.
-        max_words: score only sentences of at most so many words.
+        max_words: score only sentences of at most this many words.
 
     Raises:
         AttreeError: a sentence is in one of them only or has other words in it, or a span reaches
@@ -214,7 +214,7 @@ def check_same_sentences(gold: Parses, parses: Parses) -> None:
     """Check that both have the same sentences, once each, and as many words in each.
 
     Raises:
-        AttreeError: they have not; the line names the first sentence at fault.
+        AttreeError: they do not; the line names the first sentence at fault.
     """
     for one, other, which in ((gold, parses, "parses"), (parses, gold, "gold trees")):
         missing = np.setdiff1d(one.sentence, other.sentence)
