@@ -18,6 +18,7 @@ import typer
 import attree
 from attree import process
 from attree.errors import AttreeError
+from attree.text import safe
 from attree.help import PlainGroup, plain
 
 #: title → command → ``module:function``, whose annotations declare the options, or ``module:app``,
@@ -110,7 +111,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get(DEBUG) and not isinstance(error, AttreeError | _UsageError):
             traceback.print_exc()
-        print(f"attree: error: {_said(error)}", file=sys.stderr)
+        print(f"attree: error: {safe(_said(error))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, _UsageError) else 1)
 
 
@@ -131,11 +132,17 @@ def _said(error: Exception) -> str:
 
 _FULL = ("the disk is full", "free some space and run again; nothing half-written was left")
 _DENIED = ("permission denied", "check who owns the folder")
+_IN_THE_WAY = ("a file or a link is where a folder is needed", "choose another name")
 _SAID = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
     errno.EACCES: _DENIED,
     errno.EROFS: _DENIED,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.EISDIR: ("this is a folder where a file is needed", "name a file"),
+    errno.ENAMETOOLONG: ("this name is too long", "choose a shorter one"),
+    errno.ELOOP: ("these links lead in a circle", "correct them"),
 }
 
 

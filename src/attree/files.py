@@ -43,7 +43,8 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     if path.is_dir() and not path.is_symlink():
         raise AttreeError("this is a folder", file=path, fix="name a file to write")
     part = path.with_name(
-        f".{path.name}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
+        # not the whole of a long name, to which no more could be added
+        f".{path.name[:40]}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
     )
     try:
         yield part

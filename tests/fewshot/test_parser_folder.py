@@ -80,7 +80,7 @@ def test_damaged_folders_are_told(damage: str, folder: Path, tmp_path: Path):
     if damage != "absent":
         (broken / "weights.safetensors").write_bytes(weights[: -100 if damage == "cut" else None])
     with pytest.raises(
-        AttreeError, match="not exist|cut short or belong|do not belong together"
+        AttreeError, match=r"not exist|cut short or belong|do not belong together"
     ):
         load_parser(broken)
 
