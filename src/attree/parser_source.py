@@ -20,6 +20,7 @@ from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.errors import AttreeError
 from attree.files import read_json
 from attree.heads.selection import HeadSelection
+from attree.plan import nearest
 from attree.provenance import digest
 from attree.scoring import ASSOCIATIONS, SCORES
 
@@ -109,15 +110,15 @@ def find_parser(parser: str, overrides: Overrides) -> ParserSource:
         AttreeError: no such parser, another encoder's, or choices left open.
     """
     path = Path(parser)
-    if (path / "parser.json").is_file():
+    if parser and (path / "parser.json").is_file():
         return _trained(path, overrides)
-    if path.suffix == ".json" or path.exists():
+    if parser and (path.suffix == ".json" or path.exists()):
         return _selected(path, overrides)
     if parser not in UNSUPERVISED:
         raise AttreeError(
-            f"no parser {parser!r}",
-            fix="name a results/heads/….json, a folder of attree train, or "
-            + ", ".join(UNSUPERVISED),
+            f"unknown parser {parser!r}",
+            fix=f"{nearest(parser, UNSUPERVISED)} — or a folder of `attree train`, or a file of "
+            "`attree heads` (results/heads/….json)",
         )
     if overrides.heads is None:
         return _ready(parser, overrides)
