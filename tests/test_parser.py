@@ -126,7 +126,7 @@ def test_an_unknown_parser_is_one_line(folder: Path, name: str, problem: str) ->
 
 def test_importing_attree_loads_nothing_heavy() -> None:
     code = (
-        "import sys, attree; heavy = {'torch', 'transformers', 'numba', 'pyarrow', 'nltk', 'numpy'};"
+        "import sys, attree; heavy = {'torch', 'transformers', 'numba', 'pyarrow', 'numpy'};"
         "print(sorted(heavy & set(sys.modules))); from attree import Parser, Tree, Trees;"
         "print('torch' in sys.modules)"
     )
