@@ -114,7 +114,7 @@ def test_batches_hold_every_sentence_of_two_words_once(parser: Parser) -> None:
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("upoi", "unknown parser 'upoi' — did you mean upio"),
+        ("upio-logg", "unknown parser 'upio-logg' — did you mean upio-log"),
         ("", "unknown parser ''"),
         ("upoa", "does not say which heads"),
     ],
