@@ -12,13 +12,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from attree.attention.columns import Head, checked, heads_key, read_selection
 from attree.decoding import DECODERS, UNSUPERVISED, Recipe
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.errors import AttreeError
-from attree.files import read_json
+from attree.files import check_regular, described, read_described, read_json
 from attree.heads.selection import HeadSelection
 from attree.plan import nearest
 from attree.provenance import digest
@@ -166,7 +167,7 @@ def _from_recipe(
     chosen = {key: value for key, value in asdict(overrides).items() if value is not None}
     merged = {**given, **chosen}
     for key, known in (("association", ASSOCIATIONS), ("score", SCORES), ("decoder", DECODERS)):
-        if merged.get(key) not in known:
+        if merged.get(key) not in tuple(known):
             raise AttreeError(
                 f"unknown {key} {merged.get(key)!r}", fix=f"choose one of {', '.join(known)}"
             )
@@ -202,8 +203,23 @@ def find_encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
     return resolve(EncoderSource(slug=path.name, kind=kind, id=name, dtype="auto"))
 
 
+_TRAINED = "description of a trained parser"
+
+
+class _EncoderAbout(msgspec.Struct):
+    slug: str
+    fingerprint: str
+
+
+class _About(msgspec.Struct):
+    encoder: _EncoderAbout
+    recipe: dict[str, Any]
+
+
 def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
-    about = read_json(folder / "parser.json", what="parser")
+    path = folder / "parser.json"
+    about = read_described(path, dict[str, Any], what=_TRAINED, fix="train it again")
+    described(about, _About, file=path, what=_TRAINED, fix="train it again")
     encoder = _encoder_of(about["encoder"], folder, overrides)
     if about["encoder"]["fingerprint"] != encoder.fingerprint:
         raise AttreeError(
@@ -212,18 +228,17 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
             fix="name its encoder with --encoder",
         )
     weights = folder / "weights.safetensors"
-    if not weights.is_file():
-        raise AttreeError("this parser has no weights", file=weights, fix="train it again")
+    check_regular(weights, what="file of weights")
     hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
     return TrainedFolder(encoder, str(folder.absolute()), digest([about["recipe"], hashed]))
 
 
 def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) -> ResolvedEncoder:
     """Return the encoder named beside a trained parser, else described near it, else its own."""
-    described = (
+    beside_it = (
         above / "encoders" / f"{about['slug']}.json" for above in folder.absolute().parents
     )
-    beside = next((path for path in described if path.is_file()), None)
+    beside = next((path for path in beside_it if path.is_file()), None)
     if overrides.encoder is None and beside is None and "kind" in about:
         keys = ("slug", "kind", "id", "revision", "dtype")
         return resolve(EncoderSource(**{key: about[key] for key in keys}))

@@ -131,7 +131,7 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path) -> ScoreR
         )
     except KeyError as error:
         raise AttreeError(
-            f"this score summary has no {error}", file=path, fix="delete it and run again"
+            f"this score summary has no {error}", file=path, fix="run `attree score` again"
         ) from None
 
 
