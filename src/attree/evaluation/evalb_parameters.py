@@ -90,7 +90,9 @@ def read_parameters(path: str | Path) -> Parameters:
             known = ", ".join([*_NUMBERS, *_SETS, *_PAIRS])
             fix = f"the keywords are {known}"
             raise AttreeError(f"unknown keyword {keyword}", file=path, line=line, fix=fix)
-    sets = {name: frozenset(v) if isinstance(v, set) else v for name, v in found.items()}
+    sets: dict[str, Any] = {
+        name: frozenset(v) if isinstance(v, set) else v for name, v in found.items()
+    }
     return Parameters(**sets)
 
 
