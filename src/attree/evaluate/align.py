@@ -1,4 +1,4 @@
-"""Anyone's trees beside gold trees: sentences are paired by their words, and none is dropped unsaid.
+"""Anyone's trees beside gold trees, paired by their words; every sentence left out is reported.
 
 Both files are read whole, punctuation included. Then the words that the gold file's punctuation
 policy removes are removed from both trees of a pair, so that tags of the predictions do not matter.
