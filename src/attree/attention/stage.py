@@ -35,7 +35,7 @@ from attree.schemas import SENTENCES, read_table
 #: The modules that decide what stands in a shard.
 CODE = (
     "encoder.attention",
-    "encoder.batches",
+    "encoder.checkpoint",
     "encoder.families",
     "encoder.load",
     "encoder.pieces",

@@ -43,7 +43,7 @@ CODE = (
     "attention.compute",
     "decoding",
     "encoder.attention",
-    "encoder.batches",
+    "encoder.checkpoint",
     "encoder.families",
     "encoder.load",
     "encoder.pieces",

@@ -16,6 +16,7 @@ from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
 from attree.encoder.load import Encoder
+from attree.encoder.pieces import batches
 from attree.experiments.data import Sentences, drawn, overlap, scores
 from attree.experiments.grid import Row
 from attree.heads.model import HeadsModel
