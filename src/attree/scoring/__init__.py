@@ -11,6 +11,8 @@ SCORES = {
     "outside": "attree.scoring.outside",
     "inside_outside": "attree.scoring.inside_outside",
     "inside": "attree.scoring.inside",
+    "adjacent": "attree.scoring.adjacent",
+    "adjacent_right": "attree.scoring.adjacent_right",
 }
 
 #: what is done to the association before it is scored: as it is, or ``log(a + 1e-6)``
