@@ -10,12 +10,11 @@ Importing this module imports no torch.
 
 from __future__ import annotations
 
-import functools
-import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from attree.errors import AttreeError
+from attree.registry import choose
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from attree.encoder.pieces import Pieces
     from attree.encoder.source import Head
 
-#: source → module:object. Distances are given as similarities, with a minus sign.
+#: source → its :class:`Source`. Distances are given as similarities, with a minus sign.
 SOURCES = {
     "heads": "attree.attention.word_attention:PLAIN",
     "heads-jsd": "attree.attention.word_attention:JENSEN_SHANNON",
@@ -55,17 +54,13 @@ class Source(Protocol):
         """
 
 
-@functools.cache
 def load_source(name: str) -> Source:
     """Import and return a source.
 
     Raises:
         AttreeError: there is none of this name; the line lists those that there are.
     """
-    if name not in SOURCES:
-        raise AttreeError(f"unknown source {name!r}", fix=f"choose one of {', '.join(SOURCES)}")
-    module, _, name = SOURCES[name].partition(":")
-    found: Source = getattr(importlib.import_module(module), name)
+    found: Source = choose(SOURCES, name, what="source")
     return found
 
 

@@ -25,19 +25,8 @@ from attree.progress import progress
 from attree.provenance import code_hash, digest, provenance
 from attree.schemas import SENTENCES, read_table
 
-#: The modules that decide what stands in a shard.
-CODE = (
-    "encoder.attention",
-    "encoder.checkpoint",
-    "encoder.families",
-    "encoder.load",
-    "encoder.pieces",
-    "attention.compute",
-    "attention.shards",
-    "attention.sources",
-    "attention.word_attention",
-    "attention.word_states",
-)
+#: What decides what stands in a shard.
+CODE = ("attree.attention.compute", "attree.encoder.load")
 
 
 def columns_for(
@@ -99,8 +88,8 @@ def compute_attention(
 ) -> dict[str, Any]:
     """Compute the associations of a sentence table and write a manifest of shards.
 
-    A whole shard of the same key (code, encoder, source, heads, dtype, policy, and the words themselves) is
-    not computed again; shards of other keys are removed at the end.
+    A whole shard of the same key (code, encoder, source, heads, dtype, policy, and the words
+    themselves) is not computed again; shards of other keys are removed at the end.
 
     Returns:
         the manifest.

@@ -1,8 +1,8 @@
 """Hidden states as sources: how much alike the states of two words are, layer by layer.
 
 The state of a word is the mean over its pieces; layer 0 is that of the embeddings. The similarities
-are those of Kim et al. (2020, *Are Pre-trained Language Models Aware of Phrases?*), distances with a
-minus sign.
+are those of Kim et al. (2020, *Are Pre-trained Language Models Aware of Phrases?*), distances with
+a minus sign.
 """
 
 from __future__ import annotations

@@ -287,6 +287,8 @@ def _quietly(folder: Path, what: str) -> Iterator[None]:
         raise
     except BaseException as error:  # the tokenizers library panics outside Exception
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if "mismatched" in reason:  # transformers' line names an option of its own
+            reason = "its weights have other shapes than config.json describes"
         raise AttreeError(
             f"the {what} cannot be loaded ({reason[:300]})",
             file=folder,

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.evaluation.metrics import score
@@ -34,7 +33,7 @@ class Sentences:
         table: SENTENCES.
         gold: its brackets.
         about: the table's metadata.
-        hash: of words and brackets.
+        hash: of words, brackets and their labels, and how these were made.
     """
 
     name: Set
@@ -49,9 +48,12 @@ class Sentences:
         """Read a set."""
         table, about = read_table(path, schema=SENTENCES, what="sentence table")
         gold = Parses.gold(table)
-        content: list[NDArray[Any]] = [gold.trees.offsets, gold.trees.starts, gold.trees.ends]
-        content.append(fingerprints(table["words"].to_pylist()))
-        return cls(name, path, table, gold, about, digest([part.tolist() for part in content]))
+        trees = gold.trees
+        content: list[Any] = [trees.offsets, trees.starts, trees.ends, trees.labels, gold.sentence]
+        texts = fingerprints(table["words"].to_pylist())
+        made = [trees.label_names, about.get("punctuation"), about.get("derived")]
+        numbers = [None if part is None else part.tolist() for part in (*content, texts)]
+        return cls(name, path, table, gold, about, digest([made, numbers]))
 
     @property
     def words(self) -> list[list[str]]:

@@ -13,7 +13,7 @@ from attree.encoder.load import Encoder
 from attree.errors import AttreeError
 from attree.experiments.data import Sentences, drawn, overlap, scores, set_apart
 from attree.experiments.grid import RECIPE_KEYS, TRAINING_KEYS, Row
-from attree.experiments.records import CODE, Records
+from attree.experiments.records import Records, code
 from attree.fewshot.draw import Trees, draw, read_trees
 from attree.fewshot.features import Layout, in_memory
 from attree.fewshot.fit import Plan, fit, shape_of, store_of
@@ -27,7 +27,7 @@ from attree.fewshot.threshold import choose_threshold
 from attree.fewshot.tune import choose, grid
 from attree.parser import OK, Parser
 from attree.parses import Parses
-from attree.provenance import code_hash, digest
+from attree.provenance import digest
 from attree.schemas import FALLBACK
 
 #: A ``threshold`` that is to be found, and trees that it is chosen on at most.
@@ -113,8 +113,9 @@ class Trainer:
         first = replace(row, seed=0)
         rests_on = (
             self.encoder.fingerprint,
+            str(self.encoder.dtype),
             self.sets[row.train].hash,
-            code_hash(*CODE["trained"]),
+            code("trained"),
         )
         name = "choice-" + digest([first.training(), *rests_on])
         found = self.records.get(name)

@@ -5,7 +5,7 @@ d(k)``. With an association that is a similarity, or minus a distance, and ``a =
 
     d(k) = -a[k-1, k]
 
-Kim et al. also favour right branching: with ``right_bias`` λ they add to the distance of each of
+Kim et al. also favour right branching: with a bias λ they add to the distance of each of
 the ``m = n-1`` places λ times their mean, less and less from left to right::
 
     d(k) + λ · mean(d) · (1 - (k-1)/(m-1))
@@ -20,17 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-CROSS = False
+from attree.scoring import Scorer
 
-
-def terms(
-    values: NDArray[Any],
-    n_words: NDArray[np.int64],
-    prefix: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return ``d(k)`` as the left term, and 0 as the right one."""
-    return distance_terms(values, n_words, out, right_bias=0.0)
+#: λ of the runs with a bias that Kim et al. report
+_RIGHT_BIAS = 1.5
 
 
 def distance_terms(
@@ -64,3 +57,27 @@ def _distances(matrix: NDArray[Any], right_bias: float) -> NDArray[np.float64]:
         found += (own[1:] + own[:-1]) / 2.0
         found += right_bias * found.mean() * np.linspace(1.0, 0.0, found.size)
     return found
+
+
+def _plain(
+    values: NDArray[Any],
+    n_words: NDArray[np.int64],
+    prefix: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    return distance_terms(values, n_words, out, right_bias=0.0)
+
+
+def _right(
+    values: NDArray[Any],
+    n_words: NDArray[np.int64],
+    prefix: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    return distance_terms(values, n_words, out, right_bias=_RIGHT_BIAS)
+
+
+#: Kim et al.: the distance of the two words beside the split
+ADJACENT = Scorer(terms=_plain, cross=False)
+#: the same with their bias to right branching
+ADJACENT_RIGHT = Scorer(terms=_right, cross=False)
