@@ -22,7 +22,7 @@ from attree.errors import AttreeError
 #: command → ``module:function``, whose annotations declare the options, or ``module:app``, a
 #: ``typer.Typer`` with subcommands.
 COMMANDS = {
-    "treebank": "attree.treebank.command:run",
+    "treebank": "attree.treebank.command:app",
     "encoder": "attree.encoder.command:app",
     "attention": "attree.attention.command:attention_command",
     "heads": "attree.heads.command:heads_command",
