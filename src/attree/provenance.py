@@ -34,6 +34,7 @@ NEUTRAL = {
     "attree.plan": "says which results a configuration asks for",
     "attree.process": "ends a command with its parent",
     "attree.progress": "shows a bar",
+    "attree.results": "says where results lie",
     "attree.provenance": "writes down what a result was made from",
 }
 

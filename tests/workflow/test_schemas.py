@@ -36,14 +36,14 @@ def test_parsers_are_made_of_what_is_registered() -> None:
 
 
 def test_policies_and_types_are_the_library_s() -> None:
-    from attree.attention.job import TOO_LONG_POLICIES
     from attree.encoder.source import DTYPES, SOURCES
+    from attree.parses import POLICIES
 
     attention, encoder = (
         CONFIG["attention"]["properties"],
         CONFIG["encoders"]["additionalProperties"],
     )
-    assert sorted(attention["too_long"]["enum"]) == sorted(TOO_LONG_POLICIES)
+    assert sorted(attention["too_long"]["enum"]) == sorted(POLICIES)
     assert sorted(encoder["properties"]["dtype"]["enum"]) == sorted(DTYPES)
     assert {one["required"][0] for one in encoder["oneOf"]} == set(SOURCES)
     assert CONFIG["evaluation"]["properties"]["profile"]["enum"] == list(evaluation.PROFILES)
@@ -53,9 +53,10 @@ def test_policies_and_types_are_the_library_s() -> None:
 
 
 def test_few_shot_parsers_and_experiments_are_made_of_what_is_registered() -> None:
-    from attree.corpus.output import FORMATS
     from attree.experiments.collect import SUMMED
     from attree.experiments.grid import AXES
+
+    from attree.corpus.output import FORMATS
     from attree.fewshot.objectives import OBJECTIVES
 
     few = CONFIG["trained"]["additionalProperties"]["properties"]

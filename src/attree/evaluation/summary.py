@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from attree.evaluation import PROFILES
+from attree.evaluation import PROFILES, SUMMARISED
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, score
 from attree.files import write_json
@@ -30,11 +30,7 @@ _METRIC = (
 def percentages(counts: Counts) -> dict[str, Any]:
     """Return the scores that counts give; null where nothing is counted."""
     return {
-        "corpus_f1": counts.corpus_f1,
-        "corpus_f1_no_root": counts.corpus_f1_no_root,
-        "sentence_f1": counts.sentence_f1,
-        "precision": counts.precision,
-        "recall": counts.recall,
+        **{metric: getattr(counts, metric) for metric in SUMMARISED},
         "label_recall": {
             name: {"recall": label.recall, "count": label.count}
             for name, label in counts.labels.items()
