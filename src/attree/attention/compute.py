@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from attree.attention.columns import Column, Head
 from attree.attention.shards import OK, TOO_LONG, ShardWriter, open_shard
-from attree.encoder.batches import batches
 from attree.encoder.load import Encoder
-from attree.encoder.pieces import Pieces
+from attree.encoder.pieces import Pieces, batches
 from attree.errors import AttreeError
 
 #: Cells of one batch's attention matrices (a float32 gigabyte would be 268 million).

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -16,7 +15,7 @@ from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.evaluation.metrics import score
 from attree.evaluation.summary import percentages
-from attree.experiments.rows import APART, Row, Set
+from attree.experiments.rows import APART, CODE, SPARES, Row, Set
 from attree.fewshot.draw import draw, fingerprints
 from attree.files import read_json, write_json
 from attree.parser import Parser
@@ -26,13 +25,6 @@ from attree.schemas import SENTENCES, read_table
 
 #: The seed of the trees set apart, far from those of the draws.
 _APART_SEED = 1_000_003
-
-
-#: What decides a row's result, by the row's kind.
-CODE = {
-    "heads": ("attree.experiments.heads", "attree.experiments.data"),
-    "trained": ("attree.experiments.trained", "attree.experiments.data"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +53,11 @@ class Sentences:
         table, about = read_table(path, schema=SENTENCES, what="sentence table")
         gold = Parses.gold(table)
         trees = gold.trees
-        content: list[Any] = [trees.offsets, trees.starts, trees.ends, trees.labels]
-        content += [gold.sentence, fingerprints(table["words"].to_pylist())]
+        content: list[Any] = [trees.offsets, trees.starts, trees.ends, trees.labels, gold.sentence]
+        texts = fingerprints(table["words"].to_pylist())
         made = [trees.label_names, about.get("punctuation"), about.get("derived")]
-        hashed = digest([*made, *(part.tolist() for part in content)])
-        return cls(name, path, table, gold, about, hashed)
+        numbers = [None if part is None else part.tolist() for part in (*content, texts)]
+        return cls(name, path, table, gold, about, digest([made, numbers]))
 
     @property
     def words(self) -> list[list[str]]:
@@ -145,12 +137,12 @@ def key(row: Row, *, encoder: ResolvedEncoder, sets: Mapping[str, str], used: in
     if row.trees == "all":
         asked["trees"] = "all"
     read = {name: sets[name] for name in (row.train, row.test)}
-    return digest([asked, encoder.fingerprint, encoder.dtype, read, _code(row.kind)])
+    return digest([asked, encoder.fingerprint, encoder.dtype, read, code(row.kind)])
 
 
-@functools.cache
-def _code(kind: str) -> str:
-    return code_hash(*CODE[kind])
+def code(kind: str) -> str:
+    """Return the hash of the code that rows of a kind run."""
+    return code_hash(*CODE[kind], without=SPARES[kind])
 
 
 def content(trees: str, manifest: Path | None) -> str:

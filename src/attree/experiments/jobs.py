@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.experiments.rows import Experiment, Row, Set, experiments
+from attree.experiments.rows import SPARES, Experiment, Row, Set, experiments
 from attree.files import write_json
 from attree.plan import Plan, as_options
 from attree.provenance import digest
@@ -135,6 +135,10 @@ class Experiments:
     def rows(self, wildcards: Any) -> str:
         """Return a hash of a job's rows: when it changes, the job runs again."""
         return digest([asdict(row) for row in self.by_name[wildcards.job].rows])
+
+    def spares(self, wildcards: Any) -> tuple[str, ...]:
+        """Return the modules that a job does not run, though what it runs imports them."""
+        return SPARES[self.by_name[wildcards.job].kind]
 
     def layout(self, wildcards: Any) -> str:
         """Return a hash of how an experiment's table is laid out."""

@@ -11,6 +11,17 @@ from attree.errors import AttreeError
 from attree.evaluation import METRICS
 from attree.plan import nearest
 
+#: What decides a row's result, by the row's kind.
+CODE = {
+    "heads": ("attree.experiments.heads", "attree.experiments.data"),
+    "trained": ("attree.experiments.trained", "attree.experiments.data"),
+}
+#: What rows of a kind do not run, though what they share with the other kind imports it.
+SPARES = {
+    "heads": ("attree.experiments.trained", "attree.fewshot.model", "attree.fewshot.parser_folder"),
+    "trained": ("attree.experiments.heads", "attree.heads.model", "attree.heads.ranking"),
+}
+
 #: What a table's columns can be: the field of a row that tells them apart.
 AXES = ("trees", "layer", "size", "max_words", "test", "step")
 

@@ -12,9 +12,9 @@ from typing import Any
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
 from attree.experiments.data import (
-    CODE,
     Records,
     Sentences,
+    code,
     drawn,
     overlap,
     scores,
@@ -35,7 +35,7 @@ from attree.fewshot.threshold import choose_threshold
 from attree.fewshot.tune import choose, grid
 from attree.parser import OK, Parser
 from attree.parses import Parses
-from attree.provenance import code_hash, digest
+from attree.provenance import digest
 from attree.schemas import FALLBACK
 
 #: A ``threshold`` that is to be found, and trees that it is chosen on at most.
@@ -128,7 +128,7 @@ class Trainer:
             self.encoder.fingerprint,
             str(self.encoder.dtype),
             self.sets[row.train].hash,
-            code_hash(*CODE["trained"]),
+            code("trained"),
         )
         name = "choice-" + digest([first.training(), *rests_on])
         found = self.records.get(name)

@@ -19,7 +19,7 @@ from attree.schemas import PARSES, SENTENCES, read_table, write_table
 from attree.trees import Trees
 
 #: The modules that decide a parse.
-CODE = ("attree.parsing.from_parser",)
+CODE = ("attree.parsing.command:apply_command",)
 
 #: Sentences parsed between two signs of progress.
 _AT_A_TIME = 256
