@@ -14,7 +14,6 @@ from attree import decoding, evaluation, scoring
 from attree.configuration import check, choices, load_schema
 from attree.errors import AttreeError
 from attree.plan import make_plan
-from attree.treebank import language_file, layouts, readers
 from tests.workflow.conftest import ROOT
 
 SCHEMAS = ROOT / "workflow/schemas"
@@ -24,8 +23,7 @@ def read(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-CONFIG = load_schema(SCHEMAS / "config.schema.yaml")[0]["properties"]
-LANGUAGE = read(SCHEMAS / "language.schema.yaml")["properties"]
+CONFIG = load_schema(SCHEMAS / "config.schema.yaml")["properties"]
 PARSER = CONFIG["parsers"]["additionalProperties"]["properties"]
 
 
@@ -84,14 +82,6 @@ def test_a_further_decoder_needs_no_edit_of_the_schema(
     check({"decoder": "two"}, schema)
     with pytest.raises(AttreeError, match=r'decoder: "tow" is not one of .* did you mean two'):
         check({"decoder": "tow"}, schema)
-
-
-def test_a_language_s_keys_are_those_of_language_yaml() -> None:
-    assert set(LANGUAGE) == set(language_file.LANGUAGE_KEYS)
-    split = LANGUAGE["splits"]["additionalProperties"]["oneOf"][1]
-    assert set(split["properties"]) == set(language_file.SPLIT_KEYS)
-    assert LANGUAGE["format"]["enum"] == list(readers.FORMATS)
-    assert LANGUAGE["layout"]["enum"] == list(layouts.LAYOUTS)
 
 
 @pytest.mark.parametrize("overlay", ["open", "paper"])

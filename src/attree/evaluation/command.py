@@ -16,12 +16,12 @@ Profile = Annotated[
 Labels = Annotated[
     list[str] | None,
     typer.Option(
-        help="Labels whose recall is reported: NP,VP,… or one a time.",
+        help="Labels whose recall is reported: NP,VP,…; repeatable.",
         show_default=",".join(DEFAULT_LABELS),
     ),
 ]
 MaxWords = Annotated[
-    int | None, typer.Option(min=1, help="Score only sentences of at most so many words.")
+    int | None, typer.Option(min=1, help="Score only sentences of at most this many words.")
 ]
 
 

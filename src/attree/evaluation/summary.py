@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from attree.evaluation import PROFILES, SUMMARISED
+from attree.evaluation import METRICS, PROFILES
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, score
 from attree.files import write_json
@@ -20,17 +20,22 @@ from attree.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
 #: The modules that decide a score.
 CODE = ("attree.evaluation.summary",)
 
-_METRIC = (
-    "unlabelled F1 in percent over distinct spans of two words and more; corpus F1: micro, the "
-    "whole sentence a span of every tree; corpus F1, no root: the same without it; sentence F1: "
-    "mean over sentences, without it"
+_METRIC = "; ".join(
+    [
+        "unlabelled F1 in percent over distinct spans of two words and more",
+        *(
+            f"{metric.heading[0].lower()}{metric.heading[1:]}: {metric.meaning}"
+            for metric in METRICS.values()
+            if metric.in_tables
+        ),
+    ]
 )
 
 
 def percentages(counts: Counts) -> dict[str, Any]:
     """Return the scores that counts give; null where nothing is counted."""
     return {
-        **{metric: getattr(counts, metric) for metric in SUMMARISED},
+        **{metric: getattr(counts, metric) for metric in METRICS},
         "label_recall": {
             name: {"recall": label.recall, "count": label.count}
             for name, label in counts.labels.items()
@@ -47,7 +52,7 @@ def protocol(
     max_words: int | None,
     selection: str | None = None,
 ) -> dict[str, Any]:
-    """Say how the scores were computed, so that unlike ones are never compared by accident.
+    """Return how the scores were computed, so that unlike ones are never compared by accident.
 
     Args:
         about: metadata of the sentence table.

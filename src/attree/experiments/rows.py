@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.evaluation import METRICS
 from attree.plan import nearest
+from attree.tables import METRICS
 
 #: What decides a row's result, by the row's kind.
 CODE = {

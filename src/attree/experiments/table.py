@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.evaluation import METRICS
 from attree.experiments.data import Records
 from attree.experiments.rows import ARTICLE, BASELINE, COMPUTED, SHOWN
 from attree.files import read_json
+from attree.tables import METRICS
 from attree.tables.build import BASELINES, read_published
 from attree.tables.render import Table, number
 

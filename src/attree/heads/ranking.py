@@ -16,7 +16,8 @@ from attree.attention.shards import AssociationBatch, column_heads, read, read_m
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.errors import AttreeError
-from attree.evaluation.metrics import F1, Tally, gold_spans, tally_each
+from attree.evaluation.counts import F1, Counts
+from attree.evaluation.metrics import count_each, gold_spans
 from attree.files import write_json
 from attree.heads.selection import HeadSelection
 from attree.parses import Parses
@@ -78,7 +79,7 @@ def rank(
     chosen = only
     if chosen is None and trees is not None:
         chosen = draw(gold.sentence[gold.n_words > 1], trees, seed)
-    tally, used, without = None, [], 0
+    counts, used, without = None, [], 0
     for batch in read(manifest, ALL):
         without += int(((batch.n_associated == 0) & (batch.n_words > 0)).sum())
         wanted = batch.n_associated > 1
@@ -87,15 +88,15 @@ def rank(
         if not wanted.all():
             batch = batch.take(np.flatnonzero(wanted))
         used.append(batch.sentence)
-        more = _tally(batch, gold.take(_rows(gold, batch, manifest)), recipe)
-        tally = more if tally is None else tally + more
-    if tally is None or not tally.trees.any():
+        more = _counts(batch, gold.take(_rows(gold, batch, manifest)), recipe)
+        counts = more if counts is None else counts + more
+    if counts is None or not counts.scored.any():
         raise AttreeError(
             "no sentence here has two words and more, so heads cannot be ranked",
             file=manifest,
             fix="tune on a split with longer sentences",
         )
-    return Ranking(heads, tally.f1(), np.sort(np.concatenate(used)), without)
+    return Ranking(heads, counts.f1(), np.sort(np.concatenate(used)), without)
 
 
 def draw(sentences: NDArray[np.int32], trees: int, seed: int) -> NDArray[np.int32]:
@@ -104,10 +105,10 @@ def draw(sentences: NDArray[np.int32], trees: int, seed: int) -> NDArray[np.int3
     return generator.permutation(np.sort(sentences))[:trees]
 
 
-def _tally(batch: AssociationBatch, gold: Parses, recipe: Recipe) -> Tally:
+def _counts(batch: AssociationBatch, gold: Parses, recipe: Recipe) -> Counts:
     each = batch.matrices_each
     trees = decode(batch.values, batch.n_words, each, sentences=batch.sentence, **recipe.settings())
-    return tally_each(gold_spans(gold), trees, each)
+    return count_each(gold_spans(gold), trees, each)
 
 
 def _rows(gold: Parses, batch: AssociationBatch, manifest: str | Path) -> NDArray[np.intp]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.evaluation import METRICS
 from attree.files import read_json
 from attree.schemas import SENTENCES, read_table
+from attree.tables import METRICS
 from attree.tables.render import Table, number
 
 #: Baselines in table order, with short headings: they stand beside every parser.

@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.errors import AttreeError
-from attree.evaluation.metrics import Tally
+from attree.evaluation.counts import Counts
 from attree.schemas import SCORES, read_table
+from attree.tables import METRICS
 
 #: Resamples of the sentences, and the seed that draws them: equal input gives equal intervals.
 RESAMPLES, SEED = 2000, 0
 _AT_ONCE = 4_000_000
+
+#: What a sentence adds to :class:`attree.evaluation.counts.Counts`.
+_PARTS = ("gold", "predicted", "matched", "scored", "sentence_f1_sum", "sentence_f1_count")
 
 F1s = dict[str, NDArray[np.float64]]
 
@@ -25,8 +29,7 @@ class SentenceScores:
 
     Attributes:
         sentence: int32 (sentences,), their numbers.
-        parts: float64 (sentences, 5): spans shared, spans of both trees, 1 if it counts in corpus
-            F1, sentence F1 in percent (0 where it does not count), 1 if it counts there.
+        parts: float64 (sentences, 6), of :data:`_PARTS`: they add up to counts.
     """
 
     sentence: NDArray[np.int32]
@@ -37,10 +40,9 @@ class SentenceScores:
         """Read a table that ``attree score`` wrote."""
         table, _ = read_table(path, schema=SCORES, what="table of scores")
         columns = {name: table[name].to_numpy() for name in table.schema.names}
-        each = columns["sentence_f1"].astype(np.float64)
-        gold = columns["gold"]
-        parts = [columns["matched"], gold + columns["predicted"], gold > 0]
-        parts += [np.nan_to_num(each), ~np.isnan(each)]
+        each = columns["sentence_f1"].astype(np.float64) / 100
+        parts = [columns[name] for name in ("gold", "predicted", "matched")]
+        parts += [columns["gold"] > 0, np.nan_to_num(each), ~np.isnan(each)]
         order = np.argsort(columns["sentence"], kind="stable")
         return cls(columns["sentence"][order], np.stack(parts, axis=1).astype(float)[order])
 
@@ -52,15 +54,8 @@ class SentenceScores:
         """
         if weights is None:
             weights = np.ones((1, len(self.parts)), np.int64)
-        shared, spans, trees, each, counted = (weights @ self.parts).T
-        corpus = Tally(shared, spans, trees, each).f1()
-        with np.errstate(invalid="ignore", divide="ignore"):
-            sentence = each / counted
-        return {
-            "corpus_f1": corpus.corpus_f1,
-            "corpus_f1_no_root": corpus.corpus_f1_no_root,
-            "sentence_f1": sentence,
-        }
+        counts = Counts(**dict(zip(_PARTS, (weights @ self.parts).T, strict=True)))
+        return {metric: getattr(counts, metric) for metric in METRICS}
 
 
 def intervals(scores: SentenceScores, level: float = 0.95) -> dict[str, tuple[float, float]]:

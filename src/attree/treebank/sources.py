@@ -1,12 +1,13 @@
-"""File patterns: globs, brace lists and ranges, and alternatives.
+"""From patterns to files, and from files to text.
 
-``wsj_{0125..0149}.mrg`` is a range (as wide as its first number), ``test.{Basque,basque}.ptb`` a
-list, ``*``, ``?``, ``[…]`` and ``**`` are globs, and of alternatives parted by `` | `` the first
-that matches any file is taken.
+In a pattern, ``wsj_{0125..0149}.mrg`` is a range (as wide as its first number),
+``test.{Basque,basque}.ptb`` a list, ``*``, ``?``, ``[…]`` and ``**`` are globs, and of alternatives
+separated by `` | `` the first that matches any file is taken.
 """
 
 from __future__ import annotations
 
+import codecs
 import glob
 import re
 from collections.abc import Iterable
@@ -19,6 +20,10 @@ _RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
 _LIST = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _ALTERNATIVE = re.compile(r"\s+\|\s+")
 _MOST = 100_000
+#: A byte that the encoding does not know stands in the text as one of these.
+UNDECODED = re.compile("[\udc80-\udcff]")
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF8 = ("utf-8", "utf8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +111,49 @@ def _members(found: re.Match[str]) -> list[str]:
     if last - first > _MOST:
         raise AttreeError(f"the range {found[0]} is longer than {_MOST:,}")
     return [str(number).zfill(len(found[1])) for number in range(first, last + 1)]
+
+
+def read_text(path: str | Path, encoding: str) -> str:
+    r"""Read a whole file, with ``\n`` as its line end and no byte-order mark.
+
+    Undecodable bytes become lone surrogates (``surrogateescape``), so that they cost only the
+    sentences they stand in; find them with `undecoded`.
+
+    Raises:
+        AttreeError: the file is absent or a folder, is UTF-16 when UTF-8 was said, or the encoding
+            is unknown.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise AttreeError("this treebank file does not exist", file=path) from None
+    except IsADirectoryError:
+        raise AttreeError("this is a folder, not a treebank file", file=path) from None
+    if encoding.lower() in _UTF8 and data.startswith(_UTF16):
+        raise AttreeError("this file is UTF-16", file=path, fix="set encoding: utf-16")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        text = data.decode(encoding, errors="surrogateescape")
+    except LookupError:
+        raise AttreeError(
+            f"unknown encoding {encoding!r}", fix="use a name such as utf-8 or latin-1"
+        ) from None
+    except UnicodeDecodeError as error:  # a codec that cannot carry bad bytes along
+        line = data.count(b"\n", 0, error.start) + 1
+        raise AttreeError(
+            f"this file is not {encoding}", file=path, line=line, fix="set another encoding"
+        ) from None
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
+
+
+def undecoded(text: str, begin: int, end: int, encoding: str) -> tuple[str, str] | None:
+    """Return what is wrong with the bytes of a stretch of text, and a setting that may help."""
+    found = UNDECODED.search(text, begin, end)
+    if found is None:
+        return None
+    setting = f"encoding: {'latin-1' if encoding.lower() in _UTF8 else 'utf-8'}"
+    byte = ord(found[0]) - 0xDC00
+    return f"byte 0x{byte:02X} is not {encoding} — set {setting}, or the file's own", setting

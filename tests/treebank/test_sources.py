@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attree.errors import AttreeError
-from attree.treebank.patterns import expand, find
+from attree.treebank.sources import expand, find
 
 
 @pytest.fixture
