@@ -91,8 +91,30 @@ def test_dependency_derived_brackets_never_share_a_table(tmp_path: Path) -> None
     write_json(tmp_path / "a.json", _summary("german", parser="UPOA", f1=40.0))
     write_json(tmp_path / "b.json", _summary("ud", parser="UPOA", f1=40.0, derived="dependency"))
     rows = build.score_rows([tmp_path / "a.json", tmp_path / "b.json"], {})
-    with pytest.raises(AttreeError, match=r"dependency-derived brackets \(ud\) cannot share"):
-        build.check_one_kind(rows)
+    tables = build.crosslingual(rows, "T")
+    assert [[line[0] for line in table.rows] for table in tables] == [
+        ["german"], ["german"], ["ud"], ["ud"],
+    ]  # fmt: skip
+    assert [table.title for table in tables[1:3]] == [
+        "T: Sentence F1",
+        "T, dependency-derived brackets: Corpus F1",
+    ]
+    assert "not comparable with constituency treebanks" not in tables[1].note
+    assert "not comparable with constituency treebanks" in tables[2].note
+
+
+def test_a_treebank_that_was_not_read_whole_is_marked(tmp_path: Path) -> None:
+    for language, failed in (("french", 18), ("german", 0)):
+        summary = _summary(language, parser="UPOA", f1=40.0)
+        counts = {"read": 280, "skipped": 5, "failed": failed, "emptied": 0}
+        summary["protocol"]["treebank"] = counts
+        write_json(tmp_path / f"{language}.json", summary)
+    rows = build.score_rows(sorted(tmp_path.glob("*.json")), {})
+    for table in build.crosslingual(rows, "T"):
+        assert [line[0] for line in table.rows] == ["french *", "german"]
+        assert "* french: 280 of 298 sentences read." in table.note
+        assert "* german" not in table.note
+    assert rows[0].flat()["treebank_failed"] == 18
 
 
 def test_two_encoders_of_one_parser_get_a_column_each(tmp_path: Path) -> None:

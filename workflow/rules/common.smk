@@ -151,6 +151,18 @@ def selection_options(wildcards):
     return as_options({"heads": heads, "trees": one.trees, "seed": one.seed})
 
 
+def sentence_scores(rows):
+    return [path_of(SENTENCE_SCORES, **asdict(row)) for row in rows]
+
+
+def table_sentences(wildcards):
+    return sentence_scores(PLAN.scores(table=wildcards.table))
+
+
+def language_sentences(wildcards):
+    return sentence_scores(PLAN.scores(language=wildcards.language))
+
+
 def scores(rows):
     return [
         *[path_of(SCORES, **asdict(row)) for row in rows],

@@ -74,12 +74,13 @@ rule experiment_table:
         plan=ancient(PLAN_FILE),
     output:
         report(
-            EXPERIMENT,
+            update(EXPERIMENT),
             caption="../report/experiment.rst",
             category="Experiments",
             labels={"table": "{experiment}"},
         ),
-        multiext("<results>/experiments/tables/{experiment}", ".parquet", ".md"),
+        update("<results>/experiments/tables/{experiment}.parquet"),
+        update("<results>/experiments/tables/{experiment}.md"),
     log:
         "<logs>/experiments/tables/{experiment}.log",
     localrule: True

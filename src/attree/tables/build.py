@@ -13,6 +13,7 @@ from attree.files import read_json
 from attree.schemas import SENTENCES, read_table
 from attree.tables import METRICS
 from attree.tables.render import Table, number
+from attree.tables.resampling import SentenceScores, intervals
 
 #: Baselines in table order, with short headings: they stand beside every parser.
 BASELINES = {
@@ -33,6 +34,8 @@ class ScoreRow:
     Attributes:
         values: metric → score, None where nothing could be scored.
         sentences, scored, skipped, fallback: see :class:`attree.evaluation.counts.Counts`.
+        treebank: what became of the sentences of the files: ``read``, ``failed``, ``emptied``…
+        intervals: metric → the 95 % interval of its score, where each sentence's score is there.
         label_recall: label → ``recall`` and ``count``.
         published: metric → the article's figure.
     """
@@ -49,8 +52,17 @@ class ScoreRow:
     derived: str
     punctuation: str
     selection: str
+    treebank: Mapping[str, int] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     label_recall: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> str:
+        """What to say of a treebank that was not read whole; empty where it was."""
+        read = self.treebank.get("read", 0)
+        whole = read + self.treebank.get("failed", 0) + self.treebank.get("emptied", 0)
+        return "" if read == whole else f"{read:,} of {whole:,} sentences read"
 
     @property
     def heading(self) -> str:
@@ -63,6 +75,10 @@ class ScoreRow:
         for key, value in asdict(self).items():
             row |= value if key == "values" else {key: value}
         recalls, published = row.pop("label_recall"), row.pop("published")
+        counts, intervals = row.pop("treebank"), row.pop("intervals")
+        row |= {f"treebank_{name}": count for name, count in counts.items()}
+        for metric, (low, high) in intervals.items():
+            row |= {f"{metric}_low": low, f"{metric}_high": high}
         for label, entry in recalls.items():
             row[f"recall_{label}"] = entry["recall"]
             row[f"count_{label}"] = entry["count"]
@@ -132,6 +148,8 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path) -> ScoreR
             derived=protocol["derived"],
             punctuation=protocol["punctuation"],
             selection=protocol.get("selection") or "",
+            treebank=protocol.get("treebank") or {},
+            intervals=_intervals(path) if "baselines" not in summary else {},
             label_recall=summary.get("label_recall", {}),
             published={m: published[(*key, m)] for m in METRICS if (*key, m) in published},
         )
@@ -143,45 +161,50 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path) -> ScoreR
         ) from None
 
 
-def check_one_kind(rows: Sequence[ScoreRow]) -> None:
-    """Refuse a table that mixes constituency treebanks with dependency-derived brackets."""
-    if len({row.derived for row in rows}) > 1:
-        mixed = sorted({row.language for row in rows if row.derived != "constituency"})
-        raise AttreeError(
-            f"dependency-derived brackets ({', '.join(mixed)}) cannot share a table with "
-            "constituency treebanks",
-            fix="give them a table of their own in config.yaml",
-        )
+def _intervals(summary: Path) -> Mapping[str, tuple[float, float]]:
+    """Return the intervals by the table of sentences that ``attree score`` writes beside."""
+    scores = summary.with_suffix(".parquet")
+    return intervals(SentenceScores.read(scores)) if scores.is_file() else {}
 
 
 def crosslingual(rows: Sequence[ScoreRow], title: str) -> list[Table]:
     """Build a table for each metric: a row a language, a column a parser or baseline.
 
-    Where the article published a figure, it stands in a column of its own beside the computed one.
+    Constituency treebanks and dependency-derived brackets never share a table. Where the article
+    published a figure, it stands in a column of its own beside the computed one.
     """
-    languages = list(dict.fromkeys((row.language, row.split) for row in rows))
+    kinds = dict.fromkeys(["constituency", *(row.derived for row in rows)])
+    tables = []
+    for kind in kinds:
+        own = [row for row in rows if row.derived == kind]
+        heading = title if kind == "constituency" else f"{title}, {kind}-derived brackets"
+        tables += [_across(own, metric, heading) for metric in ("corpus_f1", "sentence_f1") if own]
+    return tables
+
+
+def _across(rows: Sequence[ScoreRow], metric: str, title: str) -> Table:
     columns = list(dict.fromkeys(_column(row, rows) for row in rows))
     columns.sort(key=lambda heading: heading in BASELINES.values())
     by_cell = {(row.language, row.split, _column(row, rows)): row for row in rows}
-    tables = []
-    for metric in ("corpus_f1", "sentence_f1"):
-        published = {c for c in columns for key in languages
-                     if (row := by_cell.get((*key, c))) and metric in row.published}  # fmt: skip
-        headings = ["language", "sentences"]
-        for column in columns:
-            headings += [column, f"{column} (article)"] if column in published else [column]
-        lines = []
-        for language, split in languages:
-            cells = [by_cell.get((language, split, column)) for column in columns]
-            size = next(row.scored for row in cells if row is not None)
-            line = [language if split == "test" else f"{language} {split}", f"{size:,}"]
-            for column, row in zip(columns, cells, strict=True):
-                line.append(number(row.values[metric] if row else None))
-                if column in published:
-                    line.append(number(row.published.get(metric) if row else None))
-            lines.append(line)
-        tables.append(Table(f"{title}: {METRICS[metric]}", headings, lines, _note(rows)))
-    return tables
+    published = {_column(row, rows) for row in rows if metric in row.published}
+    headings = ["language", "sentences"]
+    for column in columns:
+        headings += [column, f"{column} (article)"] if column in published else [column]
+    lines = []
+    for language, split in dict.fromkeys((row.language, row.split) for row in rows):
+        cells = [by_cell.get((language, split, column)) for column in columns]
+        first = next(row for row in cells if row is not None)
+        line = [f"{_name(first)}{' *' if first.lost else ''}", f"{first.scored:,}"]
+        for column, row in zip(columns, cells, strict=True):
+            line.append(number(row.values[metric] if row else None))
+            if column in published:
+                line.append(number(row.published.get(metric) if row else None))
+        lines.append(line)
+    return Table(f"{title}: {METRICS[metric]}", headings, lines, _note(rows))
+
+
+def _name(row: ScoreRow) -> str:
+    return row.language if row.split == "test" else f"{row.language} {row.split}"
 
 
 def language(rows: Sequence[ScoreRow]) -> list[Table]:
@@ -232,6 +255,8 @@ def _note(rows: Sequence[ScoreRow]) -> str:
     parts.append("Random rows are means over their seeds; one-word sentences are not scored.")
     if fallback := sum(row.fallback for row in rows):
         parts.append(f"{fallback:,} sentences past the encoder's limit were branched right.")
+    if lost := {_name(row): row.lost for row in rows if row.lost}:
+        parts += [f"* {name}: {what}." for name, what in lost.items()]
     if selection := sorted({row.selection for row in rows if row.selection}):
         parts.append(f"Heads selected on {', '.join(selection)}.")
     return " ".join(parts)

@@ -34,7 +34,6 @@ def crosslingual(
 
     figures = build.read_published(published, published_table)
     rows = build.score_rows(summaries, figures)
-    build.check_one_kind(rows)
     _save(output_prefix, [row.flat() for row in rows], build.crosslingual(rows, title))
 
 
@@ -61,6 +60,30 @@ def sizes(
 
     records = build.size_rows(treebanks, build.read_published(published, "dataset-size"))
     _save(output_prefix, records, build.sizes(records))
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(help="Sentence scores of `attree score` (.parquet).")],
+    second: Annotated[Path, typer.Argument(help="Those of another parser, same sentences.")],
+) -> None:
+    """Whether one parser beats another: difference in F1, 95 % interval, p (paired bootstrap).
+
+    Example: attree table compare results/scores/minilm/upio/french/test.parquet
+    results/scores/minilm/upoa/french/test.parquet
+    """
+    from attree.tables import METRICS, render
+    from attree.tables.resampling import RESAMPLES, SentenceScores, differences
+
+    found = differences(SentenceScores.read(first), SentenceScores.read(second))
+    lines = []
+    for metric, one in found.items():
+        figures = [f"{value:.2f}" for value in (one.a, one.b, one.a - one.b)]
+        interval = f"{one.low:.2f} to {one.high:.2f}"
+        lines.append([METRICS[metric], *figures, interval, f"{one.p:.3f}"])
+    headings = ["metric", "first", "second", "difference", "95 % interval", "p"]
+    note = f"Paired bootstrap over sentences, {RESAMPLES:,} resamples; two-sided p."
+    render.show([render.Table(f"{first} and {second}", headings, lines, note)])
 
 
 @app.command()
