@@ -18,8 +18,8 @@ import typer
 import attree
 from attree import process
 from attree.errors import AttreeError
-from attree.text import safe
 from attree.help import PlainGroup, plain
+from attree.text import safe
 
 #: title → command → ``module:function``, whose annotations declare the options, or ``module:app``,
 #: a ``typer.Typer`` with subcommands. What people type comes first.
