@@ -8,4 +8,25 @@ Conventions that hold everywhere: spans are half-open word intervals ``[start, e
 indexed ``(layer, head, query, key)``; layers and heads are 0-based.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from attree.parser import Parser
+    from attree.tree import Tree
+    from attree.trees import Trees
+
+__all__ = ["Parser", "Tree", "Trees", "__version__"]
 __version__ = "0.1.0"
+
+_HOMES = {"Parser": "attree.parser", "Tree": "attree.tree", "Trees": "attree.trees"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is asked for: `import attree` itself loads nothing heavy."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'attree' has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

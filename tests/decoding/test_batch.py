@@ -9,9 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from attree.decoding import DECODERS
-from attree.decoding.batch import decode, span_offsets
+from attree.decoding.batch import decode
 from attree.errors import AttreeError
 from attree.scoring import ASSOCIATIONS, SCORES
+from attree.trees import Trees, binary_offsets
 from tests.scoring.reference import attention, pairs, splits_of
 
 LENGTHS = [3, 0, 1, 2, 40, 7, 1, 25, 0, 12, 5, 5, 80, 2, 33, 9]
@@ -44,17 +45,17 @@ def test_a_batch_gives_the_trees_of_its_sentences_one_by_one(
         for n, matrices in zip(LENGTHS, heads, strict=True)
         for matrix in matrices
     ]
-    starts, ends = decode(flat(heads), LENGTHS, 3, **recipe)
-    assert np.array_equal(starts, np.concatenate([one[0] for one in alone]))
-    assert np.array_equal(ends, np.concatenate([one[1] for one in alone]))
+    together = decode(flat(heads), LENGTHS, 3, **recipe)
+    assert together == Trees.concatenate(alone)
+    assert np.array_equal(together.offsets, binary_offsets(LENGTHS, 3))
     for n, found in zip(np.repeat(LENGTHS, 3), alone, strict=True):
-        spans = pairs(*found)
+        spans = pairs(found)
         assert len(spans) == max(n - 1, 0)
         assert spans == sorted(spans, key=lambda span: (span[0], -span[1]))  # pre-order
         assert len(list(splits_of(spans))) == len(spans)
     for chosen in range(3):
         only = decode(flat(heads), LENGTHS, 3, matrix=chosen, **recipe)
-        assert np.array_equal(only[0], np.concatenate([one[0] for one in alone[chosen::3]]))
+        assert only == Trees.concatenate(alone[chosen::3])
 
 
 @pytest.mark.parametrize("decoder", sorted(DECODERS))
@@ -65,37 +66,33 @@ def test_storage_changes_no_tree(
     values = flat(heads)
     for association in ASSOCIATIONS:
         recipe = {"association": association, "score": score, "decoder": decoder}
-        wanted = pairs(*decode(values, LENGTHS, 3, **recipe))
+        wanted = pairs(decode(values, LENGTHS, 3, **recipe))
         for dtype in (np.float32, np.float64):
-            assert pairs(*decode(values.astype(dtype), LENGTHS, 3, **recipe)) == wanted
+            assert pairs(decode(values.astype(dtype), LENGTHS, 3, **recipe)) == wanted
 
 
 def test_order_and_company_change_no_tree(heads: list[NDArray[np.float16]]) -> None:
     order = np.random.default_rng(0).permutation(len(LENGTHS))
     recipe = {"score": "inside_outside", "decoder": "chart"}
-    starts, _ = decode(flat(heads), LENGTHS, 3, **recipe)
-    shuffled, _ = decode(flat([heads[s] for s in order]), [LENGTHS[s] for s in order], 3, **recipe)
-    whole = span_offsets(LENGTHS, 3)[::3]
-    other = span_offsets([LENGTHS[s] for s in order], 3)[::3]
-    for place, s in enumerate(order):
-        found = shuffled[other[place] : other[place + 1]]
-        assert np.array_equal(found, starts[whole[s] : whole[s + 1]])
+    trees = decode(flat(heads), LENGTHS, 3, **recipe)
+    shuffled = decode(flat([heads[s] for s in order]), [LENGTHS[s] for s in order], 3, **recipe)
+    assert shuffled == trees.take((3 * order[:, None] + np.arange(3)).ravel())
 
 
 def test_threads_share_nothing(heads: list[NDArray[np.float16]]) -> None:
     values, recipe = flat(heads), {"score": "outside", "decoder": "chart"}
-    wanted = pairs(*decode(values, LENGTHS, 3, **recipe))
+    wanted = pairs(decode(values, LENGTHS, 3, **recipe))
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         runs = [pool.submit(decode, values, LENGTHS, 3, **recipe) for _ in range(8)]
-        assert all(pairs(*run.result()) == wanted for run in runs)
+        assert all(pairs(run.result()) == wanted for run in runs)
 
 
 def test_nothing_to_parse() -> None:
     for lengths in ([], [0, 0], [1]):
         values = np.ones(sum(lengths), np.float16)
-        starts, ends = decode(values, lengths, score="outside", decoder="greedy")
-        assert starts.size == ends.size == 0
-        assert starts.dtype == ends.dtype == np.int32
+        trees = decode(values, lengths, score="outside", decoder="greedy")
+        assert trees.starts.size == trees.ends.size == 0
+        assert trees.starts.dtype == trees.ends.dtype == np.int32
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -145,8 +142,7 @@ def test_a_wrong_number_of_values_is_a_bug_told_at_once() -> None:
 def test_a_sentence_of_many_hundred_words_neither_recurses_nor_fails(decoder: str) -> None:
     n = 700
     right = np.triu(np.tile(np.linspace(0, 1, n, dtype=np.float16), (n, 1)), 1)
-    starts, ends = decode(right.ravel(), [n], score="outside", decoder="greedy")
-    assert starts.size == n - 1
-    starts, ends = decode(right.ravel(), [n], score="inside_outside", decoder=decoder)
-    assert (starts[0], ends[0]) == (0, n)
-    assert len(list(splits_of(pairs(starts, ends)))) == n - 1
+    assert decode(right.ravel(), [n], score="outside", decoder="greedy").starts.size == n - 1
+    spans = pairs(decode(right.ravel(), [n], score="inside_outside", decoder=decoder))
+    assert spans[0] == (0, n)
+    assert len(list(splits_of(spans))) == n - 1

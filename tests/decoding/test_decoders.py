@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree.decoding.batch import decode
+from attree.decoding.decoders import span_marginals
 from attree.decoding.kernels import add_best, add_best_with_cross
-from attree.decoding.marginal_chart import span_marginals
 from attree.scoring.tables import split_scores
 from tests.scoring.reference import (
     SPLITS,
@@ -44,7 +44,7 @@ WORKED = {
 
 def parse(a: Matrix, score: str, decoder: str, association: str = "raw") -> Spans:
     found = decode(a.ravel(), [len(a)], association=association, score=score, decoder=decoder)
-    return pairs(*found)
+    return pairs(found)
 
 
 def greedy_by_definition(split: Scored, i: int, j: int) -> Spans:

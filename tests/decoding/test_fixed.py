@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from attree.decoding import FIXED
-from attree.decoding.batch import span_offsets
 from attree.decoding.fixed import fixed_trees
 from attree.errors import AttreeError
 from tests.scoring.reference import Spans, all_trees, pairs, spans, splits_of
@@ -20,7 +19,7 @@ DRAWS = 42_000
 
 
 def tree(name: str, n: int) -> Spans:
-    return pairs(*fixed_trees(name, [n]))
+    return pairs(fixed_trees(name, [n]))
 
 
 def test_right_left_and_balanced_trees() -> None:
@@ -32,24 +31,20 @@ def test_right_left_and_balanced_trees() -> None:
 
 @pytest.mark.parametrize("name", FIXED)
 def test_every_tree_is_binary_and_in_pre_order(name: str) -> None:
-    starts, ends = fixed_trees(name, LENGTHS, seed=3)
-    offsets = span_offsets(LENGTHS)
+    trees = fixed_trees(name, LENGTHS, seed=3)
     for s, n in enumerate(LENGTHS):
-        here = slice(offsets[s], offsets[s + 1])
-        found = pairs(starts[here], ends[here])
+        found = pairs(trees.take([s]))
         assert len(list(splits_of(found))) == max(n - 1, 0)
         assert found == sorted(found, key=lambda span: (span[0], -span[1]))
 
 
 @pytest.mark.parametrize("name", RANDOM)
 def test_a_random_tree_depends_on_seed_and_sentence_alone(name: str) -> None:
-    starts, _ = fixed_trees(name, LENGTHS, seed=1, sentences=range(100, 108))
-    offsets = span_offsets(LENGTHS)
+    trees = fixed_trees(name, LENGTHS, seed=1, sentences=range(100, 108))
     for s, n in enumerate(LENGTHS):
-        alone, _ = fixed_trees(name, [n], seed=1, sentences=[100 + s])
-        assert np.array_equal(alone, starts[offsets[s] : offsets[s + 1]])
-    assert not np.array_equal(starts, fixed_trees(name, LENGTHS, seed=2)[0])
-    assert not np.array_equal(starts, fixed_trees(name, LENGTHS, seed=1)[0])
+        assert fixed_trees(name, [n], seed=1, sentences=[100 + s]) == trees.take([s])
+    assert trees != fixed_trees(name, LENGTHS, seed=2)
+    assert trees != fixed_trees(name, LENGTHS, seed=1)
 
 
 def chances(name: str, n: int) -> dict[tuple[tuple[int, int], ...], float]:
@@ -80,7 +75,8 @@ def chances(name: str, n: int) -> dict[tuple[tuple[int, int], ...], float]:
 @pytest.mark.parametrize("name", RANDOM)
 @pytest.mark.parametrize("n", [3, 4, 5])
 def test_random_trees_come_as_often_as_they_should(name: str, n: int) -> None:
-    starts, ends = (side.reshape(DRAWS, n - 1) for side in fixed_trees(name, np.full(DRAWS, n)))
+    found = fixed_trees(name, np.full(DRAWS, n))
+    starts, ends = (side.reshape(DRAWS, n - 1) for side in (found.starts, found.ends))
     drawn = Counter(
         tuple(zip(a, b, strict=True)) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
     )

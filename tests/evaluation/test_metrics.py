@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from attree.decoding.fixed import fixed_trees
 from attree.errors import AttreeError
-from attree.evaluation.brackets import gold_brackets, parsed_brackets
 from attree.evaluation.counts import Counts, LabelCount
 from attree.evaluation.metrics import Scored, f1_of_each, gold_spans, score, upper_bound
+from attree.parses import Parses
+from attree.trees import Trees
 from tests.evaluation.reference import (
     Labelled,
     Spans,
@@ -31,7 +32,7 @@ def scored(gold: list[tuple[int, Labelled]], predicted: list[Spans], **how: obje
     trees = [(n, spans) for (n, _), spans in zip(gold, predicted, strict=True)]
     statuses = how.pop("status", None)
     table = parses(trees, status=statuses)  # type: ignore[arg-type]
-    return score(gold_brackets(sentences(gold)), parsed_brackets(table), **how)  # type: ignore[arg-type]
+    return score(Parses.gold(sentences(gold)), Parses.of_table(table), **how)  # type: ignore[arg-type]
 
 
 def one(n: int, gold: Spans, predicted: Spans, **how: object) -> Counts:
@@ -45,13 +46,13 @@ def test_f1_is_that_of_the_plain_reference(lengths: list[int], seed: int) -> Non
     gold = [(n, random_tree(rng, n, binary=False)) for n in lengths]
     binary = [random_tree(rng, n, binary=True) for n in lengths]
     other = [random_tree(rng, n, binary=False) for n in lengths]
-    right = gold_brackets(sentences([(n, labelled(spans)) for n, spans in gold]))
+    right = Parses.gold(sentences([(n, labelled(spans)) for n, spans in gold]))
     for predicted in (binary, other):
         for spans in predicted:
             rng.shuffle(spans)  # no order is asked for
         wanted = naive_f1(gold, predicted)
         table = parses([(n, spans) for n, spans in zip(lengths, predicted, strict=True)])
-        found = score(right, parsed_brackets(table)).counts
+        found = score(right, Parses.of_table(table)).counts
         assert found.corpus_f1 == pytest.approx(wanted[0])
         assert found.corpus_f1_no_root == pytest.approx(wanted[1])
         assert found.sentence_f1 == pytest.approx(wanted[2])
@@ -61,17 +62,14 @@ def test_several_parsers_at_once_are_scored_as_each_alone() -> None:
     rng = np.random.default_rng(5)
     lengths = rng.integers(1, 20, size=40)
     gold = [(int(n), random_tree(rng, int(n), binary=False)) for n in lengths]
-    right = gold_brackets(sentences([(n, labelled(spans)) for n, spans in gold]))
+    right = Parses.gold(sentences([(n, labelled(spans)) for n, spans in gold]))
     names = ("right_branching", "random_uniform_split", "balanced")
-    flat, per_parser, offsets = [], [[], [], []], [0]
+    flat, per_parser = [], [[], [], []]
     for n, _ in gold:
         for parser, name in enumerate(names):
-            starts, ends = fixed_trees(name, [n], seed=len(offsets))
-            flat.append((starts, ends))
-            offsets.append(offsets[-1] + starts.size)
-            per_parser[parser].append(list(zip(starts.tolist(), ends.tolist(), strict=True)))
-    starts, ends = (np.concatenate(side) for side in zip(*flat, strict=True))
-    found = f1_of_each(gold_spans(right), starts, ends, np.array(offsets), 3)
+            flat.append(fixed_trees(name, [n], seed=len(flat)))
+            per_parser[parser].append(list(flat[-1].of(0).spans))
+    found = f1_of_each(gold_spans(right), Trees.concatenate(flat), 3)
     for parser in range(3):
         wanted = naive_f1(gold, per_parser[parser])
         assert tuple(column[parser] for column in found) == pytest.approx(wanted)
@@ -186,11 +184,11 @@ def test_longer_sentences_are_left_out_by_max_words() -> None:
 def test_counts_of_parts_add_up_to_those_of_the_whole() -> None:
     rng = np.random.default_rng(1)
     lengths = [int(n) for n in rng.integers(1, 15, size=30)]
-    gold = gold_brackets(
+    gold = Parses.gold(
         sentences([(n, labelled(random_tree(rng, n, binary=False), "NP")) for n in lengths])
     )
     table = parses([(n, random_tree(rng, n, binary=True)) for n in lengths])
-    guessed = parsed_brackets(table)
+    guessed = Parses.of_table(table)
     whole = score(gold, guessed).counts
     halves = [np.arange(0, 13), np.arange(13, 30)]
     parts = [score(gold.take(rows), guessed.take(rows)).counts for rows in halves]
@@ -204,25 +202,25 @@ def test_counts_of_parts_add_up_to_those_of_the_whole() -> None:
 def test_rows_may_come_in_any_order() -> None:
     gold = sentences([(3, labelled([(0, 2)])), (4, labelled([(1, 3)]))], [7, 3])
     table = parses([(4, [(1, 3)]), (3, [(0, 2)])], [3, 7])
-    found = score(gold_brackets(gold), parsed_brackets(table))
+    found = score(Parses.gold(gold), Parses.of_table(table))
     assert found.sentence.tolist() == [3, 7]
     assert found.counts.corpus_f1 == 100
 
 
 def test_another_number_of_words_is_an_error_that_names_the_sentence() -> None:
-    gold = gold_brackets(sentences([(3, []), (3, [])], [10, 11]))
+    gold = Parses.gold(sentences([(3, []), (3, [])], [10, 11]))
     with pytest.raises(AttreeError, match="sentence 11 has 3 words in the gold tree and 4 in"):
-        score(gold, parsed_brackets(parses([(3, []), (4, [])], [10, 11])))
+        score(gold, Parses.of_table(parses([(3, []), (4, [])], [10, 11])))
 
 
 def test_a_sentence_missing_on_either_side_is_an_error_that_names_it() -> None:
     two, three = [(3, [])] * 2, [(3, [])] * 3
     with pytest.raises(AttreeError, match="sentence 2 has no row among the parses"):
-        score(gold_brackets(sentences(three)), parsed_brackets(parses(two)))
+        score(Parses.gold(sentences(three)), Parses.of_table(parses(two)))
     with pytest.raises(AttreeError, match="sentence 2 has no row among the gold trees"):
-        score(gold_brackets(sentences(two)), parsed_brackets(parses(three)))
+        score(Parses.gold(sentences(two)), Parses.of_table(parses(three)))
     with pytest.raises(AttreeError, match="sentence 1 has more than one row"):
-        score(gold_brackets(sentences(two)), parsed_brackets(parses(three, [0, 1, 1])))
+        score(Parses.gold(sentences(two)), Parses.of_table(parses(three, [0, 1, 1])))
 
 
 @pytest.mark.parametrize("span", [(0, 4), (-1, 2), (2, 2), (2, 1)])
@@ -241,12 +239,12 @@ def test_an_unknown_profile_is_refused() -> None:
 def test_upper_bound_is_reached_by_a_tree_that_holds_every_gold_span() -> None:
     gold = [(5, labelled([(0, 2), (2, 5)])), (1, []), (4, [])]
     best = [[(0, 5), (0, 2), (2, 5), (3, 5)], [], [(0, 4), (1, 4), (2, 4)]]
-    bound = upper_bound(gold_brackets(sentences(gold)))
+    bound = upper_bound(Parses.gold(sentences(gold)))
     reached = scored(gold, best).counts
     assert bound == reached
 
 
 def test_upper_bound_refuses_crossing_spans() -> None:
-    gold = gold_brackets(sentences([(4, []), (4, labelled([(0, 2), (1, 3)]))]))
+    gold = Parses.gold(sentences([(4, []), (4, labelled([(0, 2), (1, 3)]))]))
     with pytest.raises(AttreeError, match="gold tree of sentence 1 cross"):
         upper_bound(gold)

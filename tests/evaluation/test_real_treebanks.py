@@ -8,23 +8,22 @@ from pathlib import Path
 import pytest
 
 from attree.evaluation.baselines import fixed_parses
-from attree.evaluation.brackets import Brackets, gold_brackets
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import score, upper_bound
+from attree.parses import Parses
 from attree.treebank.cleaning import Counts as Read
 from attree.treebank.cleaning import prepare
-from attree.treebank.sources import find
 from attree.treebank.formats import read_files, resolve
-from attree.treebank.sentence import Sentence
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sources import find
 from attree.treebank.table import to_table
 
 
-def gold_of(files: Iterable[Path], **settings: object) -> Brackets:
+def gold_of(files: Iterable[Path], **settings: object) -> Parses:
     paths = sorted(files)
     resolved = resolve(Settings(**settings), paths)  # type: ignore[arg-type]
     items = prepare(read_files(paths, resolved), resolved, Read())
-    return gold_brackets(to_table(item for item in items if isinstance(item, Sentence)))
+    return Parses.gold(to_table(item for item in items if isinstance(item, Sentence)))
 
 
 def f1(counts: Counts) -> tuple[float, ...]:

@@ -14,15 +14,16 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from attree.attention.job import Settings
+from attree.attention.compute import StageSettings
 from attree.attention.stage import columns_for, compute_attention
+from attree.decoding import Recipe
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
-from attree.evaluation.brackets import gold_brackets, parsed_brackets
 from attree.evaluation.metrics import score
 from attree.files import write_json
-from attree.heads.parses import write_parses
-from attree.heads.ranking import Recipe, rank
+from attree.heads.ranking import rank
 from attree.heads.selection import HeadSelection
+from attree.parses import Parses
+from attree.parsing.from_shards import write_parses
 from attree.schemas import SENTENCES, write_table
 from attree.treebank.command import run as convert
 from tests.heads.test_ranking import greedy
@@ -68,7 +69,7 @@ def sentence_table(data: Path, folder: Path, first: int, last: int) -> Path:
 
 def attention(table: Path, encoder: ResolvedEncoder, name: str, **columns: Any) -> Path:
     output = table.with_name(f"{table.stem}.{name}.json")
-    compute_attention(table, encoder, columns_for(encoder, **columns), output, Settings())
+    compute_attention(table, encoder, columns_for(encoder, **columns), output, StageSettings())
     return output
 
 
@@ -79,7 +80,7 @@ def test_heads_of_forty_sentences_against_transformers_and_a_naive_parser(
     rows = pq.read_table(table).slice(0, 40)
     write_table(table, rows, schema=SENTENCES, metadata={})
     every = attention(table, minilm, "all", every=True)
-    found = rank(every, gold_brackets(rows), RECIPES["raw/upoa_greedy"]).f1.corpus_f1
+    found = rank(every, Parses.gold(rows), RECIPES["raw/upoa_greedy"]).f1.corpus_f1
     expected = naive_heads(rows, minilm)
     # Another order of the same float32 sums flips a near-tie here and there.
     assert np.quantile(np.abs(found - expected), 0.9) < 0.05
@@ -116,7 +117,7 @@ def test_every_head_and_every_selection(
     data: Path, minilm: ResolvedEncoder, tmp_path: Path
 ) -> None:
     dev = sentence_table(data, tmp_path, 125, 149)
-    gold = gold_brackets(pq.read_table(dev))
+    gold = Parses.gold(pq.read_table(dev))
     every = attention(dev, minilm, "all", every=True)
     assert gold.sentence.size == 459 and gold.n_words.sum() == 9531
     chosen: dict[tuple[str, str], list[tuple[int, int]]] = {}
@@ -135,7 +136,7 @@ def test_every_head_and_every_selection(
 def check_test_scores(
     table: Path, encoder: ResolvedEncoder, chosen: dict[tuple[str, str], list[tuple[int, int]]]
 ) -> None:
-    gold = gold_brackets(pq.read_table(table))
+    gold = Parses.gold(pq.read_table(table))
     selected = attention(table, encoder, "selected", sets=list(chosen.values()))
     for (name, key), heads in chosen.items():
         selection = table.with_name("selection.json")
@@ -151,7 +152,7 @@ def check_test_scores(
                 "decoder": recipe.decoder,
             },
         )
-        counts = score(gold, parsed_brackets(parses)).counts
+        counts = score(gold, Parses.of_table(parses)).counts
         found = [counts.corpus_f1, counts.corpus_f1_no_root, counts.sentence_f1]
         wanted = EXPECTED[name]["selections"][key]["test"]
         np.testing.assert_allclose(found, wanted, atol=0.05, err_msg=f"{name} {key}")

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from attree.attention.columns import ALL
-from attree.attention.job import Settings
+from attree.attention.compute import StageSettings
 from attree.attention.stage import columns_for, compute_attention
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
-from attree.evaluation.brackets import gold_brackets
 from attree.heads.ranking import Recipe, draw, rank, rank_heads
 from attree.heads.selection import HeadSelection
+from attree.parses import Parses
 from attree.schemas import HEADS
 from tests.attention.conftest import WORDS, MakeTable
 from tests.attention.test_stage import matrices
@@ -56,7 +56,7 @@ def naive_f1(manifest: Path, sentences: Path, chosen: set[int] | None = None) ->
 
 @pytest.fixture
 def manifest(make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path) -> Path:
-    settings = Settings(partition_size=3, device="cpu")
+    settings = StageSettings(partition_size=3, device="cpu")
     columns = columns_for(encoder, every=True)
     compute_attention(make_table(), encoder, columns, tmp_path / "all.json", settings)
     return tmp_path / "all.json"
@@ -64,7 +64,7 @@ def manifest(make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path) ->
 
 def test_every_head_is_scored(manifest: Path, tmp_path: Path) -> None:
     sentences = tmp_path / "dev.parquet"
-    gold = gold_brackets(pq.read_table(sentences))
+    gold = Parses.gold(pq.read_table(sentences))
     ranking = rank(manifest, gold, UPOA)
     np.testing.assert_allclose(ranking.f1.corpus_f1, naive_f1(manifest, sentences))
     assert ranking.sentences.tolist() == [0, 1, 2, 3, 4, 6, 7] and ranking.without == 0
@@ -73,7 +73,7 @@ def test_every_head_is_scored(manifest: Path, tmp_path: Path) -> None:
 
 def test_a_draw_of_trees(manifest: Path, tmp_path: Path) -> None:
     sentences = tmp_path / "dev.parquet"
-    gold = gold_brackets(pq.read_table(sentences))
+    gold = Parses.gold(pq.read_table(sentences))
     ranking = rank(manifest, gold, UPOA, trees=3, seed=1)
     chosen = set(ranking.sentences.tolist())
     assert len(chosen) == 3 and 5 not in chosen, "a sentence of one word is no tree to tune on"
@@ -117,7 +117,7 @@ def test_the_table_and_the_selection(manifest: Path, tmp_path: Path) -> None:
 
 def test_other_sentences_are_refused(manifest: Path, make_table: MakeTable) -> None:
     for words in (WORDS[:-1], [*WORDS[:-1], ["three", "more", "words"]], []):
-        gold = gold_brackets(pq.read_table(make_table(words, name="other")))
+        gold = Parses.gold(pq.read_table(make_table(words, name="other")))
         with pytest.raises(AttreeError, match="computed from other sentences"):
             rank(manifest, gold, UPOA)
 
@@ -127,7 +127,7 @@ def test_nothing_to_rank_on_is_one_line(
 ) -> None:
     sentences = make_table([["a"], ["cat"] * 70])
     columns = columns_for(encoder, every=True)
-    compute_attention(sentences, encoder, columns, tmp_path / "x.json", Settings(device="cpu"))
-    gold = gold_brackets(pq.read_table(sentences))
+    compute_attention(sentences, encoder, columns, tmp_path / "x.json", StageSettings(device="cpu"))
+    gold = Parses.gold(pq.read_table(sentences))
     with pytest.raises(AttreeError, match="no sentence here has two words and more"):
         rank(tmp_path / "x.json", gold, UPOA)

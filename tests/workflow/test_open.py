@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from attree.corpus.parsers import READY
 from attree.files import read_json
 from attree.heads.selection import HeadSelection
+from attree.parser_source import READY
 from tests.workflow.conftest import ROOT, Checkout
 
 OVERLAY = "workflow/configs/open.yaml"

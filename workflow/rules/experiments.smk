@@ -2,6 +2,7 @@
 # job reads and runs is planned in attree.experiments.jobs. Finished rows lie as records beside the
 # declared list of a job, where Snakemake does not delete them: only rows without one are run.
 from attree.experiments.jobs import Grid
+from attree.experiments.records import SPARES
 from attree.fewshot.recipes import RECIPES
 
 try:
@@ -10,31 +11,8 @@ except AttreeError as error:
     sys.exit(f"attree: error: {error}")
 
 
-ROW_CODE = (
-    "attention.__init__",
-    "heads.selection",
-    "fewshot.projection",
-    "heads.ranking",
-    "attention.shards",
-    "compiled",
-    "decoding",
-    "encoder.__init__",
-    "encoder.attention",
-    "encoder.batches",
-    "encoder.families",
-    "encoder.load",
-    "encoder.pieces",
-    "encoder.query_key",
-    "encoder.source",
-    "evaluation",
-    "experiments",
-    "fewshot",
-    "schemas",
-    "registry",
-    "scoring",
-    "treebank.__init__",
-    "treebank.binarise",
-)
+def row_spares(wildcards):
+    return SPARES[EXPERIMENTS.by_name[wildcards.job].kind]
 
 
 wildcard_constraints:
@@ -73,7 +51,7 @@ rule experiment_rows:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash(*ROW_CODE),
+        code=code_of("attree.experiments.command:rows", without=row_spares),
         rows=EXPERIMENTS.options,
     shell:
         "attree experiment rows {params.rows} --encoder {input.encoder} --output {output} 2> {log}"
@@ -96,7 +74,7 @@ rule experiment_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "schemas"),
+        code=code_of("attree.experiments.command:table"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         look=EXPERIMENTS.table_options,
     shell:
@@ -120,7 +98,7 @@ rule experiment_picture:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "schemas"),
+        code=code_of("attree.experiments.command:picture"),
     shell:
         "attree experiment picture --table {input} --output {output} 2> {log}"
 
@@ -144,7 +122,7 @@ rule experiment_weights:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "schemas"),
+        code=code_of("attree.experiments.command:weights"),
         prefix=subpath(output[0], strip_suffix=".png"),
         look=EXPERIMENTS.table_options,
     shell:
@@ -170,21 +148,7 @@ rule experiment_sentence:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash(
-            "attention",
-            "heads",
-            "compiled",
-            "decoding",
-            "encoder",
-            "evaluation",
-            "experiments",
-            "fewshot",
-            "schemas",
-            "registry",
-            "scoring",
-            "tables",
-            "treebank",
-        ),
+        code=code_of("attree.experiments.command:sentence"),
         prefix=subpath(output[0], strip_suffix=".png"),
         options=EXPERIMENTS.map_options,
     shell:
@@ -205,7 +169,7 @@ rule tune_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("encoder", "schemas"),
+        code=code_of("attree.encoder.command"),
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:
@@ -224,7 +188,7 @@ rule tuned_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("encoder"),
+        code=code_of("attree.encoder.command:resolve_command"),
         folder=subpath(input[0], strip_suffix=".done"),
     shell:
         "attree encoder resolve --slug {wildcards.tuned} --path {params.folder} --output {output}"

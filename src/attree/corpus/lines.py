@@ -16,7 +16,8 @@ TOO_LONG = "too_long"
 UNDECODABLE = "undecodable"
 CONTROL = "control"
 MALFORMED = "malformed"
-STATUSES = (OK, EMPTY, TOO_LONG, UNDECODABLE, CONTROL, MALFORMED)
+FAILED = "failed"
+STATUSES = (OK, EMPTY, TOO_LONG, FAILED, UNDECODABLE, CONTROL, MALFORMED)
 
 #: A line's text, its words where the input has them apart, or the status of a line without either.
 Line = str | list[str]

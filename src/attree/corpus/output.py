@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from attree.corpus.lines import OK
 from attree.errors import AttreeError
 from attree.files import whole_file, write_text
+from attree.trees import Trees
 
 _METADATA_KEY = b"attree"
 #: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
@@ -55,15 +56,13 @@ TREES = pa.schema(
 
 
 @dataclass(slots=True)
-class Trees:
+class Rows:
     """The rows of one shard.
 
     Attributes:
         file, line, sentence, status: one a row.
         words: of each row.
-        offsets: int64 (rows + 1,), where each row's spans begin and end.
-        starts, ends: int32, the spans of all rows.
-        scores: float32 (rows,), NaN where there is none.
+        trees: of each row, with the scores of their spans.
     """
 
     file: list[str]
@@ -71,30 +70,27 @@ class Trees:
     sentence: list[int]
     status: list[str]
     words: list[list[str]]
-    offsets: NDArray[np.int64]
-    starts: NDArray[np.int32]
-    ends: NDArray[np.int32]
-    scores: NDArray[np.float32]
+    trees: Trees
 
     def table(self) -> pa.Table:
         """Return the rows as an Arrow table."""
-        offsets = pa.array(self.offsets.astype(np.int32))
+        trees, scores = self.trees, self.trees.mean_scores()
+        offsets = pa.array(trees.offsets.astype(np.int32))
 
         def spans(values: NDArray[np.int32]) -> pa.Array:
             return pa.ListArray.from_arrays(
                 offsets, pa.array(values.astype(np.int16)), type=_list(pa.int16())
             )
 
-        score = pa.array(self.scores.astype(np.float16), mask=np.isnan(self.scores))
         columns = [
             pa.array(self.file),
             pa.array(self.line, pa.int64()),
             pa.array(self.sentence, pa.int32()),
             pa.array([" ".join(words) for words in self.words]),
-            spans(self.starts),
-            spans(self.ends - self.starts),
+            spans(trees.starts),
+            spans(trees.ends - trees.starts),
             pa.array(self.status),
-            score,
+            pa.array(scores.astype(np.float16), mask=np.isnan(scores)),
         ]
         return pa.Table.from_arrays(columns, schema=TREES)
 
@@ -143,16 +139,19 @@ def shard_path(folder: Path, number: int) -> Path:
     return folder / "trees" / f"shard-{number:05d}.parquet"
 
 
+def _format_path(folder: Path, name: str, number: int) -> Path:
+    return folder / name / f"shard-{number:05d}.txt"
+
+
 def write_shard(
-    folder: Path, number: int, trees: Trees, statistics: Statistics, formats: tuple[str, ...]
+    folder: Path, number: int, rows: Rows, statistics: Statistics, formats: tuple[str, ...]
 ) -> None:
     """Write a shard in every format; the Parquet file comes last and marks the shard as whole."""
     for name in formats:
         if name != "parquet":
-            path = folder / name / f"shard-{number:05d}.txt"
-            write_text(path, FORMATS[name](trees))
+            write_text(_format_path(folder, name, number), FORMATS[name](rows))
     metadata = json.dumps(statistics.as_dict(), sort_keys=True).encode()
-    table = trees.table().replace_schema_metadata({_METADATA_KEY: metadata})
+    table = rows.table().replace_schema_metadata({_METADATA_KEY: metadata})
     with whole_file(shard_path(folder, number)) as part:
         pq.write_table(
             table,
@@ -162,6 +161,13 @@ def write_shard(
             use_dictionary=_DICTIONARY,
             write_statistics=["line"],
         )
+
+
+def remove_shard(folder: Path, number: int) -> None:
+    """Remove what :func:`write_shard` wrote; first the file that marks the shard as whole."""
+    shard_path(folder, number).unlink(missing_ok=True)
+    for name in FORMATS:
+        _format_path(folder, name, number).unlink(missing_ok=True)
 
 
 def shard_statistics(path: Path) -> Statistics:
@@ -177,35 +183,12 @@ def shard_statistics(path: Path) -> Statistics:
         ) from None
 
 
-def _brackets(trees: Trees) -> str:
-    lines = []
-    for row, words in enumerate(trees.words):
-        spans = slice(trees.offsets[row], trees.offsets[row + 1])
-        lines.append(bracketed(words, trees.starts[spans], trees.ends[spans]))
-    return "".join(line + "\n" for line in lines)
-
-
-def bracketed(words: list[str], starts: NDArray[np.int32], ends: NDArray[np.int32]) -> str:
-    """Return a tree on one line, as in ``(X (X the cat) (X sat down))``; ``()`` without words.
-
-    Every span is a node ``X``; round brackets of words are written ``-LRB-`` and ``-RRB-``.
-    """
-    if not words:
-        return "()"
-    tokens = [word.replace("(", "-LRB-").replace(")", "-RRB-") for word in words]
-    if len(words) == 1:
-        return f"(X {tokens[0]})"
-    closing = np.bincount(ends, minlength=len(words) + 1)
-    opening = np.bincount(starts, minlength=len(words) + 1)
-    parts = [
-        "(X " * int(opening[place]) + token + ")" * int(closing[place + 1])
-        for place, token in enumerate(tokens)
-    ]
-    return " ".join(parts)
+def _brackets(rows: Rows) -> str:
+    return "".join(f"{line}\n" for line in rows.trees.bracketed(rows.words))
 
 
 #: format → function that gives a shard's text; Parquet is always written
-FORMATS: dict[str, Callable[[Trees], str]] = {"brackets": _brackets}
+FORMATS: dict[str, Callable[[Rows], str]] = {"brackets": _brackets}
 
 
 def read_trees(folder: Path) -> Iterator[dict[str, Any]]:

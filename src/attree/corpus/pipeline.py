@@ -15,26 +15,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from attree.corpus.apply import BatchParser
-from attree.corpus.lines import EMPTY, OK, TOO_LONG, Line, parse_lines
-from attree.corpus.output import Statistics, Trees, write_shard
-from attree.corpus.words import Tokeniser
+from attree.corpus.lines import EMPTY, OK, Line, parse_lines
+from attree.corpus.output import Rows, Statistics, write_shard
 from attree.corpus.work import Done, Settings, Source, Work
-from attree.decoding.batch import span_offsets
-from attree.encoder.batches import batches
-from attree.encoder.pieces import Pieces
-
-#: Most cells of one batch's attention matrices: sentences × longest².
-_CELLS_PER_BATCH = 1 << 20
+from attree.parser import Parser, Prepared
+from attree.trees import Trees
+from attree.words import Tokeniser
 
 _BATCHES_WAITING = 4
 
@@ -51,11 +45,8 @@ class _Rows:
     sentence: list[int] = field(default_factory=list)
     status: list[str] = field(default_factory=list)
     words: list[list[str]] = field(default_factory=list)
-    pieces: list[Pieces] = field(default_factory=list)
-    batches: list[NDArray[np.int64]] = field(default_factory=list)
-    found: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]] = field(
-        default_factory=list
-    )
+    prepared: Prepared | None = None
+    found: list[Trees] = field(default_factory=list)
     encoder_seconds: float = 0.0
 
 
@@ -70,7 +61,7 @@ class Pipeline:
     """
 
     def __init__(
-        self, parser: BatchParser, tokeniser: Tokeniser, settings: Settings, folder: Path
+        self, parser: Parser, tokeniser: Tokeniser, settings: Settings, folder: Path
     ) -> None:
         self._parser, self._tokeniser = parser, tokeniser
         self._settings, self._folder = settings, folder
@@ -117,99 +108,71 @@ class Pipeline:
         rows.sentence += chain.from_iterable(map(range, each))
         rows.words += chain.from_iterable(sentences)
         for status, of_line in zip(statuses, sentences, strict=True):
-            rows.status += [status if status != OK else self._status(words) for words in of_line]
-
-    def _status(self, words: Sequence[str]) -> str:
-        if not words:
-            return EMPTY
-        return OK if len(words) <= self._settings.max_words else TOO_LONG
+            rows.status += [status if words or status != OK else EMPTY for words in of_line]
 
     def _choose(self, rows: _Rows) -> None:
         """Tokenise into pieces, and put what has a tree to find into batches."""
         good = [row for row, status in enumerate(rows.status) if status == OK]
-        pieces = self._parser.encoder.tokenise([rows.words[row] for row in good])
-        chosen = []
-        for row, of_row in zip(good, pieces, strict=True):
-            if of_row.too_long:
-                rows.status[row] = TOO_LONG
-            else:
-                chosen.append(row)
-                rows.pieces.append(of_row)
+        rows.prepared = self._parser.prepare([rows.words[row] for row in good])
+        for row, status in zip(good, rows.prepared.status.tolist(), strict=True):
+            rows.status[row] = status
         for row, status in enumerate(rows.status):
             if status != OK:
                 rows.words[row] = []
-        places = [place for place, one in enumerate(rows.pieces) if one.n_words > 1]
-        lengths = [len(rows.pieces[place].ids) for place in places]
-        # positions in rows.pieces; which rows these are follows from the statuses
-        rows.batches = [
-            np.array(places, dtype=np.int64)[group]
-            for group in batches(
-                lengths,
-                tokens_per_batch=self._settings.tokens_per_batch
-                or self._parser.encoder.tokens_per_batch,
-                cells_per_batch=_CELLS_PER_BATCH,
-            )
-        ]
 
     def _encode_all(self) -> None:
         while True:
             rows = self._prepared.get()
-            for group in rows.batches:
+            assert rows.prepared is not None
+            for group in rows.prepared.batches:
                 began = time.perf_counter()
-                chosen = [rows.pieces[place] for place in group]
-                features = _guarded(rows.future, partial(self._parser.features, chosen))
+                features = _guarded(rows.future, partial(self._parser.encode, rows.prepared, group))
                 if features is None:
                     break
                 rows.encoder_seconds += time.perf_counter() - began
-                self._encoded.put((rows, features))
+                self._encoded.put((rows, (group, features)))
             self._encoded.put((rows, None))
 
     def _finish_all(self) -> None:
         while True:
-            rows, features = self._encoded.get()
+            rows, encoded = self._encoded.get()
             if rows.future.done():
                 continue
-            if features is not None:
-                found = _guarded(rows.future, partial(self._parser.trees, features))
-                rows.found.append(found)
+            if encoded is not None:
+                step = partial(self._parser.decode, rows.prepared, *encoded)
+                rows.found.append(_guarded(rows.future, step))
                 continue
             done = _guarded(rows.future, partial(self._write, rows))
             if done is not None:
                 rows.future.set_result(done)
 
     def _write(self, rows: _Rows) -> Done:
-        trees = _in_order(rows)
+        trees = _in_order(rows, self._parser)
+        prepared = rows.prepared
+        assert prepared is not None
+        pieces = [prepared.pieces[place] for place in np.flatnonzero(prepared.status == OK)]
         statistics = Statistics(
             lines=rows.lines,
             sentences=len(rows.status) - rows.status.count(EMPTY),
             words=sum(map(len, rows.words)),
-            pieces=sum(len(one.ids) for one in rows.pieces),
-            unknown_words=sum(one.n_unknown for one in rows.pieces),
+            pieces=sum(len(one.ids) for one in pieces),
+            unknown_words=sum(one.n_unknown for one in pieces),
             status=Counter(rows.status),
         )
-        write_shard(self._folder, rows.number, trees, statistics, self._settings.formats)
+        whole = Rows(rows.file, rows.line, rows.sentence, rows.status, rows.words, trees)
+        write_shard(self._folder, rows.number, whole, statistics, self._settings.formats)
         return Done(rows.number, statistics, rows.encoder_seconds)
 
 
-def _in_order(rows: _Rows) -> Trees:
-    """Put the trees of all batches where their rows stand."""
-    good = np.flatnonzero(np.array(rows.status) == OK)
-    scores = np.full(len(rows.status), np.nan, dtype=np.float32)
-    n_spans = np.zeros(len(rows.status), dtype=np.int64)
-    n_words = np.array([one.n_words for one in rows.pieces], dtype=np.int64)
-    order = np.concatenate([np.zeros(0, np.int64), *rows.batches])
-    n_spans[good[order]] = n_words[order] - 1
-    offsets = np.concatenate(([0], np.cumsum(n_spans)))
-    starts, ends = (np.empty(offsets[-1], np.int32) for _ in range(2))
-    for group, (some_starts, some_ends, some_scores) in zip(rows.batches, rows.found, strict=True):
-        there = span_offsets(n_words[group])
-        shift = np.repeat(offsets[good[group]] - there[:-1], np.diff(there))
-        places = np.arange(there[-1]) + shift
-        starts[places], ends[places] = some_starts, some_ends
-        scores[good[group]] = some_scores
-    return Trees(
-        rows.file, rows.line, rows.sentence, rows.status, rows.words, offsets, starts, ends, scores
-    )
+def _in_order(rows: _Rows, parser: Parser) -> Trees:
+    """Return a tree for every row, of no span where the row was not parsed."""
+    assert rows.prepared is not None
+    trees = parser.assemble(rows.prepared, rows.found)
+    good = np.flatnonzero([status == OK for status in rows.status])
+    trees = trees.take(np.flatnonzero(rows.prepared.status == OK))
+    n_words, n_spans = (np.zeros(len(rows.status), np.int64) for _ in range(2))
+    n_words[good], n_spans[good] = trees.n_words, trees.n_spans
+    return replace(trees, n_words=n_words, offsets=np.concatenate(([0], np.cumsum(n_spans))))
 
 
 def _guarded(future: Future[Done], step: Callable[[], Any]) -> Any:

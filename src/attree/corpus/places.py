@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attree.corpus.parsers import ParserSource
-from attree.corpus.words import tokeniser
 from attree.corpus.work import Settings
+from attree.parser_source import ParserSource
+from attree.words import tokeniser
 
 if TYPE_CHECKING:
     from attree.corpus.pipeline import Pipeline
@@ -28,11 +28,17 @@ class Job:
 
     def pipeline(self) -> Pipeline:
         """Load the parser and start a pipeline."""
-        from attree.corpus.apply import load
         from attree.corpus.pipeline import Pipeline
+        from attree.parser import Parser
 
         make_words = tokeniser(self.tokeniser, split=self.split)
-        loaded = load(self.parser, device=self.device, threads=self.threads)
+        loaded = Parser.of(
+            self.parser,
+            device=self.device,
+            threads=self.threads,
+            max_words=self.settings.max_words,
+            tokens_per_batch=self.settings.tokens_per_batch,
+        )
         return Pipeline(loaded, make_words, self.settings, Path(self.folder))
 
 

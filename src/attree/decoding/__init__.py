@@ -1,17 +1,21 @@
 """Decoders: the tree with the best splits, from the split scores of every span.
 
-Adding a decoder is adding a module with ``decode(scores, starts, ends)`` and its line here.
+Adding a decoder is adding a function ``decoder(scores, starts, ends)``, in
+:mod:`attree.decoding.decoders` or in a file of its own, and its line here.
 Importing this package imports nothing heavy.
 """
 
 from __future__ import annotations
 
-#: decoder → its module
+from dataclasses import asdict, dataclass
+from typing import Any
+
+#: decoder → its function
 DECODERS = {
-    "greedy": "attree.decoding.greedy",
-    "chart": "attree.decoding.chart",
-    "normalised_chart": "attree.decoding.normalised_chart",
-    "marginal_chart": "attree.decoding.marginal_chart",
+    "greedy": "attree.decoding.decoders:greedy",
+    "chart": "attree.decoding.decoders:chart",
+    "normalised_chart": "attree.decoding.decoders:normalised_chart",
+    "marginal_chart": "attree.decoding.decoders:marginal_chart",
 }
 
 #: trees that look at nothing but the number of words (see :mod:`attree.decoding.fixed`)
@@ -23,3 +27,30 @@ FIXED = (
     "random_shift_reduce",
     "random_uniform_tree",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How an association matrix becomes a tree: the three choices that make a parser.
+
+    Attributes:
+        association: a name of :data:`attree.scoring.ASSOCIATIONS`.
+        score: a name of :data:`attree.scoring.SCORES`.
+        decoder: a name of :data:`DECODERS`.
+    """
+
+    association: str
+    score: str
+    decoder: str
+
+    def settings(self) -> dict[str, Any]:
+        """Return the three by name, as :func:`attree.decoding.batch.decode` takes them."""
+        return asdict(self)
+
+
+#: name → recipe of the article's unsupervised parsers
+UNSUPERVISED = {
+    "upoa": Recipe("raw", "outside", "greedy"),
+    "upio": Recipe("raw", "inside_outside", "chart"),
+    "upio-log": Recipe("log", "inside_outside", "chart"),
+}

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from attree.decoding import DECODERS
-from attree.errors import AttreeError
+from attree.errors import NotFiniteError
 from attree.registry import choose
-from attree.scoring.tables import split_scores
-from attree.scoring.transform import transform
+from attree.scoring.tables import SplitScores, split_scores, transform
+from attree.trees import Spans, Trees, binary_offsets
 
 #: Table cells scored and decoded at a time: 0.5 MB a table, which stays near a core.
 _CELLS_AT_A_TIME = 64_000
-
-#: Trees as :func:`decode` returns them, and a score of each.
-Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]
 
 
 def decode(
@@ -31,7 +29,8 @@ def decode(
     decoder: str,
     matrix: int | None = None,
     sentences: ArrayLike | None = None,
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    scored: bool = False,
+) -> Trees:
     """Parse sentences from their association matrices.
 
     Args:
@@ -44,15 +43,15 @@ def decode(
         decoder: a name of :data:`attree.decoding.DECODERS`.
         matrix: parse only this one of each sentence's matrices.
         sentences: numbers to name sentences by in errors, instead of their positions.
+        scored: whether each span's split score is wanted, ``split(i, k, j)`` of its split ``k``.
 
     Returns:
-        starts, ends: int32, half-open spans of two words and more, in pre-order, ordered by
-        sentence, then matrix. A sentence of ``n`` words gives ``n-1`` spans a matrix, none where
-        ``n < 2`` (see :func:`span_offsets`). The arithmetic is in float64, ties take the smallest
-        split, and nothing depends on which sentences come together.
+        binary trees, ordered by sentence, then matrix. The arithmetic is in float64, ties take the
+        smallest split, and nothing depends on which sentences come together.
 
     Raises:
-        AttreeError: an unknown name, or an association with NaN or infinity in it.
+        AttreeError: an unknown name.
+        NotFiniteError: an association with NaN or infinity in it.
     """
     words = np.asarray(n_words, dtype=np.int64)
     values = np.asarray(values)
@@ -60,9 +59,10 @@ def decode(
     if matrix is not None:
         values, matrices_each = _one_matrix(values, words, matrices_each, matrix), 1
     each = np.repeat(words, matrices_each)
-    decode_scores = choose(DECODERS, decoder, what="decoder").decode
-    spans = span_offsets(each)
+    decode_scores = choose(DECODERS, decoder, what="decoder")
+    spans = binary_offsets(each)
     starts, ends = np.empty(spans[-1], np.int32), np.empty(spans[-1], np.int32)
+    found = np.empty(spans[-1]) if scored else None
     at = np.concatenate(([0], np.cumsum(each * each)))
     tables = np.concatenate(([0], np.cumsum((each + 1) ** 2)))
     chunks = list(_chunks(tables))
@@ -74,17 +74,41 @@ def decode(
         if scores.not_finite >= 0:
             raise _not_finite(first + scores.not_finite, matrices_each, sentences)
         here = slice(spans[first], spans[last])
+        # decoders add best scores to the terms in place: keep these as they were
+        kept = replace(scores, terms=scores.terms.copy()) if scored else scores
         decode_scores(scores, starts[here], ends[here])
-    return starts, ends
+        if found is not None:
+            found[here] = _scores_of_spans(kept, starts[here], ends[here])
+    return Trees(each, spans, starts, ends, scores=found)
 
 
-def span_offsets(n_words: ArrayLike, matrices_each: int = 1) -> NDArray[np.int64]:
-    """Return where each tree's spans begin in :func:`decode`'s arrays, and the end of the last.
+def _scores_of_spans(scores: SplitScores, starts: Spans, ends: Spans) -> NDArray[np.float64]:
+    """Look up ``split(i, k, j)`` of every span of binary trees in pre-order."""
+    tree = np.repeat(np.arange(scores.n_words.size), np.maximum(scores.n_words - 1, 0))
+    i, k, j = starts, _splits(tree, starts, ends), ends
+    side = scores.n_words + 1
+    table = (np.cumsum(side**2) - side**2)[tree]
+    row = side[tree]
 
-    Tree ``t`` is that of matrix ``t % matrices_each`` of sentence ``t // matrices_each``.
-    """
-    spans = np.maximum(np.asarray(n_words, dtype=np.int64) - 1, 0)
-    return np.concatenate(([0], np.cumsum(np.repeat(spans, matrices_each))))
+    def cell(cells: NDArray[np.float64], a: Spans, b: Spans) -> NDArray[np.float64]:
+        return cells[table + a * row + b]
+
+    found = np.zeros(tree.size)
+    if scores.has_terms:
+        found += cell(scores.terms, k, i) + cell(scores.terms, k, j)
+    if scores.has_cross:
+        sums = scores.prefix
+        across = cell(sums, j, k) + cell(sums, k, i) - cell(sums, k, k) - cell(sums, j, i)
+        found -= across / (2.0 * (k - i) * (j - k))
+    return found
+
+
+def _splits(tree: NDArray[np.int64], starts: Spans, ends: Spans) -> Spans:
+    """Return where each span splits, of binary trees in pre-order."""
+    # a left part of two words and more comes next in pre-order; else the left part is one word
+    next_is_left = np.zeros(starts.size, dtype=bool)
+    next_is_left[:-1] = (starts[1:] == starts[:-1]) & (tree[1:] == tree[:-1])
+    return np.where(next_is_left, np.roll(ends, -1), starts + 1)
 
 
 def _chunks(tables: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -117,11 +141,11 @@ def _one_matrix(
     return np.concatenate(parts) if parts else values
 
 
-def _not_finite(tree: int, matrices_each: int, sentences: ArrayLike | None) -> AttreeError:
+def _not_finite(tree: int, matrices_each: int, sentences: ArrayLike | None) -> NotFiniteError:
     sentence, matrix = divmod(tree, matrices_each)
     name = sentence if sentences is None else int(np.asarray(sentences)[sentence])
     which = f"association {matrix}" if matrices_each > 1 else "the association"
-    return AttreeError(
+    return NotFiniteError(
         f"{which} of sentence {name} holds NaN or infinite values",
         fix="check the encoder and its dtype (float16 overflows in some models; try float32)",
     )

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from attree.compiled import kernel
 from attree.decoding import FIXED
 from attree.errors import AttreeError
+from attree.trees import Trees
 
 _Spans = NDArray[np.int32]
 _Words = NDArray[np.int64]
@@ -32,7 +33,7 @@ _RIGHT, _LEFT, _BALANCED, _UNIFORM = range(4)
 
 def fixed_trees(
     name: str, n_words: ArrayLike, *, seed: int = 0, sentences: ArrayLike | None = None
-) -> tuple[_Spans, _Spans]:
+) -> Trees:
     """Return the trees that ``name`` gives sentences of ``n_words`` words.
 
     Args:
@@ -43,10 +44,6 @@ def fixed_trees(
         n_words: words of each sentence.
         seed: of the random ones; with the sentence's number it decides the tree.
         sentences: the numbers of the sentences, instead of their positions.
-
-    Returns:
-        starts, ends: int32, ``n-1`` spans a sentence in pre-order, as
-        :func:`attree.decoding.batch.decode` returns them.
     """
     if name not in _TREES:
         raise AttreeError(f"unknown fixed tree {name!r}", fix=f"choose one of {', '.join(FIXED)}")
@@ -56,7 +53,7 @@ def fixed_trees(
     starts, ends = np.empty(spans, np.int32), np.empty(spans, np.int32)
     if spans:
         _TREES[name](words, _streams(seed, numbers), starts, ends)
-    return starts, ends
+    return Trees.binary(words, starts, ends)
 
 
 def _streams(seed: int, sentences: NDArray[np.integer]) -> _Streams:

@@ -7,35 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from attree.decoding import FIXED
-from attree.decoding.batch import span_offsets
 from attree.decoding.fixed import fixed_trees
-from attree.evaluation.brackets import Brackets
+from attree.evaluation import METRICS
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import score, upper_bound
-from attree.evaluation.summary import CODE, percentages, protocol, read_gold
+from attree.evaluation.summary import percentages, protocol, read_gold
 from attree.files import write_json
+from attree.parses import Parses
 from attree.provenance import provenance
-from attree.schemas import OK
-
-_METRICS = ("corpus_f1", "corpus_f1_no_root", "sentence_f1", "precision", "recall")
 
 
-def fixed_parses(name: str, gold: Brackets, *, seed: int = 0) -> Brackets:
+def fixed_parses(name: str, gold: Parses, *, seed: int = 0) -> Parses:
     """Return the trees that ``name`` of :data:`attree.decoding.FIXED` gives the gold sentences."""
-    starts, ends = fixed_trees(name, gold.n_words, seed=seed, sentences=gold.sentence)
-    return Brackets(
-        sentence=gold.sentence,
-        n_words=gold.n_words,
-        offsets=span_offsets(gold.n_words),
-        starts=starts,
-        ends=ends,
-        labels=np.zeros(0, np.int32),
-        label_names=(),
-        status=np.full(gold.n_words.size, OK),
-    )
+    trees = fixed_trees(name, gold.n_words, seed=seed, sentences=gold.sentence)
+    return Parses.all_ok(gold.sentence, trees)
 
 
 def write_baselines(
@@ -68,7 +54,9 @@ def write_baselines(
         "protocol": protocol(
             about, ceiling, total=gold.n_words.size, profile=profile, max_words=max_words
         ),
-        "provenance": provenance(code=(*CODE, "decoding"), settings={**how, "seeds": seeds}),
+        "provenance": provenance(
+            code=["attree.evaluation.baselines"], settings={**how, "seeds": seeds}
+        ),
     }
     write_json(output, summary)
     return summary
@@ -79,7 +67,7 @@ def summarised(runs: Sequence[Counts]) -> dict[str, Any]:
     each = [percentages(counts) for counts in runs]
     columns = {
         metric: [one[metric] for one in each]
-        for metric in _METRICS
+        for metric in METRICS
         if all(one[metric] is not None for one in each)
     }
     means = {metric: statistics.fmean(values) for metric, values in columns.items()}
@@ -93,7 +81,7 @@ def summarised(runs: Sequence[Counts]) -> dict[str, Any]:
         for name, label in runs[0].labels.items()
     }
     return {
-        **dict.fromkeys(_METRICS),
+        **dict.fromkeys(METRICS),
         **means,
         "label_recall": recalls,
         "seeds": len(runs),

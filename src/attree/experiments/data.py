@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from attree.errors import AttreeError
-from attree.evaluation.brackets import Brackets, gold_brackets
 from attree.evaluation.metrics import score
 from attree.evaluation.summary import percentages
 from attree.experiments.grid import APART, Row, Set
 from attree.fewshot.draw import draw, fingerprints
+from attree.parses import Parses
 from attree.provenance import digest
-from attree.schemas import OK, SENTENCES, read_table
+from attree.schemas import SENTENCES, read_table
 
 #: The seed of the trees set apart, far from those of the draws.
 _APART_SEED = 1_000_003
@@ -34,13 +33,13 @@ class Sentences:
         table: SENTENCES.
         gold: its brackets.
         about: the table's metadata.
-        hash: of words and brackets.
+        hash: of words, brackets and their labels, and how these were made.
     """
 
     name: Set
     path: Path
     table: pa.Table
-    gold: Brackets
+    gold: Parses
     about: Mapping[str, Any]
     hash: str
 
@@ -48,10 +47,13 @@ class Sentences:
     def read(cls, name: Set, path: Path) -> Sentences:
         """Read a set."""
         table, about = read_table(path, schema=SENTENCES, what="sentence table")
-        gold = gold_brackets(table)
-        content: list[NDArray[Any]] = [gold.offsets, gold.starts, gold.ends]
-        content.append(fingerprints(table["words"].to_pylist()))
-        return cls(name, path, table, gold, about, digest([part.tolist() for part in content]))
+        gold = Parses.gold(table)
+        trees = gold.trees
+        content: list[Any] = [trees.offsets, trees.starts, trees.ends, trees.labels, gold.sentence]
+        texts = fingerprints(table["words"].to_pylist())
+        made = [trees.label_names, about.get("punctuation"), about.get("derived")]
+        numbers = [None if part is None else part.tolist() for part in (*content, texts)]
+        return cls(name, path, table, gold, about, digest([made, numbers]))
 
     @property
     def words(self) -> list[list[str]]:
@@ -98,26 +100,8 @@ def overlap(row: Row, sets: Mapping[Set, Sentences], places: list[int]) -> int:
     return int(np.isin(fingerprints(sets[row.test].words), own).sum())
 
 
-def scores(
-    gold: Brackets,
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    offsets: NDArray[np.int64],
-    *,
-    status: NDArray[np.str_] | None = None,
-    max_words: int | None,
-) -> dict[str, Any]:
+def scores(gold: Parses, parses: Parses, *, max_words: int | None) -> dict[str, Any]:
     """Score parses of every sentence of ``gold``: what a record says of them."""
-    parses = Brackets(
-        sentence=gold.sentence,
-        n_words=gold.n_words,
-        offsets=offsets,
-        starts=starts,
-        ends=ends,
-        labels=np.zeros(0, np.int32),
-        label_names=(),
-        status=np.full(gold.n_words.size, OK) if status is None else status,
-    )
     counts = score(gold, parses, max_words=max_words).counts
     return {
         **percentages(counts),

@@ -7,20 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from attree.attention.columns import heads_key
+from attree.attention.columns import column_name, heads_key
+from attree.attention.sources import HEADS, load_source
 from attree.encoder.load import Encoder
-from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError
 from attree.experiments.data import Sentences, drawn
 from attree.experiments.grid import Row
-from attree.experiments.heads import Averager
+from attree.experiments.heads import Averager, source_of
 from attree.experiments.maps import Matrices, write_maps
 from attree.experiments.records import Records
 from attree.experiments.trained import Trainer
-from attree.fewshot.parser import TrainedParser
-from attree.fewshot.parts import ProjectionPart
+from attree.fewshot.model import TrainedModel
+from attree.parser import Parser
 
 
 def write_sentence(
@@ -54,31 +53,25 @@ def write_sentence(
     pieces = encoder.tokenise([words])
     flat = int(np.random.default_rng(number).integers(encoder.n_layers * encoder.n_heads))
     random = divmod(flat, encoder.n_heads)
-    named = {f"random head {heads_key([random])}": [random]}
+    named = {f"random head {heads_key([random])}": (HEADS, [random])}
     averager = Averager(read, manifests, lambda: encoder)
     trainer = Trainer(encoder, read, Records(records), Path(f"{prefix}.scratch"))
-    matrices: Matrices = {}
+    matrices: dict[str, Any] = {}
     for row in rows:
         if row.kind == "heads":
             heads = averager.heads(row)
-            named[f"{row.parser}, {heads_key(heads)}"] = heads
+            source = source_of(row)
+            named[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
             continue
         parser = trainer.parser(row, drawn(row, read[row.train]))
-        matrices[f"{row.parser}, {row.trees} trees"] = _association(parser, encoder, pieces)
+        matrices[f"{row.parser}, {row.trees} trees"] = Parser(
+            TrainedModel(parser, encoder)
+        ).association(words)
     attention = {
-        title: encoder.run(pieces, heads=heads, states=[]).attention[0].mean(0).cpu().numpy()
-        for title, heads in named.items()
+        title: load_source(source).matrices(encoder, pieces, heads)[0].mean(0).cpu().numpy()
+        for title, (source, heads) in named.items()
     }
     found = {**attention, **matrices}
     labels = {"x": "to", "y": "from", "words": words}
     write_maps(found, prefix, labels, f"{test.name}, sentence {number}")
     return found
-
-
-def _association(parser: TrainedParser, encoder: Encoder, pieces: Sequence[Pieces]) -> Any:
-    """Return a trained parser's association of one sentence, of its log the exponential."""
-    part = dict(parser.scorer.parts.items())["projection"]
-    assert isinstance(part, ProjectionPart)
-    with torch.inference_mode():
-        found = part.association(parser.features(encoder, pieces))[0].cpu().numpy()
-    return np.exp(found) if part.kind == "log" else found

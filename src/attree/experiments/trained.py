@@ -9,19 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from attree.decoding.batch import span_offsets
-from attree.decoding.fixed import fixed_trees
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
 from attree.experiments.data import Sentences, drawn, overlap, scores, set_apart
 from attree.experiments.grid import RECIPE_KEYS, TRAINING_KEYS, Row
-from attree.experiments.records import CODE, Records
+from attree.experiments.records import Records, code
 from attree.fewshot.draw import Trees, draw, read_trees
 from attree.fewshot.features import Layout, in_memory
 from attree.fewshot.fit import Plan, fit, shape_of, store_of
+from attree.fewshot.model import TrainedModel
 from attree.fewshot.parser import TrainedParser
 from attree.fewshot.parts import HeadPart
 from attree.fewshot.recipes import adapted, recipe
@@ -29,8 +25,10 @@ from attree.fewshot.scorer import Source
 from attree.fewshot.session import around_middle, parse_layers
 from attree.fewshot.threshold import choose_threshold
 from attree.fewshot.tune import choose, grid
-from attree.provenance import code_hash, digest
-from attree.schemas import FALLBACK, OK
+from attree.parser import OK, Parser
+from attree.parses import Parses
+from attree.provenance import digest
+from attree.schemas import FALLBACK
 
 #: A ``threshold`` that is to be found, and trees that it is chosen on at most.
 CHOSEN = "chosen"
@@ -67,12 +65,12 @@ class Trainer:
         parser.recipe = replace(parser.recipe, decoder=own)
         pruning = self._threshold(row, places, parser)
         began = time.perf_counter()
-        starts, ends, offsets, status = test.parse(parser, pruning.get("threshold", 0.0))
+        parses = test.parse(parser, pruning.get("threshold", 0.0))
         seconds = time.perf_counter() - began
         gold = self.sets[row.test].gold
         about = parser.about
         return {
-            **scores(gold, starts, ends, offsets, status=status, max_words=row.max_words),
+            **scores(gold, parses, max_words=row.max_words),
             **pruning,
             "used": len(places),
             "overlap": shared,
@@ -115,8 +113,9 @@ class Trainer:
         first = replace(row, seed=0)
         rests_on = (
             self.encoder.fingerprint,
+            str(self.encoder.dtype),
             self.sets[row.train].hash,
-            code_hash(*CODE["trained"]),
+            code("trained"),
         )
         name = "choice-" + digest([first.training(), *rests_on])
         found = self.records.get(name)
@@ -170,38 +169,27 @@ class Trainer:
 
 
 class _Test:
-    """The features of a test set; sentences too long for the encoder are branched right."""
+    """A test set with its features, read once for every parser of one shape."""
 
     def __init__(self, encoder: Encoder, sentences: Sentences, parser: TrainedParser) -> None:
-        words = sentences.words
-        pieces = encoder.tokenise(words)
-        self.n_words = sentences.gold.n_words
-        self.usable = [place for place, one in enumerate(pieces) if not one.too_long]
-        usable = [words[place] for place in self.usable]
-        self.store = in_memory(encoder, usable, parser.shape.layout())
-        self.size = sum(record.nbytes for record in self.store.records)
-        self.device = str(encoder.device)
+        self.encoder, self.sentence = encoder, sentences.gold.sentence
+        reader = self._parser(parser, 0.0)
+        self.prepared = reader.prepare(sentences.words)
+        self.features = [reader.encode(self.prepared, one) for one in self.prepared.batches]
+        self.size = sum(batch.nbytes for batch in self.features)
 
-    def parse(
-        self, parser: TrainedParser, threshold: float
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.str_]]:
-        """Return starts, ends, offsets and status of every sentence.
+    def _parser(self, trained: TrainedParser, threshold: float) -> Parser:
+        return Parser(TrainedModel(trained, self.encoder, threshold))
 
-        Spans whose marginal is below ``threshold`` are left out.
-        """
-        source = Source(self.store, parser.shape, device=self.device)
-        starts, ends = fixed_trees(FALLBACK, self.n_words)
-        status = np.full(self.n_words.size, FALLBACK, dtype="<U20")
-        status[self.usable] = OK
-        spans = np.repeat(status == OK, np.maximum(self.n_words - 1, 0))
-        kept = np.ones(starts.size, bool)
-        if threshold > 0:
-            starts[spans], ends[spans], likely = parser.decode_with_marginals(source)
-            kept[spans] = likely >= threshold
-        else:
-            starts[spans], ends[spans] = parser.decode(source)
-        before = np.concatenate(([0], np.cumsum(kept)))
-        return starts[kept], ends[kept], before[span_offsets(self.n_words)], status
+    def parse(self, trained: TrainedParser, threshold: float) -> Parses:
+        """Parse every sentence; spans whose marginal is below ``threshold`` are left out."""
+        parser, prepared = self._parser(trained, threshold), self.prepared
+        found = [
+            parser.decode(prepared, *one)
+            for one in zip(prepared.batches, self.features, strict=True)
+        ]
+        trees = parser.assemble(prepared, found)
+        return Parses.with_policy(self.sentence, trees, prepared.status == OK, FALLBACK)
 
 
 def plan_of(row: Row, n_layers: int) -> Plan:

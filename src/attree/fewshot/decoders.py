@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.decoding import DECODERS
+from attree.errors import NotFiniteError
 from attree.fewshot.inside import marginals
 from attree.fewshot.recipes import CHOICES
 from attree.fewshot.scores import SpanScores
 from attree.registry import choose
 from attree.scoring.tables import SplitScores
+from attree.trees import Trees
 
 #: decoders of trained parsers: those of associations, and the tree of the highest expected number
 #: of right spans under the distribution over trees (for parsers trained by ``tree_crf``)
 NAMES = CHOICES["decoder"]
 
 
-def decode(
-    scores: SpanScores, *, score: str, decoder: str
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def decode(scores: SpanScores, *, score: str, decoder: str) -> Trees:
     """Parse a batch.
 
     Args:
@@ -28,33 +30,37 @@ def decode(
         decoder: one of :data:`NAMES`.
 
     Returns:
-        flat starts and ends, as :func:`attree.decoding.batch.decode`.
+        binary trees; the score of a span is ``s_span``.
+
+    Raises:
+        NotFiniteError: a sentence's scores are NaN or infinite.
     """
     n_words = scores.n_words.cpu().numpy()
     span = scores.span.detach().cpu().numpy()
+    if not np.isfinite(span.sum()):
+        raise NotFiniteError("a sentence's span scores are NaN or infinite")
     if decoder == "minimum_risk":
-        return _decode(_span_terms(marginals(span, n_words), n_words), "chart")
-    if score == "outside":
+        split = _span_terms(marginals(span, n_words), n_words)
+    elif score == "outside":
         table = scores.table.detach().cpu().numpy()
         prefix = _flat(table + table.transpose(0, 2, 1), n_words)
         split = SplitScores(n_words, prefix, np.zeros(0), has_cross=True)
-        return _decode(split, decoder)
-    return _decode(_span_terms(span, n_words), decoder)
+    else:
+        split = _span_terms(span, n_words)
+    trees = _decode(split, "chart" if decoder == "minimum_risk" else decoder)
+    return replace(trees, scores=span[trees.tree_of, trees.starts, trees.ends])
 
 
-def likelihoods(
-    scores: SpanScores, starts: NDArray[np.int32], ends: NDArray[np.int32]
-) -> NDArray[np.float64]:
-    """Return the marginal of each span of binary trees.
+def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:
+    """Return the marginal of each span of a batch's trees; that of the whole sentence is 1.
 
-    Dropping unlikely ones leaves trees that need not be binary. The whole sentence has 1.
+    Dropping unlikely ones leaves trees that need not be binary.
     """
     n_words = scores.n_words.cpu().numpy()
     likely = marginals(scores.span.detach().cpu().numpy(), n_words)
-    tree = np.repeat(np.arange(len(n_words)), np.maximum(n_words - 1, 0))
-    found: NDArray[np.float64] = likely[tree, starts, ends]
+    found: NDArray[np.float64] = likely[trees.tree_of, trees.starts, trees.ends]
     # rounding must not cost the whole sentence its place
-    found[(starts == 0) & (ends == n_words[tree])] = 1.0
+    found[(trees.starts == 0) & (trees.ends == n_words[trees.tree_of])] = 1.0
     return found
 
 
@@ -72,8 +78,8 @@ def _span_terms(span: NDArray[np.float64], n_words: NDArray[np.int64]) -> SplitS
     return SplitScores(n_words, np.zeros_like(terms), terms, has_cross=False)
 
 
-def _decode(scores: SplitScores, decoder: str) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _decode(scores: SplitScores, decoder: str) -> Trees:
     total = int(np.maximum(scores.n_words - 1, 0).sum())
     starts, ends = np.empty(total, np.int32), np.empty(total, np.int32)
-    choose(DECODERS, decoder, what="decoder").decode(scores, starts, ends)
-    return starts, ends
+    choose(DECODERS, decoder, what="decoder")(scores, starts, ends)
+    return Trees.binary(scores.n_words, starts, ends)

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attree.decoding.batch import Found, span_offsets
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError
@@ -23,6 +22,7 @@ from attree.fewshot.parts import Batch
 from attree.fewshot.recipes import Recipe
 from attree.fewshot.scorer import Scorer, Shape, Source
 from attree.fewshot.scores import SpanScores
+from attree.trees import Trees
 
 #: cells of piece-level matrices scored at a time
 _CELLS_AT_A_TIME = 40_000
@@ -70,43 +70,27 @@ class TrainedParser:
         """Score every span of a batch."""
         return self.scorer.scores(batch)
 
-    def trees(self, batch: Batch) -> Found:
-        """Parse one batch: starts and ends as of `decoding.batch.decode`, and a score a sentence.
+    def trees(self, batch: Batch) -> Trees:
+        """Parse one batch."""
+        return decode(self.span_scores(batch), score=self.recipe.score, decoder=self.recipe.decoder)
 
-        The score is the mean of the span scores of the tree.
-        """
-        scores = self.span_scores(batch)
-        starts, ends = decode(scores, score=self.recipe.score, decoder=self.recipe.decoder)
-        each = np.maximum(batch.n_words.cpu().numpy() - 1, 0)
-        tree = np.repeat(np.arange(len(each)), each)
-        sums = np.zeros(len(each))
-        np.add.at(sums, tree, scores.span.cpu().numpy()[tree, starts, ends])
-        return starts, ends, (sums / np.maximum(each, 1)).astype(np.float32)
-
-    def decode(self, source: Source) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def decode(self, source: Source) -> Trees:
         """Parse every sentence of a source, in its order."""
-        found = [self.trees(source.batch(places)) for places in _groups(source.lengths())]
-        starts, ends = (np.concatenate([each[side] for each in found]) for side in (0, 1))
-        return starts, ends
+        groups = _groups(source.lengths())
+        return Trees.concatenate([self.trees(source.batch(places)) for places in groups])
 
-    def decode_with_marginals(
-        self, source: Source
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    def decode_with_marginals(self, source: Source) -> tuple[Trees, NDArray[np.float64]]:
         """As :meth:`decode`, and the probability of every span among all binary trees."""
-        starts, ends, likely = [], [], []
+        found, likely = [], []
         for places in _groups(source.lengths()):
             batch = source.batch(places)
-            found = self.trees(batch)
-            starts.append(found[0])
-            ends.append(found[1])
-            likely.append(likelihoods(self.span_scores(batch), found[0], found[1]))
-        return np.concatenate(starts), np.concatenate(ends), np.concatenate(likely)
+            found.append(self.trees(batch))
+            likely.append(likelihoods(self.span_scores(batch), found[-1]))
+        return Trees.concatenate(found), np.concatenate(likely)
 
     def f1(self, source: Source, gold: Sequence[GoldTree]) -> float:
         """Corpus F1 in percent, the whole sentence counted, on a source's sentences."""
-        starts, ends = self.decode(source)
-        offsets = span_offsets([tree.n_words for tree in gold])
-        return float(f1_of_each(gold_spans(gold), starts, ends, offsets).corpus_f1[0])
+        return float(f1_of_each(gold_spans(gold), self.decode(source)).corpus_f1[0])
 
     def threshold(self, text: str) -> float:
         """Read a threshold of span marginals: a number, or ``chosen``.
@@ -141,11 +125,9 @@ class TrainedParser:
 
 def gold_spans(gold: Sequence[GoldTree]) -> DistinctSpans:
     """The brackets of gold trees as the evaluation takes them."""
-    brackets = np.concatenate([tree.brackets for tree in gold]).astype(np.int32)
-    offsets = np.concatenate(([0], np.cumsum([len(tree.brackets) for tree in gold])))
-    n_words = np.array([tree.n_words for tree in gold])
-    starts, ends = np.ascontiguousarray(brackets.T)
-    return distinct_spans(n_words, starts, ends, offsets, what="gold tree")
+    brackets = [[(s, e) for s, e in tree.brackets.tolist()] for tree in gold]
+    trees = Trees.from_spans([tree.n_words for tree in gold], brackets)
+    return distinct_spans(trees, what="gold tree")
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[range]:

@@ -43,6 +43,13 @@ class Batch:
     after: Tensor | None = None
     attention: Tensor | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the features take."""
+        states = None if self.states is None else self.states.states
+        tensors = (states, self.before, self.after, self.attention)
+        return sum(tensor.nbytes for tensor in tensors if tensor is not None)
+
     def square(self) -> Tensor:
         """(sentences, words, words): True where both words exist."""
         places = torch.arange(int(self.n_words.max()), device=self.n_words.device)

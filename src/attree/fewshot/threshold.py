@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from attree.decoding.batch import span_offsets
 from attree.evaluation.metrics import f1_of_each
 from attree.fewshot.gold import GoldTree
 from attree.fewshot.parser import TrainedParser, gold_spans
@@ -26,15 +23,11 @@ def choose_threshold(
         source: features of trees that are not trained on.
         gold: those trees.
     """
-    n_words = np.array([tree.n_words for tree in gold])
-    starts, ends, likely = parser.decode_with_marginals(source)
+    trees, likely = parser.decode_with_marginals(source)
     right = gold_spans(gold)
-    tree = np.repeat(np.arange(len(gold)), np.diff(span_offsets(n_words)))
     found = {}
     for threshold in THRESHOLDS:
-        kept = likely >= threshold
-        offsets = np.concatenate(([0], np.cumsum(np.bincount(tree[kept], minlength=len(gold)))))
-        pruned = f1_of_each(right, starts[kept], ends[kept], offsets)
+        pruned = f1_of_each(right, trees.keep(likely >= threshold))
         found[str(threshold)] = float(pruned.corpus_f1[0])
     best = max(THRESHOLDS, key=lambda threshold: (found[str(threshold)], -threshold))
     return best, found

@@ -1,4 +1,4 @@
-"""``attree heads``: rank attention heads by F1, select some; ``attree decode``: parse by them."""
+"""``attree heads``: rank attention heads by F1 and select some."""
 
 from __future__ import annotations
 
@@ -7,25 +7,37 @@ from typing import Annotated
 
 import typer
 
+from attree.attention.sources import HEADS, SOURCES
+from attree.decoding import DECODERS
+from attree.scoring import ASSOCIATIONS, SCORES
+
 
 def heads_command(
-    attention: Path = typer.Argument(..., help="A manifest of `attree attention --heads all`."),
-    sentences: Path = typer.Option(..., help="The sentence table it was made from, with trees."),
-    association: str = typer.Option("raw", help="raw, or log."),
-    score: str = typer.Option(..., help="outside, inside_outside or inside."),
-    decoder: str = typer.Option(..., help="greedy or chart."),
-    heads: str = typer.Option(
-        "above:30", help="all, best, best:K, above:F1 (percent) or list:LAYER.HEAD,…"
-    ),
-    trees: str = typer.Option("all", help="Rank on so many trees, drawn at random, or on all."),
-    seed: int = typer.Option(0, help="Seed of the draw."),
-    output: Path = typer.Option(..., help="The table of all heads to write (Parquet)."),
-    selection: Path = typer.Option(..., help="The selection to write (JSON)."),
+    attention: Annotated[
+        Path, typer.Argument(help="A manifest of `attree attention --heads all`.")
+    ],
+    sentences: Annotated[
+        Path, typer.Option(help="The sentence table it was made from, with gold trees.")
+    ],
+    score: Annotated[str, typer.Option(help=f"Split score: {', '.join(SCORES)}.")],
+    decoder: Annotated[str, typer.Option(help=f"Decoder: {', '.join(DECODERS)}.")],
+    output: Annotated[Path, typer.Option(help="The table of all heads to write (Parquet).")],
+    selection: Annotated[Path, typer.Option(help="The selection to write (JSON).")],
+    association: Annotated[str, typer.Option(help=", ".join(ASSOCIATIONS) + ".")] = "raw",
+    source: Annotated[str, typer.Option(help=f"What is ranked: {', '.join(SOURCES)}.")] = HEADS,
+    heads: Annotated[
+        str, typer.Option(help="all, best, best:K, above:F1 (percent) or list:LAYER.HEAD,…")
+    ] = "above:30",
+    trees: Annotated[
+        str, typer.Option(help="all, or the number of trees drawn to rank heads on.")
+    ] = "all",
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
 ) -> None:
     """Score every head as a parser of its own on gold trees, and select heads."""
     from attree import process
+    from attree.decoding import Recipe
     from attree.errors import AttreeError
-    from attree.heads.ranking import Recipe, rank_heads
+    from attree.heads.ranking import rank_heads
     from attree.heads.selection import HeadSelection
 
     process.follow()
@@ -36,35 +48,9 @@ def heads_command(
         sentences,
         Recipe(association, score, decoder),
         HeadSelection.parse(heads),
+        source=source,
         trees=None if trees == "all" else int(trees),
         seed=seed,
         table=output,
         selection=selection,
     )
-
-
-def decode_command(
-    attention: Annotated[Path, typer.Argument(help="A manifest of `attree attention`.")],
-    selection: Annotated[Path, typer.Option(help="A selection of `attree heads`.")],
-    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
-    association: Annotated[
-        str | None, typer.Option(help="raw or log; default: as in the selection.")
-    ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option(help="outside, inside_outside or inside; default: as in the selection."),
-    ] = None,
-    decoder: Annotated[
-        str | None,
-        typer.Option(
-            help="greedy, chart, normalised_chart or marginal_chart; default: as in the selection."
-        ),
-    ] = None,
-) -> None:
-    """Parse every sentence by the mean attention of the selected heads."""
-    from attree import process
-    from attree.heads.parses import write_parses
-
-    process.follow()
-    recipe = {"association": association, "score": score, "decoder": decoder}
-    write_parses(attention, selection, output, recipe=recipe)

@@ -8,15 +8,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from attree import evaluation
 from attree.errors import AttreeError
 from attree.files import read_json
 
-#: The three F1 scores in the order in which every table shows them, with their headings.
-METRICS = {
-    "corpus_f1": "Corpus F1",
-    "corpus_f1_no_root": "Corpus F1, no root",
-    "sentence_f1": "Sentence F1",
-}
+#: The scores that tables show, in order, with their headings.
+METRICS = {name: metric.heading for name, metric in evaluation.METRICS.items() if metric.in_tables}
 
 #: Baselines in table order, with short headings: they stand beside every parser.
 BASELINES = {
@@ -134,7 +131,7 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path) -> ScoreR
         )
     except KeyError as error:
         raise AttreeError(
-            f"this score summary has no {error}", file=path, fix="delete it and run again"
+            f"this score summary has no {error}", file=path, fix="run `attree score` again"
         ) from None
 
 

@@ -1,0 +1,268 @@
+"""The one way from sentences to trees: ``Parser.load("upio-log").parse("A sentence.")``.
+
+A parser's *model* does what differs between kinds of parsers, in two steps: it runs the encoder
+over a batch and keeps what trees are made from, then makes the trees. Everything else is here, and
+only here: words of strings, batches of like length, what becomes of sentences that the encoder
+cannot take, and the order. Bulk parsing takes the same four steps in three threads
+(:mod:`attree.corpus.pipeline`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.errors import AttreeError, NotFiniteError
+from attree.parser_source import Overrides, ParserSource, find_parser
+from attree.tree import Tree
+from attree.trees import Trees
+
+if TYPE_CHECKING:
+    from attree.encoder.load import Encoder
+    from attree.encoder.pieces import Pieces
+
+#: A sentence as text, or as a list of words.
+Sentence = str | Sequence[str]
+
+#: What became of a sentence: parsed; left out of the encoder because it is too long; or the
+#: encoder's numbers for it are not finite. The latter two are branched right.
+OK, TOO_LONG, FAILED = "ok", "too_long", "failed"
+
+#: Most cells of one batch's attention matrices: sentences × longest².
+_CELLS_PER_BATCH = 1 << 20
+
+#: Sentences that `Parser.stream` takes at a time.
+_AT_A_TIME = 512
+
+
+class Model(Protocol):
+    """What kinds of parsers differ in; the steps may be taken by different threads."""
+
+    encoder: Encoder
+
+    def features(self, pieces: Sequence[Pieces]) -> Any:
+        """Run the encoder over one batch and keep what trees are made from."""
+
+    def trees(self, features: Any) -> Trees:
+        """Return a binary tree, with the scores of its spans, for each sentence of the batch.
+
+        Raises:
+            NotFiniteError: a sentence's scores are NaN or infinite.
+        """
+
+    def associations(self, features: Any) -> list[NDArray[np.float32]]:
+        """Return the (words, words) association of each sentence of the batch."""
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Sentences on their way through a parser.
+
+    Attributes:
+        pieces: word pieces of each sentence.
+        status: of each sentence.
+        batches: positions of the sentences that the encoder is run on, a batch each.
+    """
+
+    pieces: list[Pieces]
+    status: NDArray[np.str_]
+    batches: list[NDArray[np.int64]]
+
+    def of(self, batch: NDArray[np.int64]) -> list[Pieces]:
+        """Return the pieces of one batch."""
+        return [self.pieces[place] for place in batch]
+
+
+class Parser:
+    """A parser ready to parse; make one with :meth:`load`.
+
+    Args:
+        model: what makes trees of batches.
+        max_words: longer sentences are too long, whatever the encoder takes.
+        tokens_per_batch: word pieces that go through the encoder at once; by default what suits
+            the device.
+        language: whose rules split strings into words, a language code of spaCy.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        max_words: int | None = None,
+        tokens_per_batch: int | None = None,
+        language: str = "en",
+    ) -> None:
+        self.model, self.encoder = model, model.encoder
+        self._max_words, self._language = max_words, language
+        self._tokens_per_batch = tokens_per_batch or model.encoder.tokens_per_batch
+        self._words: Any = None
+
+    @classmethod
+    def load(
+        cls,
+        parser: str = "upio-log",
+        *,
+        encoder: str | None = None,
+        heads: str | None = None,
+        association: str | None = None,
+        score: str | None = None,
+        decoder: str | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        **settings: Any,
+    ) -> Parser:
+        """Load a parser.
+
+        Args:
+            parser: ``upoa``, ``upio`` or ``upio-log`` (a small English encoder with ready heads), a
+                folder of ``attree train``, or a selection of ``attree heads``
+                (``results/heads/…/dev.json``).
+            encoder: a description (``results/encoders/….json``), a folder, or a package; by default
+                the one that the parser was made with.
+            heads: ``list:LAYER.HEAD,…`` or ``all``, instead of the parser's own.
+            association, score, decoder: other choices than the parser's own.
+            device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU where there is one.
+            threads: of a CPU run; by default torch's own choice.
+            settings: further arguments of :class:`Parser`.
+
+        Raises:
+            AttreeError: no such parser, another encoder's, or one that cannot be loaded.
+        """
+        source = find_parser(str(parser), Overrides(encoder, heads, association, score, decoder))
+        return cls.of(source, device=device, threads=threads, **settings)
+
+    @classmethod
+    def of(
+        cls,
+        source: ParserSource,
+        *,
+        device: str | None = None,
+        threads: int | None = None,
+        **settings: Any,
+    ) -> Parser:
+        """Load the parser that a source describes; arguments as of :meth:`load`."""
+        return cls(source.load(device=device, threads=threads), **settings)
+
+    @overload
+    def parse(self, sentences: str) -> Tree: ...
+    @overload
+    def parse(self, sentences: list[Any] | tuple[Any, ...]) -> list[Tree]: ...
+    def parse(self, sentences: str | Sequence[Sentence]) -> Tree | list[Tree]:
+        """Parse one sentence, or several.
+
+        Args:
+            sentences: a sentence as a string, or a list of sentences, each a string or a list of
+                words. A string is split into words by the language's rules.
+
+        Returns:
+            the tree of a single string, or a list of trees in the order of the sentences. A
+            sentence that the encoder cannot take is branched right, and its tree's ``status`` is
+            ``too_long``.
+        """
+        if isinstance(sentences, str):
+            return next(self.stream([sentences]))
+        return list(self.stream(sentences))
+
+    def stream(self, sentences: Iterable[Sentence]) -> Iterator[Tree]:
+        """Parse sentences one block after the other; order is kept, memory does not grow."""
+        waiting = iter(sentences)
+        while block := [self.words(one) for one in islice(waiting, _AT_A_TIME)]:
+            trees, status = self.trees(block)
+            for place, words in enumerate(block):
+                yield trees.of(place, words, status=str(status[place]))
+
+    def trees(self, words: Sequence[Sequence[str]]) -> tuple[Trees, NDArray[np.str_]]:
+        """Parse sentences of words into arrays.
+
+        Returns:
+            the trees, and the status of each: ``ok``, ``too_long`` or ``failed``.
+        """
+        prepared = self.prepare(words)
+        found = [
+            self.decode(prepared, batch, self.encode(prepared, batch)) for batch in prepared.batches
+        ]
+        return self.assemble(prepared, found), prepared.status
+
+    def association(self, words: Sentence) -> NDArray[np.float32]:
+        """Return the (words, words) association that a sentence's tree is made from.
+
+        Raises:
+            AttreeError: the sentence has no word, or is too long for the encoder.
+        """
+        pieces = self.encoder.tokenise([self.words(words)])
+        if pieces[0].too_long or not pieces[0].n_words:
+            problem = "is too long for the encoder" if pieces[0].too_long else "has no word"
+            raise AttreeError(f"this sentence {problem}", fix="give another one")
+        return self.model.associations(self.model.features(pieces))[0]
+
+    def words(self, sentence: Sentence) -> list[str]:
+        """Return the words of a sentence; a list of words is taken as it is, but for empty ones."""
+        if not isinstance(sentence, str):
+            return [word for word in sentence if word.strip()]
+        if self._words is None:
+            from attree.words import tokeniser
+
+            self._words = tokeniser(self._language, split=False)
+        found: list[str] = self._words([sentence])[0][0]
+        return found
+
+    def prepare(self, words: Sequence[Sequence[str]]) -> Prepared:
+        """Split words into pieces and share the sentences out over batches of like length."""
+        from attree.encoder.pieces import batches
+
+        pieces = self.encoder.tokenise(words)
+        status = np.full(len(pieces), OK, dtype="<U16")
+        longest = self._max_words or np.inf
+        for place, one in enumerate(pieces):
+            if one.too_long or one.n_words > longest:
+                status[place] = TOO_LONG
+        wanted = [p for p, one in enumerate(pieces) if status[p] == OK and one.n_words > 1]
+        groups = batches(
+            [len(pieces[place].ids) for place in wanted],
+            tokens_per_batch=self._tokens_per_batch,
+            cells_per_batch=_CELLS_PER_BATCH,
+        )
+        places = np.array(wanted, dtype=np.int64)
+        return Prepared(pieces, status, [places[group] for group in groups])
+
+    def encode(self, prepared: Prepared, batch: NDArray[np.int64]) -> Any:
+        """Run the encoder over one batch; return what :meth:`decode` takes."""
+        return self.model.features(prepared.of(batch))
+
+    def decode(self, prepared: Prepared, batch: NDArray[np.int64], features: Any) -> Trees:
+        """Return the trees of one batch; a sentence whose scores are not finite is ``failed``."""
+        try:
+            return self.model.trees(features)
+        except NotFiniteError:
+            return Trees.concatenate([self._one(prepared, place) for place in batch])
+
+    def _one(self, prepared: Prepared, place: int) -> Trees:
+        """Parse one sentence of a batch in which some are not finite."""
+        pieces = [prepared.pieces[place]]
+        try:
+            return self.model.trees(self.model.features(pieces))
+        except NotFiniteError:
+            prepared.status[place] = FAILED
+            return _branched_right([pieces[0].n_words])
+
+    def assemble(self, prepared: Prepared, found: Sequence[Trees]) -> Trees:
+        """Put the trees of all batches in the sentences' order; the others are branched right."""
+        done = np.concatenate([np.zeros(0, np.int64), *prepared.batches])
+        rest = np.setdiff1d(np.arange(len(prepared.pieces)), done)
+        others = _branched_right([prepared.pieces[place].n_words for place in rest])
+        order = np.argsort(np.concatenate([done, rest]), kind="stable")
+        return Trees.concatenate([*found, others]).take(order)
+
+
+def _branched_right(n_words: Sequence[int]) -> Trees:
+    """Return right-branching trees, their scores not a number."""
+    from attree.decoding.fixed import fixed_trees
+
+    trees = fixed_trees("right_branching", n_words)
+    scores = np.full(trees.starts.size, np.nan)
+    return Trees(trees.n_words, trees.offsets, trees.starts, trees.ends, scores=scores)

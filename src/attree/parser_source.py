@@ -1,0 +1,254 @@
+"""Which parser is meant: what is said about it, before anything of it is loaded.
+
+Two kinds: heads whose attention is averaged (what ``attree heads`` selected, or a recipe written
+out), and a folder that ``attree train`` wrote. A source is told to workers, each of which loads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from attree.attention.columns import mean_column, read_selection
+from attree.attention.sources import HEADS, checked, load_source
+from attree.decoding import DECODERS, UNSUPERVISED, Recipe
+from attree.encoder.source import EncoderSource, Head, ResolvedEncoder, resolve
+from attree.errors import AttreeError
+from attree.files import check_regular, described, read_described, read_json
+from attree.heads.selection import HeadSelection
+from attree.plan import nearest
+from attree.provenance import digest
+from attree.scoring import ASSOCIATIONS, SCORES
+
+if TYPE_CHECKING:
+    from attree.parser import Model
+
+
+@dataclass(frozen=True, slots=True)
+class AveragedHeads:
+    """A parser that averages heads.
+
+    Attributes:
+        encoder: where it lies.
+        heads: averaged.
+        recipe: how their mean is parsed.
+        source: whose units the heads are.
+    """
+
+    encoder: ResolvedEncoder
+    heads: tuple[Head, ...]
+    recipe: Recipe
+    source: str = HEADS
+
+    def describe(self) -> dict[str, Any]:
+        """Return what its trees depend on, as JSON."""
+        heads, _ = mean_column(self.heads, source=self.source)
+        return {"encoder": _identity(self.encoder), "heads": heads, **self.recipe.settings()}
+
+    def load(self, *, device: str | None, threads: int | None) -> Model:
+        """Load the encoder."""
+        from attree.encoder.load import load_encoder
+        from attree.heads.model import HeadsModel
+
+        encoder = load_encoder(self.encoder, device=device, threads=threads)
+        return HeadsModel(encoder, self.heads, self.recipe, self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedFolder:
+    """A parser that ``attree train`` wrote."""
+
+    encoder: ResolvedEncoder
+    folder: str
+    fingerprint: str
+
+    def describe(self) -> dict[str, Any]:
+        """Return what its trees depend on, as JSON."""
+        return {"encoder": _identity(self.encoder), "trained": self.fingerprint}
+
+    def load(self, *, device: str | None, threads: int | None) -> Model:
+        """Load the encoder and the weights."""
+        from attree.encoder.load import load_encoder
+        from attree.fewshot.model import TrainedModel
+        from attree.fewshot.parser_folder import load_parser
+
+        encoder = load_encoder(self.encoder, device=device, threads=threads)
+        return TrainedModel(load_parser(self.folder, device=str(encoder.device)), encoder)
+
+
+ParserSource = AveragedHeads | TrainedFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What is said beside a parser's name; None leaves a choice to the parser."""
+
+    encoder: str | None = None
+    heads: str | None = None
+    association: str | None = None
+    score: str | None = None
+    decoder: str | None = None
+
+
+#: An encoder and the heads of it that each unsupervised parser averages.
+READY = Path(__file__).with_name("ready.json")
+
+
+def find_parser(parser: str, overrides: Overrides) -> ParserSource:
+    """Find a parser.
+
+    Args:
+        parser: a selection of ``attree heads`` (``results/heads/….json``), a folder of
+            ``attree train``, or a name of ``UNSUPERVISED``, by itself on the encoder of
+            :data:`READY`.
+        overrides: what is said beside it. The encoder is a description (``….json``), an installed
+            package or a folder; by default the one that ``results/encoders`` has for a selection.
+
+    Raises:
+        AttreeError: no such parser, another encoder's, or choices left open.
+    """
+    path = Path(parser)
+    if parser and (path / "parser.json").is_file():
+        return _trained(path, overrides)
+    if parser and (path.suffix == ".json" or path.exists()):
+        return _selected(path, overrides)
+    if parser not in UNSUPERVISED:
+        raise AttreeError(
+            f"unknown parser {parser!r}",
+            fix=f"{nearest(parser, UNSUPERVISED)} — or a folder of `attree train`, or a file of "
+            "`attree heads` (results/heads/….json)",
+        )
+    if overrides.heads is None:
+        return _ready(parser, overrides)
+    return _from_recipe(
+        UNSUPERVISED[parser].settings(), overrides, find_encoder(overrides.encoder, None)
+    )
+
+
+def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
+    ready = read_json(READY, what="list of ready heads")
+    encoder = find_encoder(overrides.encoder or ready["encoder"], None)
+    if encoder.fingerprint != ready["fingerprint"]:
+        raise AttreeError(
+            f"{parser} does not say which heads of {encoder.slug}",
+            fix="give --heads list:LAYER.HEAD,… or --parser results/heads/….json",
+        )
+    return _from_recipe(
+        {**UNSUPERVISED[parser].settings(), "heads": ready["heads"][parser]}, overrides, encoder
+    )
+
+
+def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
+    selection = read_selection(path)
+    # results/heads/{encoder}/… and results/encoders/{encoder}.json are beside each other
+    parents = path.absolute().parents
+    beside = [
+        above.parent / "encoders" / f"{below.name}.json"
+        for below, above in zip(parents, list(parents)[1:], strict=False)
+        if above.name == "heads"
+    ]
+    encoder = find_encoder(overrides.encoder, beside[0] if beside else None)
+    found = _from_recipe(selection, overrides, encoder)
+    if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
+        raise AttreeError(
+            f"these heads were selected with another encoder than {encoder.slug}",
+            file=path,
+            fix="name its encoder with --encoder",
+        )
+    return found
+
+
+def _from_recipe(
+    given: Mapping[str, Any], overrides: Overrides, encoder: ResolvedEncoder
+) -> AveragedHeads:
+    chosen = {key: value for key, value in asdict(overrides).items() if value is not None}
+    merged = {**given, **chosen}
+    for key, known in (("association", ASSOCIATIONS), ("score", SCORES), ("decoder", DECODERS)):
+        if merged.get(key) not in tuple(known):
+            raise AttreeError(
+                f"unknown {key} {merged.get(key)!r}", fix=f"choose one of {', '.join(known)}"
+            )
+    heads, source = merged["heads"], merged.get("source", HEADS)
+    if isinstance(heads, str):
+        heads = _listed(heads, encoder, source)
+    heads = tuple(checked(source, heads, encoder.n_layers, encoder.n_heads))
+    recipe = Recipe(merged["association"], merged["score"], merged["decoder"])
+    return AveragedHeads(encoder, heads, recipe, source)
+
+
+def _listed(text: str, encoder: ResolvedEncoder, source: str) -> list[Head]:
+    selection = HeadSelection.parse(text)
+    if selection.kind not in ("all", "list"):
+        raise AttreeError(
+            f"heads cannot be chosen by F1 here: {text}",
+            fix="give --parser a selection of attree heads, or --heads list:LAYER.HEAD,…",
+        )
+    shape = load_source(source).shape(encoder.n_layers, encoder.n_heads)
+    return selection.apply(np.zeros(shape))
+
+
+def find_encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
+    """Return the encoder of a description, folder or package; by default the one ``beside``."""
+    if name is None:
+        if beside is None or not beside.is_file():
+            raise AttreeError(
+                "which encoder is not said", fix="give --encoder results/encoders/….json"
+            )
+        return ResolvedEncoder.read(beside)
+    path = Path(name)
+    if path.suffix == ".json":
+        return ResolvedEncoder.read(path)
+    kind = "path" if path.is_dir() else "package"
+    return resolve(EncoderSource(slug=path.name, kind=kind, id=name, dtype="auto"))
+
+
+_TRAINED = "description of a trained parser"
+
+
+class _EncoderAbout(msgspec.Struct):
+    slug: str
+    fingerprint: str
+
+
+class _About(msgspec.Struct):
+    encoder: _EncoderAbout
+    recipe: dict[str, Any]
+
+
+def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
+    path = folder / "parser.json"
+    about = read_described(path, dict[str, Any], what=_TRAINED, fix="train it again")
+    described(about, _About, file=path, what=_TRAINED, fix="train it again")
+    encoder = _encoder_of(about["encoder"], folder, overrides)
+    if about["encoder"]["fingerprint"] != encoder.fingerprint:
+        raise AttreeError(
+            f"this parser was trained with another encoder than {encoder.slug}",
+            file=folder,
+            fix="name its encoder with --encoder",
+        )
+    weights = folder / "weights.safetensors"
+    check_regular(weights, what="file of weights")
+    hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
+    return TrainedFolder(encoder, str(folder.absolute()), digest([about["recipe"], hashed]))
+
+
+def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) -> ResolvedEncoder:
+    """Return the encoder named beside a trained parser, else described near it, else its own."""
+    beside_it = (
+        above / "encoders" / f"{about['slug']}.json" for above in folder.absolute().parents
+    )
+    beside = next((path for path in beside_it if path.is_file()), None)
+    if overrides.encoder is None and beside is None and "kind" in about:
+        keys = ("slug", "kind", "id", "revision", "dtype")
+        return resolve(EncoderSource(**{key: about[key] for key in keys}))
+    return find_encoder(overrides.encoder, beside)
+
+
+def _identity(encoder: ResolvedEncoder) -> dict[str, str]:
+    return {"slug": encoder.slug, "fingerprint": encoder.fingerprint, "dtype": encoder.dtype}

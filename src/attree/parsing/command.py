@@ -1,0 +1,72 @@
+"""``attree decode`` and ``attree apply``: parses of a treebank's sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attree.decoding import DECODERS
+from attree.scoring import ASSOCIATIONS, SCORES
+
+_OWN = "default: as in the selection."
+
+
+def decode_command(
+    attention: Annotated[Path, typer.Argument(help="A manifest of `attree attention`.")],
+    selection: Annotated[Path, typer.Option(help="A selection of `attree heads`.")],
+    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
+    association: Annotated[
+        str | None, typer.Option(help=f"{', '.join(ASSOCIATIONS)}; {_OWN}")
+    ] = None,
+    score: Annotated[str | None, typer.Option(help=f"{', '.join(SCORES)}; {_OWN}")] = None,
+    decoder: Annotated[str | None, typer.Option(help=f"{', '.join(DECODERS)}; {_OWN}")] = None,
+) -> None:
+    """Parse every sentence by the mean attention of the selected heads."""
+    from attree import process
+    from attree.parsing.from_shards import write_parses
+
+    process.follow()
+    recipe = {"association": association, "score": score, "decoder": decoder}
+    write_parses(attention, selection, output, recipe=recipe)
+
+
+def apply_command(
+    sentences: Annotated[Path, typer.Argument(help="A sentence table of `attree treebank`.")],
+    parser: Annotated[Path, typer.Option(help="A folder that `attree train` wrote.")],
+    encoder: Annotated[Path, typer.Option(help="The encoder it was trained with.")],
+    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
+    decoder: Annotated[
+        str | None, typer.Option(help="Another decoder than the parser's own.")
+    ] = None,
+    threshold: Annotated[
+        str,
+        typer.Option(
+            help="Drop spans of a lower marginal, so that trees need not be binary: a number, or "
+            "chosen (on the held-out trees of its training)."
+        ),
+    ] = "0",
+    too_long: Annotated[
+        str,
+        typer.Option(help="For sentences past the encoder's limit: right_branching, skip, error."),
+    ] = "right_branching",
+    allow_overlap: Annotated[
+        bool, typer.Option(help="Also parse sentences that it was trained on.")
+    ] = False,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
+    ] = None,
+) -> None:
+    """Parse every sentence of a table by a trained parser."""
+    from attree import process
+    from attree.encoder.load import load_encoder
+    from attree.fewshot.model import TrainedModel
+    from attree.fewshot.parser_folder import load_parser
+    from attree.parsing.from_parser import write_parses
+
+    process.follow()
+    loaded = load_encoder(encoder, device=device)
+    trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
+    model = TrainedModel(trained, loaded, trained.threshold(threshold))
+    write_parses(model, sentences, output, too_long=too_long, allow_overlap=allow_overlap)

@@ -1,0 +1,95 @@
+"""Parses of a treebank by a trained parser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from attree.errors import AttreeError
+from attree.fewshot.draw import refuse_overlap
+from attree.fewshot.model import TrainedModel
+from attree.fewshot.parser import TrainedParser
+from attree.parser import OK, TOO_LONG, Parser
+from attree.parses import POLICIES, Parses
+from attree.progress import progress
+from attree.provenance import provenance
+from attree.schemas import PARSES, SENTENCES, read_table, write_table
+from attree.trees import Trees
+
+#: The modules that decide a parse.
+CODE = ("attree.parsing.command:apply_command",)
+
+#: Sentences parsed between two signs of progress.
+_AT_A_TIME = 256
+
+
+def write_parses(
+    model: TrainedModel,
+    sentences: Path,
+    output: Path,
+    *,
+    too_long: str = "right_branching",
+    allow_overlap: bool = False,
+) -> pa.Table:
+    """Parse every sentence of a table and write the parses.
+
+    Args:
+        model: the parser.
+        sentences: a SENTENCES table.
+        output: the PARSES table to write.
+        too_long: ``right_branching``, ``skip`` or ``error``.
+        allow_overlap: parse sentences that were trained on too.
+
+    Raises:
+        AttreeError: sentences that were trained on, or a sentence too long.
+    """
+    if too_long not in POLICIES:
+        raise AttreeError(
+            f"unknown policy for too long sentences: {too_long}",
+            fix=f"choose one of {', '.join(POLICIES)}",
+        )
+    trained = model.trained
+    table, metadata = read_table(sentences, schema=SENTENCES, what="sentence table")
+    words = table.column("words").to_pylist()
+    shared = refuse_overlap(trained.trained_on, words, allow=allow_overlap)
+    trees, status = _parse(Parser(model), words)
+    if too_long == "error" and (status == TOO_LONG).any():
+        place = int(np.flatnonzero(status == TOO_LONG)[0])
+        pieces = len(model.encoder.tokenise([words[place]])[0].ids)
+        raise AttreeError(
+            f"sentence {place} has {pieces} word pieces, the encoder takes "
+            f"{model.encoder.max_pieces}",
+            fix="pass --too-long right_branching or --too-long skip",
+        )
+    parses = Parses.with_policy(table["sentence"].to_numpy(), trees, status == OK, too_long).table()
+    settings = {**trained.describe(), "threshold": model.threshold, "overlap": shared}
+    made = provenance(code=CODE, settings=settings, treebank=metadata.get("provenance"))
+    about = {
+        "language": metadata.get("language"),
+        "split": metadata.get("split"),
+        "encoder": model.encoder.slug,
+        "selection": _trained_on(trained),
+        "provenance": made,
+    }
+    write_table(output, parses, schema=PARSES, metadata=about)
+    return parses
+
+
+def _parse(parser: Parser, words: list[list[str]]) -> tuple[Trees, np.ndarray]:
+    trees, statuses = [], [np.empty(0, dtype="<U16")]
+    with progress("parsing", total=len(words)) as advance:
+        for first in range(0, len(words), _AT_A_TIME):
+            found, status = parser.trees(words[first : first + _AT_A_TIME])
+            trees.append(found)
+            statuses.append(status)
+            advance(len(found))
+    return Trees.concatenate(trees), np.concatenate(statuses)
+
+
+def _trained_on(trained: TrainedParser) -> str:
+    about = trained.about
+    table = about.get("table") or {}
+    named = " ".join(part for part in (table.get("language"), table.get("split")) if part)
+    return f"{named} ({about.get('trees')} trees, seed {about.get('seed')})".strip()

@@ -1,0 +1,26 @@
+"""Every row of the suite, run by the real commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.attacks import rows_encoders
+from tests.attacks.harness import Row, Server, attack
+
+ROWS = [row for module in (rows_encoders,) for row in module.rows()]
+
+
+def marked(row: Row) -> object:
+    return pytest.param(row, id=row.name, marks=[pytest.mark.full] if row.full else [])
+
+
+@pytest.mark.parametrize("row", [marked(row) for row in ROWS])
+def test_attack(row: Row, server: Server, tmp_path: Path) -> None:
+    attack(row, server, tmp_path)
+
+
+def test_names_are_unique() -> None:
+    names = [row.name for row in ROWS]
+    assert len(names) == len(set(names))

@@ -1,0 +1,102 @@
+"""Parsing a treebank with a trained parser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from attree.cli import app
+from attree.errors import AttreeError
+from attree.fewshot.draw import read_trees
+from attree.fewshot.fit import Plan, fit, source_of
+from attree.fewshot.model import TrainedModel
+from attree.fewshot.parser import TrainedParser
+from attree.fewshot.parser_folder import save_parser
+from attree.fewshot.recipes import RECIPES
+from attree.parses import Parses
+from attree.parsing.from_parser import write_parses
+from attree.schemas import PARSES, SENTENCES, read_table, write_table
+from tests.fewshot.conftest import table
+
+
+@pytest.fixture(scope="module")
+def parser(encoder, treebank: Path) -> TrainedParser:
+    rows, _ = read_table(treebank)
+    trees = read_trees(rows, range(3, 13))
+    return fit(encoder, trees, Plan(RECIPES["tree-crf-full"], layers=(1, 2), steps=20))
+
+
+@pytest.fixture
+def model(parser: TrainedParser, encoder) -> TrainedModel:
+    return TrainedModel(parser, encoder)
+
+
+@pytest.fixture(scope="module")
+def test_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return table(tmp_path_factory.mktemp("toy") / "test.parquet", 30, 77)
+
+
+def test_every_sentence_has_the_tree_of_the_batched_decoder(
+    model, parser, encoder, test_set, tmp_path
+):
+    parses = write_parses(model, test_set, tmp_path / "p.parquet")
+    read, metadata = read_table(tmp_path / "p.parquet", schema=PARSES)
+    assert read.equals(parses.replace_schema_metadata(read.schema.metadata))
+    assert metadata["selection"] == "(10 trees, seed 0)"
+    words = read_table(test_set)[0].column("words").to_pylist()
+    trees = parser.decode(source_of(encoder, words, parser.shape))
+    assert Parses.of_table(parses).trees == trees
+    assert [len(s) for s in parses["starts"].to_pylist()] == [max(len(w) - 1, 0) for w in words]
+
+
+def test_a_threshold_leaves_fewer_spans_and_the_whole_sentence(
+    model, parser, encoder, test_set, tmp_path
+):
+    binary = write_parses(model, test_set, tmp_path / "a.parquet").to_pylist()
+    pruned = write_parses(
+        TrainedModel(parser, encoder, 0.5), test_set, tmp_path / "b.parquet"
+    ).to_pylist()
+    for full, part in zip(binary, pruned, strict=True):
+        spans = set(zip(part["starts"], part["ends"], strict=True))
+        assert spans <= set(zip(full["starts"], full["ends"], strict=True))
+        assert part["n_words"] < 2 or (0, part["n_words"]) in spans
+    assert sum(len(p["starts"]) for p in pruned) < sum(len(p["starts"]) for p in binary)
+
+
+def test_sentences_that_were_trained_on_are_refused(model, treebank, tmp_path):
+    with pytest.raises(AttreeError, match="10 of the sentences to be evaluated"):
+        write_parses(model, treebank, tmp_path / "p.parquet")
+    write_parses(model, treebank, tmp_path / "p.parquet", allow_overlap=True)
+
+
+@pytest.mark.parametrize("policy", ["right_branching", "skip", "error"])
+def test_sentences_past_the_limit_follow_the_policy(policy, model, test_set, tmp_path):
+    rows = read_table(test_set)[0].slice(0, 3).to_pylist()
+    rows[1].update(words=["harbour"] * 70, tags=["X"] * 70)
+    made = pa.Table.from_pylist(rows, schema=SENTENCES)
+    write_table(tmp_path / "s.parquet", made, schema=SENTENCES, metadata={})
+
+    def parse():
+        out = tmp_path / "p.parquet"
+        return write_parses(model, tmp_path / "s.parquet", out, too_long=policy)
+
+    if policy == "error":
+        with pytest.raises(AttreeError, match=r"sentence 1 has .* word pieces"):
+            parse()
+        return
+    row = parse().to_pylist()[1]
+    expected = {"right_branching": ("right_branching", 69), "skip": ("skipped", 0)}[policy]
+    assert (row["status"], len(row["starts"])) == expected
+
+
+def test_the_command(parser, resolved, test_set, tmp_path):
+    save_parser(parser, tmp_path / "parser")
+    output = tmp_path / "p.parquet"
+    files = ["--parser", tmp_path / "parser", "--encoder", resolved, "--output", output]
+    options = [str(file) for file in (test_set, *files)]
+    result = CliRunner().invoke(app, ["apply", *options, "--decoder", "chart", "--device", "cpu"])
+    assert result.exit_code == 0, result.output
+    assert read_table(output, schema=PARSES)[0].num_rows == 30

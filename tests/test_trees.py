@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import nltk
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attree.decoding.fixed import fixed_trees
+from attree.tree import Tree
+from attree.trees import Trees, binary_offsets
+from tests.evaluation.test_metrics import random_tree
+
+LENGTHS = [5, 0, 1, 2, 9]
+
+
+def drawn(seed: int) -> tuple[Trees, list[list[tuple[int, int]]]]:
+    """Return labelled trees that need not be binary, and their spans as lists."""
+    rng = np.random.default_rng(seed)
+    spans = [sorted(random_tree(rng, n, binary=False), key=lambda s: (s[0], -s[1])) if n else []
+             for n in LENGTHS]  # fmt: skip
+    labels = [[str(rng.choice(["NP", "VP", "S"])) for _ in one] for one in spans]
+    return Trees.from_spans(LENGTHS, spans, labels), spans
+
+
+@given(st.integers(0, 1000))
+def test_taking_and_concatenating_move_whole_trees(seed: int) -> None:
+    trees, spans = drawn(seed)
+    order = np.random.default_rng(seed).permutation(len(LENGTHS))
+    taken = trees.take(order)
+    assert [list(taken.of(place).spans) for place in range(len(order))] == [spans[s] for s in order]
+    one_by_one = Trees.concatenate([trees.take([place]) for place in range(len(trees))])
+    assert one_by_one == trees
+    assert [one_by_one.of(p).labels for p in range(5)] == [trees.of(p).labels for p in range(5)]
+
+
+def test_labels_of_other_codes_are_recoded() -> None:
+    one = Trees.from_spans([2], [[(0, 2)]], [["NP"]])
+    two = Trees.from_spans([2], [[(0, 2)]], [["VP"]])
+    assert Trees.concatenate([one, two, one]).label_of_each() == ["NP", "VP", "NP"]
+    assert Trees.concatenate([one, fixed_trees("balanced", [3])]).labels is None
+
+
+def test_trees_cannot_be_changed() -> None:
+    starts = np.array([0, 1], np.int32)
+    trees = Trees.binary([3], starts, np.array([3, 3], np.int32))
+    with pytest.raises(ValueError):
+        trees.starts[0] = 2
+    starts[0] = 0  # the array that was handed over is the caller's still
+    with pytest.raises(ValueError, match="end at 1 spans"):
+        Trees.binary([3], starts[:1], starts[:1])
+
+
+def test_dropped_spans_keep_the_others_in_their_trees() -> None:
+    trees = fixed_trees("right_branching", LENGTHS)
+    kept = trees.keep(trees.ends - trees.starts != 3)
+    for place in range(len(trees)):
+        wanted = [(s, e) for s, e in trees.of(place).spans if e - s != 3]
+        assert list(kept.of(place).spans) == wanted
+
+
+def test_mean_scores_are_those_of_each_tree() -> None:
+    words = np.array(LENGTHS)
+    scores = np.arange(binary_offsets(words)[-1], dtype=float)
+    plain = fixed_trees("balanced", words)
+    trees = Trees(plain.n_words, plain.offsets, plain.starts, plain.ends, scores=scores)
+    found = trees.mean_scores()
+    assert np.isnan(found[[1, 2]]).all()
+    assert found[[0, 3, 4]].tolist() == [1.5, 4.0, 8.5]
+    assert trees.of(0).score == 1.5 and trees.of(1).score is None
+
+
+def test_brackets_are_trees_that_others_read() -> None:
+    tree = Tree(("a", "(b)", "c", "d"), ((0, 4), (0, 2), (2, 4)))
+    assert tree.brackets() == "(X (X a -LRB-b-RRB-) (X c d))"
+    assert nltk.Tree.fromstring(tree.brackets()).leaves() == ["a", "-LRB-b-RRB-", "c", "d"]
+    long = fixed_trees("right_branching", [3000]).bracketed([["w"] * 3000])[0]
+    assert long.count("(") == long.count(")") == 2999
+
+
+@given(st.integers(0, 1000))
+def test_labelled_brackets_are_what_nltk_reads(seed: int) -> None:
+    trees, _ = drawn(seed)
+    for place in (0, 3, 4):
+        tree = trees.of(place)
+        read = nltk.Tree.fromstring(tree.brackets())
+        assert read == tree.to_nltk()
+        assert read.leaves() == list(tree.words)
+        wanted = {*zip(tree.spans, tree.labels, strict=True)}
+        assert wanted <= {((s, e), label) for label, s, e in nodes(read)}
+
+
+def nodes(tree: nltk.Tree, start: int = 0) -> list[tuple[str, int, int]]:
+    """Return label, start and end of every node above the tags."""
+    if isinstance(tree[0], str):
+        return []
+    found, at = [], start
+    for child in tree:
+        found += nodes(child, at)
+        at += len(child.leaves())
+    return [(tree.label(), start, at), *found]
+
+
+def test_unary_chains_and_one_word_phrases_keep_their_order() -> None:
+    tree = Tree(("he", "left"), ((0, 2), (0, 2), (0, 1), (1, 2)), ("TOP", "S", "NP", "VP"))
+    assert tree.brackets() == "(TOP (S (NP (X he)) (VP (X left))))"
+    assert nltk.Tree.fromstring(tree.brackets()) == tree.to_nltk()
+
+
+def test_a_tree_is_drawn_upright_where_it_fits_and_else_on_its_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    short = fixed_trees("balanced", [4]).of(0, ["the", "cat", "sat", "down"])
+    assert str(short).splitlines()[-1].split() == ["the", "cat", "sat", "down"]
+    deep = fixed_trees("left_branching", [4]).of(0, ["the", "cat", "sat", "down"])
+    assert str(deep).splitlines()[-1].split() == ["the", "cat", "sat", "down"]
+    monkeypatch.setenv("COLUMNS", "40")
+    words = [f"word{number}" for number in range(12)]
+    long = str(fixed_trees("right_branching", [12]).of(0, words))
+    assert max(map(len, long.splitlines())) <= 40
+    assert [line.split()[-1] for line in long.splitlines() if "word" in line] == words
+    assert str(Tree((), ())) == "()"
+
+
+def test_a_notebook_shows_a_picture() -> None:
+    assert "<svg" in fixed_trees("balanced", [4]).of(0)._repr_svg_()

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from attree.errors import AttreeError
+from attree.words import tokeniser
+
+
+def test_whitespace_takes_lines_of_words_as_they_are() -> None:
+    split = tokeniser("whitespace", split=False)
+    assert split(["a b\tc", "", ["d e", " ", "f"], "  "]) == [
+        [["a", "b", "c"]],
+        [[]],
+        [["d e", "f"]],
+        [[]],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "words"),
+    [
+        ("en", "He didn't (say so).", "He did n't ( say so ) ."),
+        ("de", "Das ist z.B. gut, oder?", "Das ist z.B. gut , oder ?"),
+        ("fr", "L'homme s'en va.", "L' homme s' en va ."),
+        ("ko", "나는 학교에 갔다.", "나는 학교에 갔다 ."),
+        ("he", "הוא הלך הביתה.", "הוא הלך הביתה ."),
+        ("eu", "Etxera joan da.", "Etxera joan da ."),
+        ("hu", "Hazament a fiú.", "Hazament a fiú ."),
+        ("pl", "Chłopiec poszedł, potem wrócił.", "Chłopiec poszedł , potem wrócił ."),
+        ("sv", "Pojken gick hem.", "Pojken gick hem ."),
+    ],
+)
+def test_a_language_has_its_rules(language: str, text: str, words: str) -> None:
+    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
+    assert tokeniser(language, split=False)([text, ""]) == [[words.split()], [[]]]
+
+
+def test_lines_are_split_into_sentences() -> None:
+    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
+    split = tokeniser("en", split=True)
+    assert split(["The cat ran. It was late!  ", " ", ["kept", "whole", "."]]) == [
+        [["The", "cat", "ran", "."], ["It", "was", "late", "!"]],
+        [[]],
+        [["kept", "whole", "."]],
+    ]
+
+
+def test_whitespace_cannot_split_into_sentences() -> None:
+    with pytest.raises(AttreeError, match="name the language"):
+        tokeniser("whitespace", split=True)
