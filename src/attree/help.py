@@ -56,7 +56,8 @@ def plain(command: Any) -> Any:
     base = PlainGroup if isinstance(command, TyperGroup) else PlainCommand
     own = type(command)
     if not issubclass(own, base):  # what a command does besides, it goes on doing
-        command.__class__ = base if own.__module__ == "typer.core" else type("Plain", (base, own), {})
+        plainly = base if own.__module__ == "typer.core" else type("Plain", (base, own), {})
+        command.__class__ = plainly
     for below in getattr(command, "commands", {}).values():
         plain(below)
     return command

@@ -13,7 +13,7 @@ from attree.evaluation.counts import Counts
 from attree.evaluation.evalb import labelled_results
 from attree.evaluation.metrics import score, upper_bound
 from attree.parses import Parses
-from attree.tables.render import Grid, number
+from attree.tables.render import Table, number
 from attree.treebank.table import to_table
 
 #: Trees that stand beside every parser, with their headings.
@@ -48,14 +48,14 @@ class Evaluation:
             yield heading, score(self.gold, fixed_parses(name, self.gold), **how).counts
         yield "binary ceiling", upper_bound(self.gold, **how)
 
-    def grid(self) -> Grid:
+    def table(self) -> Table:
         """Return the table that people read."""
         rows = [
             [name, *(number(getattr(counts, metric)) for metric in _SHOWN)]
             for name, counts in self.rows()
         ]
         note = f"{self._pairs.sentences}. Unlabelled F1 of spans of two words and more."
-        return Grid("F1", ["", *_SHOWN.values()], rows, f"{note} {self.labelled()}".strip())
+        return Table("F1", ["", *_SHOWN.values()], rows, f"{note} {self.labelled()}".strip())
 
     def labelled(self) -> str:
         """Return labelled F1 by EVALB's rules in words; nothing where labels are others."""
