@@ -34,7 +34,8 @@ def _setting(key: str, more: str = "") -> Any:
     """Return the option of a key of ``language.yaml``, with the help that the key has."""
     kind, sets = LANGUAGE_KEYS[key].kind, LANGUAGE_KEYS[key].sets
     about = more or kind.words.removeprefix("one of ")
-    return typer.Option(help=f"{sets[0].upper()}{sets[1:]} ({about}).", metavar="")
+    text = f"{sets[0].upper()}{sets[1:]} ({about})."
+    return typer.Option(help=text, metavar="", rich_help_panel="How files are read")
 
 
 _LABELS = "repeatable; - for none"
@@ -67,7 +68,7 @@ class _Group(TyperGroup):
 app = typer.Typer(
     cls=_Group,
     add_completion=False,
-    help="Read treebanks: attree treebank FILES --check, or --output FILE, or convert them.",
+    help="Check, read or convert treebanks; `attree treebank FILES` is `… read FILES`.",
 )
 
 
@@ -97,11 +98,13 @@ def run(
     derived: Annotated[Text, _setting("derived")] = None,
     accept_loss: Annotated[Text, _setting("accept_loss")] = None,
 ) -> None:
-    """Convert treebank FILES to a sentence table, or --check what is in them.
+    """Check what is in treebank FILES, or write them as a sentence table.
 
     A sentence that cannot be read is reported with file, line and reason, and costs no other.
+    Where more than a tenth is lost, nothing is written. Without FILES, --language is looked up in
+    the folders of treebanks.
 
-    Without FILES, --language is looked up in the folders of treebanks.
+    Example: attree treebank mine/test.ptb --check
     """
     from attree.treebank.check import other_scripts
 
@@ -148,6 +151,8 @@ def convert_command(
 
     Formats: ptb (.mrg), spmrl (.ptb), stanza (.conllu, trees in comments), export (.export),
     discbracket (.discbracket), tigerxml (.xml), parquet (a sentence table).
+
+    Example: attree treebank convert tiger.xml --output tiger.mrg
     """
     from attree.treebank.convert import convert, target
     from attree.treebank.formats import resolve

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attree.errors import AttreeError
 from attree.files import whole_file
-from attree.treebank.brackets import bracketed, unescape
+from attree.treebank.brackets import bracketed
 from attree.treebank.crossing import (
     Graph,
     attach_to_neighbours,
@@ -20,7 +20,7 @@ from attree.treebank.crossing import (
 )
 from attree.treebank.crossing import spans as continuous_spans
 from attree.treebank.formats import FORMATS, format_of
-from attree.treebank.sentence import Rejected, Settings
+from attree.treebank.sentence import Rejected, Settings, unescape
 from attree.treebank.sources import read_text
 
 
