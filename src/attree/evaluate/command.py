@@ -50,6 +50,12 @@ def evaluate_command(
     steps: Annotated[
         int, typer.Option(min=1, help="Batches trained on.", rich_help_panel=_TRAIN)
     ] = 200,
+    allow_overlap: Annotated[
+        bool,
+        typer.Option(
+            "--allow-overlap", help="Train on sentences of --test too.", rich_help_panel=_TRAIN
+        ),
+    ] = False,
     device: Annotated[str | None, typer.Option(help="cpu or cuda.", rich_help_panel=_TRAIN)] = None,
     format: Annotated[
         str | None, typer.Option(help="The format of both files; by default each file's own.")
@@ -77,7 +83,7 @@ def evaluate_command(
         from attree.evaluate.training import Plan
 
         names = tuple(name.strip() for name in parser.split(","))
-        plan = Plan(names, _numbers(trees), draws, encoder, steps, device, max_words)
+        plan = Plan(names, _numbers(trees), draws, encoder, steps, device, max_words, allow_overlap)
         _train(train, test, plan, settings)
     else:
         raise AttreeError(

@@ -42,6 +42,7 @@ class Plan:
         steps: batches that each parser is trained on.
         device: ``cpu`` or ``cuda``; a GPU where there is one.
         max_words: only test sentences of at most this many words are scored.
+        allow_overlap: train on trees whose sentences are scored all the same.
     """
 
     parsers: Sequence[str]
@@ -51,6 +52,7 @@ class Plan:
     steps: int = 200
     device: str | None = None
     max_words: int | None = None
+    allow_overlap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ def _parse(
         session.Choice(str(trees), None, seed),
         training={"steps": plan.steps},
         evaluated=[folder / "test.parquet"],
+        allow_overlap=plan.allow_overlap,
         device=plan.device,
     )
     output = folder / f"{name}-{trees}-{seed}"
