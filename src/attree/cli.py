@@ -29,7 +29,7 @@ SECTIONS = {
         "train": "attree.fewshot.command:train_command",
         "evaluate": "attree.evaluate.command:evaluate_command",
         "evalb": "attree.evaluation.command:evalb_command",
-        "treebank": "attree.treebank.command:run",
+        "treebank": "attree.treebank.command:app",
         "corpus": "attree.corpus.command:app",
     },
     "Stages, which the workflow calls": {

@@ -103,7 +103,7 @@ def _score(
     for line in pairs.refused:
         typer.echo(line, err=True)
     found = Evaluation(pairs, predictions.name, max_words)
-    show([found.grid()])
+    show([found.table()])
     for drawing in found.worst(worst):
         typer.echo(drawing)
 

@@ -14,7 +14,7 @@ from attree.evaluation.counts import Counts
 from attree.evaluation.evalb import labelled_results
 from attree.evaluation.metrics import score, upper_bound
 from attree.parses import Parses
-from attree.tables.render import Grid, number
+from attree.tables.render import Table, number
 from attree.treebank.table import to_table
 
 #: Trees that stand beside every parser.
@@ -58,11 +58,11 @@ class Evaluation:
         yield self._name, score(self.gold, self.predicted, max_words=self._max_words).counts
         yield from baseline_rows(self.gold, self._max_words)
 
-    def grid(self) -> Grid:
+    def table(self) -> Table:
         """Return the table that people read."""
         rows = [row_of(name, [counts]) for name, counts in self.rows()]
         note = f"{self._pairs.sentences}. Unlabelled F1 of spans of two words and more."
-        return Grid("F1", ["", *SHOWN.values()], rows, f"{note} {self.labelled()}".strip())
+        return Table("F1", ["", *SHOWN.values()], rows, f"{note} {self.labelled()}".strip())
 
     def labelled(self) -> str:
         """Return labelled F1 by EVALB's rules in words; nothing where labels are others."""

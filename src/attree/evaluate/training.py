@@ -22,7 +22,7 @@ from attree.parser_source import READY, find_encoder
 from attree.parses import Parses
 from attree.progress import progress
 from attree.schemas import SENTENCES, write_table
-from attree.tables.render import Grid
+from attree.tables.render import Table
 from attree.treebank import cleaning
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Rejected, Sentence, Settings
@@ -89,7 +89,7 @@ class Treebank:
         return cls(to_table(sentences), refused, counts.punctuation)
 
 
-def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Grid:
+def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Table:
     """Train, parse, score; return the table that people read.
 
     Raises:
@@ -100,7 +100,7 @@ def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Grid:
     rows += [row_of(name, [counts]) for name, counts in baseline_rows(gold, plan.max_words)]
     draws = f" Means of {plan.draws} draws of trees." if plan.draws > 1 else ""
     note = f"{len(gold):,} sentences; punctuation: {test.punctuation}. Unlabelled F1.{draws}"
-    return Grid("F1", ["", *SHOWN.values()], rows, note)
+    return Table("F1", ["", *SHOWN.values()], rows, note)
 
 
 def _trained(
