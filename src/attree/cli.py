@@ -27,7 +27,9 @@ SECTIONS = {
         "try": "attree.try_command:try_command",
         "parse": "attree.corpus.command:parse_command",
         "train": "attree.fewshot.command:train_command",
-        "treebank": "attree.treebank.command:run",
+        "evaluate": "attree.evaluate.command:evaluate_command",
+        "evalb": "attree.evaluation.command:evalb_command",
+        "treebank": "attree.treebank.command:app",
         "corpus": "attree.corpus.command:app",
     },
     "Stages, which the workflow calls": {

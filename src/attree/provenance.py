@@ -36,6 +36,7 @@ NEUTRAL = {
     "attree.plan": "says which results a configuration asks for",
     "attree.process": "ends a command with its parent",
     "attree.progress": "shows a bar",
+    "attree.results": "says where results lie",
     "attree.provenance": "writes down what a result was made from",
 }
 
@@ -54,7 +55,7 @@ def closure(*entries: str, without: Collection[str] = ()) -> tuple[str, ...]:
     "attree.decoding.greedy"}``. Imports for type checkers are not, nor is what is :data:`NEUTRAL`.
 
     Args:
-        entries: ``attree.heads.ranking``, or ``attree.heads.command:decode_command``: of that
+        entries: ``attree.heads.ranking``, or ``attree.parsing.command:decode_command``: of that
             module, what stands outside definitions, that function or class, and those that it
             uses. So two commands in one file each have their own closure.
         without: packages or modules that these entries do not run, though a module that they

@@ -225,9 +225,9 @@ def used() -> float:
 def test_a_mistake_is_one_line(tmp_path: Path) -> None:
     checkout = make_tiny(tmp_path / "small", tmp_path / "encoder")
     checkout.configure(grid(train="english/train"))
-    assert "there is no set english/train" in checkout.refused()
+    assert "asks for the unknown set english/train" in checkout.refused()
     checkout.configure(grid(parsers=["fpii"]))
-    assert "parser fpii is not there" in checkout.refused()
+    assert "unknown parser fpii" in checkout.refused()
 
 
 def test_the_paper_is_planned_in_under_ten_seconds(checkout: Checkout, tmp_path: Path) -> None:

@@ -51,9 +51,9 @@ def test_policies_and_types_are_the_library_s() -> None:
 
 
 def test_few_shot_parsers_and_experiments_are_made_of_what_is_registered() -> None:
+    from attree.experiments.rows import AXES, SHOWN
+
     from attree.corpus.output import FORMATS
-    from attree.experiments.collect import SUMMED
-    from attree.experiments.grid import AXES
     from attree.fewshot.objectives import OBJECTIVES
 
     few = CONFIG["trained"]["additionalProperties"]["properties"]
@@ -62,7 +62,7 @@ def test_few_shot_parsers_and_experiments_are_made_of_what_is_registered() -> No
     assert set(few["decoder"]["enum"]) == {*decoding.DECODERS, "minimum_risk"}
     experiment = CONFIG["experiments"]["additionalProperties"]["properties"]
     assert experiment["columns"]["enum"] == list(AXES)
-    assert experiment["metrics"]["items"]["enum"] == list(SUMMED)
+    assert experiment["metrics"]["items"]["enum"] == list(SHOWN)
     formats = CONFIG["corpora"]["additionalProperties"]["properties"]["format"]["enum"]
     assert formats == ["parquet", *(f"parquet,{name}" for name in FORMATS)]
 

@@ -45,7 +45,7 @@ _FIXED = (
     pa.field("n_unknown", pa.int32(), nullable=False),
 )
 
-_AGAIN = "delete the manifest and run `attree attention` again"
+_AGAIN = "run `attree attention` again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,4 +238,4 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
         raise AttreeError("a shard is missing", file=path, fix=_AGAIN) from None
     except (pa.ArrowInvalid, OSError) as error:
         problem = f"a shard is damaged ({str(error).splitlines()[0]})"
-        raise AttreeError(problem, file=path, fix=f"delete it, {_AGAIN}") from None
+        raise AttreeError(problem, file=path, fix=_AGAIN) from None

@@ -67,6 +67,7 @@ def protocol(
         "one_word": PROFILES[profile],
         "punctuation": about.get("punctuation"),
         "derived": about.get("derived", "constituency"),
+        "treebank": about.get("counts"),
         "root": "the whole sentence is a span of every gold and every predicted tree",
         "max_words": max_words,
         "selection": selection,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,8 @@ from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
 from attree.encoder.load import Encoder
 from attree.encoder.source import Head
-from attree.experiments.data import Sentences, drawn, overlap, scores
-from attree.experiments.grid import Row
+from attree.experiments.data import Sentences, drawn, overlap, scores, sentences_a_second
+from attree.experiments.rows import Row
 from attree.heads.model import HeadsModel
 from attree.heads.ranking import rank
 from attree.heads.selection import HeadSelection
@@ -58,9 +57,8 @@ class Averager:
         found = scores(test.gold, parses, max_words=row.max_words)
         found |= {"used": len(places), "overlap": shared, "heads": [list(head) for head in heads]}
         if row.timed:
-            model = HeadsModel(self.encoder(), heads, how, source_of(row))
-            rate = sentences_a_second(model, test, row.max_words)
-            found["sentences_a_second"] = rate
+            parser = Parser(HeadsModel(self.encoder(), heads, how, source_of(row)))
+            found["sentences_a_second"] = sentences_a_second(parser, test, row.max_words)
         return found
 
     def heads(self, row: Row) -> list[Head]:
@@ -117,13 +115,3 @@ def averaged(batch: AssociationBatch, chosen: NDArray[np.intp]) -> NDArray[np.fl
         parts.append(matrices[chosen].mean(0, dtype=np.float32))
         at += size
     return np.concatenate(parts)
-
-
-def sentences_a_second(model: HeadsModel, test: Sentences, max_words: int | None) -> float:
-    """Time parsing from words to trees, the encoder's run included, its loading not."""
-    words = [one for one in test.words if len(one) <= (max_words or len(one))]
-    parser = Parser(model)
-    parser.trees(words[:2])  # compiles what is to be compiled
-    began = time.perf_counter()
-    parser.trees(words)
-    return round(len(words) / (time.perf_counter() - began), 2)

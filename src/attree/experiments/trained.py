@@ -11,9 +11,17 @@ from typing import Any
 
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
-from attree.experiments.data import Sentences, drawn, overlap, scores, set_apart
-from attree.experiments.grid import RECIPE_KEYS, TRAINING_KEYS, Row
-from attree.experiments.records import Records, code
+from attree.experiments.data import (
+    Records,
+    Sentences,
+    code,
+    drawn,
+    overlap,
+    scores,
+    sentences_a_second,
+    set_apart,
+)
+from attree.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, Row
 from attree.fewshot.draw import Trees, draw, read_trees
 from attree.fewshot.features import Layout, in_memory
 from attree.fewshot.fit import Plan, fit, shape_of, store_of
@@ -67,11 +75,16 @@ class Trainer:
         began = time.perf_counter()
         parses = test.parse(parser, pruning.get("threshold", 0.0))
         seconds = time.perf_counter() - began
-        gold = self.sets[row.test].gold
+        read = self.sets[row.test]
         about = parser.about
+        speed = {}
+        if row.timed:
+            timed = Parser(TrainedModel(parser, self.encoder, pruning.get("threshold", 0.0)))
+            speed["sentences_a_second"] = sentences_a_second(timed, read, row.max_words)
         return {
-            **scores(gold, parses, max_words=row.max_words),
+            **scores(read.gold, parses, max_words=row.max_words),
             **pruning,
+            **speed,
             "used": len(places),
             "overlap": shared,
             "layers": list(parser.shape.layers),

@@ -66,7 +66,7 @@ def write_parses(
         raise AttreeError(
             f"the shards hold {numbers.size:,} sentences where the manifest counts {total:,}",
             file=attention,
-            fix="delete the manifest and run `attree attention` again",
+            fix="run `attree attention` again",
         )
     write_table(output, parses, schema=PARSES, metadata=_metadata(manifest, chosen, used))
     return parses

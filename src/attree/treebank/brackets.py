@@ -293,6 +293,9 @@ class _Scanner:
         tree = _parse(tokens, self.names)
         if tree is not None and tree.words:
             return self._sentence(tree, begin)
+        dropped = {label for label, *_ in tokens if label and self.names[label] is None}
+        if dropped - {_TRACE}:
+            return self._reject(begin, "no word is left by drop_labels", "skipped")
         if any(word or bare for _, word, bare, _ in tokens):
             return self._reject(begin, "no word is left: every leaf is a trace", "emptied")
         return self._reject(begin, "a tree without words")
@@ -337,6 +340,8 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
         pairs = zip(graph.labels, functions, strict=True)
         whole = [f"{label}-{one}" if one else label for label, one in pairs]
         phrases, _ = spans(dataclasses.replace(graph, labels=whole))
+        if graph.parents.count(-1) > 1:
+            phrases = ((0, len(graph.words), "VROOT"), *phrases)
         yield bracketed(graph.words, graph.tags, phrases) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""``attree treebank``: convert treebank files to a sentence table, or check what is in them."""
+"""``attree treebank``: treebank files to a sentence table, checked, or in another format."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from attree.errors import AttreeError
 from attree.treebank.language_file import LANGUAGE_KEYS
@@ -53,6 +54,24 @@ class _Job:
         return f"{self.language} {self.split}".strip() or files
 
 
+class _Group(TyperGroup):
+    """A group whose first command need not be named: ``attree treebank FILES`` reads."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the first command where none is given."""
+        if not args or args[0] not in (*self.commands, "--help"):
+            args = ["read", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Group,
+    add_completion=False,
+    help="Read treebanks: attree treebank FILES --check, or --output FILE, or convert them.",
+)
+
+
+@app.command("read")
 def run(
     files: Annotated[
         Texts, typer.Argument(help="Files, or patterns such as 'wsj_{0125..0149}.mrg'.")
@@ -110,6 +129,53 @@ def run(
     scripts = {job.title: _convert(job, output, rejected, check=check) for job in jobs}
     for line in other_scripts(scripts):
         _say(f"warning: {line}")
+
+
+@app.command("convert")
+def convert_command(
+    files: Annotated[list[str], typer.Argument(help="Treebank files, or patterns.")],
+    output: Annotated[Path, typer.Option(help="The file to write, UTF-8.")],
+    to: Annotated[Text, typer.Option(help="Its format (default: by its extension).")] = None,
+    format: Annotated[Text, _setting("format")] = None,
+    encoding: Annotated[Text, _setting("encoding", "utf-8, latin-1 …")] = None,
+    traces: Annotated[Text, _setting("traces")] = None,
+    drop_label: Annotated[Texts, _setting("drop_labels", _LABELS)] = None,
+    escapes: Annotated[Text, _setting("escapes")] = None,
+    functions: Annotated[str, _setting("functions")] = "keep",
+    nonprojective: Annotated[Text, _setting("nonprojective")] = None,
+) -> None:
+    """Write the trees of FILES in another format; no word is taken out but traces.
+
+    Formats: ptb (.mrg), spmrl (.ptb), stanza (.conllu, trees in comments), export (.export),
+    discbracket (.discbracket), tigerxml (.xml), parquet (a sentence table).
+    """
+    from attree.treebank.convert import convert, target
+    from attree.treebank.formats import resolve
+    from attree.treebank.language_file import as_settings, check_settings
+    from attree.treebank.sentence import Settings
+
+    options = {
+        "format": format,
+        "encoding": encoding,
+        "traces": traces,
+        "drop_labels": _labels(drop_label),
+        "escapes": escapes,
+        "functions": functions,
+        "nonprojective": nonprojective,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    check_settings(given, "command line")
+    found = _find(files, [])
+    to = to or target(output)
+    done = convert(found, resolve(Settings(**as_settings(given)), found), output, to)
+    for told, item in enumerate(done.rejected):
+        _tell(item, told)
+    _say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")
+    if done.raised:
+        _say(f"{done.raised:,} sentences had crossing branches, which were made continuous")
+    if done.words:
+        shown = ", ".join(repr(word) for word, _ in done.words.most_common(5))
+        _say(f"warning: {done.words.total():,} words cannot stand in {to} as they are: {shown}")
 
 
 def _labels(given: Texts) -> list[str] | None:

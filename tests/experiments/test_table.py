@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from attree.experiments.collect import Cell, _published
-from attree.experiments.grids import grids
+from attree.experiments.table import Cell, _published, tables
 from tests.workflow.conftest import ROOT
 
 ARTICLE = ROOT / "workflow/resources/published/article.csv"
@@ -19,13 +18,13 @@ def published(name: str, columns: list[str], test: str | None = None) -> dict[st
     """Return the article's lines of an experiment of the paper's overlay."""
     spec = PAPER["experiments"][name]
     tables = spec["published"]
-    look = {
+    layout = {
         "axis": spec["columns"],
         "published": {"*": tables} if isinstance(tables, str) else tables,
     }
     found: dict[str, dict[str, Cell]] = {}
     tests = {column: test or column for column in columns}
-    for cell in _published(look, ARTICLE, columns, tests):
+    for cell in _published(layout, ARTICLE, columns, tests):
         found.setdefault(cell.label, {})[cell.column] = cell
     return found
 
@@ -79,8 +78,13 @@ def test_the_text_of_a_cell(values: list[float], notes: list[str], said: str) ->
 
 def test_a_line_without_the_metric_is_left_out() -> None:
     cell = Cell("kim-2020 (article)", "korean/test", "article", values={"sentence_f1": [45.7]})
-    look = {"title": "T", "axis": "test", "metrics": ["corpus_f1", "sentence_f1"], "labels": False}
-    corpus, sentence = grids([cell], look)
+    layout = {
+        "title": "T",
+        "axis": "test",
+        "metrics": ["corpus_f1", "sentence_f1"],
+        "labels": False,
+    }
+    corpus, sentence = tables([cell], layout)
     assert not corpus.rows
     assert sentence.rows == [["kim-2020 (article)", "45.70"]]
 
@@ -89,7 +93,7 @@ def test_few_shot_parsers_below_a_line_are_named() -> None:
     def cell(label: str, column: str, f1: float, **about: str) -> Cell:
         return Cell(label, column, "computed", about, {"corpus_f1": [f1]})
 
-    look = {
+    layout = {
         "title": "T",
         "axis": "test",
         "metrics": ["corpus_f1"],
@@ -98,13 +102,13 @@ def test_few_shot_parsers_below_a_line_are_named() -> None:
     }
     found = [cell("upio", "french", 34.9), cell("upoa", "french", 30.0)]
     found += [cell("upio", "german", 28.0), cell("fpio", "german", 29.0, layers_used="3")]
-    (grid,) = grids(found, look)
-    assert grid.note == "Every few-shot parser is above upio in every column."
+    (table,) = tables(found, layout)
+    assert table.note == "Every few-shot parser is above upio in every column."
     found.append(cell("fpio", "french", 29.2, layers_used="3"))
-    (grid,) = grids(found, look)
-    assert grid.note == "Few-shot parsers not above upio: fpio on french (29.20, 34.90)."
-    (grid,) = grids(found, {**look, "above": None})
-    assert grid.note == ""
+    (table,) = tables(found, layout)
+    assert table.note == "Few-shot parsers not above upio: fpio on french (29.20, 34.90)."
+    (table,) = tables(found, {**layout, "above": None})
+    assert table.note == ""
 
 
 def test_the_figures_name_what_exists() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib.image
 import pyarrow as pa
 
-from attree.figures.heads import heat_map
+from attree.figures.draw import heads_map
 
 
 def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:
@@ -15,7 +15,7 @@ def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:
         table = pa.table(
             {"layer": [0, 0, 1, 1], "head": [0, 1, 0, 1], "corpus_f1": f1, "selected": selected}
         )
-        heat_map(table, "tiny UPOA", tmp_path / name)
+        heads_map(table, "tiny UPOA", tmp_path / name)
         return matplotlib.image.imread(tmp_path / name).tobytes()
 
     plain = draw("a.png", [10, 20, 30, 40], [False, False, False, True])

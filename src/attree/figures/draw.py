@@ -1,4 +1,4 @@
-"""Pictures of experiments: lines with error bars, and maps of weights."""
+"""Pictures: lines with error bars, heat maps of heads and of words."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
-from attree.experiments.collect import ARTICLE, COMPUTED
+from attree.experiments.rows import ARTICLE, COMPUTED
 from attree.files import whole_file
 
 _MARKERS = "osD^vP*X"
 _LINES_WITH_ROOM = 6
 _MAPS_ACROSS = 4
+
+Matrix = NDArray[np.float64]
 
 #: axis → what stands under the picture
 AXIS_TITLES = {
@@ -35,7 +39,7 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
     Args:
         rows: the table's (its Parquet file): label, column, source, corpus_f1, corpus_f1_std.
         title: of the picture.
-        axis: a name in :data:`attree.experiments.grid.AXES`.
+        axis: a name in :data:`attree.experiments.rows.AXES`.
         output: .png, .svg or .pdf.
     """
     shown = [
@@ -96,7 +100,7 @@ def _places(columns: list[str]) -> dict[str, float]:
         return {column: float(place) for place, column in enumerate(columns)}
 
 
-def heat_maps(matrices: dict[str, np.ndarray], labels: dict[str, Any], output: Path) -> None:
+def heat_maps(matrices: dict[str, Matrix], labels: dict[str, Any], output: Path) -> None:
     """Draw matrices as heat maps, four side by side, lighter is higher as in the article.
 
     Args:
@@ -114,18 +118,61 @@ def heat_maps(matrices: dict[str, np.ndarray], labels: dict[str, Any], output: P
     for axes in every.flat[len(matrices) :]:
         axes.set_axis_off()
     for axes, (title, matrix) in zip(every.flat, matrices.items(), strict=False):
-        picture = axes.imshow(matrix, cmap="viridis", aspect="auto")
-        axes.set_title(title, fontsize=9)
-        if words is None:
-            axes.set_xticks(range(matrix.shape[1]))
-            axes.set_yticks(range(matrix.shape[0]))
-        else:
-            axes.set_xticks(range(len(words)), words, rotation=90, fontsize=7)
-            axes.set_yticks(range(len(words)), words, fontsize=7)
-        axes.set_xlabel(labels["x"])
-        axes.set_ylabel(labels["y"])
+        picture = _heat_map(axes, matrix, title, labels)
         figure.colorbar(picture, ax=axes, shrink=0.8)
     _save(figure, output)
+
+
+def heads_map(ranking: pa.Table, title: str, output: Path) -> None:
+    """Draw the F1 of every attention head, layers down, heads across, the selected ones framed.
+
+    Each cell carries its F1, so that the picture can be read without the table.
+
+    Args:
+        ranking: columns layer, head, corpus_f1, selected.
+        title: of the picture.
+        output: .png, .svg or .pdf.
+    """
+    places = (np.asarray(ranking["layer"]), np.asarray(ranking["head"]))
+    f1 = np.full((places[0].max() + 1, places[1].max() + 1), np.nan)
+    f1[places] = np.asarray(ranking["corpus_f1"])
+    chosen = np.zeros(f1.shape, dtype=bool)
+    chosen[places] = np.asarray(ranking["selected"])
+    size = (1.6 + 0.58 * f1.shape[1], 1.5 + 0.42 * f1.shape[0])
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    heading = f"{title}\n{int(chosen.sum())} selected heads framed"
+    picture = _heat_map(axes, f1, heading, {"x": "head", "y": "layer"})
+    _write_values(axes, f1)
+    for layer, head in np.argwhere(chosen):
+        place = (head - 0.47, layer - 0.45)
+        frame = plt.Rectangle(place, 0.94, 0.9, fill=False, edgecolor="red", linewidth=1.8)
+        axes.add_patch(frame)
+    figure.colorbar(picture, ax=axes, label="corpus F1")
+    _save(figure, output)
+
+
+def _heat_map(axes: Any, matrix: Matrix, title: str, labels: dict[str, Any]) -> Any:
+    picture = axes.imshow(matrix, cmap="viridis", aspect="auto")
+    axes.set_title(title, fontsize=9)
+    words = labels.get("words")
+    if words is None:
+        axes.set_xticks(range(matrix.shape[1]))
+        axes.set_yticks(range(matrix.shape[0]))
+    else:
+        axes.set_xticks(range(len(words)), words, rotation=90, fontsize=7)
+        axes.set_yticks(range(len(words)), words, fontsize=7)
+    axes.set_xlabel(labels["x"])
+    axes.set_ylabel(labels["y"])
+    return picture
+
+
+def _write_values(axes: Any, matrix: Matrix) -> None:
+    low, high = np.nanmin(matrix), np.nanmax(matrix)
+    for row, column in np.ndindex(matrix.shape):
+        value = matrix[row, column]
+        color = "white" if value < low + 0.6 * (high - low) else "black"
+        text = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
+        axes.text(column, row, f"{value:.0f}", **text)
 
 
 def _save(figure: Any, output: Path) -> None:

@@ -1,4 +1,4 @@
-"""Gather the records of an experiment into the cells of its table."""
+"""An experiment's table: its records in cells, a line a parser, a column a number of trees…"""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.experiments.records import Records
+from attree.experiments.data import Records
+from attree.experiments.rows import ARTICLE, BASELINE, COMPUTED, SHOWN
 from attree.files import read_json
-from attree.tables.collect import BASELINES, METRICS, read_published
-from attree.tables.render import number
-
-COMPUTED, BASELINE, ARTICLE = "computed", "baseline", "article"
-
-#: What is summed up over draws, besides label recall: mean, standard deviation, maximum.
-SUMMED = (*METRICS, "sentences_a_second", "seconds")
+from attree.tables import METRICS
+from attree.tables.build import BASELINES, read_published
+from attree.tables.render import Table, number
 
 
 @dataclass(slots=True)
@@ -83,7 +80,7 @@ class Cell:
         """Return the cell as a row of the CSV."""
         row = {"label": self.label, "column": self.column, "source": self.source, **self.about}
         row["draws"] = self.draws if self.source == COMPUTED else None
-        for metric in SUMMED:
+        for metric in SHOWN:
             row[metric], row[f"{metric}_std"] = self.mean(metric), self.std(metric)
             row[f"{metric}_max"] = self.max(metric)
         for label, values in self.recall.items():
@@ -93,21 +90,21 @@ class Cell:
 
 
 def cells(
-    results: Iterable[Path], records: Path, look: Mapping[str, Any], published: Path | None
+    results: Iterable[Path], records: Path, layout: Mapping[str, Any], published: Path | None
 ) -> list[Cell]:
     """Return every cell, computed ones first, then baselines, then the article's.
 
     Args:
         results: lists of records, summaries of scores, and baselines.
         records: folder of the records.
-        look: title, axis, places and so on, from the plan.
+        layout: title, axis, places and so on, of the plan.
         published: the article's figures.
 
     Raises:
         AttreeError: a row has no record.
     """
     names, summaries = record_names(results)
-    computed = _computed(names, Records(records), look["places"])
+    computed = _computed(names, Records(records), layout["places"])
     baselines = []
     for summary in summaries:
         column = f"{summary['language']}/{summary['split']}"
@@ -117,7 +114,7 @@ def cells(
             computed.append(_scored(summary, column))
     columns = list(dict.fromkeys(cell.column for cell in (*computed, *baselines)))
     tests = {cell.column: cell.about.get("test") or cell.column for cell in computed}
-    return computed + baselines + _published(look, published, columns, tests)
+    return computed + baselines + _published(layout, published, columns, tests)
 
 
 def record_names(results: Iterable[Path]) -> tuple[dict[str, str], list[dict[str, Any]]]:
@@ -172,7 +169,7 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
         "punctuation": record["punctuation"],
         "derived": record["derived"],
     }
-    for metric in SUMMED:
+    for metric in SHOWN:
         if record.get(metric) is not None:
             cell.values.setdefault(metric, []).append(record[metric])
     for label, one in record["label_recall"].items():
@@ -222,7 +219,7 @@ def _baselines(summary: Mapping[str, Any], column: str) -> list[Cell]:
 
 
 def _published(
-    look: Mapping[str, Any],
+    layout: Mapping[str, Any],
     path: Path | None,
     columns: Sequence[str],
     tests: Mapping[str, str],
@@ -233,13 +230,13 @@ def _published(
     found: dict[tuple[str, str], Cell] = {}
     for column in columns:
         test = tests.get(column, column)
-        table = look["published"].get(test, look["published"].get("*"))
+        table = layout["published"].get(test, layout["published"].get("*"))
         figures = read_published(path, table) if table else {}
         bare = column.removeprefix("≤")
         for (row, language, name), value in figures.items():
             metric, _, place = name.partition("@")
             if language != test.partition("/")[0] or place not in (
-                {bare} if look["axis"] != "test" else {"", bare}
+                {bare} if layout["axis"] != "test" else {"", bare}
             ):
                 continue
             label = f"{row} (article)"
@@ -252,9 +249,90 @@ def _figure(cell: Cell, metric: str, value: float) -> None:
     base, _, kind = metric.rpartition("_")
     if metric.startswith("recall_"):
         cell.recall[metric.removeprefix("recall_").upper()] = [value]
-    elif kind == "max" and base in SUMMED:
+    elif kind == "max" and base in SHOWN:
         cell.highest[base] = value
-    elif kind == "std" and base in SUMMED:
+    elif kind == "std" and base in SHOWN:
         cell.deviation[base] = value
     else:
         cell.values[metric] = [value]
+
+
+def tables(found: Sequence[Cell], layout: Mapping[str, Any]) -> list[Table]:
+    """Build a table for each metric, and for label recall where the table shows it."""
+    columns = list(dict.fromkeys(cell.column for cell in found))
+    lines = list(dict.fromkeys(cell.label for cell in found))
+    by_place = {(cell.label, cell.column): cell for cell in found}
+    made = []
+    for metric in layout["metrics"]:
+        rows = []
+        for line in lines:
+            there = [by_place.get((line, column)) for column in columns]
+            if any(cell and cell.max(metric) is not None for cell in there):
+                rows.append([line, *(cell.text(metric) if cell else "–" for cell in there)])
+        heading = METRICS.get(metric, metric.replace("_", " "))
+        titles = [layout["axis"].replace("_", " "), *columns]
+        note = " ".join(filter(None, (_note(found), _below(by_place, metric, layout.get("above")))))
+        made.append(Table(f"{layout['title']}: {heading}", titles, rows, note))
+    if layout["labels"]:
+        made += [_labels(found, column, layout) for column in columns]
+    return made
+
+
+def _labels(found: Sequence[Cell], column: str, layout: Mapping[str, Any]) -> Table:
+    own = [cell for cell in found if cell.column == column and cell.recall]
+    labels = list(dict.fromkeys(label for cell in own for label in cell.recall))
+    rows = [
+        [cell.label]
+        + [
+            number(statistics.fmean(cell.recall[label])) if cell.recall.get(label) else "–"
+            for label in labels
+        ]
+        for cell in own
+    ]
+    return Table(f"{layout['title']}, {column}: recall by label", ["parser", *labels], rows)
+
+
+def _note(found: Sequence[Cell]) -> str:
+    parts = []
+    draws = max((cell.draws for cell in found), default=1)
+    if draws > 1:
+        parts.append(f"Mean ± standard deviation (maximum) of up to {draws} draws.")
+    if any("trees" in note for cell in found for note in cell.notes):
+        parts.append("[n trees]: the set holds no more than these.")
+    if any("new head" in cell.notes for cell in found):
+        parts.append("[new head]: masked-LM tuning began from a new language-model head.")
+    chosen = {
+        f"{cell.label}, {cell.column}: {cell.about['layers_used']} ({cell.about['dropout_used']})"
+        for cell in found
+        if cell.about.get("layer") == "tuned"
+    }
+    if chosen:
+        parts.append(f"Layers (dropout) chosen: {'; '.join(sorted(chosen))}.")
+    if overlap := max((cell.about.get("overlap") or 0 for cell in found), default=0):
+        which = "One sentence" if overlap == 1 else f"Up to {overlap:,} of the sentences"
+        parts.append(f"{which} scored may also stand in the trees drawn from.")
+    if trained := sorted({str(cell.about["train"]) for cell in found if cell.about.get("train")}):
+        parts.append(f"Trees from {', '.join(trained)}.")
+    return " ".join(parts)
+
+
+def _below(found: Mapping[tuple[str, str], Cell], metric: str, line: str | None) -> str:
+    """Say which few-shot parsers are not above a line, and in which columns."""
+    if line is None:
+        return ""
+    below: dict[str, list[str]] = {}
+    trained = 0
+    for (label, column), cell in found.items():
+        bar = found.get((line, column))
+        ours, theirs = cell.mean(metric), bar.mean(metric) if bar else None
+        if cell.about.get("layers_used") is None or ours is None or theirs is None:
+            continue
+        trained += 1
+        if ours <= theirs:
+            below.setdefault(label, []).append(f"{column} ({number(ours)}, {number(theirs)})")
+    if not trained:
+        return ""
+    if not below:
+        return f"Every few-shot parser is above {line} in every column."
+    said = "; ".join(f"{label} on {', '.join(columns)}" for label, columns in below.items())
+    return f"Few-shot parsers not above {line}: {said}."

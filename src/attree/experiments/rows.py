@@ -1,4 +1,4 @@
-"""From the ``experiments`` of a configuration to rows: pure functions, nothing is read."""
+"""From the ``experiments`` of a configuration to rows: pure functions that read no file."""
 
 from __future__ import annotations
 
@@ -9,9 +9,27 @@ from typing import Any
 
 from attree.errors import AttreeError
 from attree.plan import nearest
+from attree.tables import METRICS
+
+#: What decides a row's result, by the row's kind.
+CODE = {
+    "heads": ("attree.experiments.heads", "attree.experiments.data"),
+    "trained": ("attree.experiments.trained", "attree.experiments.data"),
+}
+#: What rows of a kind do not run, though what they share with the other kind imports it.
+SPARES = {
+    "heads": ("attree.experiments.trained", "attree.fewshot.model", "attree.fewshot.parser_folder"),
+    "trained": ("attree.experiments.heads", "attree.heads.model", "attree.heads.ranking"),
+}
 
 #: What a table's columns can be: the field of a row that tells them apart.
 AXES = ("trees", "layer", "size", "max_words", "test", "step")
+
+#: What a table can show: scores, and how fast rows ran.
+SHOWN = (*METRICS, "sentences_a_second", "seconds")
+
+#: Where a figure of a table comes from.
+COMPUTED, BASELINE, ARTICLE = "computed", "baseline", "article"
 
 #: The trees set apart from the draws, to choose settings or heads on.
 APART = "apart"
@@ -138,8 +156,7 @@ def experiments(config: Mapping[str, Any], recipes: Iterable[str]) -> dict[str, 
         recipes: the few-shot parsers that there are without being declared.
 
     Raises:
-        AttreeError: a parser, encoder or table that is not there, or two rows of a draw in one
-            cell.
+        AttreeError: an unknown parser, encoder or table, or two rows of one draw in one cell.
     """
     names = tuple(recipes)
     return {
@@ -258,7 +275,7 @@ def _parser(
         return "heads", found | ({"heads": run["heads"]} if run["heads"] else {})
     if name not in config["trained"] and name not in recipes:
         known = [*config["parsers"], *config["trained"], *recipes]
-        raise AttreeError(f"{where}: parser {name} is not there", fix=nearest(name, known))
+        raise AttreeError(f"{where}: unknown parser {name}", fix=nearest(name, known))
     own = dict(config["trained"].get(name) or {})
     base = own.pop("recipe", name)
     _known(base, recipes, f"trained.{name}: recipe")
@@ -273,7 +290,7 @@ def _check_cells(rows: Sequence[Placed], where: str) -> None:
         place = (one.label, one.column, one.row.encoder, one.row.seed)
         if place in seen:
             raise AttreeError(
-                f"{where}: two rows stand in line {one.label!r}, column {one.column}",
+                f"{where}: two rows fall into line {one.label!r}, column {one.column}",
                 fix="give one of the runs another label, such as '{parser}, layer {layer}'",
             )
         seen[place] = one.row
@@ -282,4 +299,4 @@ def _check_cells(rows: Sequence[Placed], where: str) -> None:
 def _known(name: str, known: Iterable[str], what: str) -> None:
     known = list(known)
     if name not in known:
-        raise AttreeError(f"{what} {name} is not there", fix=nearest(name, known))
+        raise AttreeError(f"{what} {name} is unknown", fix=nearest(name, known))
