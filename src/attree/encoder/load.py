@@ -241,11 +241,24 @@ def choose_device(name: str | None) -> torch.device:
 
 def _dtype(name: str, device: torch.device) -> torch.dtype:
     if name == "auto":
-        on_gpu = device.type == "cuda" and torch.cuda.is_bf16_supported()
-        name = "bfloat16" if on_gpu else "float32"
+        name = "bfloat16" if _multiplies_bfloat16(device) else "float32"
     dtype = getattr(torch, name)
     assert isinstance(dtype, torch.dtype)
     return dtype
+
+
+def _multiplies_bfloat16(device: torch.device) -> bool:
+    """Tell whether a device has instructions for products of bfloat16, and does not emulate them.
+
+    Capabilities are asked for and no product is timed: a run that is resumed, or goes on at another
+    worker, must take the same type again.
+    """
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type != "cpu":
+        return False
+    able = torch.cpu.get_capabilities()
+    return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
 
 
 def read_checkpoint(kind: Any, folder: Path, **options: Any) -> tuple[Any, set[str]]:
