@@ -27,6 +27,8 @@ SECTIONS = {
         "try": "attree.try_command:try_command",
         "parse": "attree.corpus.command:parse_command",
         "train": "attree.fewshot.command:train_command",
+        "evaluate": "attree.evaluate.command:evaluate_command",
+        "evalb": "attree.evaluation.command:evalb_command",
         "treebank": "attree.treebank.command:run",
         "corpus": "attree.corpus.command:app",
     },

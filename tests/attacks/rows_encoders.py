@@ -49,15 +49,33 @@ def _tune(name: str, content: Any, says: tuple[str, ...]) -> Row:
 
 
 def _attention(name: str, encoder: Any, says: tuple[str, ...], **more: Any) -> Row:
-    argv = ("attention", "{base}/dev.parquet", "--encoder", "x.json", "--heads", "all",
-            "--output", "out.json")  # fmt: skip
+    argv = (
+        "attention",
+        "{base}/dev.parquet",
+        "--encoder",
+        "x.json",
+        "--heads",
+        "all",
+        "--output",
+        "out.json",
+    )
     makes = (".out.json.lock", "out.shards")
     return Row(f"description-{name}", argv, says, {"x.json": encoder}, makes=makes, **more)
 
 
 def _parse(name: str, content: Any, says: tuple[str, ...], **more: Any) -> Row:
-    argv = ("parse", "{base}/lines.txt", "--output", "out", "--encoder", "x", "--heads", "list:0.1",
-            "--dashboard", "none")  # fmt: skip
+    argv = (
+        "parse",
+        "{base}/lines.txt",
+        "--output",
+        "out",
+        "--encoder",
+        "x",
+        "--heads",
+        "list:0.1",
+        "--dashboard",
+        "none",
+    )
     more = {"makes": ("out", "out/.lock", "out/manifest.json"), **more}
     return Row(f"parse-encoder-{name}", argv, says, {"x": content}, **more)
 
@@ -145,37 +163,61 @@ _REMOTE = {"AutoConfig": "evil.C", "AutoModel": "evil.M", "AutoTokenizer": ["evi
 
 def rows() -> list[Row]:
     """Return them all."""
-    found = [_resolve(f"config-{name}", copied("checkpoint", config__json=text), ("config.json",),
-                      full=name != "nested") for name, text in NOT_JSON.items()]  # fmt: skip
-    found += [
-        _resolve(f"tokeniser-{name}", copied("checkpoint", tokenizer_config__json=text),
-                 ("tokenizer_config.json",))
+    found = [
+        _resolve(
+            f"config-{name}",
+            copied("checkpoint", config__json=text),
+            ("config.json",),
+            full=name != "nested",
+        )
         for name, text in NOT_JSON.items()
-    ]  # fmt: skip
+    ]
     found += [
-        _resolve(f"weights-{name}", copied("checkpoint", model__safetensors=make),
-                 ("model.safetensors",), full=name not in ("fifo", "zeros"))
+        _resolve(
+            f"tokeniser-{name}",
+            copied("checkpoint", tokenizer_config__json=text),
+            ("tokenizer_config.json",),
+        )
+        for name, text in NOT_JSON.items()
+    ]
+    found += [
+        _resolve(
+            f"weights-{name}",
+            copied("checkpoint", model__safetensors=make),
+            ("model.safetensors",),
+            full=name not in ("fifo", "zeros"),
+        )
         for name, make in NOT_FILES.items()
-    ]  # fmt: skip
+    ]
     found += [
         _resolve(f"{file}-{name}", copied("checkpoint", **{file: make}), (".json",))
         for file in ("tokenizer__json", "config__json")
         for name, make in NOT_FILES.items()
     ]
     found += [
-        _resolve(name, _config(**changes), ("config.json", says),
-                 full=name not in ("layers-many", "kernel", "hidden-huge"))
+        _resolve(
+            name,
+            _config(**changes),
+            ("config.json", says),
+            full=name not in ("layers-many", "kernel", "hidden-huge"),
+        )
         for name, (changes, says) in _RANGES.items()
-    ]  # fmt: skip
+    ]
     found += [
-        _resolve(f"index-{name.replace('/', '-')}", _index(name), ("index.json", says),
-                 full=name != "evil.bin")
+        _resolve(
+            f"index-{name.replace('/', '-')}",
+            _index(name),
+            ("index.json", says),
+            full=name != "evil.bin",
+        )
         for name, says in (
-            ("evil.bin", ".safetensors"), ("../evil.safetensors", ".safetensors"),
-            ("/etc/passwd", ".safetensors"), ("model-3.safetensors", "model-3"),
+            ("evil.bin", ".safetensors"),
+            ("../evil.safetensors", ".safetensors"),
+            ("/etc/passwd", ".safetensors"),
+            ("model-3.safetensors", "model-3"),
         )
         if name != "model-3.safetensors"
-    ]  # fmt: skip
+    ]
     pickled = copied("checkpoint", model__safetensors=None, pytorch_model__bin=PICKLE)
     found += [
         _resolve("pickle", pickled, ("pytorch_model.bin", "pickle"), full=False),
@@ -184,24 +226,48 @@ def rows() -> list[Row]:
         _resolve("file", "x", ("no such folder",)),
         _parse("nan", _weights(float("nan")), ("x", "NaN"), full=False),
         _parse("infinite", _weights(float("inf")), ("x", "infinite")),
-        _parse("pickle-named-safetensors", copied("checkpoint", model__safetensors=PICKLE),
-               ("config.json", "the files hold"), full=False),
-        _parse("indexed-pickle-inside", _index("evil.safetensors"), ("config.json", "the files hold")),
-        _parse("cut", copied("checkpoint", model__safetensors=cut("model.safetensors")),
-               ("cannot be loaded",)),
-        _parse("index-text", copied("checkpoint", model__safetensors=None,
-                                    model__safetensors__index__json="[]"), ("index.json",)),
-        _parse("remote-code", copied(
-            "checkpoint",
-            config__json=edited("config.json", model_type="evil", auto_map=_REMOTE),
-            evil__py=CANARY), ("not supported",), full=False),
-        _parse("remote-tokeniser", copied(
-            "checkpoint",
-            tokenizer_config__json={"auto_map": _REMOTE, "tokenizer_class": "evil.T"},
-            evil__py=CANARY), ("x", "no unknown piece")),
-    ]  # fmt: skip
-    found += [_parse(f"loaded-{name}", _config(**changes), ("x",))
-              for name, changes in _LOADED.items()]  # fmt: skip
+        _parse(
+            "pickle-named-safetensors",
+            copied("checkpoint", model__safetensors=PICKLE),
+            ("config.json", "the files hold"),
+            full=False,
+        ),
+        _parse(
+            "indexed-pickle-inside", _index("evil.safetensors"), ("config.json", "the files hold")
+        ),
+        _parse(
+            "cut",
+            copied("checkpoint", model__safetensors=cut("model.safetensors")),
+            ("cannot be loaded",),
+        ),
+        _parse(
+            "index-text",
+            copied("checkpoint", model__safetensors=None, model__safetensors__index__json="[]"),
+            ("index.json",),
+        ),
+        _parse(
+            "remote-code",
+            copied(
+                "checkpoint",
+                config__json=edited("config.json", model_type="evil", auto_map=_REMOTE),
+                evil__py=CANARY,
+            ),
+            ("not supported",),
+            full=False,
+        ),
+        _parse(
+            "remote-tokeniser",
+            copied(
+                "checkpoint",
+                tokenizer_config__json={"auto_map": _REMOTE, "tokenizer_class": "evil.T"},
+                evil__py=CANARY,
+            ),
+            ("x", "no unknown piece"),
+        ),
+    ]
+    found += [
+        _parse(f"loaded-{name}", _config(**changes), ("x",)) for name, changes in _LOADED.items()
+    ]
     found += [
         _parse(f"tokeniser-{name}", copied("checkpoint", tokenizer__json=text), ("x", "tokeniser"))
         for name, text in NOT_JSON.items()
@@ -211,17 +277,26 @@ def rows() -> list[Row]:
         for name, (changes, says) in _DESCRIPTION.items()
     ]
     found += [_attention(f"is-{name}", text, ("x.json",)) for name, text in NOT_JSON.items()]
-    found += [_attention(f"is-{name}", make, ("x.json",)) for name, make in NOT_FILES.items()
-              ]  # fmt: skip
-    found += [_tune("nan", _weights(float("nan")), ("x", "NaN")),
-              _tune("config", _config(num_hidden_layers=-1), ("num_hidden_layers",))]
+    found += [_attention(f"is-{name}", make, ("x.json",)) for name, make in NOT_FILES.items()]
+    found += [
+        _tune("nan", _weights(float("nan")), ("x", "NaN")),
+        _tune("config", _config(num_hidden_layers=-1), ("num_hidden_layers",)),
+    ]
     return found + _options()
 
 
 def _options() -> list[Row]:
     resolve = ("encoder", "resolve", "--slug", "x", "--output", "x.json")
-    attention = ("attention", "{base}/dev.parquet", "--encoder", "{base}/bert.json", "--heads",
-                 "all", "--output", "out.json")  # fmt: skip
+    attention = (
+        "attention",
+        "{base}/dev.parquet",
+        "--encoder",
+        "{base}/bert.json",
+        "--heads",
+        "all",
+        "--output",
+        "out.json",
+    )
     pretrain = ("encoder", "pretrain", "{base}/lines.txt", "--output", "out")
     return [
         Row("encoder-package-empty", (*resolve, "--package", ""), ("not installed",)),
@@ -229,17 +304,36 @@ def _options() -> list[Row]:
         Row("encoder-path-empty", (*resolve, "--path", ""), ("no such folder",)),
         Row("encoder-path-nobody", (*resolve, "--path", "~nobody-x/y"), ("no such folder",)),
         Row("encoder-hub-path", (*resolve, "--hub", "../../x"), ("hub",)),
-        Row("encoder-dtype", (*resolve, "--path", "{base}/checkpoint", "--dtype", "evil"),
-            ("unknown dtype evil", "float32, bfloat16, auto")),
-        Row("device-cuda", (*attention, "--device", "cuda"), ("no CUDA device",), full=False,
-            environment={"CUDA_VISIBLE_DEVICES": ""}, makes=(".out.json.lock", "out.shards")),
-        Row("device-evil", (*attention, "--device", "evil"), ("unknown device 'evil'",),
-            makes=(".out.json.lock", "out.shards")),
-        Row("device-meta", (*attention, "--device", "meta"), ("unknown device 'meta'",),
-            makes=(".out.json.lock", "out.shards")),
+        Row(
+            "encoder-dtype",
+            (*resolve, "--path", "{base}/checkpoint", "--dtype", "evil"),
+            ("unknown dtype evil", "float32, bfloat16, auto"),
+        ),
+        Row(
+            "device-cuda",
+            (*attention, "--device", "cuda"),
+            ("no CUDA device",),
+            full=False,
+            environment={"CUDA_VISIBLE_DEVICES": ""},
+            makes=(".out.json.lock", "out.shards"),
+        ),
+        Row(
+            "device-evil",
+            (*attention, "--device", "evil"),
+            ("unknown device 'evil'",),
+            makes=(".out.json.lock", "out.shards"),
+        ),
+        Row(
+            "device-meta",
+            (*attention, "--device", "meta"),
+            ("unknown device 'meta'",),
+            makes=(".out.json.lock", "out.shards"),
+        ),
         Row("pretrain-hidden", (*pretrain, "--hidden", "7"), ("hidden size of 7",)),
         Row("pretrain-rate", (*pretrain, "--learning-rate", "-1"), ("learning-rate",), status=2),
-        Row("pretrain-rate-nan", (*pretrain, "--learning-rate", "nan"), ("learning-rate",), status=2),
+        Row(
+            "pretrain-rate-nan", (*pretrain, "--learning-rate", "nan"), ("learning-rate",), status=2
+        ),
         Row("pretrain-share", (*pretrain, "--held-out", "nan"), ("held-out share",)),
         Row("pretrain-layers", (*pretrain, "--layers", "10000000"), ("layers",), status=2),
-    ]  # fmt: skip
+    ]

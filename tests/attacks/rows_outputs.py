@@ -15,32 +15,111 @@ _MADE = ("out", "out/*", "out/.*")
 #: Every command that writes, with OUT for its output.
 _WRITERS: dict[str, tuple[str, ...]] = {
     "treebank": ("treebank", "{base}/dev.mrg", "--output", "OUT"),
-    "resolve": ("encoder", "resolve", "--slug", "x", "--path", "{base}/checkpoint", "--output",
-                "OUT"),
-    "attention": ("attention", "{base}/dev.parquet", "--encoder", "{base}/bert.json", "--heads",
-                  "all", "--output", "OUT"),
-    "heads": ("heads", "{base}/all.json", "--sentences", "{base}/dev.parquet", "--score", "inside",
-              "--decoder", "chart", "--heads", "best", "--output", "OUT", "--selection", "s.json"),
-    "decode": ("decode", "{base}/selected.json", "--selection", "{base}/selection.json", "--output",
-               "OUT"),
-    "score": ("score", "{base}/parses.parquet", "--sentences", "{base}/dev.parquet", "--output",
-              "OUT", "--summary", "s.json"),
+    "resolve": (
+        "encoder",
+        "resolve",
+        "--slug",
+        "x",
+        "--path",
+        "{base}/checkpoint",
+        "--output",
+        "OUT",
+    ),
+    "attention": (
+        "attention",
+        "{base}/dev.parquet",
+        "--encoder",
+        "{base}/bert.json",
+        "--heads",
+        "all",
+        "--output",
+        "OUT",
+    ),
+    "heads": (
+        "heads",
+        "{base}/all.json",
+        "--sentences",
+        "{base}/dev.parquet",
+        "--score",
+        "inside",
+        "--decoder",
+        "chart",
+        "--heads",
+        "best",
+        "--output",
+        "OUT",
+        "--selection",
+        "s.json",
+    ),
+    "decode": (
+        "decode",
+        "{base}/selected.json",
+        "--selection",
+        "{base}/selection.json",
+        "--output",
+        "OUT",
+    ),
+    "score": (
+        "score",
+        "{base}/parses.parquet",
+        "--sentences",
+        "{base}/dev.parquet",
+        "--output",
+        "OUT",
+        "--summary",
+        "s.json",
+    ),
     "baselines": ("baselines", "{base}/dev.parquet", "--output", "OUT"),
-    "train": ("train", "--sentences", "{base}/dev.parquet", "--encoder", "{base}/bert.json",
-              "--trees", "4", "--steps", "1", "--output", "OUT"),
-    "apply": ("apply", "{base}/dev.parquet", "--parser", "{base}/parser", "--encoder",
-              "{base}/bert.json", "--allow-overlap", "--output", "OUT"),
+    "train": (
+        "train",
+        "--sentences",
+        "{base}/dev.parquet",
+        "--encoder",
+        "{base}/bert.json",
+        "--trees",
+        "4",
+        "--steps",
+        "1",
+        "--output",
+        "OUT",
+    ),
+    "apply": (
+        "apply",
+        "{base}/dev.parquet",
+        "--parser",
+        "{base}/parser",
+        "--encoder",
+        "{base}/bert.json",
+        "--allow-overlap",
+        "--output",
+        "OUT",
+    ),
     "parse": ("parse", "{base}/lines.txt", *_PARSE, "--output", "OUT"),
     "figure": ("figure", "heads", "--ranking", "{base}/heads.parquet", "--output", "OUT"),
-    "tune": ("encoder", "tune", "--encoder", "{base}/checkpoint", "--text", "{base}/lines.txt",
-             "--epochs", "1", "--batch", "2", "--head-steps", "1", "--output", "OUT"),
-}  # fmt: skip
+    "tune": (
+        "encoder",
+        "tune",
+        "--encoder",
+        "{base}/checkpoint",
+        "--text",
+        "{base}/lines.txt",
+        "--epochs",
+        "1",
+        "--batch",
+        "2",
+        "--head-steps",
+        "1",
+        "--output",
+        "OUT",
+    ),
+}
 _FOLDERS = ("train", "parse", "tune")
 _SIDE = ("s.json", ".*.lock", "*.shards", ".*.checkpoints*", "out", "out/.lock")
 
 
-def _writes(command: str, name: str, out: str, files: dict[str, Content], says: tuple[str, ...],
-            **more: Any) -> Row:  # fmt: skip
+def _writes(
+    command: str, name: str, out: str, files: dict[str, Content], says: tuple[str, ...], **more: Any
+) -> Row:
     argv = tuple(out if part == "OUT" else part for part in _WRITERS[command])
     more = {"makes": _SIDE, **more}
     return Row(f"output-{command}-{name}", argv, says, files, **more)
@@ -54,15 +133,29 @@ def _rows_of_outputs() -> list[Row]:
     found = []
     for command in _WRITERS:
         under: dict[str, Content] = {"file": "x"}
-        found.append(_writes(command, "under-a-file", "file/out.png", under, ("file",),
-                             full=command not in ("decode", "parse")))  # fmt: skip
+        found.append(
+            _writes(
+                command,
+                "under-a-file",
+                "file/out.png",
+                under,
+                ("file",),
+                full=command not in ("decode", "parse"),
+            )
+        )
         if command in _FOLDERS:
             found += [
                 _writes(command, "is-a-file", "out", {"out": "precious"}, ("out",)),
                 _writes(command, "is-dangling", "out", {"out": link("nowhere/x")}, ("out",)),
-                _writes(command, "is-foreign", "out", {"out/thesis.txt": "precious"}, ("out",),
-                        full=command != "parse"),
-            ]  # fmt: skip
+                _writes(
+                    command,
+                    "is-foreign",
+                    "out",
+                    {"out/thesis.txt": "precious"},
+                    ("out",),
+                    full=command != "parse",
+                ),
+            ]
         else:
             found += [
                 _writes(command, "is-a-folder", "x.png", {"x.png": folder}, ("x.png",)),
@@ -70,15 +163,34 @@ def _rows_of_outputs() -> list[Row]:
             ]
     locked = {".x.json.lock": link("precious"), "precious": "precious"}
     found += [
-        _writes("attention", "lock-is-a-link", "x.json", locked, (".x.json.lock", "link"),
-                check=_untouched, full=False),
-        _writes("attention", "lock-is-foreign", "x.json", {".x.json.lock": "precious"},
-                (".x.json.lock",)),
+        _writes(
+            "attention",
+            "lock-is-a-link",
+            "x.json",
+            locked,
+            (".x.json.lock", "link"),
+            check=_untouched,
+            full=False,
+        ),
+        _writes(
+            "attention",
+            "lock-is-foreign",
+            "x.json",
+            {".x.json.lock": "precious"},
+            (".x.json.lock",),
+        ),
         _writes("attention", "lock-is-a-fifo", "x.json", {".x.json.lock": fifo}, (".x.json.lock",)),
-        _writes("attention", "lock-is-a-folder", "x.json", {".x.json.lock": folder},
-                (".x.json.lock",)),
-        _writes("parse", "lock-is-a-link", "out", {"out/.lock": link("../precious"),
-                "precious": "precious"}, ("out",), check=_untouched),
+        _writes(
+            "attention", "lock-is-a-folder", "x.json", {".x.json.lock": folder}, (".x.json.lock",)
+        ),
+        _writes(
+            "parse",
+            "lock-is-a-link",
+            "out",
+            {"out/.lock": link("../precious"), "precious": "precious"},
+            ("out",),
+            check=_untouched,
+        ),
         _writes("figure", "format", "x.evil", {}, ("x.evil",)),
         _writes("figure", "no-format", "x", {}, ("x",)),
         _writes("parse", "foreign-part", "out", {"out/thesis.part": "precious"}, ("out",)),
@@ -89,12 +201,19 @@ def _rows_of_outputs() -> list[Row]:
         _writes("parse", "manifest-fifo", "out", {"out/manifest.json": fifo}, ("out",)),
         _writes("resolve", "long-name", "x" * 250, {}, ("x" * 250,)),
         _writes("resolve", "longer-name", "x" * 5000, {}, ("x" * 20,)),
-    ]  # fmt: skip
+    ]
     return found
 
 
-def _bulk(name: str, files: dict[str, Content], statuses: str, *, argv: tuple[str, ...] = (),
-          inputs: tuple[str, ...] = ("in.txt",), **more: Any) -> Row:  # fmt: skip
+def _bulk(
+    name: str,
+    files: dict[str, Content],
+    statuses: str,
+    *,
+    argv: tuple[str, ...] = (),
+    inputs: tuple[str, ...] = ("in.txt",),
+    **more: Any,
+) -> Row:
     """Lines that cannot be parsed are reported one by one and cost no other line."""
 
     def check(work: Path, stdout: str, stderr: str) -> None:
@@ -107,9 +226,15 @@ def _bulk(name: str, files: dict[str, Content], statuses: str, *, argv: tuple[st
     return Row(f"bulk-{name}", command, (), files, status=0, makes=_MADE, check=check, **more)
 
 
-def _bulk_refused(name: str, files: dict[str, Content], says: tuple[str, ...], *,
-                  argv: tuple[str, ...] = (), inputs: tuple[str, ...] = ("in.txt",),
-                  **more: Any) -> Row:  # fmt: skip
+def _bulk_refused(
+    name: str,
+    files: dict[str, Content],
+    says: tuple[str, ...],
+    *,
+    argv: tuple[str, ...] = (),
+    inputs: tuple[str, ...] = ("in.txt",),
+    **more: Any,
+) -> Row:
     command = ("parse", *_PARSE, "--output", "out", *argv, "--", *inputs)
     makes = ("out", "out/.lock", "out/manifest.json")
     return Row(f"bulk-{name}", command, says, files, **{"makes": makes, **more})
@@ -129,11 +254,18 @@ def _rows_of_bulk() -> list[Row]:
         _bulk("long-word", {"in.txt": good + "x" * 1_000_000 + "\n" + good}, "ok too_long ok"),
         _bulk("long-line", {"in.txt": good + "x " * 1_000_000 + "\n" + good}, "ok too_long ok"),
         _bulk("brackets", {"in.txt": "( ( ( a ) )\n" + good}, "ok ok"),
-        _bulk("json-digits", json_lines('{"text": "a", "n": ' + "9" * 4301 + "}"), "ok ok ok",
-              full=False, **jsonl),
+        _bulk(
+            "json-digits",
+            json_lines('{"text": "a", "n": ' + "9" * 4301 + "}"),
+            "ok ok ok",
+            full=False,
+            **jsonl,
+        ),
         _bulk("json-deep", json_lines('{"text": ' + "[" * 100_000), "ok bad_json ok", **jsonl),
         _bulk("json-number", json_lines('{"text": 3}'), "ok bad_json ok", **jsonl),
-        _bulk("json-surrogate", json_lines('{"text": "a \\ud800 b"}'), "ok undecodable ok", **jsonl),
+        _bulk(
+            "json-surrogate", json_lines('{"text": "a \\ud800 b"}'), "ok undecodable ok", **jsonl
+        ),
         _bulk("name-option", {"-y.txt": good}, "ok", inputs=("-y.txt",)),
         _bulk("name-newline", {"a\nb.txt": good}, "ok", inputs=("a\nb.txt",)),
         _bulk("name-escape", {"a\x1b[31m.txt": good}, "ok", inputs=("a\x1b[31m.txt",)),
@@ -142,33 +274,58 @@ def _rows_of_bulk() -> list[Row]:
         _bulk_refused("fifo", {"in.txt": fifo}, ("in.txt",), seconds=15),
         _bulk_refused("zeros", {"in.txt": link("/dev/zero")}, ("in.txt",), seconds=15),
         _bulk_refused("dangling", {"in.txt": link("nowhere")}, ("in.txt",)),
-        _bulk_refused("cut-gzip", {"in.txt.gz": b"\x1f\x8b\x08\0"}, ("in.txt.gz",),
-                      inputs=("in.txt.gz",)),
-        _bulk_refused("pickle-as-parquet", {"in.parquet": PICKLE}, ("in.parquet",),
-                      inputs=("in.parquet",)),
-        _bulk_refused("column", {"in.parquet": copied("dev.parquet")}, ("column",),
-                      inputs=("in.parquet",), argv=("--column", "evil")),
+        _bulk_refused(
+            "cut-gzip", {"in.txt.gz": b"\x1f\x8b\x08\0"}, ("in.txt.gz",), inputs=("in.txt.gz",)
+        ),
+        _bulk_refused(
+            "pickle-as-parquet", {"in.parquet": PICKLE}, ("in.parquet",), inputs=("in.parquet",)
+        ),
+        _bulk_refused(
+            "column",
+            {"in.parquet": copied("dev.parquet")},
+            ("column",),
+            inputs=("in.parquet",),
+            argv=("--column", "evil"),
+        ),
         _bulk_refused("empty-folder", {"in.txt": folder}, ("in.txt",)),
-        _bulk_refused("encoder-empty", {"in.txt": good}, ("encoder",),
-                      argv=("--encoder", "")),
-        _bulk_refused("encoder-is-text", {"in.txt": good}, ("in.txt",),
-                      argv=("--encoder", "in.txt")),
-        _bulk_refused("device-evil", {"in.txt": good}, ("unknown device",),
-                      argv=("--device", "evil")),
+        _bulk_refused("encoder-empty", {"in.txt": good}, ("encoder",), argv=("--encoder", "")),
+        _bulk_refused(
+            "encoder-is-text", {"in.txt": good}, ("in.txt",), argv=("--encoder", "in.txt")
+        ),
+        _bulk_refused(
+            "device-evil", {"in.txt": good}, ("unknown device",), argv=("--device", "evil")
+        ),
         _bulk_refused("slurm-key", {"in.txt": good}, ("foo",), argv=("--slurm", "foo=bar")),
-        _bulk_refused("slurm-absent", {"in.txt": good}, ("sbatch",), argv=("--slurm", "queue=x"),
-                      environment={"PATH": "/nowhere"}, seconds=15),
+        _bulk_refused(
+            "slurm-absent",
+            {"in.txt": good},
+            ("sbatch",),
+            argv=("--slurm", "queue=x"),
+            environment={"PATH": "/nowhere"},
+            seconds=15,
+        ),
         _bulk_refused("tokenizer", {"in.txt": good}, ("../x",), argv=("--tokenizer", "../x")),
         _bulk_refused("format", {"in.txt": good}, ("evil",), argv=("--format", "evil")),
         _bulk_refused("association", {"in.txt": good}, ("evil",), argv=("--association", "evil")),
         _bulk_refused("heads", {"in.txt": good}, ("9.9",), argv=("--heads", "list:9.9")),
         _bulk_refused("heads-text", {"in.txt": good}, ("evil",), argv=("--heads", "evil")),
-        _bulk_refused("scheduler", {"in.txt": good}, ("scheduler",),
-                      argv=("--scheduler", "evil://x"), seconds=30),
-        _bulk_refused("output-inside-input", {"in/a.txt": good}, ("in",), inputs=("in",),
-                      argv=("--output", "in/out"), makes=("in/out*",)),
+        _bulk_refused(
+            "scheduler",
+            {"in.txt": good},
+            ("scheduler",),
+            argv=("--scheduler", "evil://x"),
+            seconds=30,
+        ),
+        _bulk_refused(
+            "output-inside-input",
+            {"in/a.txt": good},
+            ("in",),
+            inputs=("in",),
+            argv=("--output", "in/out"),
+            makes=("in/out*",),
+        ),
         _bulk("json-duplicate", json_lines('{"text": "a", "text": "b"}'), "ok ok ok", **jsonl),
-    ]  # fmt: skip
+    ]
 
 
 _ESCAPE = "\x1b]0;owned\x07\x9b31m"
@@ -184,44 +341,159 @@ def _rows_of_text() -> list[Row]:
         assert "<script>" not in text and "\x1b" not in text and "a|b" not in text
 
     return [
-        Row("table-escapes", ("table", "crosslingual", "x.json", *prefix, "--title", "<script>"), (),
-            {"x.json": edited("summary.json", **summary)}, status=0, makes=tables, check=clean,
-            full=False),
-        Row("table-null", ("table", "crosslingual", "x.json", *prefix), ("x.json",),
-            {"x.json": "null"}),
-        Row("table-not-a-summary", ("table", "language", "x.json", *prefix), ("x.json",),
-            {"x.json": "{}"}),
-        Row("table-summary-text", ("table", "language", "x.json", *prefix), ("x.json",),
-            {"x.json": edited("summary.json", scores="lots")}),
+        Row(
+            "table-escapes",
+            ("table", "crosslingual", "x.json", *prefix, "--title", "<script>"),
+            (),
+            {"x.json": edited("summary.json", **summary)},
+            status=0,
+            makes=tables,
+            check=clean,
+            full=False,
+        ),
+        Row(
+            "table-null",
+            ("table", "crosslingual", "x.json", *prefix),
+            ("x.json",),
+            {"x.json": "null"},
+        ),
+        Row(
+            "table-not-a-summary",
+            ("table", "language", "x.json", *prefix),
+            ("x.json",),
+            {"x.json": "{}"},
+        ),
+        Row(
+            "table-summary-text",
+            ("table", "language", "x.json", *prefix),
+            ("x.json",),
+            {"x.json": edited("summary.json", scores="lots")},
+        ),
         Row("table-fifo", ("table", "language", "x.json", *prefix), ("x.json",), {"x.json": fifo}),
-        Row("table-sizes-escapes", ("table", "sizes", "x.parquet", *prefix), ("x.parquet",),
-            {"x.parquet": copied("heads.parquet")}),
-        Row("table-show-other", ("table", "show", "x.parquet"), ("x.parquet",),
-            {"x.parquet": copied("heads.parquet")}),
-        Row("table-show-pickle", ("table", "show", "x.parquet"), ("x.parquet",),
-            {"x.parquet": PICKLE}),
-        Row("figure-title", ("figure", "heads", "--ranking", "{base}/heads.parquet", "--output",
-            "x.png", "--title", r"$\frac{$ \x1b[31m"), (), status=0, makes=("x.png",), full=False),
-        Row("figure-other-table", ("figure", "heads", "--ranking", "{base}/dev.parquet", "--output",
-            "x.png"), ("dev.parquet",)),
+        Row(
+            "table-sizes-escapes",
+            ("table", "sizes", "x.parquet", *prefix),
+            ("x.parquet",),
+            {"x.parquet": copied("heads.parquet")},
+        ),
+        Row(
+            "table-show-other",
+            ("table", "show", "x.parquet"),
+            ("x.parquet",),
+            {"x.parquet": copied("heads.parquet")},
+        ),
+        Row(
+            "table-show-pickle",
+            ("table", "show", "x.parquet"),
+            ("x.parquet",),
+            {"x.parquet": PICKLE},
+        ),
+        Row(
+            "figure-title",
+            (
+                "figure",
+                "heads",
+                "--ranking",
+                "{base}/heads.parquet",
+                "--output",
+                "x.png",
+                "--title",
+                r"$\frac{$ \x1b[31m",
+            ),
+            (),
+            status=0,
+            makes=("x.png",),
+            full=False,
+        ),
+        Row(
+            "figure-other-table",
+            ("figure", "heads", "--ranking", "{base}/dev.parquet", "--output", "x.png"),
+            ("dev.parquet",),
+        ),
         Row("corpus-status-absent", ("corpus", "status", "x"), ("x",)),
         Row("corpus-status-foreign", ("corpus", "status", "x"), ("x",), {"x/manifest.json": "[]"}),
         Row("corpus-status-null", ("corpus", "status", "x"), ("x",), {"x/manifest.json": "null"}),
-        Row("score-labels", ("score", "{base}/parses.parquet", "--sentences", "{base}/dev.parquet",
-            "--output", "o.parquet", "--summary", "s.json", "--labels", _ESCAPE, "--encoder",
-            _ESCAPE), (), status=0, makes=("o.parquet", "s.json")),
+        Row(
+            "score-labels",
+            (
+                "score",
+                "{base}/parses.parquet",
+                "--sentences",
+                "{base}/dev.parquet",
+                "--output",
+                "o.parquet",
+                "--summary",
+                "s.json",
+                "--labels",
+                _ESCAPE,
+                "--encoder",
+                _ESCAPE,
+            ),
+            (),
+            status=0,
+            makes=("o.parquet", "s.json"),
+        ),
         Row("unknown-command", (_ESCAPE,), (), status=2),
         Row("unknown-option", ("treebank", "--" + _ESCAPE), (), status=2),
-        Row("slug-escapes", ("encoder", "resolve", "--slug", _ESCAPE, "--path", "nowhere",
-            "--output", "x.json"), ("no such folder",)),
-        Row("heads-form", ("heads", "{base}/all.json", "--sentences", "{base}/dev.parquet",
-            "--score", "inside", "--decoder", "chart", "--heads", _ESCAPE, "--output", "o",
-            "--selection", "s"), ("selection",)),
-        Row("experiment-rows", ("experiment", "rows", "--rows", "evil", "--encoder", "x",
-            "--records", "r", "--output", "o", "--treebanks", "t"), ("rows",)),
-        Row("experiment-look", ("experiment", "table", "x.json", "--look", "{", "--records", "r",
-            "--output-prefix", "o"), ("look",)),
-    ]  # fmt: skip
+        Row(
+            "slug-escapes",
+            ("encoder", "resolve", "--slug", _ESCAPE, "--path", "nowhere", "--output", "x.json"),
+            ("no such folder",),
+        ),
+        Row(
+            "heads-form",
+            (
+                "heads",
+                "{base}/all.json",
+                "--sentences",
+                "{base}/dev.parquet",
+                "--score",
+                "inside",
+                "--decoder",
+                "chart",
+                "--heads",
+                _ESCAPE,
+                "--output",
+                "o",
+                "--selection",
+                "s",
+            ),
+            ("selection",),
+        ),
+        Row(
+            "experiment-rows",
+            (
+                "experiment",
+                "rows",
+                "--rows",
+                "evil",
+                "--encoder",
+                "x",
+                "--records",
+                "r",
+                "--output",
+                "o",
+                "--treebanks",
+                "t",
+            ),
+            ("rows",),
+        ),
+        Row(
+            "experiment-look",
+            (
+                "experiment",
+                "table",
+                "x.json",
+                "--look",
+                "{",
+                "--records",
+                "r",
+                "--output-prefix",
+                "o",
+            ),
+            ("look",),
+        ),
+    ]
 
 
 def rows() -> list[Row]:

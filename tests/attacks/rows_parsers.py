@@ -9,8 +9,16 @@ from tests.attacks.harness import Maker, Row, copied, cut, edited, folder
 from tests.attacks.rows_encoders import NOT_FILES, NOT_JSON, PICKLE
 
 _RUN = ("out", "out/.lock", "out/manifest.json")
-_PARSE = ("parse", "{base}/lines.txt", "--output", "out", "--dashboard", "none", "--encoder",
-          "{base}/bert.json")  # fmt: skip
+_PARSE = (
+    "parse",
+    "{base}/lines.txt",
+    "--output",
+    "out",
+    "--dashboard",
+    "none",
+    "--encoder",
+    "{base}/bert.json",
+)
 
 
 def _decode(name: str, selection: Any, says: tuple[str, ...], **more: Any) -> Row:
@@ -24,8 +32,17 @@ def _bulk(name: str, selection: Any, says: tuple[str, ...], **more: Any) -> Row:
 
 
 def _apply(name: str, parser: Maker, says: tuple[str, ...], **more: Any) -> Row:
-    argv = ("apply", "{base}/dev.parquet", "--parser", "x", "--encoder", "{base}/bert.json",
-            "--output", "out.parquet", "--allow-overlap")  # fmt: skip
+    argv = (
+        "apply",
+        "{base}/dev.parquet",
+        "--parser",
+        "x",
+        "--encoder",
+        "{base}/bert.json",
+        "--output",
+        "out.parquet",
+        "--allow-overlap",
+    )
     return Row(f"parser-{name}", argv, says, {"x": parser}, **more)
 
 
@@ -40,8 +57,16 @@ def _manifest(name: str, manifest: Any, says: tuple[str, ...], **more: Any) -> R
 
 
 def _score(name: str, parses: Any, says: tuple[str, ...], **more: Any) -> Row:
-    argv = ("score", "x.parquet", "--sentences", "{base}/dev.parquet", "--output", "out.parquet",
-            "--summary", "out.json")  # fmt: skip
+    argv = (
+        "score",
+        "x.parquet",
+        "--sentences",
+        "{base}/dev.parquet",
+        "--output",
+        "out.parquet",
+        "--summary",
+        "out.json",
+    )
     return Row(f"parses-{name}", argv, says, {"x.parquet": parses}, **more)
 
 
@@ -102,10 +127,14 @@ _PARSERS: dict[str, tuple[Maker, str]] = {
 
 def rows() -> list[Row]:
     """Return them all."""
-    found = [_decode(f"is-{name}", text, ("x.json",), full=name != "nested-objects")
-             for name, text in NOT_JSON.items()]  # fmt: skip
-    found += [_decode(f"is-{name}", make, ("x.json",), full=name != "fifo")
-              for name, make in NOT_FILES.items()]  # fmt: skip
+    found = [
+        _decode(f"is-{name}", text, ("x.json",), full=name != "nested-objects")
+        for name, text in NOT_JSON.items()
+    ]
+    found += [
+        _decode(f"is-{name}", make, ("x.json",), full=name != "fifo")
+        for name, make in NOT_FILES.items()
+    ]
     for name, (changes, says) in _SELECTION.items():
         selection = edited("selection.json", **changes)
         found.append(_decode(name, selection, (says,), full=name != "score-path"))
@@ -123,10 +152,17 @@ def rows() -> list[Row]:
         found.append(_manifest(f"is-{name}", make, ("x.json",)))
         found.append(_score(f"is-{name}", make, ("x.parquet",), full=name != "zeros"))
     found += [
-        _apply("weights-pickle", copied("parser", weights__safetensors=PICKLE),
-               ("weights.safetensors",), full=False),
-        _apply("weights-cut", copied("parser", weights__safetensors=cut("weights.safetensors")),
-               ("weights.safetensors",)),
+        _apply(
+            "weights-pickle",
+            copied("parser", weights__safetensors=PICKLE),
+            ("weights.safetensors",),
+            full=False,
+        ),
+        _apply(
+            "weights-cut",
+            copied("parser", weights__safetensors=cut("weights.safetensors")),
+            ("weights.safetensors",),
+        ),
         _apply("unfinished", copied("parser", parser__json=None), ("parser.json",)),
         _bulk_trained("unfinished", copied("parser", parser__json=None), ("x",)),
         _bulk_trained("empty", folder, ("x",)),
@@ -136,13 +172,24 @@ def rows() -> list[Row]:
         _score("cut", cut("parses.parquet"), ("x.parquet",)),
         _score("other-table", copied("heads.parquet"), ("x.parquet",)),
         _score("text", "lots", ("x.parquet",)),
-    ]  # fmt: skip
+    ]
     return found + _options()
 
 
 def _options() -> list[Row]:
-    train = ("train", "--sentences", "{base}/dev.parquet", "--encoder", "{base}/bert.json",
-             "--output", "out", "--trees", "4", "--steps", "1")  # fmt: skip
+    train = (
+        "train",
+        "--sentences",
+        "{base}/dev.parquet",
+        "--encoder",
+        "{base}/bert.json",
+        "--output",
+        "out",
+        "--trees",
+        "4",
+        "--steps",
+        "1",
+    )
     made: dict[str, tuple[tuple[str, ...], str, int]] = {
         "size": (("--size", "-1"), "size", 1),
         "seed": (("--seed", "-1"), "seed", 1),

@@ -23,23 +23,61 @@ def _sentences(count: int) -> Any:
     return check
 
 
-def _refused(name: str, content: Content, says: tuple[str, ...], *, file: str = "x.mrg",
-             options: tuple[str, ...] = (), **more: Any) -> Row:  # fmt: skip
+def _refused(
+    name: str,
+    content: Content,
+    says: tuple[str, ...],
+    *,
+    file: str = "x.mrg",
+    options: tuple[str, ...] = (),
+    **more: Any,
+) -> Row:
     argv = ("treebank", *options, "--output", "out.parquet", "--", file)
     return Row(f"treebank-{name}", argv, says, {file: content}, **more)
 
 
-def _kept(name: str, content: Content, count: int, *, file: str = "x.mrg",
-          options: tuple[str, ...] = (), **more: Any) -> Row:  # fmt: skip
+def _kept(
+    name: str,
+    content: Content,
+    count: int,
+    *,
+    file: str = "x.mrg",
+    options: tuple[str, ...] = (),
+    **more: Any,
+) -> Row:
     argv = ("treebank", *options, "--output", "out.parquet", "--", file)
-    return Row(f"treebank-{name}", argv, (), {file: content}, status=0, makes=_OUT,
-               check=_sentences(count), **more)  # fmt: skip
+    return Row(
+        f"treebank-{name}",
+        argv,
+        (),
+        {file: content},
+        status=0,
+        makes=_OUT,
+        check=_sentences(count),
+        **more,
+    )
 
 
-def _language(name: str, yaml: Content | None, says: tuple[str, ...], *, status: int = 1,
-              slug: str = "xx", **more: Any) -> Row:  # fmt: skip
-    argv = ("treebank", "--language", slug, "--split", "dev", "--folder", "banks", "--output",
-            "out.parquet")  # fmt: skip
+def _language(
+    name: str,
+    yaml: Content | None,
+    says: tuple[str, ...],
+    *,
+    status: int = 1,
+    slug: str = "xx",
+    **more: Any,
+) -> Row:
+    argv = (
+        "treebank",
+        "--language",
+        slug,
+        "--split",
+        "dev",
+        "--folder",
+        "banks",
+        "--output",
+        "out.parquet",
+    )
     files: dict[str, Content] = {f"banks/{slug}/dev.mrg": GOOD}
     if yaml is not None:
         files[f"banks/{slug}/language.yaml"] = yaml
@@ -48,10 +86,26 @@ def _language(name: str, yaml: Content | None, says: tuple[str, ...], *, status:
 
 def _neighbour(name: str, files: dict[str, Content], says: tuple[str, ...] = ()) -> Row:
     """A damaged language beside a good one, which must be read all the same."""
-    argv = ("treebank", "--language", "good", "--split", "dev", "--folder", "banks", "--output",
-            "out.parquet")  # fmt: skip
-    return Row(f"neighbour-{name}", argv, says, {"banks/good/dev.mrg": GOOD, **files}, status=0,
-               makes=_OUT, check=_sentences(1))  # fmt: skip
+    argv = (
+        "treebank",
+        "--language",
+        "good",
+        "--split",
+        "dev",
+        "--folder",
+        "banks",
+        "--output",
+        "out.parquet",
+    )
+    return Row(
+        f"neighbour-{name}",
+        argv,
+        says,
+        {"banks/good/dev.mrg": GOOD, **files},
+        status=0,
+        makes=_OUT,
+        check=_sentences(1),
+    )
 
 
 _DEEP = "(S " * 100_000 + "(X a)" + ")" * 100_000
@@ -77,9 +131,26 @@ _YAML = {
     "format: [*d,*d,*d,*d,*d,*d,*d,*d,*d]",
     "deep": "x: " + "[" * 10_000,
 }
-_NAMES = ("{x}.mrg", "<x>.mrg", "a|b.mrg", "a b.mrg", "-y.mrg", "$(touch x).mrg", "`id`.mrg",
-          "a;b.mrg", "a'b.mrg", 'a"b.mrg', "é.mrg", "e\u0301.mrg", "हिन्दी.mrg", "a\\b.mrg", "#.mrg",
-          "a\udcff.mrg", "%s.mrg", "x" * 200 + ".mrg")  # fmt: skip
+_NAMES = (
+    "{x}.mrg",
+    "<x>.mrg",
+    "a|b.mrg",
+    "a b.mrg",
+    "-y.mrg",
+    "$(touch x).mrg",
+    "`id`.mrg",
+    "a;b.mrg",
+    "a'b.mrg",
+    'a"b.mrg',
+    "é.mrg",
+    "e\u0301.mrg",
+    "हिन्दी.mrg",
+    "a\\b.mrg",
+    "#.mrg",
+    "a\udcff.mrg",
+    "%s.mrg",
+    "x" * 200 + ".mrg",
+)
 
 
 def rows() -> list[Row]:
@@ -108,48 +179,113 @@ def rows() -> list[Row]:
         _refused("conllu-columns", "1\ta\n\n", ("x.conllu",), **conllu),
         _kept("open-tree-between", GOOD + "((S (X\n" + GOOD, 1),
         _kept("junk-between", GOOD + "junk\n" + GOOD, 2),
-        _kept("undecodable", (GOOD + "( (S (X \udcff)) )\n" + GOOD).encode("utf-8", "surrogateescape"), 2),
-        _kept("conllu-head-5000-digits", CONLLU + _ROW.format(1, "a", "9" * 5000) + "\n" + CONLLU, 2,
-              **conllu),
+        _kept(
+            "undecodable",
+            (GOOD + "( (S (X \udcff)) )\n" + GOOD).encode("utf-8", "surrogateescape"),
+            2,
+        ),
+        _kept(
+            "conllu-head-5000-digits",
+            CONLLU + _ROW.format(1, "a", "9" * 5000) + "\n" + CONLLU,
+            2,
+            **conllu,
+        ),
         _kept("conllu-head-far", CONLLU + _ROW.format(1, "a", 999) + "\n" + CONLLU, 2, **conllu),
-        _kept("conllu-head-negative", CONLLU + _ROW.format(1, "a", -1) + "\n" + CONLLU, 2, **conllu),
-        _kept("conllu-cycle", CONLLU + _ROW.format(1, "a", 2) + _ROW.format(2, "b", 1) + "\n" + CONLLU,
-              2, **conllu),
+        _kept(
+            "conllu-head-negative", CONLLU + _ROW.format(1, "a", -1) + "\n" + CONLLU, 2, **conllu
+        ),
+        _kept(
+            "conllu-cycle",
+            CONLLU + _ROW.format(1, "a", 2) + _ROW.format(2, "b", 1) + "\n" + CONLLU,
+            2,
+            **conllu,
+        ),
         _kept("conllu-id", CONLLU + _ROW.format("9" * 5000, "a", 0) + "\n" + CONLLU, 2, **conllu),
         _kept("conllu-text-head", CONLLU + _ROW.format(1, "a", "x") + "\n" + CONLLU, 2, **conllu),
         _kept("escapes-in-words", GOOD + "( (S (X \x1b[31mred)) (Y b)) )\n" + GOOD, 3, full=False),
         _kept("escapes-in-tags", GOOD + "( (S (\x1b]0;owned\x07 a) (Y b)) )\n" + GOOD, 3),
         _kept("escapes-refused", GOOD + "( (S (\x1b[2J a) (Y b)\n" + GOOD, 1),
-        Row("treebank-check-escapes", ("treebank", "x.mrg", "--check"), (),
-            {"x.mrg": GOOD + "( (S (\x1b]0;owned\x07 a) (\x9b31m b)) )\n"}, status=0, full=False),
+        Row(
+            "treebank-check-escapes",
+            ("treebank", "x.mrg", "--check"),
+            (),
+            {"x.mrg": GOOD + "( (S (\x1b]0;owned\x07 a) (\x9b31m b)) )\n"},
+            status=0,
+            full=False,
+        ),
         Row("treebank-nothing", ("treebank",), ("nothing to do",)),
-        Row("treebank-itself", ("treebank", "x.mrg", "--output", "x.mrg"), ("x.mrg",),
-            {"x.mrg": GOOD}, full=False),
-        Row("treebank-itself-by-link", ("treebank", "x.mrg", "--output", "y.mrg"), ("mrg",),
-            {"x.mrg": GOOD, "y.mrg": link("x.mrg")}),
-        Row("treebank-rejected-itself", ("treebank", "x.mrg", "--rejected", "x.mrg"), ("x.mrg",),
-            {"x.mrg": GOOD}),
-        Row("treebank-both-one", ("treebank", "x.mrg", "--output", "o", "--rejected", "o"), ("o",),
-            {"x.mrg": GOOD}),
+        Row(
+            "treebank-itself",
+            ("treebank", "x.mrg", "--output", "x.mrg"),
+            ("x.mrg",),
+            {"x.mrg": GOOD},
+            full=False,
+        ),
+        Row(
+            "treebank-itself-by-link",
+            ("treebank", "x.mrg", "--output", "y.mrg"),
+            ("mrg",),
+            {"x.mrg": GOOD, "y.mrg": link("x.mrg")},
+        ),
+        Row(
+            "treebank-rejected-itself",
+            ("treebank", "x.mrg", "--rejected", "x.mrg"),
+            ("x.mrg",),
+            {"x.mrg": GOOD},
+        ),
+        Row(
+            "treebank-both-one",
+            ("treebank", "x.mrg", "--output", "o", "--rejected", "o"),
+            ("o",),
+            {"x.mrg": GOOD},
+        ),
         Row("treebank-absent", ("treebank", "x.mrg", "--output", "o"), ("x.mrg",)),
         Row("language-unknown", ("treebank", "--language", "../x", "--output", "o"), ("../x",)),
-        Row("language-empty", ("treebank", "--language", "zz", "--folder", "b", "--output", "o"),
-            ("zz",), {"b/readme": "x"}),
-    ]  # fmt: skip
-    found += [_language(f"yaml-{name}", yaml, ("language.yaml",), seconds=10,
-                        full=name not in ("python-tag", "anchors", "encoding-null"))
-              for name, yaml in _YAML.items()]  # fmt: skip
+        Row(
+            "language-empty",
+            ("treebank", "--language", "zz", "--folder", "b", "--output", "o"),
+            ("zz",),
+            {"b/readme": "x"},
+        ),
+    ]
+    found += [
+        _language(
+            f"yaml-{name}",
+            yaml,
+            ("language.yaml",),
+            seconds=10,
+            full=name not in ("python-tag", "anchors", "encoding-null"),
+        )
+        for name, yaml in _YAML.items()
+    ]
     found += [
         _language(f"yaml-{name}", make, ("language.yaml",), seconds=10)
         for name, make in (("fifo", fifo), ("zeros", link("/dev/zero")), ("folder", folder))
     ]
-    found += [_neighbour(f"yaml-{name}", {"banks/bad/dev.mrg": GOOD, "banks/bad/language.yaml": yaml})
-              for name, yaml in _YAML.items()]  # fmt: skip
+    found += [
+        _neighbour(f"yaml-{name}", {"banks/bad/dev.mrg": GOOD, "banks/bad/language.yaml": yaml})
+        for name, yaml in _YAML.items()
+    ]
     found += [
         _neighbour(f"name-{number}", {f"banks/{name}/dev.mrg": GOOD})
-        for number, name in enumerate(("bb_" + "x" * 24, "{x}", "<x>", "a|b", "-y", ".."[:1] + "x",
-                                       "$(id)", "a b", "हिन्दी", "e\u0301", "a\udcff", "%s", "x" * 200))
-    ]  # fmt: skip
+        for number, name in enumerate(
+            (
+                "bb_" + "x" * 24,
+                "{x}",
+                "<x>",
+                "a|b",
+                "-y",
+                ".."[:1] + "x",
+                "$(id)",
+                "a b",
+                "हिन्दी",
+                "e\u0301",
+                "a\udcff",
+                "%s",
+                "x" * 200,
+            )
+        )
+    ]
     found += [
         _neighbour("empty-test", {"banks/bad/test.mrg": "", "banks/bad/dev.mrg": GOOD}),
         _neighbour("folder-as-file", {"banks/bad/dev.mrg": folder}),
@@ -157,6 +293,8 @@ def rows() -> list[Row]:
         _neighbour("dangling", {"banks/bad/dev.mrg": link("nowhere")}),
         _neighbour("loop", {"banks/bad": link(".")}),
     ]
-    found += [_kept(f"name-{number}", GOOD, 1, file=name, full=number not in (0, 5))
-              for number, name in enumerate(_NAMES)]  # fmt: skip
+    found += [
+        _kept(f"name-{number}", GOOD, 1, file=name, full=number not in (0, 5))
+        for number, name in enumerate(_NAMES)
+    ]
     return found

@@ -32,8 +32,7 @@ def serve() -> None:
         for module in ("encoder.load", "attention.stage", "corpus.run", "fewshot.fit"):
             importlib.import_module(f"attree.{module}")
     # What every command computes of the code, once for all of them.
-    for file in Path(cli.__file__).parent.rglob("*.py"):
-        provenance._syntax(file)
+    provenance.code_hash(*(place.partition(":")[0] for place in cli.COMMANDS.values()))
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         print(json.dumps(_answer(json.loads(line))), file=answers, flush=True)

@@ -14,7 +14,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ import torch
 from transformers import AutoModel
 
 from attree.attention.columns import Column
-from attree.attention.compute import Sentences, Task, write_shard
+from attree.attention.compute import Sentences, ShardTask, StageSettings, write_shard
 from attree.attention.stage import columns_for
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import PieceBatch, batches, pad
@@ -116,9 +115,10 @@ def _forward(model: torch.nn.Module, padded: list[PieceBatch]) -> None:
 
 
 def _stage(encoder: Encoder, sentences: Sentences, columns: dict[str, Column]) -> None:
-    task = Task(columns, tokens_per_batch=encoder.tokens_per_batch, refuse_too_long=False)
     with tempfile.TemporaryDirectory() as folder:
-        write_shard(encoder, sentences, task, Path(folder) / "shard.parquet", {})
+        shard = f"{folder}/shard.parquet"
+        task = ShardTask("", 0, SENTENCES, shard, columns, StageSettings(), {})
+        write_shard(encoder, sentences, task)
 
 
 def _compare(ours: Callable[[], None], baseline: Callable[[], None]) -> tuple[float, float, float]:

@@ -12,10 +12,9 @@ from typing import Any
 
 from attree.treebank.brackets import bracketed
 from attree.treebank.cleaning import Counts, prepare
-from attree.treebank.layout import pieces
 from attree.treebank.formats import read_files, resolve
-from attree.treebank.sentence import Sentence
-from attree.treebank.sentence import Settings
+from attree.treebank.layout import pieces
+from attree.treebank.sentence import Sentence, Settings
 from tests.treebank.reference import nltk_sentences
 
 _REPEATS = 7

@@ -141,14 +141,22 @@ def selections_options(wildcards, input):
     return as_options({"selections": list(input.selections)})
 
 
+def all_options():
+    # Every unit of every source that a parser ranks, in one file an encoder and split.
+    sources = dict.fromkeys(parser["source"] for parser in config["parsers"].values())
+    return as_options({"heads": "all", "source": list(sources)})
+
+
 def recipe_options(wildcards):
-    return as_options(but(config["parsers"][wildcards.parser], "heads", "tuning"))
+    chosen = config["parsers"][wildcards.parser]
+    return as_options(but(chosen, "heads", "source", "tuning"))
 
 
 def selection_options(wildcards):
     one = PLAN.tunings[wildcards.encoder, wildcards.parser]
-    heads = config["parsers"][wildcards.parser]["heads"]
-    return as_options({"heads": heads, "trees": one.trees, "seed": one.seed})
+    parser = config["parsers"][wildcards.parser]
+    options = {"source": parser["source"], "heads": parser["heads"]}
+    return as_options(options | {"trees": one.trees, "seed": one.seed})
 
 
 def sentence_scores(rows):

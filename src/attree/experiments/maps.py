@@ -92,8 +92,9 @@ def write_sentence(
     Raises:
         AttreeError: the test set has no sentence of this number.
     """
-    from attree.attention.columns import heads_key
-    from attree.experiments.heads import Averager
+    from attree.attention.columns import column_name, heads_key
+    from attree.attention.sources import HEADS, load_source
+    from attree.experiments.heads import Averager, source_of
     from attree.experiments.trained import Trainer
     from attree.fewshot.model import TrainedModel
     from attree.parser import Parser
@@ -107,22 +108,23 @@ def write_sentence(
     pieces = encoder.tokenise([words])
     flat = int(np.random.default_rng(number).integers(encoder.n_layers * encoder.n_heads))
     random = divmod(flat, encoder.n_heads)
-    named = {f"random head {heads_key([random])}": [random]}
+    named = {f"random head {heads_key([random])}": (HEADS, [random])}
     averager = Averager(read, manifests, lambda: encoder)
     trainer = Trainer(encoder, read, Records(records), Path(f"{prefix}.scratch"))
     matrices: dict[str, Any] = {}
     for row in rows:
         if row.kind == "heads":
             heads = averager.heads(row)
-            named[f"{row.parser}, {heads_key(heads)}"] = heads
+            source = source_of(row)
+            named[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
             continue
         parser = trainer.parser(row, drawn(row, read[row.train]))
         matrices[f"{row.parser}, {row.trees} trees"] = Parser(
             TrainedModel(parser, encoder)
         ).association(words)
     attention = {
-        title: encoder.run(pieces, heads=heads, states=[]).attention[0].mean(0).cpu().numpy()
-        for title, heads in named.items()
+        title: load_source(source).matrices(encoder, pieces, heads)[0].mean(0).cpu().numpy()
+        for title, (source, heads) in named.items()
     }
     found = {**attention, **matrices}
     labels = {"x": "to", "y": "from", "words": words}

@@ -18,6 +18,8 @@ SCORES = {
     "outside": "attree.scoring.spans:OUTSIDE",
     "inside_outside": "attree.scoring.spans:INSIDE_OUTSIDE",
     "inside": "attree.scoring.spans:INSIDE",
+    "adjacent": "attree.scoring.adjacent:ADJACENT",
+    "adjacent_right": "attree.scoring.adjacent:ADJACENT_RIGHT",
 }
 
 #: what is done to the association before it is scored: as it is, or ``log(a + 1e-6)``
