@@ -251,3 +251,18 @@ def test_open_is_planned(checkout: Checkout, data: Path) -> None:
     jobs = Counter(rule for rule, _ in ran.jobs)
     assert jobs["experiment_table"] == 11
     assert sum(jobs.values()) < 500
+
+
+def test_a_table_that_was_there_outlives_a_job_that_fails(again: Checkout) -> None:
+    again.run("tables")
+    folder = again.folder / "results/tables"
+    before = {path: path.read_bytes() for path in folder.glob("crosslingual.*")}
+    assert len(before) == 3
+    summary = again.folder / "results/scores/tiny/upio/english/test.json"
+    whole = summary.read_bytes()
+    summary.write_text("{}", encoding="utf-8")
+    ran = again.snakemake("--cores", "2", "tables")
+    assert ran.status == 1 and "crosslingual_table" in ran.rules
+    assert {path: path.read_bytes() for path in folder.glob("crosslingual.*")} == before
+    summary.write_bytes(whole)
+    assert "crosslingual_table" in again.run("tables").rules

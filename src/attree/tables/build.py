@@ -157,7 +157,7 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path) -> ScoreR
         raise AttreeError(
             f"this score summary has no {error}",
             file=path,
-            fix="score again with this version",
+            fix="run `attree score` again",
         ) from None
 
 
