@@ -112,10 +112,10 @@ def _train(train: Path, test: Path, plan: Plan, settings: Settings) -> None:
     from attree.evaluate.training import Treebank, evaluate_trained
     from attree.tables.render import show
 
-    banks = [Treebank.read(path, settings) for path in (train, test)]
-    for line in (line for bank in banks for line in bank.refused):
+    own, other = (Treebank.read(path, settings) for path in (train, test))
+    for line in own.refused + other.refused:
         typer.echo(line, err=True)
-    show([evaluate_trained(*banks, plan)])
+    show([evaluate_trained(own, other, plan)])
 
 
 def _numbers(text: str) -> tuple[int, ...]:
