@@ -15,7 +15,7 @@ import yaml
 
 from tests.workflow import conftest
 from tests.workflow.conftest import ROOT, Checkout, make_tiny, recorded, recording
-from tests.workflow.test_code_is_an_input import check_named
+from tests.workflow.test_code_is_an_input import check_covered
 from tests.workflow.test_dry_runs import lay_out_ptb, lay_out_spmrl
 
 OUTPUTS = {
@@ -125,12 +125,12 @@ def test_every_picture_has_its_numbers_beside_it(done: Checkout) -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(OUTPUTS.values()))
-def test_a_rule_names_the_modules_that_its_command_imports(
+def test_a_rule_covers_what_its_command_imports(
     rule: str, done: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every = {**OUTPUTS, **conftest.RULE_OF_OUTPUT}
     monkeypatch.setattr(conftest, "RULE_OF_OUTPUT", every)
-    check_named(rule, recorded(done.folder.parent / "imports")[rule])
+    check_covered(rule, recorded(done.folder.parent / "imports")[rule])
 
 
 def test_nothing_is_run_twice(again: Checkout) -> None:
@@ -153,6 +153,67 @@ def test_another_row_is_computed_and_no_other(again: Checkout) -> None:
            for name in set(after) - set(before)]  # fmt: skip
     assert {(one["row"]["trees"], one["row"]["seed"]) for one in new} == {(2, 2), (4, 2)}
     assert [row["draws"] for row in read(again, "few")] == ["3", "3"]
+
+
+def forged(checkout: Checkout) -> None:
+    """Make every record hold a number that no parser reaches, as if by other code."""
+    for path in (checkout.folder / "results/experiments/records").glob("*.json"):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps({**record, "corpus_f1": 999.0}), encoding="utf-8")
+
+
+def figures(checkout: Checkout) -> dict[tuple[str, str], float]:
+    """Return the corpus F1 of the lines that are rows of records, by table and line."""
+    found = {}
+    for name in ("few", "heads"):
+        for row in read(checkout, name):
+            if row["label"] in ("fpio", "fpoa", "upio, tuned"):
+                found[f"{row['label']} {row['column']}", name] = float(row["corpus_f1"])
+    return found
+
+
+def test_no_number_outlives_what_made_it(again: Checkout, tmp_path: Path) -> None:
+    """Module, dtype and recipe: what ran again, and that forged numbers are gone where it did."""
+    source = tmp_path / "src"
+    shutil.copytree(again.source, source)
+    checkout = Checkout(again.folder, source)
+    true = figures(checkout)
+    forged(checkout)
+    with (source / "attree/encoder/pieces.py").open("a", encoding="utf-8") as handle:
+        handle.write("\n_CHANGED = 1\n")
+    assert checkout.run("experiments").rules >= {"experiment_rows", "attention_all"}
+    assert figures(checkout) == true
+
+    forged(checkout)  # what reads attention depends on what computes it, and nothing else does
+    with (source / "attree/attention/compute.py").open("a", encoding="utf-8") as handle:
+        handle.write("\n_CHANGED = 1\n")
+    ran = checkout.run("experiments")
+    assert {w["job"] for rule, w in ran.jobs if rule == "experiment_rows"} == {
+        "heads.heads.tuned-0.0"
+    }
+    assert figures(checkout)["upio, tuned english/test", "heads"] < 101
+
+    forged(checkout)
+    checkout.configure({"encoders": {"tiny": {**config(checkout)["encoders"]["tiny"],
+                                              "dtype": "bfloat16"}}})  # fmt: skip
+    checkout.run("experiments")
+    few = {place: value for place, value in figures(checkout).items() if place[1] == "few"}
+    assert all(value < 101 for value in few.values())
+
+    forged(checkout)
+    changed = config(checkout)["experiments"]
+    changed["few"]["runs"][0] |= {"parsers": ["slow"], "label": "fpio"}
+    slow = {"slow": {"recipe": "fpio", "learning_rate": 0.5}}
+    checkout.configure({"trained": slow, "experiments": changed})
+    ran = checkout.run("experiments")
+    jobs = {w["job"] for rule, w in ran.jobs if rule == "experiment_rows"}
+    assert jobs == {"few.trained.tiny.0"}
+    assert all(v < 101 for place, v in figures(checkout).items() if place[1] == "few")
+
+
+def config(checkout: Checkout) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((checkout.folder / "config.yaml").read_text())
+    return found
 
 
 def used() -> float:

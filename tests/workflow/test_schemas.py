@@ -11,7 +11,8 @@ import yaml
 from snakemake.utils import update_config, validate
 
 from attree import decoding, evaluation, scoring
-from attree.configuration import check
+from attree.configuration import check, choices, load_schema
+from attree.errors import AttreeError
 from attree.plan import make_plan
 from attree.treebank import language_file, layouts, readers
 from tests.workflow.conftest import ROOT
@@ -23,7 +24,7 @@ def read(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-CONFIG = read(SCHEMAS / "config.schema.yaml")["properties"]
+CONFIG = load_schema(SCHEMAS / "config.schema.yaml")[0]["properties"]
 LANGUAGE = read(SCHEMAS / "language.schema.yaml")["properties"]
 PARSER = CONFIG["parsers"]["additionalProperties"]["properties"]
 
@@ -49,6 +50,40 @@ def test_policies_and_types_are_the_library_s() -> None:
     assert CONFIG["evaluation"]["properties"]["labels"]["default"] == list(
         evaluation.DEFAULT_LABELS
     )
+
+
+def test_few_shot_parsers_and_experiments_are_made_of_what_is_registered() -> None:
+    from attree.corpus.output import FORMATS
+    from attree.experiments.collect import SUMMED
+    from attree.experiments.grid import AXES
+    from attree.fewshot.objectives import OBJECTIVES
+
+    few = CONFIG["trained"]["additionalProperties"]["properties"]
+    assert few["objective"]["enum"] == list(OBJECTIVES)
+    assert few["association"]["enum"] == list(scoring.ASSOCIATIONS)
+    assert set(few["decoder"]["enum"]) == {*decoding.DECODERS, "minimum_risk"}
+    experiment = CONFIG["experiments"]["additionalProperties"]["properties"]
+    assert experiment["columns"]["enum"] == list(AXES)
+    assert experiment["metrics"]["items"]["enum"] == list(SUMMED)
+    formats = CONFIG["corpora"]["additionalProperties"]["properties"]["format"]["enum"]
+    assert formats == ["parquet", *(f"parquet,{name}" for name in FORMATS)]
+
+
+def test_a_further_decoder_needs_no_edit_of_the_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A registry that is written out is read; one that is put together is imported."""
+    (tmp_path / "written.py").write_text('import no_such\nD: dict = {"one": "a.b", "two": "c"}\n')
+    (tmp_path / "made.py").write_text('D = ("one",)\nE = (*D, "two")\nF = {"few": ["two"]}\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    assert choices("written:D") == ["one", "two"]
+    assert choices("made:E") == ["one", "two"]
+    assert choices("made:F.few") == ["two"]
+    schema = tmp_path / "schema.yaml"
+    schema.write_text("properties: {decoder: {description: a decoder, x-choices: 'made:E'}}")
+    check({"decoder": "two"}, schema)
+    with pytest.raises(AttreeError, match=r'decoder: "tow" is not one of .* did you mean two'):
+        check({"decoder": "tow"}, schema)
 
 
 def test_a_language_s_keys_are_those_of_language_yaml() -> None:

@@ -11,6 +11,7 @@ from attree.configuration import check
 from attree.errors import AttreeError
 from attree.plan import (
     as_options,
+    but,
     expand_variables,
     is_folder,
     make_plan,
@@ -21,7 +22,8 @@ from attree.provenance import code_hash
 from attree.treebank.language import discover
 
 try:
-    check(config, Path(workflow.basedir, "workflow/schemas/config.schema.yaml"))
+    if workflow.is_main_process:
+        check(config, Path(workflow.basedir, "workflow/schemas/config.schema.yaml"))
     validate(config, "../schemas/config.schema.yaml")  # fills in the defaults
     config["treebanks"] = expand_variables(config["treebanks"], "treebanks")
     config["encoders"] = expand_variables(config["encoders"], "encoders")
@@ -86,6 +88,11 @@ SIZED = {
 }
 
 
+def code_of(entry, without=lambda wildcards: ()):
+    # Code is an input: what the entry imports, read when a job is planned that runs it.
+    return lambda wildcards: code_hash(entry, without=without(wildcards))
+
+
 def treebank_files(wildcards):
     return [str(file) for file in LANGUAGES[wildcards.language].files(wildcards.split)]
 
@@ -95,9 +102,7 @@ def treebank_arguments(wildcards):
 
 
 def encoder_options(wildcards):
-    keys = ("hub", "revision", "path", "package", "dtype")
-    source = config["encoders"][wildcards.encoder]
-    return as_options({key: source.get(key) for key in keys})
+    return as_options(but(config["encoders"][wildcards.encoder], "tuning"))
 
 
 def attention_threads(wildcards):
@@ -128,8 +133,7 @@ def selections_options(wildcards, input):
 
 
 def recipe_options(wildcards):
-    recipe = config["parsers"][wildcards.parser]
-    return as_options({key: recipe[key] for key in ("association", "score", "decoder")})
+    return as_options(but(config["parsers"][wildcards.parser], "heads", "tuning"))
 
 
 def selection_options(wildcards):
@@ -201,6 +205,4 @@ def corpus_parser_option(wildcards, input):
 
 def corpus_options(wildcards):
     one = config["corpora"][wildcards.corpus]
-    keys = ("tokenizer", "column", "format", "limit", "shard_lines")
-    flags = " --sentences" if one["sentences"] else ""
-    return as_options({key: one[key] for key in keys}) + flags
+    return as_options(but(one, "inputs", "encoder", "parser"))

@@ -10,33 +10,6 @@ except AttreeError as error:
     sys.exit(f"attree: error: {error}")
 
 
-ROW_CODE = (
-    "attention.__init__",
-    "heads.selection",
-    "fewshot.projection",
-    "heads.ranking",
-    "attention.shards",
-    "compiled",
-    "decoding",
-    "encoder.__init__",
-    "encoder.attention",
-    "encoder.batches",
-    "encoder.families",
-    "encoder.load",
-    "encoder.pieces",
-    "encoder.query_key",
-    "encoder.source",
-    "evaluation",
-    "experiments",
-    "fewshot",
-    "schemas",
-    "registry",
-    "scoring",
-    "treebank.__init__",
-    "treebank.binarise",
-)
-
-
 wildcard_constraints:
     job="|".join(map(re.escape, EXPERIMENTS.by_name)) or "-",
     experiment="|".join(map(re.escape, EXPERIMENTS.experiments)) or "-",
@@ -73,7 +46,7 @@ rule experiment_rows:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash(*ROW_CODE),
+        code=code_of("attree.experiments.command:rows"),
         rows=EXPERIMENTS.options,
     shell:
         "attree experiment rows {params.rows} --encoder {input.encoder} --output {output} 2> {log}"
@@ -96,7 +69,7 @@ rule experiment_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "schemas"),
+        code=code_of("attree.experiments.command:table"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         look=EXPERIMENTS.table_options,
     shell:
@@ -120,7 +93,7 @@ rule experiment_picture:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "schemas"),
+        code=code_of("attree.experiments.command:picture"),
     shell:
         "attree experiment picture --table {input} --output {output} 2> {log}"
 
@@ -144,7 +117,7 @@ rule experiment_weights:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "schemas"),
+        code=code_of("attree.experiments.command:weights"),
         prefix=subpath(output[0], strip_suffix=".png"),
         look=EXPERIMENTS.table_options,
     shell:
@@ -170,21 +143,7 @@ rule experiment_sentence:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash(
-            "attention",
-            "heads",
-            "compiled",
-            "decoding",
-            "encoder",
-            "evaluation",
-            "experiments",
-            "fewshot",
-            "schemas",
-            "registry",
-            "scoring",
-            "tables",
-            "treebank",
-        ),
+        code=code_of("attree.experiments.command:sentence"),
         prefix=subpath(output[0], strip_suffix=".png"),
         options=EXPERIMENTS.map_options,
     shell:
@@ -205,7 +164,7 @@ rule tune_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("encoder", "schemas"),
+        code=code_of("attree.encoder.mlm.command:tune_command"),
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:
@@ -224,7 +183,7 @@ rule tuned_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("encoder"),
+        code=code_of("attree.encoder.command:resolve_command"),
         folder=subpath(input[0], strip_suffix=".done"),
     shell:
         "attree encoder resolve --slug {wildcards.tuned} --path {params.folder} --output {output}"

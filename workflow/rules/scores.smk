@@ -10,7 +10,7 @@ rule score:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("evaluation", "compiled", "schemas"),
+        code=code_of("attree.evaluation.command:score_command"),
         options=as_options(config["evaluation"]),
     shell:
         "attree score {input.parses} --sentences {input.sentences} --encoder {wildcards.encoder}"
@@ -28,9 +28,7 @@ rule baselines:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash(
-            "evaluation", "decoding", "scoring", "compiled", "registry", "schemas"
-        ),
+        code=code_of("attree.evaluation.command:baselines_command"),
         options=as_options(config["evaluation"]),
     shell:
         "attree baselines {input} {params.options} --output {output} 2> {log}"

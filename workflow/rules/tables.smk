@@ -16,7 +16,7 @@ rule crosslingual_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("tables", "schemas"),
+        code=code_of("attree.tables.command:crosslingual"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         options=table_options,
     shell:
@@ -42,7 +42,7 @@ rule language_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("tables", "schemas"),
+        code=code_of("attree.tables.command:language"),
         prefix=subpath(output[0], strip_suffix=".csv"),
     shell:
         "attree table language {input} --output-prefix {params.prefix} 2> {log}"
@@ -66,7 +66,7 @@ rule sizes_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("tables", "schemas"),
+        code=code_of("attree.tables.command:sizes"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         options=as_options({"published": config["published"]}),
     shell:

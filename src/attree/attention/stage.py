@@ -32,16 +32,8 @@ from attree.progress import progress
 from attree.provenance import code_hash, digest, provenance
 from attree.schemas import SENTENCES, read_table
 
-#: The modules that decide what stands in a shard.
-CODE = (
-    "encoder.attention",
-    "encoder.batches",
-    "encoder.families",
-    "encoder.load",
-    "encoder.pieces",
-    "attention.compute",
-    "attention.shards",
-)
+#: What decides what stands in a shard.
+CODE = ("attree.attention.job", "attree.encoder.load")
 
 
 def columns_for(

@@ -11,7 +11,7 @@ from attree.decoding import FIXED
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import score, upper_bound
-from attree.evaluation.summary import CODE, percentages, protocol, read_gold
+from attree.evaluation.summary import percentages, protocol, read_gold
 from attree.files import write_json
 from attree.parses import Parses
 from attree.provenance import provenance
@@ -55,7 +55,9 @@ def write_baselines(
         "protocol": protocol(
             about, ceiling, total=gold.n_words.size, profile=profile, max_words=max_words
         ),
-        "provenance": provenance(code=(*CODE, "decoding"), settings={**how, "seeds": seeds}),
+        "provenance": provenance(
+            code=["attree.evaluation.baselines"], settings={**how, "seeds": seeds}
+        ),
     }
     write_json(output, summary)
     return summary

@@ -18,7 +18,7 @@ from attree.provenance import provenance
 from attree.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
 
 #: The modules that decide a score.
-CODE = ("evaluation", "schemas", "compiled")
+CODE = ("attree.evaluation.summary",)
 
 _METRIC = (
     "unlabelled F1 in percent over distinct spans of two words and more; corpus F1: micro, the "

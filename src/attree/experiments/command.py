@@ -115,7 +115,7 @@ def table(
 
     how = json.loads(look)
     found = cells(results, records, how, published)
-    made = provenance(code=["experiments", "tables"], settings=how)
+    made = provenance(code=["attree.experiments.command:table"], settings=how)
     render.save(output_prefix, [one.flat() for one in found], grids(found, how), made)
 
 

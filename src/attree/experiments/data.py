@@ -34,7 +34,7 @@ class Sentences:
         table: SENTENCES.
         gold: its brackets.
         about: the table's metadata.
-        hash: of words and brackets.
+        hash: of words, brackets and their labels, and how these were made.
     """
 
     name: Set
@@ -49,9 +49,12 @@ class Sentences:
         """Read a set."""
         table, about = read_table(path, schema=SENTENCES, what="sentence table")
         gold = Parses.gold(table)
-        content: list[NDArray[Any]] = [gold.trees.offsets, gold.trees.starts, gold.trees.ends]
-        content.append(fingerprints(table["words"].to_pylist()))
-        return cls(name, path, table, gold, about, digest([part.tolist() for part in content]))
+        trees = gold.trees
+        content: list[NDArray[Any]] = [trees.offsets, trees.starts, trees.ends]
+        content += [gold.sentence, fingerprints(table["words"].to_pylist())]
+        made = [trees.label_of_each(), about.get("punctuation"), about.get("derived")]
+        hashed = digest([*made, *(part.tolist() for part in content)])
+        return cls(name, path, table, gold, about, hashed)
 
     @property
     def words(self) -> list[list[str]]:

@@ -62,5 +62,5 @@ def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: s
         for name, matrix in matrices.items()
         for row, column in np.ndindex(matrix.shape)
     ]
-    save(prefix, rows, [], provenance(code=["experiments.maps"], settings={"title": title}))
+    save(prefix, rows, [], provenance(code=["attree.experiments.maps"], settings={"title": title}))
     heat_maps(matrices, labels, Path(f"{prefix}.png"))

@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from attree.encoder.source import ResolvedEncoder
 from attree.experiments.grid import Row
 from attree.files import read_json, write_json
 from attree.provenance import code_hash, digest
 
-_SHARED = ("experiments.data", "scoring", "decoding", "evaluation")
-#: The modules that decide a row's result, by the row's kind.
+#: What decides a row's result, by the row's kind.
 CODE = {
-    "heads": (*_SHARED, "experiments.heads", "heads.ranking", "heads.selection"),
-    "trained": (*_SHARED, "experiments.trained", "fewshot", "fewshot.projection"),
+    "heads": ("attree.experiments.heads", "attree.experiments.data"),
+    "trained": ("attree.experiments.trained", "attree.experiments.data"),
 }
 
 
-def key(row: Row, *, encoder: str, sets: Mapping[str, str], used: int) -> str:
-    """Return the name of a row's record.
+def key(row: Row, *, encoder: ResolvedEncoder, sets: Mapping[str, str], used: int) -> str:
+    """Return the name of a row's record: a hash of everything that its numbers rest on.
 
     Args:
         row: of the grid. How many trees it asked for does not count, only how many there were: a
             row that asks for more than there are is the one that asks for all of them.
-        encoder: its fingerprint.
-        sets: the hash of each set that the row reads.
+        encoder: of the row; its files and its dtype count.
+        sets: what is read of each set, see :func:`content`.
         used: trees that the row draws.
     """
-    content = asdict(row) | {"trees": "apart" if row.trees == "apart" else used}
+    asked = asdict(row) | {"trees": "apart" if row.trees == "apart" else used}
     if row.trees == "all":
-        content["trees"] = "all"
+        asked["trees"] = "all"
     read = {name: sets[name] for name in (row.train, row.test)}
-    return digest([content, encoder, read, code_hash(*CODE[row.kind])])
+    return digest([asked, encoder.fingerprint, encoder.dtype, read, _code(row.kind)])
+
+
+@functools.cache
+def _code(kind: str) -> str:
+    return code_hash(*CODE[kind])
+
+
+def content(trees: str, manifest: Path | None) -> str:
+    """Return a hash of what rows read of a set.
+
+    Args:
+        trees: the hash of its sentences and gold trees.
+        manifest: the attention of every head, for rows of heads. How it is cut into shards does
+            not count, but the code, the encoder and the settings that made it do.
+    """
+    if manifest is None:
+        return trees
+    found = read_json(manifest, what="attention manifest")
+    made = found["provenance"]
+    how = [made["code"], made["encoder"], found["columns"], found["too_long"]]
+    return digest([trees, how])
 
 
 class Records:

@@ -113,6 +113,7 @@ class Trainer:
         first = replace(row, seed=0)
         rests_on = (
             self.encoder.fingerprint,
+            str(self.encoder.dtype),
             self.sets[row.train].hash,
             code_hash(*CODE["trained"]),
         )

@@ -24,7 +24,7 @@ from attree.provenance import provenance
 from attree.schemas import HEADS, SENTENCES, read_table, write_table
 
 #: The modules that decide the ranking.
-CODE = ("heads.selection", "heads.ranking", "scoring", "decoding", "evaluation")
+CODE = ("attree.heads.ranking",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from attree.schemas import FALLBACK, OK, PARSES, write_table
 from attree.trees import Trees
 
 #: The modules that decide a parse.
-CODE = ("scoring", "decoding", "attention.shards", "heads.selection", "compiled", "schemas")
+CODE = ("attree.heads.parses",)
 
 
 def write_parses(

@@ -87,4 +87,9 @@ def _save(prefix: str, records: Sequence[dict[str, Any]], grids: Sequence[Any]) 
     from attree.provenance import provenance
     from attree.tables import render
 
-    render.save(prefix, records, grids, provenance(code=["tables"], settings={"prefix": prefix}))
+    render.save(
+        prefix,
+        records,
+        grids,
+        provenance(code=["attree.tables.command"], settings={"prefix": prefix}),
+    )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from attree.treebank.settings import Settings
     from attree.treebank.table import TableBuilder
 
-_CODE = ("treebank", "schemas", "files")
+_CODE = ("attree.treebank.command:run",)
 _FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
 _LONG = 30_000_000  # bytes: from here on progress is shown
 _SHOWN = 20  # rejected sentences told on stderr

@@ -144,7 +144,10 @@ def write_result(
         for pattern in _TOKENISER_FILES:
             for file in tokeniser.glob(pattern):
                 shutil.copyfile(file, part / file.name)
-        write_json(part / PROVENANCE, provenance(code=["encoder.mlm"], settings=identity, **more))
+        write_json(
+            part / PROVENANCE,
+            provenance(code=["attree.encoder.mlm.command"], settings=identity, **more),
+        )
     note(f"{output}: written")
 
 
