@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attree.corpus.lines import Line
 from attree.errors import AttreeError
+
+#: A text, or its words where the input has them already.
+Line = str | list[str]
 
 #: Turns texts into the sentences of each, each a list of words.
 Tokeniser = Callable[[list[Line]], list[list[list[str]]]]

@@ -74,16 +74,16 @@ def test_what_killed_writers_left_half_done_is_removed(tmp_path: Path) -> None:
         assert not left.exists()
 
 
-def test_at_the_end_only_what_a_living_writer_has_in_hand_stays(tmp_path: Path) -> None:
+def test_at_the_end_only_what_a_living_writer_has_in_flight_stays(tmp_path: Path) -> None:
     (tmp_path / "trees").mkdir()
     with only_run(tmp_path, wait=0.0, unlock=False):
         living = Writer(tmp_path)
         ours = f"{socket.gethostname()}-{os.getpid()}"
-        in_hand = tmp_path / f"trees/.shard-00001.parquet.{ours}-abcd.part"
+        in_flight = tmp_path / f"trees/.shard-00001.parquet.{ours}-abcd.part"
         of_a_dead_one = tmp_path / f"trees/.shard-00002.parquet.{ours}0-abcd.part"
-        in_hand.touch()
+        in_flight.touch()
         of_a_dead_one.touch()
-    assert in_hand.exists()
+    assert in_flight.exists()
     assert not of_a_dead_one.exists()
     living.close()
 

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from attree.corpus.output import (
+    OutputOptions,
     Rows,
     Statistics,
     read_trees,
@@ -38,7 +39,7 @@ def _rows() -> Rows:
 
 def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:
     statistics = Statistics(lines=3, sentences=3, words=4)
-    write_shard(tmp_path, 0, _rows(), statistics, ("parquet", "brackets"))
+    write_shard(tmp_path, 0, _rows(), statistics, OutputOptions(("brackets",)))
     rows = list(read_trees(tmp_path))
     assert [row["spans"] for row in rows] == [[(0, 3), (1, 3)], [], []]
     assert [row["words"] for row in rows] == [["x", "y", "z"], [], ["w"]]
@@ -51,7 +52,7 @@ def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:
 
 def test_one_read_of_the_folder_reads_every_shard(tmp_path: Path) -> None:
     for number in range(3):
-        write_shard(tmp_path, number, _rows(), Statistics(), ("parquet",))
+        write_shard(tmp_path, number, _rows(), Statistics(), OutputOptions())
     assert pq.read_table(tmp_path / "trees").num_rows == 9
 
 

@@ -1,4 +1,4 @@
-"""The output folder of a corpus: who may write to it, what is there, what is being done."""
+"""The output folder of a corpus: who may write to it, what is in it, how far a run is."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from attree.files import lock, read_json, write_json
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
 PROGRESS = "progress.json"
-SET_ASIDE = "set_aside.json"
+FAILED_SHARDS = "failed.json"
 
 _WRITERS = ".writers"
-#: A writer on another machine is taken for dead when its mark is so old and its lock is free.
-_SECONDS_OF_SILENCE = 60.0
-#: Between signs of life of a writer.
-SECONDS_BETWEEN_SIGNS = 15.0
+#: After that a writer on another machine counts as dead, if its lock is free.
+_SECONDS_WITHOUT_HEARTBEAT = 60.0
+#: Between heartbeats of a writer.
+SECONDS_BETWEEN_HEARTBEATS = 15.0
 
 
 @contextlib.contextmanager
 def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
-    """Be the only run on ``folder``, after the writers that a killed run left have ended.
+    """Be the only run on ``folder``, once the writers that a killed run left have ended.
 
     Args:
         folder: of the output.
-        wait: seconds to wait for left writers.
-        unlock: do not wait: the user knows that nothing writes any more.
+        wait: seconds to wait for these writers.
+        unlock: do not wait: the user is sure that nothing writes any more.
 
     Raises:
-        AttreeError: another run, or a writer of one, is still at work; the line says which.
+        AttreeError: another run, or a writer of one, is still at work; the message names it.
     """
     with lock(folder / ".lock", what=f"the corpus in {folder}"):
         until = time.monotonic() + wait
@@ -47,7 +47,7 @@ def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
                 raise AttreeError(
                     f"{_named(left)} of an earlier run may still be writing",
                     file=folder,
-                    fix="end it and run again; or, sure that it is dead, run with --unlock",
+                    fix="end it and run again, or pass --unlock if you are sure that run is dead",
                 )
             if not said:
                 _say(f"waiting for {_named(left)} of an earlier run to end")
@@ -89,7 +89,7 @@ def _left_writers(folder: Path) -> list[str]:
             with mark.open("r+b") as handle:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             here = mark.name.rsplit("-", 1)[0] == socket.gethostname()
-            if here or _age(mark) > _SECONDS_OF_SILENCE:
+            if here or _age(mark) > _SECONDS_WITHOUT_HEARTBEAT:
                 continue
         except BlockingIOError:
             pass
@@ -112,7 +112,7 @@ def _age(mark: Path) -> float:
 class Writer:
     """Marks this process as one that writes to ``folder``, until it ends, however it ends.
 
-    The mark's lock is let go of by the operating system; :meth:`sign` is for other machines, where
+    The operating system releases the mark's lock; :meth:`beat` is for other machines, where
     locks may not reach.
     """
 
@@ -122,13 +122,13 @@ class Writer:
         self._handle = self._path.open("a")
         fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def sign(self) -> None:
-        """Give a sign of life."""
+    def beat(self) -> None:
+        """Give a heartbeat."""
         with contextlib.suppress(OSError, ValueError):  # gone, or closed
             os.utime(self._handle.fileno())
 
     def close(self) -> None:
-        """Take the mark away."""
+        """Remove the mark."""
         self._path.unlink(missing_ok=True)
         self._handle.close()
 
@@ -140,22 +140,22 @@ def whole_shards(folder: Path) -> set[int]:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of an output folder, or say that it is none."""
+    """Read the manifest of an output folder, or fail if it is none."""
     if not (folder / MANIFEST).is_file():
         raise AttreeError("no corpus was ever begun here", file=folder, fix="name another folder")
     return Manifest.read(folder / MANIFEST)
 
 
 def status(folder: Path) -> dict[str, Any]:
-    """Describe a run that is going on, was broken off, or has ended.
+    """Describe a run that is going on, was interrupted, or has ended.
 
     Returns:
-        ``state`` (running, stopped or complete), shards and lines there are, are whole, are set
-        aside, and what the run last said of itself.
+        ``state`` (running, stopped or complete), numbers of shards and lines, whole and in all, the
+        failed shards, and the last progress that the run noted.
     """
     manifest = read_manifest(folder)
     whole = whole_shards(folder)
-    set_aside = _optional(folder / SET_ASIDE) or {}
+    failed = _optional(folder / FAILED_SHARDS) or {}
     running = _is_running(folder)
     complete = len(whole) == len(manifest.shards)
     return {
@@ -165,7 +165,7 @@ def status(folder: Path) -> dict[str, Any]:
         "shards_whole": len(whole),
         "lines": manifest.lines,
         "lines_whole": sum(s.lines for s in manifest.shards if s.number in whole),
-        "set_aside": set_aside,
+        "failed": failed,
         "progress": _optional(folder / PROGRESS),
         "summary": _optional(folder / SUMMARY),
     }

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attree.corpus.inputs import LINE_BYTES
+from attree.words import Line
 
 #: What can become of an input line. Only ``ok`` rows have words and spans.
 OK = "ok"
@@ -18,9 +19,6 @@ CONTROL = "control"
 MALFORMED = "malformed"
 FAILED = "failed"
 STATUSES = (OK, EMPTY, TOO_LONG, FAILED, UNDECODABLE, CONTROL, MALFORMED)
-
-#: A line's text, its words where the input has them apart, or the status of a line without either.
-Line = str | list[str]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: C0 and C1 but for tab; a carriage return at the end of a line is cut off before.

@@ -25,6 +25,38 @@ from attree.files import whole_file, write_text
 from attree.trees import Trees
 
 _METADATA_KEY = b"attree"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """How shards are written; a further option is a field here and an option of the command.
+
+    Attributes:
+        formats: written beside Parquet, names of :data:`FORMATS`.
+    """
+
+    formats: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, formats: str) -> OutputOptions:
+        """Read the options of the command line.
+
+        Raises:
+            AttreeError: an unknown format.
+        """
+        chosen = sorted({name for name in formats.split(",") if name not in ("", PARQUET)})
+        for name in chosen:
+            if name not in FORMATS:
+                known = ", ".join([PARQUET, *FORMATS])
+                raise AttreeError(f"unknown format {name!r}", fix=f"choose among {known}")
+        return cls(tuple(chosen))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the options as JSON, for a manifest."""
+        return {"formats": [PARQUET, *self.formats]}
+
+
+PARQUET = "parquet"
 #: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
 _DICTIONARY = ["file", "status", "starts.list.element", "lengths.list.element"]
 #: Levels of zstd. Small shards, as a CPU writes them, gain a tenth from a high level at a fifth
@@ -144,12 +176,11 @@ def _format_path(folder: Path, name: str, number: int) -> Path:
 
 
 def write_shard(
-    folder: Path, number: int, rows: Rows, statistics: Statistics, formats: tuple[str, ...]
+    folder: Path, number: int, rows: Rows, statistics: Statistics, options: OutputOptions
 ) -> None:
     """Write a shard in every format; the Parquet file comes last and marks the shard as whole."""
-    for name in formats:
-        if name != "parquet":
-            write_text(_format_path(folder, name, number), FORMATS[name](rows))
+    for name in options.formats:
+        write_text(_format_path(folder, name, number), FORMATS[name](rows))
     metadata = json.dumps(statistics.as_dict(), sort_keys=True).encode()
     table = rows.table().replace_schema_metadata({_METADATA_KEY: metadata})
     with whole_file(shard_path(folder, number)) as part:
@@ -179,7 +210,7 @@ def shard_statistics(path: Path) -> Statistics:
         raise AttreeError(
             f"this shard is damaged ({str(error).splitlines()[0]})",
             file=path,
-            fix="delete it and run again",
+            fix="parse into a new output folder",
         ) from None
 
 
