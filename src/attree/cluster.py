@@ -2,6 +2,10 @@
 
 Another kind is one class here and its line in :data:`CLUSTERS`. What runs on workers is the
 business of the stage that starts them.
+
+A Dask scheduler runs any code that whoever connects sends it. So clusters that are started here
+talk TLS under a certificate made for the run, which nobody else has: its key stays in memory, or in
+files that only the user can read. Scratch files lie in a folder that only the user can enter.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +26,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import dask
-from distributed import Client, Nanny, Scheduler, SpecCluster
+from distributed import Client, Nanny, Scheduler, SpecCluster, WorkerPlugin
+from distributed.security import Security
 
 from attree.errors import AttreeError
 
@@ -71,10 +77,12 @@ class Wanted:
         """Whether there is a dashboard to show."""
         return self.dashboard is not None and importlib.util.find_spec("bokeh") is not None
 
-    def scheduler(self) -> dict[str, Any]:
+    def scheduler(self, security: Security) -> dict[str, Any]:
         """Return the arguments of a scheduler that listens on loopback."""
         return {
             "host": LOOPBACK,
+            "protocol": "tls://",
+            "security": security,
             "dashboard": self.has_dashboard,
             # without a dashboard there is still a small server of metrics, which also stays private
             "dashboard_address": self.dashboard or f"{LOOPBACK}:0",
@@ -115,10 +123,19 @@ class Cluster:
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
+        self.security = self.secured()
+
+    def secured(self) -> Security:
+        """Return who may connect: by default only those who have this run's certificate."""
+        return Security.temporary()
+
+    def folder(self) -> Path | None:
+        """Return where the private folder of the run lies, None for the system's choice."""
+        return None
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[Any]:
-        """Start it for the block; yield what a client connects to."""
+    def running(self, private: Path) -> Iterator[Any]:
+        """Start it for the block, its scratch in ``private``; yield what a client connects to."""
         raise NotImplementedError
 
     def queued(self, names: set[Any]) -> set[Any]:
@@ -130,7 +147,7 @@ class Local(Cluster):
     """Processes of this machine, each with a GPU of its own where there are some."""
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[Any]:
+    def running(self, private: Path) -> Iterator[Any]:
         """Start the processes."""
         wanted = self.wanted
         threads = wanted.threads or max(1, (os.cpu_count() or 1) // wanted.count)
@@ -141,6 +158,9 @@ class Local(Cluster):
                 environment["CUDA_VISIBLE_DEVICES"] = str(number % wanted.gpus)
             options = {
                 "host": LOOPBACK,
+                "protocol": "tls://",
+                "security": self.security,
+                "local_directory": str(private),
                 "nthreads": wanted.slots,
                 "memory_limit": 0,
                 "dashboard": False,
@@ -148,9 +168,12 @@ class Local(Cluster):
                 "env": environment,
             }
             workers[number] = {"cls": Nanny, "options": options}
-        scheduler = {"cls": Scheduler, "options": wanted.scheduler()}
+        scheduler = {"cls": Scheduler, "options": wanted.scheduler(self.security)}
         with SpecCluster(
-            workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL
+            workers=workers,
+            scheduler=scheduler,
+            security=self.security,
+            silence_logs=logging.CRITICAL,
         ) as found:
             yield found
 
@@ -160,8 +183,16 @@ class Address(Cluster):
 
     ours = False
 
+    def secured(self) -> Security:
+        """Return the certificates that the user named, else those of Dask's configuration."""
+        given = {key: value for key, value in self.wanted.options.items() if key != "address"}
+        for path in given.values():
+            if not Path(path).is_file():
+                raise AttreeError("this certificate or key does not exist", file=path)
+        return Security(**given, **({"require_encryption": True} if given else {}))
+
     @contextlib.contextmanager
-    def running(self) -> Iterator[Any]:
+    def running(self, private: Path) -> Iterator[Any]:
         """Yield its address."""
         yield self.wanted.options["address"]
 
@@ -201,13 +232,17 @@ class Slurm(Cluster):
         super().__init__(wanted)
         self._cluster: Any = None
 
+    def folder(self) -> Path | None:
+        """Return the output folder, which the jobs share with this process."""
+        return self.wanted.folder
+
     @contextlib.contextmanager
-    def running(self) -> Iterator[Any]:
+    def running(self, private: Path) -> Iterator[Any]:
         """Ask for the jobs."""
         from dask_jobqueue import SLURMCluster
 
         given = self.wanted.options
-        scheduler = self.wanted.scheduler()
+        scheduler = self.wanted.scheduler(self.security)
         if "interface" in given:
             del scheduler["host"]
         logs = (self.wanted.folder or Path()) / "logs"
@@ -225,6 +260,10 @@ class Slurm(Cluster):
             job_script_prologue=[f"export {setting}" for setting in _MALLOC],
             log_directory=str(logs),
             scheduler_options=scheduler,
+            security=self.security,
+            protocol="tls://",
+            shared_temp_directory=str(private),
+            local_directory=str(private),
             worker_extra_args=["--no-dashboard"],
             silence_logs="error",
             **settings,
@@ -251,6 +290,34 @@ class Slurm(Cluster):
 CLUSTERS: dict[str, type[Cluster]] = {"local": Local, "address": Address, "slurm": Slurm}
 
 
+class _NoScratchOnPath(WorkerPlugin):
+    """Takes a worker's scratch folder off its path: nothing is imported from there."""
+
+    name = "attree-path"
+
+    def __init__(self, private: Path) -> None:
+        self.private = private
+
+    def setup(self, worker: Any) -> None:
+        """Forget the folder; called by Dask when a worker starts."""
+        _forget(self.private)
+
+
+def _forget(folder: Path) -> None:
+    sys.path[:] = [entry for entry in sys.path if not Path(entry).is_relative_to(folder)]
+
+
+@contextlib.contextmanager
+def _private_folder(parent: Path | None) -> Iterator[Path]:
+    """Yield a new folder of a name that nobody can guess and only this user can enter (0700)."""
+    made = Path(tempfile.mkdtemp(prefix=".attree-", dir=parent))
+    try:
+        # Dask adds this part to any other name
+        yield made / "dask-scratch-space"
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
 @contextlib.contextmanager
 def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]]:
     """Start or reach a cluster and connect to it.
@@ -266,23 +333,28 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
         logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL + 1)
     cluster = CLUSTERS[kind](wanted)
     with contextlib.ExitStack() as stack:
+        private = stack.enter_context(_private_folder(cluster.folder()))
+        scratch = {"temporary-directory": str(private)}
         failures = {"distributed.scheduler.allowed-failures": wanted.allowed_failures}
-        stack.enter_context(dask.config.set(_CONFIG | failures))
+        stack.enter_context(dask.config.set(_CONFIG | failures | scratch))
         with warnings.catch_warnings():
             # a taken port: another one is used, and its address is printed
             warnings.simplefilter("ignore", UserWarning)
-            running = stack.enter_context(cluster.running())
+            running = stack.enter_context(cluster.running(private))
+        _forget(private)
         if cluster.ours and wanted.has_dashboard:
             print(f"attree: dashboard: {running.dashboard_link}", file=sys.stderr, flush=True)
-        client = stack.enter_context(_client(running))
+        client = stack.enter_context(_client(running, cluster.security))
+        if cluster.ours:
+            client.register_plugin(_NoScratchOnPath(private))
         yield client, cluster, running
 
 
-def _client(target: Any) -> Client:
+def _client(target: Any, security: Security) -> Client:
     try:
-        return Client(target, timeout=_SECONDS_TO_CONNECT, set_as_default=False)
+        return Client(target, timeout=_SECONDS_TO_CONNECT, set_as_default=False, security=security)
     except (OSError, ValueError, TimeoutError) as error:
         raise AttreeError(
             f"the Dask scheduler {target} cannot be reached ({error})",
-            fix="check the address, and that it runs",
+            fix="check the address, that it runs, and its --tls-ca, --tls-cert and --tls-key",
         ) from None

@@ -127,6 +127,18 @@ def parse_command(
         str | None,
         typer.Option(help="A Dask scheduler's address.", rich_help_panel=_PLACE),
     ] = None,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option(help="Certificate authority of --scheduler.", rich_help_panel=_PLACE),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(help="Your certificate for --scheduler.", rich_help_panel=_PLACE),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(help="The key of --tls-cert.", rich_help_panel=_PLACE),
+    ] = None,
     slurm: Annotated[
         list[str] | None,
         typer.Option(
@@ -176,7 +188,7 @@ def parse_command(
 
     process.follow()
     written = OutputOptions.parse(formats)
-    kind, options = _cluster(scheduler, slurm=slurm)
+    kind, options = _cluster(scheduler, (tls_ca, tls_cert, tls_key), slurm=slurm)
     found = find_parser(parser, Overrides(encoder, heads, association, score, decoder))
     settings = RowSettings(tokenizer, sentences, column, max_words, tokens_per_batch, written)
     folder = output.absolute()
@@ -191,14 +203,20 @@ def parse_command(
         raise typer.Exit(130 if summary["stopped"] else 1)
 
 
-def _cluster(scheduler: str | None, **kinds: list[str] | None) -> tuple[str | None, dict[str, Any]]:
+def _cluster(
+    scheduler: str | None, tls: tuple[Path | None, ...], **kinds: list[str] | None
+) -> tuple[str | None, dict[str, Any]]:
     """Return the kind of cluster asked for and its options."""
     for kind, given in kinds.items():
         if given:
             from attree.cluster import CLUSTERS
 
             return kind, CLUSTERS[kind].parse(given)
-    return ("address", {"address": scheduler}) if scheduler else (None, {})
+    if scheduler is None:
+        return None, {}
+    names = ("tls_ca_file", "tls_client_cert", "tls_client_key")
+    files = {name: str(path) for name, path in zip(names, tls, strict=True) if path}
+    return "address", {"address": scheduler, **files}
 
 
 def _show(summary: dict[str, Any], output: Path) -> None:
