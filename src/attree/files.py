@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gzip
 import json
@@ -65,6 +66,17 @@ def read_json(path: str | Path, *, what: str = "JSON file") -> Any:
         ) from None
 
 
+def _not_through_a_link(path: str, flags: int) -> int:
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise AttreeError(
+            "this lock file is a link", file=path, fix="name another output"
+        ) from None
+
+
 @contextlib.contextmanager
 def lock(path: str | Path, *, what: str) -> Iterator[None]:
     """Hold an exclusive lock file at ``path`` for the block; refuse at once if another holds it.
@@ -74,7 +86,7 @@ def lock(path: str | Path, *, what: str) -> Iterator[None]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="utf-8") as handle:
+    with open(path, "a+", encoding="utf-8", opener=_not_through_a_link) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

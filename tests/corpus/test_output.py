@@ -69,3 +69,18 @@ def test_statistics_add_up() -> None:
     one.status["ok"], two.status["ok"], two.status["empty"] = 2, 1, 2
     assert (one + two).as_dict()["status"] == {"empty": 2, "ok": 3}
     assert Statistics.of((one + two).as_dict()) == one + two
+
+
+def test_a_changed_byte_is_noticed_when_trees_are_read(tmp_path: Path) -> None:
+    write_shard(tmp_path, 0, _rows(), Statistics(), OutputOptions())
+    path = shard_path(tmp_path, 0)
+    column = pq.read_metadata(path).row_group(0).column(3)  # the words
+    whole = path.read_bytes()
+    last = column.data_page_offset + column.total_compressed_size - 2
+    damaged = bytearray(whole)
+    damaged[last] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(AttreeError, match=r"shard-00000.parquet: this shard is damaged"):
+        list(read_trees(tmp_path))
+    path.write_bytes(whole)
+    assert len(list(read_trees(tmp_path))) == 3

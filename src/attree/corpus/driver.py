@@ -7,6 +7,7 @@ import errno
 import queue
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
@@ -27,6 +28,8 @@ ATTEMPTS = 3
 
 _SECONDS_BETWEEN_NOTES = 5.0
 _SECONDS_TO_END = 10.0
+#: After Ctrl-C; a shard that is not written by then is parsed by the next run.
+_SECONDS_TO_FINISH = 8.0
 
 
 @dataclass(slots=True)
@@ -49,7 +52,7 @@ class Outcome:
 
 
 class Stop:
-    """Ctrl-C once asks for an orderly end, twice ends at once."""
+    """Ctrl-C once asks for an orderly end within seconds, twice ends at once."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -62,8 +65,13 @@ class Stop:
             if self.asked:
                 at_once()
             self.asked = True
+            # what is in flight may take long: then it is left to the next run
+            late = threading.Timer(_SECONDS_TO_FINISH, at_once)
+            late.daemon = True
+            late.start()
             print(
-                "\nattree: finishing the shards in flight; Ctrl-C again stops now",
+                "\nattree: finishing the shards in flight, "
+                f"{_SECONDS_TO_FINISH:.0f} s at most; Ctrl-C again stops now",
                 file=sys.stderr,
                 flush=True,
             )

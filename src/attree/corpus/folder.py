@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,12 @@ PROGRESS = "progress.json"
 FAILED_SHARDS = "failed.json"
 
 _WRITERS = ".writers"
+#: What a run makes before its manifest, and what one that was killed may have left then.
+_OURS_BEFORE = re.compile(r"\.lock|\.writers|logs|\.attree-\w+|\..*\.part")
+#: The name of a file of ours that is being written (:func:`attree.files.whole_file`).
+_OUR_PART = re.compile(
+    r"\.(shard-\d+\.\w+|(manifest|summary|progress|failed)\.json)\..+-\d+-[0-9a-z]+\.part"
+)
 #: After that a writer on another machine counts as dead, if its lock is free.
 _SECONDS_WITHOUT_HEARTBEAT = 60.0
 #: Between heartbeats of a writer.
@@ -39,6 +46,7 @@ def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
     Raises:
         AttreeError: another run, or a writer of one, is still at work; the message names it.
     """
+    check_output(folder)
     with lock(folder / ".lock", what=f"the corpus in {folder}"):
         until = time.monotonic() + wait
         said = False
@@ -60,13 +68,44 @@ def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
             _clear(folder, sparing=_left_writers(folder))
 
 
+def check_output(folder: Path) -> None:
+    """Refuse a folder that is not attree's: it must be absent, empty, or begun by a run.
+
+    Raises:
+        AttreeError: it is a file or a dangling link, has links in it where attree writes, or holds
+            something and no manifest of a corpus.
+    """
+    if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
+        raise AttreeError(
+            "the output is not a folder", file=folder, fix="name a new folder with --output"
+        )
+    if not folder.is_dir():
+        return
+    entries = [entry for entry in folder.iterdir() if not _OURS_BEFORE.fullmatch(entry.name)]
+    if entries and not (folder / MANIFEST).is_file():
+        raise AttreeError(
+            f"this folder holds something else (such as {entries[0].name})",
+            file=folder,
+            fix="name a new or an empty folder with --output",
+        )
+    for entry in entries:
+        if entry.is_symlink() and (entry.is_dir() or entry.name.endswith(".json")):
+            raise AttreeError(
+                f"{entry.name} in the output folder is a link",
+                file=folder,
+                fix="name a new folder with --output",
+            )
+
+
 def _clear(folder: Path, *, sparing: Sequence[str]) -> None:
     """Remove what killed writers left: their marks, and files that are not whole."""
     for mark in (folder / _WRITERS).glob("*"):
         if mark.stem not in sparing:
             mark.unlink(missing_ok=True)
-    for part in folder.rglob(".*.part"):
-        if not any(f".{writer}-" in part.name for writer in sparing):
+    parts = [*folder.glob(".*.part"), *folder.glob("*/.*.part")]
+    for part in parts:
+        ours = _OUR_PART.fullmatch(part.name)
+        if ours and not any(f".{writer}-" in part.name for writer in sparing):
             part.unlink(missing_ok=True)
 
 

@@ -78,26 +78,35 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def find_inputs(paths: Iterable[Path]) -> tuple[list[InputFile], list[Path]]:
+def find_inputs(
+    paths: Iterable[Path], *, without: Path | None = None
+) -> tuple[list[InputFile], list[Path]]:
     """List the files of a corpus, the files of a folder in natural order.
+
+    Args:
+        paths: files and folders.
+        without: the output folder; what lies in it is not input.
 
     Returns:
         the files, and those of the folders that were left out because of their suffix.
 
     Raises:
-        AttreeError: an input is absent or cannot be read, or there is none.
+        AttreeError: an input is absent, cannot be read or is output, or there is none.
     """
     found: list[tuple[Path, str, str]] = []
     left_out: list[Path] = []
     for path in paths:
         if not path.exists():
             raise AttreeError("this input does not exist", file=path)
+        if without is not None and path.resolve().is_relative_to(without.resolve()):
+            raise AttreeError("this input is in the output folder", file=path, fix="name another")
         if path.is_file():
             kind, compression = _kind(path)
             found.append((path, kind or "text", compression))
             continue
         below = (p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
-        for file in sorted(below, key=lambda p: natural(str(p))):
+        outside = (p for p in below if without is None or not p.is_relative_to(without))
+        for file in sorted(outside, key=lambda p: natural(str(p))):
             kind, compression = _kind(file)
             if kind:
                 found.append((file, kind, compression))

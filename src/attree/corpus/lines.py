@@ -91,7 +91,11 @@ def _each(
     texts: list[Line] = []
     statuses: list[str] = []
     for line in lines:
-        text, status = read(line) if len(line) <= LINE_BYTES else ("", TOO_LONG)
+        try:
+            text, status = read(line) if len(line) <= LINE_BYTES else ("", TOO_LONG)
+        except Exception:
+            # whatever a line holds, it must not cost the others of its shard
+            text, status = "", MALFORMED
         texts.append(text if status == OK else "")
         statuses.append(status)
     return texts, statuses
@@ -111,7 +115,7 @@ def _json_line(raw: bytes, column: str | None) -> tuple[Line, str]:
         value = json.loads(raw.decode("utf-8"))
     except UnicodeDecodeError:
         return "", UNDECODABLE
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # not JSON; or a number of too many digits, too deep
         return "", MALFORMED if raw.strip() else EMPTY
     if column is not None:
         if not isinstance(value, dict) or column not in value:

@@ -191,6 +191,7 @@ def write_shard(
             compression_level=_LEVEL if len(table) < _LARGE else _LEVEL_OF_LARGE,
             use_dictionary=_DICTIONARY,
             write_statistics=["line"],
+            write_page_checksum=True,
         )
 
 
@@ -207,11 +208,7 @@ def shard_statistics(path: Path) -> Statistics:
         metadata = pq.read_schema(path).metadata or {}
         return Statistics.of(json.loads(metadata[_METADATA_KEY]))
     except (pa.ArrowInvalid, KeyError, OSError) as error:
-        raise AttreeError(
-            f"this shard is damaged ({str(error).splitlines()[0]})",
-            file=path,
-            fix="parse into a new output folder",
-        ) from None
+        raise _damaged(path, error) from None
 
 
 def _brackets(rows: Rows) -> str:
@@ -222,6 +219,22 @@ def _brackets(rows: Rows) -> str:
 FORMATS: dict[str, Callable[[Rows], str]] = {"brackets": _brackets}
 
 
+def _rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        found: list[dict[str, Any]] = pq.read_table(
+            path, page_checksum_verification=True
+        ).to_pylist()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _damaged(path, error) from None
+    return found
+
+
+def _damaged(path: Path, error: Exception) -> AttreeError:
+    reason = str(error).splitlines()[0]
+    fix = "parse into a new output folder"
+    return AttreeError(f"this shard is damaged ({reason})", file=path, fix=fix)
+
+
 def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of an output folder in input order, with lists of words and of spans.
 
@@ -230,7 +243,7 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     """
     paths = sorted((folder / "trees").glob("shard-*.parquet"), key=lambda p: int(p.stem[6:]))
     for path in paths:
-        for row in pq.read_table(path).to_pylist():
+        for row in _rows(path):
             lengths = row.pop("lengths")
             row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]
             row["words"] = row["words"].split(" ") if row["status"] == OK else []

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from attree.corpus.lines import EMPTY, OK, parse_lines
+from attree.corpus.lines import EMPTY, OK, TOO_LONG, parse_lines
 from attree.corpus.output import OutputOptions, Rows, Statistics, write_shard
 from attree.parser import Parser, Prepared
 from attree.parser_source import ParserSource
@@ -169,7 +169,11 @@ class Pipeline:
 
     def _add(self, rows: _Rows, source: Source, texts: list[Line], statuses: Sequence[str]) -> None:
         rows.lines += len(texts)
-        sentences = self._words(texts)
+        found = self._words(texts)
+        statuses = [TOO_LONG if of is None else s for s, of in zip(statuses, found, strict=True)]
+        sentences: list[list[list[str]]] = [
+            [[]] if of_line is None else of_line for of_line in found
+        ]
         each = [len(of_line) for of_line in sentences]
         numbers = range(source.first, source.first + len(texts))
         rows.file += [source.file] * sum(each)

@@ -105,7 +105,9 @@ def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[st
 
 def _manifest(request: Request) -> Manifest:
     """Take the manifest of the folder if it is of the same input and settings, or cut the input."""
-    files, left_out = find_inputs(request.inputs)
+    files, left_out = find_inputs(
+        [path.absolute() for path in request.inputs], without=request.folder
+    )
     if left_out:
         more = f" and {len(left_out) - 1:,} more" if len(left_out) > 1 else ""
         _say(f"not read, by its suffix: {left_out[0]}{more}")
