@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from attree.errors import AttreeError
 from attree.plan import nearest
+from attree.treebank.language_file import language_schema
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -28,9 +29,8 @@ def check(config: Mapping[str, Any], schema: str | Path) -> None:
     """
     from jsonschema import Draft202012Validator
 
-    root, registry = load_schema(schema)
     errors = sorted(
-        Draft202012Validator(root, registry=registry).iter_errors(config),
+        Draft202012Validator(load_schema(schema)).iter_errors(config),
         key=lambda error: [str(part) for part in error.absolute_path],
     )
     if errors:
@@ -38,19 +38,15 @@ def check(config: Mapping[str, Any], schema: str | Path) -> None:
         raise AttreeError(f"configuration: {problem}", fix=fix)
 
 
-def load_schema(path: str | Path) -> tuple[Any, Any]:
-    """Return a schema with its choices filled in, and what resolves its references to others."""
+def load_schema(path: str | Path) -> Any:
+    """Return a schema with its choices and the keys of ``language.yaml`` filled in."""
     import yaml
-    from referencing import Registry, Resource
 
-    def read(file: Path) -> Any:
-        return _filled(yaml.safe_load(file.read_text(encoding="utf-8")))
-
-    def retrieve(uri: str) -> Any:
-        return Resource.from_contents(read(Path(path).parent / Path(uri).name))
-
-    schema = read(Path(path)) | {"$id": Path(path).resolve().as_uri()}
-    return schema, Registry(retrieve=retrieve)  # type: ignore[call-arg]
+    schema = _filled(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+    if "treebanks" in schema["properties"]:
+        languages = schema["properties"]["treebanks"]["properties"]["languages"]
+        languages["additionalProperties"] = language_schema()
+    return schema
 
 
 def _filled(node: Any) -> Any:

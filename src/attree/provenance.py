@@ -29,11 +29,14 @@ NEUTRAL = {
     "attree": "offers the public names, and imports each when it is asked for",
     "attree.cli": "finds the command",
     "attree.configuration": "says what is wrong with config.yaml",
+    "attree.drawing": "draws a tree for people",
     "attree.errors": "says what is wrong with an input",
     "attree.files": "writes what it is given, whole or not at all",
+    "attree.help": "lays out what --help prints",
     "attree.plan": "says which results a configuration asks for",
     "attree.process": "ends a command with its parent",
     "attree.progress": "shows a bar",
+    "attree.results": "says where results lie",
     "attree.provenance": "writes down what a result was made from",
 }
 
@@ -52,7 +55,7 @@ def closure(*entries: str, without: Collection[str] = ()) -> tuple[str, ...]:
     "attree.decoding.greedy"}``. Imports for type checkers are not, nor is what is :data:`NEUTRAL`.
 
     Args:
-        entries: ``attree.heads.ranking``, or ``attree.heads.command:decode_command``: of that
+        entries: ``attree.heads.ranking``, or ``attree.parsing.command:decode_command``: of that
             module, what stands outside definitions, that function or class, and those that it
             uses. So two commands in one file each have their own closure.
         without: packages or modules that these entries do not run, though a module that they

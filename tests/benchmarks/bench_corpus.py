@@ -23,9 +23,8 @@ from transformers import AutoModel, BertConfig, BertModel
 from attree.corpus.output import read_trees
 from attree.corpus.pipeline import Pipeline, RowSettings, Source, Work
 from attree.decoding import Recipe
-from attree.encoder.batches import batches
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.pieces import pad
+from attree.encoder.pieces import batches, pad
 from attree.encoder.source import EncoderSource, resolve
 from attree.heads.model import HeadsModel
 from attree.parser import Parser

@@ -146,7 +146,7 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     out.mkdir()
     (out / ".lock").symlink_to(victim)
     with (
-        pytest.raises(AttreeError, match="this lock file is a link"),
+        pytest.raises(AttreeError, match="this is a link where a lock file should be"),
         only_run(out, wait=0.0, unlock=False),
     ):
         pass

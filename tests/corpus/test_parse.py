@@ -251,7 +251,7 @@ def test_a_changed_input_is_refused_and_a_touched_one_is_not(parse: Parse, tmp_p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--parser", "upoo"], "no parser 'upoo'"),
+        (["--parser", "upoo"], "unknown parser 'upoo'"),
         (["--heads", "list:7.0"], "there is no head 7.0"),
         (["--heads", "best:3"], "heads cannot be chosen by F1 here"),
         (["--decoder", "best"], "unknown decoder 'best'"),

@@ -134,7 +134,7 @@ def test_a_changed_parser_ranks_its_own_heads_and_encodes_no_tuning_set(rerun: C
         ("figures/heads.py", {"heads_figure"}, {"heads", "parse", "score", "attention_all"}),
         ("tables/render.py", {"crosslingual_table"}, {"heads", "parse", "score", "attention_all"}),
         # Each command of a stage has its own code; training touches no unsupervised parser.
-        ("heads/parses.py", {"parse", "score"}, {"heads", "attention_selected"}),
+        ("parsing/from_shards.py", {"parse", "score"}, {"heads", "attention_selected"}),
         ("encoder/pieces.py", {"attention_all", "attention_selected"}, {"treebank", "baselines"}),
         ("fewshot/training.py", set(), {"heads", "parse", "score", "attention_all"}),
         # The command line's own code decides nothing.

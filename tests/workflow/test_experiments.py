@@ -225,9 +225,9 @@ def used() -> float:
 def test_a_mistake_is_one_line(tmp_path: Path) -> None:
     checkout = make_tiny(tmp_path / "small", tmp_path / "encoder")
     checkout.configure(grid(train="english/train"))
-    assert "there is no set english/train" in checkout.refused()
+    assert "asks for the unknown set english/train" in checkout.refused()
     checkout.configure(grid(parsers=["fpii"]))
-    assert "parser fpii is not there" in checkout.refused()
+    assert "unknown parser fpii" in checkout.refused()
 
 
 def test_the_paper_is_planned_in_under_ten_seconds(checkout: Checkout, tmp_path: Path) -> None:
@@ -251,3 +251,18 @@ def test_open_is_planned(checkout: Checkout, data: Path) -> None:
     jobs = Counter(rule for rule, _ in ran.jobs)
     assert jobs["experiment_table"] == 11
     assert sum(jobs.values()) < 500
+
+
+def test_a_table_that_was_there_outlives_a_job_that_fails(again: Checkout) -> None:
+    again.run("tables")
+    folder = again.folder / "results/tables"
+    before = {path: path.read_bytes() for path in folder.glob("crosslingual.*")}
+    assert len(before) == 3
+    summary = again.folder / "results/scores/tiny/upio/english/test.json"
+    whole = summary.read_bytes()
+    summary.write_text("{}", encoding="utf-8")
+    ran = again.snakemake("--cores", "2", "tables")
+    assert ran.status == 1 and "crosslingual_table" in ran.rules
+    assert {path: path.read_bytes() for path in folder.glob("crosslingual.*")} == before
+    summary.write_bytes(whole)
+    assert "crosslingual_table" in again.run("tables").rules

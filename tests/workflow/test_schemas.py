@@ -14,7 +14,6 @@ from attree import decoding, evaluation, scoring
 from attree.configuration import check, choices, load_schema
 from attree.errors import AttreeError
 from attree.plan import make_plan
-from attree.treebank import language_file, layouts, readers
 from tests.workflow.conftest import ROOT
 
 SCHEMAS = ROOT / "workflow/schemas"
@@ -24,8 +23,7 @@ def read(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-CONFIG = load_schema(SCHEMAS / "config.schema.yaml")[0]["properties"]
-LANGUAGE = read(SCHEMAS / "language.schema.yaml")["properties"]
+CONFIG = load_schema(SCHEMAS / "config.schema.yaml")["properties"]
 PARSER = CONFIG["parsers"]["additionalProperties"]["properties"]
 
 
@@ -36,14 +34,14 @@ def test_parsers_are_made_of_what_is_registered() -> None:
 
 
 def test_policies_and_types_are_the_library_s() -> None:
-    from attree.attention.job import TOO_LONG_POLICIES
     from attree.encoder.source import DTYPES, SOURCES
+    from attree.parses import POLICIES
 
     attention, encoder = (
         CONFIG["attention"]["properties"],
         CONFIG["encoders"]["additionalProperties"],
     )
-    assert sorted(attention["too_long"]["enum"]) == sorted(TOO_LONG_POLICIES)
+    assert sorted(attention["too_long"]["enum"]) == sorted(POLICIES)
     assert sorted(encoder["properties"]["dtype"]["enum"]) == sorted(DTYPES)
     assert {one["required"][0] for one in encoder["oneOf"]} == set(SOURCES)
     assert CONFIG["evaluation"]["properties"]["profile"]["enum"] == list(evaluation.PROFILES)
@@ -54,8 +52,7 @@ def test_policies_and_types_are_the_library_s() -> None:
 
 def test_few_shot_parsers_and_experiments_are_made_of_what_is_registered() -> None:
     from attree.corpus.output import FORMATS
-    from attree.experiments.collect import SUMMED
-    from attree.experiments.grid import AXES
+    from attree.experiments.rows import AXES, SHOWN
     from attree.fewshot.objectives import OBJECTIVES
 
     few = CONFIG["trained"]["additionalProperties"]["properties"]
@@ -64,7 +61,7 @@ def test_few_shot_parsers_and_experiments_are_made_of_what_is_registered() -> No
     assert set(few["decoder"]["enum"]) == {*decoding.DECODERS, "minimum_risk"}
     experiment = CONFIG["experiments"]["additionalProperties"]["properties"]
     assert experiment["columns"]["enum"] == list(AXES)
-    assert experiment["metrics"]["items"]["enum"] == list(SUMMED)
+    assert experiment["metrics"]["items"]["enum"] == list(SHOWN)
     formats = CONFIG["corpora"]["additionalProperties"]["properties"]["format"]["enum"]
     assert formats == ["parquet", *(f"parquet,{name}" for name in FORMATS)]
 
@@ -84,14 +81,6 @@ def test_a_further_decoder_needs_no_edit_of_the_schema(
     check({"decoder": "two"}, schema)
     with pytest.raises(AttreeError, match=r'decoder: "tow" is not one of .* did you mean two'):
         check({"decoder": "tow"}, schema)
-
-
-def test_a_language_s_keys_are_those_of_language_yaml() -> None:
-    assert set(LANGUAGE) == set(language_file.LANGUAGE_KEYS)
-    split = LANGUAGE["splits"]["additionalProperties"]["oneOf"][1]
-    assert set(split["properties"]) == set(language_file.SPLIT_KEYS)
-    assert LANGUAGE["format"]["enum"] == list(readers.FORMATS)
-    assert LANGUAGE["layout"]["enum"] == list(layouts.LAYOUTS)
 
 
 @pytest.mark.parametrize("overlay", ["open", "paper"])

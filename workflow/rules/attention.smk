@@ -18,7 +18,7 @@ rule attention_all:
     threads: attention_threads
     params:
         code=code_of("attree.attention.command:attention_command"),
-        heads="--heads all",
+        heads=all_options(),
         options=as_options(config["attention"]),
     shell:
         "attree attention {input.sentences} --encoder {input.encoder} {params.heads}"

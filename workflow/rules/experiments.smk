@@ -1,11 +1,12 @@
 # The article's experiments: rows of the configuration's `experiments`, many of them in one job. What a
-# job reads and runs is planned in attree.experiments.jobs. Finished rows lie as records beside the
-# declared list of a job, where Snakemake does not delete them: only rows without one are run.
-from attree.experiments.jobs import Grid
+# job reads and runs is planned in attree.experiments.jobs, and written to one file that the commands
+# read: their lines stay short. Finished rows lie as records beside the declared list of a job, where
+# Snakemake does not delete them: only rows without one are run.
+from attree.experiments.jobs import Experiments
 from attree.fewshot.recipes import RECIPES
 
 try:
-    EXPERIMENTS = Grid(config, RECIPES, PLAN)
+    EXPERIMENTS = Experiments(config, RECIPES, PLAN)
 except AttreeError as error:
     sys.exit(f"attree: error: {error}")
 
@@ -33,12 +34,26 @@ rule experiments:
         "(for table in {params.tables}; do attree table show $table; done) 2> {log}"
 
 
+rule experiment_plan:
+    # The jobs below look at their own part of it, by its hash, and not at its age.
+    output:
+        PLAN_FILE,
+    log:
+        "<logs>/experiments/plan.log",
+    localrule: True
+    params:
+        digest=EXPERIMENTS.digest,
+    run:
+        EXPERIMENTS.write(output[0])
+
+
 rule experiment_rows:
     input:
         EXPERIMENTS.inputs,
         encoder=EXPERIMENTS.encoder,
+        plan=ancient(PLAN_FILE),
     output:
-        "<results>/experiments/jobs/{job}.json",
+        JOB,
     log:
         "<logs>/experiments/{job}.log",
     benchmark:
@@ -46,23 +61,26 @@ rule experiment_rows:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.experiments.command:rows"),
-        rows=EXPERIMENTS.options,
+        code=code_of("attree.experiments.command:rows", without=EXPERIMENTS.spares),
+        rows=EXPERIMENTS.rows,
     shell:
-        "attree experiment rows {params.rows} --encoder {input.encoder} --output {output} 2> {log}"
+        "attree experiment rows {wildcards.job} --plan {input.plan} --encoder {input.encoder}"
+        " --output {output} 2> {log}"
 
 
 rule experiment_table:
     input:
-        EXPERIMENTS.results,
+        lists=EXPERIMENTS.results,
+        plan=ancient(PLAN_FILE),
     output:
         report(
-            "<results>/experiments/tables/{experiment}.csv",
+            update(EXPERIMENT),
             caption="../report/experiment.rst",
             category="Experiments",
             labels={"table": "{experiment}"},
         ),
-        multiext("<results>/experiments/tables/{experiment}", ".parquet", ".md"),
+        update("<results>/experiments/tables/{experiment}.parquet"),
+        update("<results>/experiments/tables/{experiment}.md"),
     log:
         "<logs>/experiments/tables/{experiment}.log",
     localrule: True
@@ -71,10 +89,11 @@ rule experiment_table:
     params:
         code=code_of("attree.experiments.command:table"),
         prefix=subpath(output[0], strip_suffix=".csv"),
-        look=EXPERIMENTS.table_options,
+        layout=EXPERIMENTS.layout,
+        options=as_options({"published": config["published"]}),
     shell:
-        "attree experiment table {input} {params.look}"
-        " --output-prefix {params.prefix} 2> {log}"
+        "attree experiment table {input.lists} --experiment {wildcards.experiment}"
+        " --plan {input.plan} {params.options} --output-prefix {params.prefix} 2> {log}"
 
 
 rule experiment_picture:
@@ -100,7 +119,8 @@ rule experiment_picture:
 
 rule experiment_weights:
     input:
-        EXPERIMENTS.results,
+        lists=EXPERIMENTS.results,
+        plan=ancient(PLAN_FILE),
     output:
         report(
             "<results>/experiments/tables/{experiment}.weights.png",
@@ -119,15 +139,17 @@ rule experiment_weights:
     params:
         code=code_of("attree.experiments.command:weights"),
         prefix=subpath(output[0], strip_suffix=".png"),
-        look=EXPERIMENTS.table_options,
+        layout=EXPERIMENTS.layout,
     shell:
-        "attree experiment weights {input} {params.look} --output-prefix {params.prefix} 2> {log}"
+        "attree experiment weights {input.lists} --experiment {wildcards.experiment}"
+        " --plan {input.plan} --output-prefix {params.prefix} 2> {log}"
 
 
 rule experiment_sentence:
     input:
         EXPERIMENTS.map_inputs,
         encoder=EXPERIMENTS.map_encoder,
+        plan=ancient(PLAN_FILE),
     output:
         report(
             "<results>/experiments/tables/{experiment}.sentence.png",
@@ -145,10 +167,10 @@ rule experiment_sentence:
     params:
         code=code_of("attree.experiments.command:sentence"),
         prefix=subpath(output[0], strip_suffix=".png"),
-        options=EXPERIMENTS.map_options,
+        layout=EXPERIMENTS.layout,
     shell:
-        "attree experiment sentence {params.options} --encoder {input.encoder}"
-        " --output-prefix {params.prefix} 2> {log}"
+        "attree experiment sentence --experiment {wildcards.experiment} --plan {input.plan}"
+        " --encoder {input.encoder} --output-prefix {params.prefix} 2> {log}"
 
 
 rule tune_encoder:
@@ -164,7 +186,7 @@ rule tune_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.encoder.mlm.command:tune_command"),
+        code=code_of("attree.encoder.command"),
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:

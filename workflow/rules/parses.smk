@@ -9,7 +9,7 @@ rule parse:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.heads.command:decode_command"),
+        code=code_of("attree.parsing.command:decode_command"),
         recipe=recipe_options,
     shell:
         "attree decode {input.attention} --selection {input.selection} {params.recipe}"

@@ -3,8 +3,8 @@ rule score:
         parses="<results>/parses/{encoder}/{parser}/{language}/{split}.parquet",
         sentences=SENTENCES,
     output:
-        sentences="<results>/scores/{encoder}/{parser}/{language}/{split}.parquet",
-        summary="<results>/scores/{encoder}/{parser}/{language}/{split}.json",
+        sentences=SENTENCE_SCORES,
+        summary=SCORES,
     log:
         "<logs>/scores/{encoder}/{parser}/{language}/{split}.log",
     conda:

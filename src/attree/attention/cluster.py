@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from distributed import WorkerPlugin, as_completed, get_worker
 
-from attree.attention.job import LOCAL, Job, Settings, run_job
+from attree.attention.compute import LOCAL, ShardTask, StageSettings, run_task
 from attree.cluster import Wanted, connected
 from attree.encoder.source import ResolvedEncoder
 
@@ -31,7 +31,7 @@ class EncoderPlugin(WorkerPlugin):
 
     name = _PLUGIN
 
-    def __init__(self, encoder: ResolvedEncoder, settings: Settings) -> None:
+    def __init__(self, encoder: ResolvedEncoder, settings: StageSettings) -> None:
         self.encoder, self.settings = encoder, settings
         self.loaded: Encoder | None = None
 
@@ -54,23 +54,23 @@ class EncoderPlugin(WorkerPlugin):
 
 
 def run_on_workers(
-    jobs: Sequence[Job], encoder: ResolvedEncoder, settings: Settings
-) -> Iterator[Job]:
-    """Compute shards on workers and yield each job once it is done, in any order."""
+    tasks: Sequence[ShardTask], encoder: ResolvedEncoder, settings: StageSettings
+) -> Iterator[ShardTask]:
+    """Compute shards on workers and yield each task once it is done, in any order."""
     kind, options = "local", {}
     if settings.scheduler != LOCAL:
         kind, options = "address", {"address": settings.scheduler}
-    count = min(settings.workers, len(jobs))
+    count = min(settings.workers, len(tasks))
     wanted = Wanted(count=count, threads=settings.threads, options=options)
     with connected(kind, wanted) as (client, _, _):
         client.register_plugin(EncoderPlugin(encoder, settings))
-        futures = client.map(_run, jobs, pure=False, retries=_RETRIES)
+        futures = client.map(_run, tasks, pure=False, retries=_RETRIES)
         for future in as_completed(futures):
             yield future.result()
             future.release()
 
 
-def _run(job: Job) -> Job:
+def _run(task: ShardTask) -> ShardTask:
     plugin = get_worker().plugins[_PLUGIN]
     assert isinstance(plugin, EncoderPlugin) and plugin.loaded is not None
-    return run_job(job, plugin.loaded)
+    return run_task(task, plugin.loaded)

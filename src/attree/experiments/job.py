@@ -10,9 +10,8 @@ from typing import Any
 
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
-from attree.experiments.data import Sentences, drawn
-from attree.experiments.grid import Row
-from attree.experiments.records import CODE, Records, content, key
+from attree.experiments.data import Records, Sentences, content, drawn, key
+from attree.experiments.rows import CODE, Row
 from attree.files import read_json, write_json
 from attree.progress import progress
 from attree.provenance import digest, provenance

@@ -81,5 +81,5 @@ def _span_terms(span: NDArray[np.float64], n_words: NDArray[np.int64]) -> SplitS
 def _decode(scores: SplitScores, decoder: str) -> Trees:
     total = int(np.maximum(scores.n_words - 1, 0).sum())
     starts, ends = np.empty(total, np.int32), np.empty(total, np.int32)
-    choose(DECODERS, decoder, what="decoder").decode(scores, starts, ends)
+    choose(DECODERS, decoder, what="decoder")(scores, starts, ends)
     return Trees.binary(scores.n_words, starts, ends)

@@ -15,9 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.encoder.batches import batches
 from attree.encoder.load import Encoder
-from attree.encoder.pieces import Pieces
+from attree.encoder.pieces import Pieces, batches
 from attree.errors import AttreeError
 from attree.files import read_json, whole_file, write_json
 

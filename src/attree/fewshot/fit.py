@@ -12,7 +12,6 @@ from typing import Any
 import torch
 
 from attree.encoder.load import Encoder
-from attree.encoder.query_key import query_key
 from attree.fewshot.draw import Trees, fingerprints
 from attree.fewshot.features import Store, in_memory, on_disk
 from attree.fewshot.parser import TrainedParser
@@ -165,7 +164,7 @@ def _started(encoder: Encoder, shape: Shape, plan: Plan) -> Scorer:
         part = scorer.parts["projection"]
         assert isinstance(part, ProjectionPart)
         generator = torch.Generator().manual_seed(plan.seed)
-        weights = [query_key(encoder, number)[:4] for number in shape.layers]
+        weights = [encoder.query_key(number) for number in shape.layers]
         initialise(part.projection, weights, how=plan.start, generator=generator)
     return scorer.to(encoder.device)
 

@@ -18,7 +18,7 @@ from attree.provenance import provenance
 from attree.schemas import PARSES, SENTENCES, read_table, write_table
 from attree.trees import Trees
 
-#: The command that decides a parse.
+#: The modules that decide a parse.
 CODE = ("attree.parsing.command:apply_command",)
 
 #: Sentences parsed between two signs of progress.
