@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -183,6 +184,7 @@ def parse_command(
     from attree.corpus.pipeline import RowSettings, WorkerSetup
     from attree.corpus.run import Request, parse_corpus
     from attree.corpus.workers import Place
+    from attree.encoder.device import settled
     from attree.parser_source import Overrides, find_parser
     from attree.progress import progress
 
@@ -190,6 +192,8 @@ def parse_command(
     written = OutputOptions.parse(formats)
     kind, options = _cluster(scheduler, (tls_ca, tls_cert, tls_key), slurm=slurm)
     found = find_parser(parser, Overrides(encoder, heads, association, score, decoder))
+    if found.encoder.dtype == "auto" and kind is None:  # workers elsewhere may have other devices
+        found = replace(found, encoder=settled(found.encoder, device))
     settings = RowSettings(tokenizer, sentences, column, max_words, tokens_per_batch, written)
     folder = output.absolute()
     setup = WorkerSetup(found, settings, str(folder), device, threads)

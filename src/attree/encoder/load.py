@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ with without_collecting():
     import torch
 
     from attree.encoder import attention
+    from attree.encoder.device import choose_device, taken
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
     from attree.encoder.weights import layers_of, read_model, read_tokeniser
 
@@ -212,47 +212,4 @@ def load_encoder(
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", _SIZES_KEPT)
     chosen = choose_device(device)
     with without_collecting():
-        return Encoder(source, verify(source), chosen, _dtype(source.dtype, chosen))
-
-
-def choose_device(name: str | None) -> torch.device:
-    """Return the device to compute on.
-
-    Args:
-        name: ``cpu``, ``cuda``, ``cuda:1``…; ``None`` for a GPU where there is one.
-
-    Raises:
-        AttreeError: another name, or a GPU that this machine does not have.
-    """
-    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if name is None:
-        return torch.device("cuda" if there else "cpu")
-    if not re.fullmatch(r"cpu|cuda(:\d{1,3})?", name):
-        raise AttreeError(f"unknown device {name!r}", fix="choose cpu, cuda, or cuda:0, cuda:1, …")
-    chosen = torch.device(name)
-    if chosen.type == "cuda" and (chosen.index or 0) >= there:
-        has = "no CUDA device" if not there else f"{there} CUDA devices, numbered from 0"
-        raise AttreeError(f"--device {name}: this machine has {has}", fix="leave --device out")
-    return chosen
-
-
-def _dtype(name: str, device: torch.device) -> torch.dtype:
-    if name == "auto":
-        name = "bfloat16" if _multiplies_bfloat16(device) else "float32"
-    dtype = getattr(torch, name)
-    assert isinstance(dtype, torch.dtype)
-    return dtype
-
-
-def _multiplies_bfloat16(device: torch.device) -> bool:
-    """Tell whether a device has instructions for products of bfloat16, and does not emulate them.
-
-    Capabilities are asked for and no product is timed: a run that is resumed, or goes on at another
-    worker, must take the same type again.
-    """
-    if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    if device.type != "cpu":
-        return False
-    able = torch.cpu.get_capabilities()
-    return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
+        return Encoder(source, verify(source), chosen, getattr(torch, taken(source.dtype, chosen)))

@@ -39,6 +39,10 @@ def run_job(
         device: ``cpu`` or ``cuda``.
     """
     resolved, store = ResolvedEncoder.read(encoder), Records(records)
+    if resolved.dtype == "auto":
+        from attree.encoder.device import settled
+
+        resolved = settled(resolved, device)
     read = {name: Sentences.read(name, path) for name, path in sets.items()}
     hashes = {name: content(one.hash, manifests.get(name)) for name, one in read.items()}
     names = [

@@ -18,7 +18,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from attree.encoder.load import choose_device
+from attree.encoder.device import choose_device
 from attree.encoder.mlm.examples import Examples, Schedule, collate
 from attree.encoder.mlm.models import masked_loss
 from attree.encoder.mlm.runs import checkpoint_folder, last_checkpoint, note, seal
