@@ -45,6 +45,17 @@ def test_lines_are_split_into_sentences() -> None:
     ]
 
 
+@pytest.mark.parametrize("text", ["=" * 100_000, "a" * 1001, "_" * 200, "a b " * 30_000])
+def test_a_text_beyond_the_bounds_is_refused_and_costs_no_other(text: str) -> None:
+    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
+    split = tokeniser("en", split=True)
+    assert split(["It ran.", text, "It sat."]) == [
+        [["It", "ran", "."]],
+        None,
+        [["It", "sat", "."]],
+    ]
+
+
 def test_whitespace_cannot_split_into_sentences() -> None:
     with pytest.raises(AttreeError, match="name the language"):
         tokeniser("whitespace", split=True)

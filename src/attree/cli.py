@@ -19,6 +19,7 @@ import attree
 from attree import process
 from attree.errors import AttreeError
 from attree.help import PlainGroup, plain
+from attree.text import safe
 
 #: title → command → ``module:function``, whose annotations declare the options, or ``module:app``,
 #: a ``typer.Typer`` with subcommands. What people type comes first.
@@ -29,7 +30,7 @@ SECTIONS = {
         "train": "attree.fewshot.command:train_command",
         "evaluate": "attree.evaluate.command:evaluate_command",
         "evalb": "attree.evaluation.command:evalb_command",
-        "treebank": "attree.treebank.command:run",
+        "treebank": "attree.treebank.command:app",
         "corpus": "attree.corpus.command:app",
     },
     "Stages, which the workflow calls": {
@@ -113,7 +114,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get(DEBUG) and not isinstance(error, AttreeError | _UsageError):
             traceback.print_exc()
-        print(f"attree: error: {_said(error)}", file=sys.stderr)
+        print(f"attree: error: {safe(_said(error))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, _UsageError) else 1)
 
 
@@ -134,11 +135,17 @@ def _said(error: Exception) -> str:
 
 _FULL = ("the disk is full", "free some space and run again; nothing half-written was left")
 _DENIED = ("permission denied", "check who owns the folder")
+_IN_THE_WAY = ("a file or a link is where a folder is needed", "choose another name")
 _SAID = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
     errno.EACCES: _DENIED,
     errno.EROFS: _DENIED,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.EISDIR: ("this is a folder where a file is needed", "name a file"),
+    errno.ENAMETOOLONG: ("this name is too long", "choose a shorter one"),
+    errno.ELOOP: ("these links lead in a circle", "correct them"),
 }
 
 

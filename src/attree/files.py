@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gzip
 import json
+import lzma
 import os
 import re
 import socket
 import stat
 import uuid
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 
 from attree.errors import AttreeError
 
@@ -43,7 +46,8 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     if path.is_dir() and not path.is_symlink():
         raise AttreeError("this is a folder", file=path, fix="name a file to write")
     part = path.with_name(
-        f".{path.name}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
+        # not the whole of a long name, to which no more could be added
+        f".{path.name[:40]}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
     )
     try:
         yield part
@@ -250,3 +254,35 @@ def _opened_to_lock(path: Path) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
+
+
+def _plain(path: str | Path) -> BinaryIO:
+    return Path(path).open("rb", buffering=0)
+
+
+def _zstd(path: str | Path) -> BinaryIO:
+    import pyarrow as pa
+
+    # pyarrow is installed anyway, and reads one frame after the other
+    return cast(BinaryIO, pa.input_stream(str(path), compression="zstd"))
+
+
+#: suffix → how to open a file for reading bytes
+COMPRESSIONS: dict[str, Callable[[str | Path], Any]] = {
+    "": _plain,
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".zst": _zstd,
+}
+#: What reading a damaged compressed file raises, beside OSError.
+DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
+
+
+def open_compressed(path: str | Path) -> Any:
+    """Open a file for reading its bytes, uncompressed as its suffix tells."""
+    return COMPRESSIONS.get(Path(path).suffix, _plain)(path)
+
+
+def is_cut_short(error: BaseException) -> bool:
+    """Tell whether an error while reading means that the file ends too early."""
+    return isinstance(error, EOFError) or "runcated" in str(error)

@@ -53,12 +53,13 @@ class PlainGroup(TyperGroup):
 def plain(command: Any) -> Any:
     """Make a command of Typer, and those below it, write plain help; return it."""
     command.rich_markup_mode = None
-    if isinstance(command, TyperGroup):
-        command.__class__ = PlainGroup
-        for below in command.commands.values():
-            plain(below)
-    else:
-        command.__class__ = PlainCommand
+    base = PlainGroup if isinstance(command, TyperGroup) else PlainCommand
+    own = type(command)
+    if not issubclass(own, base):  # what a command does besides, it goes on doing
+        plainly = base if own.__module__ == "typer.core" else type("Plain", (base, own), {})
+        command.__class__ = plainly
+    for below in getattr(command, "commands", {}).values():
+        plain(below)
     return command
 
 

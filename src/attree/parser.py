@@ -208,8 +208,8 @@ class Parser:
             from attree.words import tokeniser
 
             self._words = tokeniser(self._language, split=False)
-        found: list[str] = self._words([sentence])[0][0]
-        return found
+        found: list[list[str]] | None = self._words([sentence])[0]
+        return sentence.split() if found is None else found[0]
 
     def prepare(self, words: Sequence[Sequence[str]]) -> Prepared:
         """Split words into pieces and share the sentences out over batches of like length."""

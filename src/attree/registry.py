@@ -15,7 +15,7 @@ def choose(registry: Mapping[str, str], name: str, *, what: str) -> Any:
     Raises:
         AttreeError: ``name`` is not in the registry; the line lists what is.
     """
-    if name not in registry:
+    if name not in tuple(registry):  # also where a file gives a list for a name
         raise AttreeError(f"unknown {what} {name!r}", fix=f"choose one of {', '.join(registry)}")
     module, _, chosen = registry[name].partition(":")
     return getattr(importlib.import_module(module), chosen)

@@ -8,16 +8,25 @@ Moses' rules in Python. Its sentence splitter goes by the languages' closing pun
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-from attree.corpus.lines import Line
 from attree.errors import AttreeError
 
-#: Turns texts into the sentences of each, each a list of words.
-Tokeniser = Callable[[list[Line]], list[list[list[str]]]]
+#: A text, or its words where the input has them already.
+Line = str | list[str]
+
+#: Turns texts into the sentences of each, each a list of words; None for a text that is beyond the
+#: bounds of the tokeniser.
+Tokeniser = Callable[[list[Line]], list[list[list[str]] | None]]
 
 WHITESPACE = "whitespace"
+
+#: Bounds on what spaCy's rules are given. They strip punctuation one character at a time, so that
+#: 100,000 `=` take hours, in a call that nothing can interrupt; within these bounds, seconds.
+_LONGEST_TEXT = 100_000
+_LONG_RUN = re.compile(r"\S{501}|[^\w\s]{101}|_{101}")
 
 #: Languages written with spaces whose spaCy default wants a program beside it.
 _BY_RULES = frozenset({"ko", "vi"})
@@ -43,7 +52,7 @@ def tokeniser(name: str, *, split: bool) -> Tokeniser:
     return _by_whitespace
 
 
-def _by_whitespace(texts: list[Line]) -> list[list[list[str]]]:
+def _by_whitespace(texts: list[Line]) -> list[list[list[str]] | None]:
     return [[_words(text)] for text in texts]
 
 
@@ -75,11 +84,18 @@ class _Spacy:
         if split:
             self._nlp.add_pipe("sentencizer")
         self._split = split
+        self._is_bounded = isinstance(self._nlp.tokenizer, spacy.tokenizer.Tokenizer)
 
-    def __call__(self, texts: list[Line]) -> list[list[list[str]]]:
+    def __call__(self, texts: list[Line]) -> list[list[list[str]] | None]:
         # words seen are forgotten after each shard, or memory would grow with the corpus
         with self._nlp.memory_zone():
-            return [self._sentences(text) for text in texts]
+            return [self._bounded(text) for text in texts]
+
+    def _bounded(self, text: Line) -> list[list[str]] | None:
+        if not self._is_bounded or not isinstance(text, str):
+            return self._sentences(text)
+        beyond = len(text) > _LONGEST_TEXT or _LONG_RUN.search(text)
+        return None if beyond else self._sentences(text)
 
     def _sentences(self, text: Line) -> list[list[str]]:
         if not isinstance(text, str):

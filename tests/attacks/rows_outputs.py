@@ -114,7 +114,7 @@ _WRITERS: dict[str, tuple[str, ...]] = {
     ),
 }
 _FOLDERS = ("train", "parse", "tune")
-_SIDE = ("s.json", ".*.lock", "*.shards", ".*.checkpoints*", "out", "out/.lock")
+_SIDE = ("s.json", ".*.lock", "*.shards", "*.shards/*", ".*.checkpoints*", "out", "out/.lock")
 
 
 def _writes(
@@ -192,15 +192,14 @@ def _rows_of_outputs() -> list[Row]:
             check=_untouched,
         ),
         _writes("figure", "format", "x.evil", {}, ("x.evil",)),
-        _writes("figure", "no-format", "x", {}, ("x",)),
         _writes("parse", "foreign-part", "out", {"out/thesis.part": "precious"}, ("out",)),
         _writes("parse", "foreign-summary", "out", {"out/summary.json": "{}"}, ("out",)),
         _writes("parse", "foreign-progress", "out", {"out/progress.json": "x"}, ("out",)),
         _writes("parse", "foreign-manifest", "out", {"out/manifest.json": "{}"}, ("out",)),
         _writes("parse", "manifest-null", "out", {"out/manifest.json": "null"}, ("out",)),
         _writes("parse", "manifest-fifo", "out", {"out/manifest.json": fifo}, ("out",)),
-        _writes("resolve", "long-name", "x" * 250, {}, ("x" * 250,)),
-        _writes("resolve", "longer-name", "x" * 5000, {}, ("x" * 20,)),
+        _writes("resolve", "long-name", "x" * 250, {}, (), status=0, makes=("x" * 250,)),
+        _writes("resolve", "longer-name", "x" * 300, {}, ("x" * 300, "too long")),
     ]
     return found
 
@@ -251,7 +250,7 @@ def _rows_of_bulk() -> list[Row]:
         _bulk("nul", {"in.txt": good + "a \0 cat\n" + good}, "ok control ok"),
         _bulk("undecodable", {"in.txt": b"a cat\n\xff\xfe\na cat\n"}, "ok undecodable ok"),
         _bulk("empty-line", {"in.txt": good + "\n" + good}, "ok empty ok"),
-        _bulk("long-word", {"in.txt": good + "x" * 1_000_000 + "\n" + good}, "ok too_long ok"),
+        _bulk("long-word", {"in.txt": good + "x" * 1_000_000 + "\n" + good}, "ok ok ok"),
         _bulk("long-line", {"in.txt": good + "x " * 1_000_000 + "\n" + good}, "ok too_long ok"),
         _bulk("brackets", {"in.txt": "( ( ( a ) )\n" + good}, "ok ok"),
         _bulk(
@@ -261,8 +260,8 @@ def _rows_of_bulk() -> list[Row]:
             full=False,
             **jsonl,
         ),
-        _bulk("json-deep", json_lines('{"text": ' + "[" * 100_000), "ok bad_json ok", **jsonl),
-        _bulk("json-number", json_lines('{"text": 3}'), "ok bad_json ok", **jsonl),
+        _bulk("json-deep", json_lines('{"text": ' + "[" * 100_000), "ok malformed ok", **jsonl),
+        _bulk("json-number", json_lines('{"text": 3}'), "ok malformed ok", **jsonl),
         _bulk(
             "json-surrogate", json_lines('{"text": "a \\ud800 b"}'), "ok undecodable ok", **jsonl
         ),

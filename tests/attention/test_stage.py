@@ -218,7 +218,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("attree.attention.cluster._SECONDS_TO_CONNECT", 1)
+    monkeypatch.setattr("attree.cluster._SECONDS_TO_CONNECT", 1)
     nowhere = replace(SETTINGS, scheduler="tcp://127.0.0.1:1")
     with pytest.raises(
         AttreeError, match=r"the Dask scheduler tcp://127\.0\.0\.1:1 cannot be reach"

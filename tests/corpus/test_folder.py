@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.corpus.folder import Writer, only_run, status
+from attree.corpus.folder import Writer, check_output, only_run, status
 from attree.errors import AttreeError
 from tests.conftest import MakeDisk
 from tests.corpus.conftest import Parse, corpus_bytes, tree_bytes, wait_until
@@ -68,22 +68,24 @@ def test_a_writer_on_another_machine_is_taken_for_dead_after_a_while(tmp_path: P
 
 def test_what_killed_writers_left_half_done_is_removed(tmp_path: Path) -> None:
     (tmp_path / "trees").mkdir()
+    (tmp_path / "manifest.json").write_text("{}")
     left = tmp_path / "trees/.shard-00001.parquet.host-1-abcd.part"
     left.touch()
     with only_run(tmp_path, wait=0.0, unlock=False):
         assert not left.exists()
 
 
-def test_at_the_end_only_what_a_living_writer_has_in_hand_stays(tmp_path: Path) -> None:
+def test_at_the_end_only_what_a_living_writer_has_in_flight_stays(tmp_path: Path) -> None:
     (tmp_path / "trees").mkdir()
+    (tmp_path / "manifest.json").write_text("{}")
     with only_run(tmp_path, wait=0.0, unlock=False):
         living = Writer(tmp_path)
         ours = f"{socket.gethostname()}-{os.getpid()}"
-        in_hand = tmp_path / f"trees/.shard-00001.parquet.{ours}-abcd.part"
+        in_flight = tmp_path / f"trees/.shard-00001.parquet.{ours}-abcd.part"
         of_a_dead_one = tmp_path / f"trees/.shard-00002.parquet.{ours}0-abcd.part"
-        in_hand.touch()
+        in_flight.touch()
         of_a_dead_one.touch()
-    assert in_hand.exists()
+    assert in_flight.exists()
     assert not of_a_dead_one.exists()
     living.close()
 
@@ -113,3 +115,55 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_once_there_is_room(
     parse.ok(path, tmp_path / "out", *options)
     assert tree_bytes(small_disk / "out") == tree_bytes(tmp_path / "out")
     assert whole.items() <= tree_bytes(tmp_path / "out").items()
+
+
+def test_a_folder_of_something_else_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    check_output(tmp_path / "new")
+    check_output(tmp_path)
+    (tmp_path / "summary.json").write_text("mine")
+    with (
+        pytest.raises(AttreeError, match=r"holds something else \(such as summary.json\)"),
+        only_run(tmp_path, wait=0.0, unlock=False),
+    ):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_an_output_that_is_a_file_or_a_dangling_link_is_refused(
+    tmp_path: Path, exists: bool
+) -> None:
+    (tmp_path / "target").write_text("mine") if exists else None
+    (tmp_path / "out").symlink_to(tmp_path / "target")
+    with pytest.raises(AttreeError, match="not a folder"):
+        check_output(tmp_path / "out")
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / ".lock").symlink_to(victim)
+    with (
+        pytest.raises(AttreeError, match="this is a link where a lock file should be"),
+        only_run(out, wait=0.0, unlock=False),
+    ):
+        pass
+    (out / ".lock").unlink()
+    (out / "manifest.json").write_text("{}")
+    (out / "trees").symlink_to(tmp_path, target_is_directory=True)
+    with pytest.raises(AttreeError, match="trees in the output folder is a link"):
+        check_output(out)
+    assert victim.read_text() == "mine"
+
+
+def test_parts_of_other_programs_stay(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    (tmp_path / "mine").mkdir()
+    foreign = [tmp_path / ".film.mkv.part", tmp_path / "mine/.notes.part"]
+    for path in foreign:
+        path.write_text("mine")
+    with only_run(tmp_path, wait=0.0, unlock=False):
+        pass
+    assert all(path.is_file() for path in foreign)

@@ -142,6 +142,7 @@ def test_json_lines(tmp_path: Path) -> None:
         ('{"text": "a\\u0000"}', "", "control"),
         ('{"text": "a\\nb"}', "a\nb", "ok"),
         ("[" * 100_000, "", "malformed"),
+        ('{"text": "a", "id": ' + "9" * 4301 + "}", "", "malformed"),
         ("", "", "empty"),
     ]
     path.write_text("".join(line + "\n" for line, _, _ in lines))
@@ -232,3 +233,13 @@ def test_a_folder_with_an_unreadable_file_names_it(
     monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(AttreeError, match=r"b.txt: this input cannot be read \(Perm"):
         find_inputs([tmp_path])
+
+
+def test_output_is_no_input(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("fine\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/b.txt").write_text("brackets\n")
+    found, left_out = find_inputs([tmp_path], without=tmp_path / "out")
+    assert [file.name for file in found] == ["a.txt"] and not left_out
+    with pytest.raises(AttreeError, match="in the output folder"):
+        find_inputs([tmp_path / "out/b.txt"], without=tmp_path / "out")

@@ -179,7 +179,7 @@ def test_kill_of_a_separate_scheduler(
     assert tree_bytes(out) == undisturbed.content
 
 
-def test_a_shard_that_kills_its_worker_is_set_aside_and_the_rest_completes(
+def test_a_shard_that_kills_its_worker_counts_as_failed_and_the_rest_completes(
     parse: Parse,
     corpus: Path,
     tmp_path: Path,
@@ -210,7 +210,7 @@ def test_a_shard_that_kills_its_worker_is_set_aside_and_the_rest_completes(
     out = tmp_path / "out"
     ran = parse(corpus, out, *OPTIONS, "--workers", "2")
     assert ran.status == 1
-    assert "set aside: lines.txt, line 751 and 49 more" in ran.out
+    assert "failed shard: lines.txt, line 751 and 49 more" in ran.out
     monkeypatch.delenv("PYTHONPATH")
     missing = {"trees/shard-00015.parquet", "brackets/shard-00015.txt"}
     assert set(undisturbed.content) - set(tree_bytes(out)) == missing

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from attree.corpus.output import (
+    OutputOptions,
     Rows,
     Statistics,
     read_trees,
@@ -38,7 +39,7 @@ def _rows() -> Rows:
 
 def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:
     statistics = Statistics(lines=3, sentences=3, words=4)
-    write_shard(tmp_path, 0, _rows(), statistics, ("parquet", "brackets"))
+    write_shard(tmp_path, 0, _rows(), statistics, OutputOptions(("brackets",)))
     rows = list(read_trees(tmp_path))
     assert [row["spans"] for row in rows] == [[(0, 3), (1, 3)], [], []]
     assert [row["words"] for row in rows] == [["x", "y", "z"], [], ["w"]]
@@ -51,7 +52,7 @@ def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:
 
 def test_one_read_of_the_folder_reads_every_shard(tmp_path: Path) -> None:
     for number in range(3):
-        write_shard(tmp_path, number, _rows(), Statistics(), ("parquet",))
+        write_shard(tmp_path, number, _rows(), Statistics(), OutputOptions())
     assert pq.read_table(tmp_path / "trees").num_rows == 9
 
 
@@ -68,3 +69,18 @@ def test_statistics_add_up() -> None:
     one.status["ok"], two.status["ok"], two.status["empty"] = 2, 1, 2
     assert (one + two).as_dict()["status"] == {"empty": 2, "ok": 3}
     assert Statistics.of((one + two).as_dict()) == one + two
+
+
+def test_a_changed_byte_is_noticed_when_trees_are_read(tmp_path: Path) -> None:
+    write_shard(tmp_path, 0, _rows(), Statistics(), OutputOptions())
+    path = shard_path(tmp_path, 0)
+    column = pq.read_metadata(path).row_group(0).column(3)  # the words
+    whole = path.read_bytes()
+    last = column.data_page_offset + column.total_compressed_size - 2
+    damaged = bytearray(whole)
+    damaged[last] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(AttreeError, match=r"shard-00000.parquet: this shard is damaged"):
+        list(read_trees(tmp_path))
+    path.write_bytes(whole)
+    assert len(list(read_trees(tmp_path))) == 3

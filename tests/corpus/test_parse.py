@@ -129,7 +129,7 @@ def test_shards_batches_and_workers_change_no_row(
         assert np.isclose(one["score"] or 0, two["score"] or 0, rtol=1e-2, atol=1e-4)
 
 
-def test_ctrl_c_finishes_the_shards_in_hand_and_the_next_run_the_rest(
+def test_ctrl_c_finishes_the_shards_in_flight_and_the_next_run_the_rest(
     parse: Parse, corpus: Path, tmp_path: Path
 ) -> None:
     options = ["--shard-lines", "20", "--tokens-per-batch", "64"]
@@ -143,7 +143,7 @@ def test_ctrl_c_finishes_the_shards_in_hand_and_the_next_run_the_rest(
     finally:
         end(process)
     assert process.returncode == 130, error
-    assert "finishing the shards in hand" in error
+    assert "finishing the shards in flight" in error
     shards = len(list(out.glob("trees/*.parquet")))
     assert 2 < shards < 100
     assert _status(out)["state"] == "stopped"
@@ -260,14 +260,14 @@ def test_a_changed_input_is_refused_and_a_touched_one_is_not(parse: Parse, tmp_p
         (["--sentences"], "are not split into sentences"),
         (["--encoder", "nowhere.json"], "this encoder description does not exist"),
         (["--scheduler", "tcp://127.0.0.1:1"], "the Dask scheduler tcp://127.0.0.1:1 cannot"),
-        (["--slurm", "queue"], "--slurm queue is no setting"),
+        (["--slurm", "queue"], "--slurm queue is not a setting"),
     ],
 )
 def test_each_mistake_is_one_line(
     parse: Parse, corpus: Path, tmp_path: Path, options: list[str], said: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("attree.corpus.cluster._SECONDS_TO_CONNECT", 1)
+    monkeypatch.setattr("attree.cluster._SECONDS_TO_CONNECT", 1)
     ran = parse(corpus, tmp_path / "out", "--limit", "10", *options)
     assert ran.status == 1
     assert said in ran.err.splitlines()[-1]

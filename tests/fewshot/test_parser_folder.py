@@ -79,9 +79,7 @@ def test_damaged_folders_are_told(damage: str, folder: Path, tmp_path: Path):
     (broken / "parser.json").write_text(json.dumps(about))
     if damage != "absent":
         (broken / "weights.safetensors").write_bytes(weights[: -100 if damage == "cut" else None])
-    with pytest.raises(
-        AttreeError, match="not exist|cut short or belong|do not belong together"
-    ):
+    with pytest.raises(AttreeError, match=r"not exist|cut short or belong|do not belong together"):
         load_parser(broken)
 
 

@@ -157,6 +157,6 @@ def test_many_rejected_sentences_do_not_flood_the_log(attree, tmp_path: Path) ->
 def test_nothing_is_left_when_writing_fails(attree, tmp_path: Path) -> None:
     (tmp_path / "a.mrg").write_text(TREE)
     (tmp_path / "folder.parquet").mkdir()
-    with pytest.raises(OSError, match=r"folder\.parquet"):
-        attree("a.mrg", "--output", "folder.parquet")
+    done = attree("a.mrg", "--output", "folder.parquet")
+    assert "folder.parquet" in str(done.status)
     assert not list(tmp_path.glob("**/*.part"))

@@ -51,9 +51,8 @@ def test_policies_and_types_are_the_library_s() -> None:
 
 
 def test_few_shot_parsers_and_experiments_are_made_of_what_is_registered() -> None:
-    from attree.experiments.rows import AXES, SHOWN
-
     from attree.corpus.output import FORMATS
+    from attree.experiments.rows import AXES, SHOWN
     from attree.fewshot.objectives import OBJECTIVES
 
     few = CONFIG["trained"]["additionalProperties"]["properties"]

@@ -147,7 +147,12 @@ def open_shard(
     with (
         whole_file(path) as part,
         pq.ParquetWriter(
-            part, schema, compression="none", use_dictionary=False, write_statistics=False
+            part,
+            schema,
+            compression="none",
+            use_dictionary=False,
+            write_statistics=False,
+            write_page_checksum=True,
         ) as parquet,
     ):
         writer = ShardWriter(parquet, schema)
@@ -220,7 +225,7 @@ def read(path: str | Path, column: str) -> Iterator[AssociationBatch]:
 
 def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationBatch]:
     try:
-        with pq.ParquetFile(path) as shard:
+        with pq.ParquetFile(path, page_checksum_verification=True) as shard:
             for group in range(shard.num_row_groups):
                 names = ["sentence", "n_words", "status", column]
                 rows = shard.read_row_group(group, columns=names)

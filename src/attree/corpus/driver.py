@@ -1,4 +1,4 @@
-"""The driver: shards out to workers, results in, until everything is done or someone says stop."""
+"""The driver: shards out to workers, results in, until everything is done or a user stops it."""
 
 from __future__ import annotations
 
@@ -7,42 +7,29 @@ import errno
 import queue
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from attree.corpus.folder import PROGRESS, SET_ASIDE, note, whole_shards
+from attree.corpus.folder import FAILED_SHARDS, PROGRESS, note, whole_shards
 from attree.corpus.manifest import Manifest, Shard, payloads
 from attree.corpus.output import Statistics
-from attree.corpus.work import Done, Source, Work
+from attree.corpus.pipeline import Done, Source, Work
+from attree.corpus.workers import Workers
 from attree.errors import AttreeError
 
-#: Times that a shard is tried before it is set aside.
+#: Times that a shard is tried before it counts as failed.
 ATTEMPTS = 3
 
 _SECONDS_BETWEEN_NOTES = 5.0
 _SECONDS_TO_END = 10.0
-
-
-class Workers(Protocol):
-    """Where shards are parsed: this process, or Dask workers."""
-
-    @property
-    def slots(self) -> int:
-        """Shards that can be in hand at once."""
-
-    def submit(self, work: Work) -> Any:
-        """Start a shard; return a future with ``result()`` and ``add_done_callback()``."""
-
-    def lost(self, error: BaseException) -> str | None:
-        """Say why no worker can go on, if ``error`` means that."""
-
-    def check(self) -> None:
-        """Look after the workers; called every second or so."""
+#: After Ctrl-C; a shard that is not written by then is parsed by the next run.
+_SECONDS_TO_FINISH = 8.0
 
 
 @dataclass(slots=True)
@@ -53,19 +40,19 @@ class Outcome:
         statistics: of the shards written by this run.
         seconds: from the first shard handed out to the last one written.
         encoder_seconds: spent in the encoder, all workers together.
-        set_aside: shard → why it could not be parsed.
-        stopped: whether someone asked to stop early.
+        failed_shards: shard → why it could not be parsed.
+        stopped: whether a user asked to stop early.
     """
 
     statistics: Statistics = field(default_factory=Statistics)
     seconds: float = 0.0
     encoder_seconds: float = 0.0
-    set_aside: dict[int, str] = field(default_factory=dict)
+    failed_shards: dict[int, str] = field(default_factory=dict)
     stopped: bool = False
 
 
 class Stop:
-    """Ctrl-C once asks for an orderly end, twice ends at once."""
+    """Ctrl-C once asks for an orderly end within seconds, twice ends at once."""
 
     def __init__(self) -> None:
         self.asked = False
@@ -78,8 +65,13 @@ class Stop:
             if self.asked:
                 at_once()
             self.asked = True
+            # what is in flight may take long: then it is left to the next run
+            late = threading.Timer(_SECONDS_TO_FINISH, at_once)
+            late.daemon = True
+            late.start()
             print(
-                "\nattree: finishing the shards in hand; Ctrl-C again stops now",
+                "\nattree: finishing the shards in flight, "
+                f"{_SECONDS_TO_FINISH:.0f} s at most; Ctrl-C again stops now",
                 file=sys.stderr,
                 flush=True,
             )
@@ -107,7 +99,7 @@ class Driver:
         self._manifest, self._folder, self._workers = manifest, folder, workers
         self._column, self._stop, self._advance = column, stop, advance
         self._ended: queue.SimpleQueue[tuple[Shard, Any]] = queue.SimpleQueue()
-        self._in_hand = 0
+        self._in_flight = 0
         self._attempts: dict[int, int] = {}
         self._again: list[Shard] = []
         self._outcome = Outcome()
@@ -121,46 +113,48 @@ class Driver:
         """
         whole = whole_shards(self._folder)
         missing = [shard for shard in self._manifest.shards if shard.number not in whole]
-        (self._folder / SET_ASIDE).unlink(missing_ok=True)
+        (self._folder / FAILED_SHARDS).unlink(missing_ok=True)
         self._note(force=True)
         try:
             for attempt in range(ATTEMPTS):
-                # at last by itself: others must not suffer from it any more, nor be blamed for it
+                # the last time alone: others must not suffer from it any more, nor be blamed for it
                 self._hand_out(missing, alone=attempt == ATTEMPTS - 1)
                 missing = sorted(self._again, key=lambda shard: shard.number)
                 self._again = []
         except BaseException:
-            self._let_end()
+            self._drain()
             raise
         finally:
             self._outcome.seconds = time.monotonic() - self._began
             self._outcome.stopped = self._stop.asked
             self._note(force=True)
-            if self._outcome.set_aside:
+            if self._outcome.failed_shards:
                 note(
-                    self._folder, SET_ASIDE, {str(k): v for k, v in self._outcome.set_aside.items()}
+                    self._folder,
+                    FAILED_SHARDS,
+                    {str(k): v for k, v in self._outcome.failed_shards.items()},
                 )
         return self._outcome
 
     def _hand_out(self, shards: list[Shard], *, alone: bool) -> None:
         for shard, parts in payloads(self._manifest, shards, column=self._column):
-            while self._in_hand >= (1 if alone else self._workers.slots) and not self._stop.asked:
+            while self._in_flight >= (1 if alone else self._workers.slots) and not self._stop.asked:
                 self._collect()
             if self._stop.asked:
                 break
             future = self._workers.submit(_work(self._manifest, shard, parts))
-            self._in_hand += 1
+            self._in_flight += 1
             future.add_done_callback(lambda done, shard=shard: self._ended.put((shard, done)))
-        while self._in_hand:
+        while self._in_flight:
             self._collect()
 
-    def _let_end(self) -> None:
-        """Give the shards in hand a moment, so that none is broken off while it is written."""
+    def _drain(self) -> None:
+        """Give the shards in flight a moment, so that none is interrupted while it is written."""
         until = time.monotonic() + _SECONDS_TO_END
         with contextlib.suppress(queue.Empty):
-            while self._in_hand:
+            while self._in_flight:
                 self._ended.get(timeout=max(0.0, until - time.monotonic()))
-                self._in_hand -= 1
+                self._in_flight -= 1
 
     def _collect(self) -> None:
         """Wait a moment for a shard to end, and note how it did."""
@@ -170,7 +164,7 @@ class Driver:
             shard, future = self._ended.get(timeout=0.5)
         except queue.Empty:
             return
-        self._in_hand -= 1
+        self._in_flight -= 1
         try:
             done: Done = future.result()
         except (Exception, CancelledError) as error:
@@ -192,13 +186,17 @@ class Driver:
         attempts = self._attempts.get(shard.number, 0) + 1
         self._attempts[shard.number] = attempts
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        where = f"shard {shard.number} ({_place(self._manifest, shard)})"
+        where = f"shard {shard.number} ({_where(self._manifest, shard)})"
         if attempts < ATTEMPTS:
-            print(f"attree: {where} failed, is tried again: {reason}", file=sys.stderr, flush=True)
+            print(
+                f"attree: {where} failed and will be tried again: {reason}",
+                file=sys.stderr,
+                flush=True,
+            )
             self._again.append(shard)
         else:
-            print(f"attree: {where} is set aside: {reason}", file=sys.stderr, flush=True)
-            self._outcome.set_aside[shard.number] = f"{_place(self._manifest, shard)}: {reason}"
+            print(f"attree: {where} failed {ATTEMPTS} times: {reason}", file=sys.stderr, flush=True)
+            self._outcome.failed_shards[shard.number] = f"{_where(self._manifest, shard)}: {reason}"
 
     def _note(self, *, force: bool = False) -> None:
         now = time.monotonic()
@@ -212,8 +210,8 @@ class Driver:
             "sentences": statistics.sentences,
             "seconds": round(seconds, 1),
             "sentences_per_second": round(statistics.sentences / max(seconds, 1e-9), 1),
-            "shards_in_hand": self._in_hand,
-            "shards_failed": len(self._again) + len(self._outcome.set_aside),
+            "shards_in_flight": self._in_flight,
+            "shards_failed": len(self._again) + len(self._outcome.failed_shards),
         }
         with contextlib.suppress(OSError):  # a full disk is noticed where it matters
             note(self._folder, PROGRESS, progress)
@@ -228,6 +226,6 @@ def _work(manifest: Manifest, shard: Shard, parts: list[bytes]) -> Work:
     return Work(shard.number, sources)
 
 
-def _place(manifest: Manifest, shard: Shard) -> str:
+def _where(manifest: Manifest, shard: Shard) -> str:
     part = shard.parts[0]
     return f"{manifest.files[part.file].name}, line {part.first:,} and {shard.lines - 1:,} more"

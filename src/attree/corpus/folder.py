@@ -1,10 +1,11 @@
-"""The output folder of a corpus: who may write to it, what is there, what is being done."""
+"""The output folder of a corpus: who may write to it, what is in it, how far a run is."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator, Sequence
@@ -18,27 +19,34 @@ from attree.files import lock, read_json, write_json
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
 PROGRESS = "progress.json"
-SET_ASIDE = "set_aside.json"
+FAILED_SHARDS = "failed.json"
 
 _WRITERS = ".writers"
-#: A writer on another machine is taken for dead when its mark is so old and its lock is free.
-_SECONDS_OF_SILENCE = 60.0
-#: Between signs of life of a writer.
-SECONDS_BETWEEN_SIGNS = 15.0
+#: What a run makes before its manifest, and what one that was killed may have left then.
+_OURS_BEFORE = re.compile(r"\.lock|\.writers|logs|\.attree-\w+|\..*\.part")
+#: The name of a file of ours that is being written (:func:`attree.files.whole_file`).
+_OUR_PART = re.compile(
+    r"\.(shard-\d+\.\w+|(manifest|summary|progress|failed)\.json)\..+-\d+-[0-9a-z]+\.part"
+)
+#: After that a writer on another machine counts as dead, if its lock is free.
+_SECONDS_WITHOUT_HEARTBEAT = 60.0
+#: Between heartbeats of a writer.
+SECONDS_BETWEEN_HEARTBEATS = 15.0
 
 
 @contextlib.contextmanager
 def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
-    """Be the only run on ``folder``, after the writers that a killed run left have ended.
+    """Be the only run on ``folder``, once the writers that a killed run left have ended.
 
     Args:
         folder: of the output.
-        wait: seconds to wait for left writers.
-        unlock: do not wait: the user knows that nothing writes any more.
+        wait: seconds to wait for these writers.
+        unlock: do not wait: the user is sure that nothing writes any more.
 
     Raises:
-        AttreeError: another run, or a writer of one, is still at work; the line says which.
+        AttreeError: another run, or a writer of one, is still at work; the message names it.
     """
+    check_output(folder)
     with lock(folder / ".lock", what=f"the corpus in {folder}"):
         until = time.monotonic() + wait
         said = False
@@ -47,7 +55,7 @@ def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
                 raise AttreeError(
                     f"{_named(left)} of an earlier run may still be writing",
                     file=folder,
-                    fix="end it and run again; or, sure that it is dead, run with --unlock",
+                    fix="end it and run again, or pass --unlock if you are sure that run is dead",
                 )
             if not said:
                 _say(f"waiting for {_named(left)} of an earlier run to end")
@@ -60,13 +68,44 @@ def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
             _clear(folder, sparing=_left_writers(folder))
 
 
+def check_output(folder: Path) -> None:
+    """Refuse a folder that is not attree's: it must be absent, empty, or begun by a run.
+
+    Raises:
+        AttreeError: it is a file or a dangling link, has links in it where attree writes, or holds
+            something and no manifest of a corpus.
+    """
+    if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
+        raise AttreeError(
+            "the output is not a folder", file=folder, fix="name a new folder with --output"
+        )
+    if not folder.is_dir():
+        return
+    entries = [entry for entry in folder.iterdir() if not _OURS_BEFORE.fullmatch(entry.name)]
+    if entries and not (folder / MANIFEST).is_file():
+        raise AttreeError(
+            f"this folder holds something else (such as {entries[0].name})",
+            file=folder,
+            fix="name a new or an empty folder with --output",
+        )
+    for entry in entries:
+        if entry.is_symlink() and (entry.is_dir() or entry.name.endswith(".json")):
+            raise AttreeError(
+                f"{entry.name} in the output folder is a link",
+                file=folder,
+                fix="name a new folder with --output",
+            )
+
+
 def _clear(folder: Path, *, sparing: Sequence[str]) -> None:
     """Remove what killed writers left: their marks, and files that are not whole."""
     for mark in (folder / _WRITERS).glob("*"):
         if mark.stem not in sparing:
             mark.unlink(missing_ok=True)
-    for part in folder.rglob(".*.part"):
-        if not any(f".{writer}-" in part.name for writer in sparing):
+    parts = [*folder.glob(".*.part"), *folder.glob("*/.*.part")]
+    for part in parts:
+        ours = _OUR_PART.fullmatch(part.name)
+        if ours and not any(f".{writer}-" in part.name for writer in sparing):
             part.unlink(missing_ok=True)
 
 
@@ -89,7 +128,7 @@ def _left_writers(folder: Path) -> list[str]:
             with mark.open("r+b") as handle:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             here = mark.name.rsplit("-", 1)[0] == socket.gethostname()
-            if here or _age(mark) > _SECONDS_OF_SILENCE:
+            if here or _age(mark) > _SECONDS_WITHOUT_HEARTBEAT:
                 continue
         except BlockingIOError:
             pass
@@ -112,7 +151,7 @@ def _age(mark: Path) -> float:
 class Writer:
     """Marks this process as one that writes to ``folder``, until it ends, however it ends.
 
-    The mark's lock is let go of by the operating system; :meth:`sign` is for other machines, where
+    The operating system releases the mark's lock; :meth:`beat` is for other machines, where
     locks may not reach.
     """
 
@@ -122,13 +161,13 @@ class Writer:
         self._handle = self._path.open("a")
         fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def sign(self) -> None:
-        """Give a sign of life."""
+    def beat(self) -> None:
+        """Give a heartbeat."""
         with contextlib.suppress(OSError, ValueError):  # gone, or closed
             os.utime(self._handle.fileno())
 
     def close(self) -> None:
-        """Take the mark away."""
+        """Remove the mark."""
         self._path.unlink(missing_ok=True)
         self._handle.close()
 
@@ -140,22 +179,22 @@ def whole_shards(folder: Path) -> set[int]:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of an output folder, or say that it is none."""
+    """Read the manifest of an output folder, or fail if it is none."""
     if not (folder / MANIFEST).is_file():
         raise AttreeError("no corpus was ever begun here", file=folder, fix="name another folder")
     return Manifest.read(folder / MANIFEST)
 
 
 def status(folder: Path) -> dict[str, Any]:
-    """Describe a run that is going on, was broken off, or has ended.
+    """Describe a run that is going on, was interrupted, or has ended.
 
     Returns:
-        ``state`` (running, stopped or complete), shards and lines there are, are whole, are set
-        aside, and what the run last said of itself.
+        ``state`` (running, stopped or complete), numbers of shards and lines, whole and in all, the
+        failed shards, and the last progress that the run noted.
     """
     manifest = read_manifest(folder)
     whole = whole_shards(folder)
-    set_aside = _optional(folder / SET_ASIDE) or {}
+    failed = _optional(folder / FAILED_SHARDS) or {}
     running = _is_running(folder)
     complete = len(whole) == len(manifest.shards)
     return {
@@ -165,7 +204,7 @@ def status(folder: Path) -> dict[str, Any]:
         "shards_whole": len(whole),
         "lines": manifest.lines,
         "lines_whole": sum(s.lines for s in manifest.shards if s.number in whole),
-        "set_aside": set_aside,
+        "failed": failed,
         "progress": _optional(folder / PROGRESS),
         "summary": _optional(folder / SUMMARY),
     }

@@ -7,17 +7,16 @@ its offset. Nothing is unpickled.
 
 from __future__ import annotations
 
-import gzip
-import lzma
+import json
 import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol
 
 from attree.errors import AttreeError
+from attree.files import COMPRESSIONS, DAMAGE, is_cut_short, open_compressed
 
 #: Longest line in bytes: of a longer one the beginning is read, to tell that it is too long.
 LINE_BYTES = 1 << 20
@@ -79,26 +78,35 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def find_inputs(paths: Iterable[Path]) -> tuple[list[InputFile], list[Path]]:
+def find_inputs(
+    paths: Iterable[Path], *, without: Path | None = None
+) -> tuple[list[InputFile], list[Path]]:
     """List the files of a corpus, the files of a folder in natural order.
+
+    Args:
+        paths: files and folders.
+        without: the output folder; what lies in it is not input.
 
     Returns:
         the files, and those of the folders that were left out because of their suffix.
 
     Raises:
-        AttreeError: an input is absent or cannot be read, or there is none.
+        AttreeError: an input is absent, cannot be read or is output, or there is none.
     """
     found: list[tuple[Path, str, str]] = []
     left_out: list[Path] = []
     for path in paths:
         if not path.exists():
             raise AttreeError("this input does not exist", file=path)
+        if without is not None and path.resolve().is_relative_to(without.resolve()):
+            raise AttreeError("this input is in the output folder", file=path, fix="name another")
         if path.is_file():
             kind, compression = _kind(path)
             found.append((path, kind or "text", compression))
             continue
         below = (p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
-        for file in sorted(below, key=lambda p: natural(str(p))):
+        outside = (p for p in below if without is None or not p.is_relative_to(without))
+        for file in sorted(outside, key=lambda p: natural(str(p))):
             kind, compression = _kind(file)
             if kind:
                 found.append((file, kind, compression))
@@ -139,7 +147,7 @@ def _described(path: Path, kind: str, compression: str, shared: Path) -> InputFi
         raise AttreeError(
             f"this input cannot be read ({error.strerror})",
             file=path,
-            fix="mend it or leave it out",
+            fix="repair it or leave it out",
         ) from None
     name = str(path.relative_to(shared))
     return InputFile(str(path), name, kind, compression, about.st_size, about.st_mtime_ns)
@@ -155,42 +163,19 @@ def open_input(file: InputFile, *, column: str) -> Iterator[Reader]:
     reader: Reader | None = None
     try:
         if file.kind == "parquet":
-            from attree.corpus.parquet import ParquetReader
-
-            reader = ParquetReader(file.path, column)
+            reader = _ParquetReader(file.path, column)
         else:
-            reader = _LineReader(COMPRESSIONS[file.compression](file.path))
+            reader = _LineReader(open_compressed(file.path))
         yield reader
-    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, OSError, ValueError) as error:
+    except (*DAMAGE, OSError, ValueError) as error:
         where = "" if reader is None else f" at {reader.offset:,} bytes unpacked"
-        short = isinstance(error, EOFError) or "runcated" in str(error)
-        problem = "is cut short" if short else f"cannot be read ({error})"
+        problem = "is cut short" if is_cut_short(error) else f"cannot be read ({error})"
         raise AttreeError(
-            f"this input {problem}{where}", file=file.path, fix="mend it or leave it out"
+            f"this input {problem}{where}", file=file.path, fix="repair it or leave it out"
         ) from None
     finally:
         if reader is not None:
             reader.close()
-
-
-def _plain(path: str) -> BinaryIO:
-    return Path(path).open("rb", buffering=0)
-
-
-def _zstd(path: str) -> BinaryIO:
-    import pyarrow as pa
-
-    # pyarrow is there anyway, and reads frames one after the other
-    return cast(BinaryIO, pa.input_stream(path, compression="zstd"))
-
-
-#: suffix → how to open the file
-COMPRESSIONS: dict[str, Callable[[str], Any]] = {
-    "": _plain,
-    ".gz": gzip.open,
-    ".xz": lzma.open,
-    ".zst": _zstd,
-}
 
 
 class _LineReader:
@@ -278,3 +263,81 @@ def _shortened(piece: bytes, unfinished: int) -> tuple[bytes, int]:
     if unfinished + first > LINE_BYTES:
         piece = piece[: max(0, LINE_BYTES + 1 - unfinished)] + piece[first:]
     return piece, len(piece) - 1 - piece.rfind(b"\n")
+
+
+class _ParquetReader:
+    """Reads one column; the offset counts rows."""
+
+    def __init__(self, path: str, column: str) -> None:
+        import pyarrow.parquet as pq
+
+        self._file = pq.ParquetFile(path)
+        names = self._file.schema_arrow.names
+        if column not in names:
+            raise AttreeError(
+                f"no column {column!r} in this input",
+                file=path,
+                fix=f"name one with --column: {', '.join(names)}",
+            )
+        self._column = column
+        self._group = 0
+        self._rows: Iterator[bytes] = iter(())
+        self._left_in_group = 0
+        self.offset = 0
+
+    def seek(self, offset: int) -> None:
+        while self.offset < offset and self._next_group():
+            skipped = min(offset - self.offset, self._left_in_group)
+            if skipped < self._left_in_group:
+                for _ in range(skipped):
+                    next(self._rows)
+            self.offset += skipped
+            self._left_in_group -= skipped
+
+    def _next_group(self) -> bool:
+        while not self._left_in_group:
+            if self._group == self._file.num_row_groups:
+                return False
+            self._left_in_group = self._file.metadata.row_group(self._group).num_rows
+            self._rows = self._lines_of(self._group)
+            self._group += 1
+        return True
+
+    def _lines_of(self, group: int) -> Iterator[bytes]:
+        for batch in self._file.iter_batches(8192, row_groups=[group], columns=[self._column]):
+            yield from _json_lines(batch.column(0))
+
+    def take(self, lines: int, size: int | None = None) -> tuple[bytes, int]:
+        parts: list[bytes] = []
+        held = 0
+        while len(parts) < lines and (size is None or held < size) and self._next_group():
+            line = next(self._rows)
+            parts.append(line)
+            held += len(line)
+            self._left_in_group -= 1
+            self.offset += 1
+        return b"".join(parts), len(parts)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _json_lines(column: Any) -> Iterator[bytes]:
+    """Yield the values of an Arrow column, each as a line of JSON, undecodable ones as they are."""
+    try:
+        values = column.to_pylist()
+    except UnicodeDecodeError:
+        values = [_value(column[row]) for row in range(len(column))]
+    for value in values:
+        line = json.dumps(
+            value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value,
+            default=str,
+        )
+        yield line.encode() + b"\n"
+
+
+def _value(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        return b"\xff"  # becomes a lone surrogate, which no reader of the line takes for text

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attree.corpus.inputs import LINE_BYTES
+from attree.words import Line
 
 #: What can become of an input line. Only ``ok`` rows have words and spans.
 OK = "ok"
@@ -18,9 +19,6 @@ CONTROL = "control"
 MALFORMED = "malformed"
 FAILED = "failed"
 STATUSES = (OK, EMPTY, TOO_LONG, FAILED, UNDECODABLE, CONTROL, MALFORMED)
-
-#: A line's text, its words where the input has them apart, or the status of a line without either.
-Line = str | list[str]
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: C0 and C1 but for tab; a carriage return at the end of a line is cut off before.
@@ -93,7 +91,11 @@ def _each(
     texts: list[Line] = []
     statuses: list[str] = []
     for line in lines:
-        text, status = read(line) if len(line) <= LINE_BYTES else ("", TOO_LONG)
+        try:
+            text, status = read(line) if len(line) <= LINE_BYTES else ("", TOO_LONG)
+        except Exception:
+            # whatever a line holds, it must not cost the others of its shard
+            text, status = "", MALFORMED
         texts.append(text if status == OK else "")
         statuses.append(status)
     return texts, statuses
@@ -113,7 +115,7 @@ def _json_line(raw: bytes, column: str | None) -> tuple[Line, str]:
         value = json.loads(raw.decode("utf-8"))
     except UnicodeDecodeError:
         return "", UNDECODABLE
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # not JSON; or a number of too many digits, too deep
         return "", MALFORMED if raw.strip() else EMPTY
     if column is not None:
         if not isinstance(value, dict) or column not in value:

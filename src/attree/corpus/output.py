@@ -25,6 +25,38 @@ from attree.files import whole_file, write_text
 from attree.trees import Trees
 
 _METADATA_KEY = b"attree"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """How shards are written; a further option is a field here and an option of the command.
+
+    Attributes:
+        formats: written beside Parquet, names of :data:`FORMATS`.
+    """
+
+    formats: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, formats: str) -> OutputOptions:
+        """Read the options of the command line.
+
+        Raises:
+            AttreeError: an unknown format.
+        """
+        chosen = sorted({name for name in formats.split(",") if name not in ("", PARQUET)})
+        for name in chosen:
+            if name not in FORMATS:
+                known = ", ".join([PARQUET, *FORMATS])
+                raise AttreeError(f"unknown format {name!r}", fix=f"choose among {known}")
+        return cls(tuple(chosen))
+
+    def describe(self) -> dict[str, Any]:
+        """Return the options as JSON, for a manifest."""
+        return {"formats": [PARQUET, *self.formats]}
+
+
+PARQUET = "parquet"
 #: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
 _DICTIONARY = ["file", "status", "starts.list.element", "lengths.list.element"]
 #: Levels of zstd. Small shards, as a CPU writes them, gain a tenth from a high level at a fifth
@@ -144,12 +176,11 @@ def _format_path(folder: Path, name: str, number: int) -> Path:
 
 
 def write_shard(
-    folder: Path, number: int, rows: Rows, statistics: Statistics, formats: tuple[str, ...]
+    folder: Path, number: int, rows: Rows, statistics: Statistics, options: OutputOptions
 ) -> None:
     """Write a shard in every format; the Parquet file comes last and marks the shard as whole."""
-    for name in formats:
-        if name != "parquet":
-            write_text(_format_path(folder, name, number), FORMATS[name](rows))
+    for name in options.formats:
+        write_text(_format_path(folder, name, number), FORMATS[name](rows))
     metadata = json.dumps(statistics.as_dict(), sort_keys=True).encode()
     table = rows.table().replace_schema_metadata({_METADATA_KEY: metadata})
     with whole_file(shard_path(folder, number)) as part:
@@ -160,6 +191,7 @@ def write_shard(
             compression_level=_LEVEL if len(table) < _LARGE else _LEVEL_OF_LARGE,
             use_dictionary=_DICTIONARY,
             write_statistics=["line"],
+            write_page_checksum=True,
         )
 
 
@@ -176,11 +208,7 @@ def shard_statistics(path: Path) -> Statistics:
         metadata = pq.read_schema(path).metadata or {}
         return Statistics.of(json.loads(metadata[_METADATA_KEY]))
     except (pa.ArrowInvalid, KeyError, OSError) as error:
-        raise AttreeError(
-            f"this shard is damaged ({str(error).splitlines()[0]})",
-            file=path,
-            fix="delete it and run again",
-        ) from None
+        raise _damaged(path, error) from None
 
 
 def _brackets(rows: Rows) -> str:
@@ -191,6 +219,22 @@ def _brackets(rows: Rows) -> str:
 FORMATS: dict[str, Callable[[Rows], str]] = {"brackets": _brackets}
 
 
+def _rows(path: Path) -> list[dict[str, Any]]:
+    try:
+        found: list[dict[str, Any]] = pq.read_table(
+            path, page_checksum_verification=True
+        ).to_pylist()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _damaged(path, error) from None
+    return found
+
+
+def _damaged(path: Path, error: Exception) -> AttreeError:
+    reason = str(error).splitlines()[0]
+    fix = "parse into a new output folder"
+    return AttreeError(f"this shard is damaged ({reason})", file=path, fix=fix)
+
+
 def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of an output folder in input order, with lists of words and of spans.
 
@@ -199,7 +243,7 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     """
     paths = sorted((folder / "trees").glob("shard-*.parquet"), key=lambda p: int(p.stem[6:]))
     for path in paths:
-        for row in pq.read_table(path).to_pylist():
+        for row in _rows(path):
             lengths = row.pop("lengths")
             row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]
             row["words"] = row["words"].split(" ") if row["status"] == OK else []

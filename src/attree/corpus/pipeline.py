@@ -2,7 +2,7 @@
 
 Three threads, with short queues between: one reads lines, tokenises and makes batches; one runs
 the encoder; one decodes, puts rows back in input order and writes the shard. The encoder's thread
-is the only one that is busy all the time; what the others do is compiled code that lets go of the
+is the only one that is busy all the time; what the others do is compiled code that releases the
 interpreter's lock, or small. Batches never cross shards, so a shard comes out the same whatever is
 parsed before it, and wherever.
 """
@@ -23,14 +23,83 @@ from typing import Any
 
 import numpy as np
 
-from attree.corpus.lines import EMPTY, OK, Line, parse_lines
-from attree.corpus.output import Rows, Statistics, write_shard
-from attree.corpus.work import Done, Settings, Source, Work
+from attree.corpus.lines import EMPTY, OK, TOO_LONG, parse_lines
+from attree.corpus.output import OutputOptions, Rows, Statistics, write_shard
 from attree.parser import Parser, Prepared
+from attree.parser_source import ParserSource
 from attree.trees import Trees
-from attree.words import Tokeniser
+from attree.words import Line, Tokeniser, tokeniser
 
+#: Shards that a pipeline has in flight, so that none of its threads has to wait.
+IN_FLIGHT = 3
 _BATCHES_WAITING = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One part of a shard's payload: lines of one file.
+
+    Attributes:
+        file: its name in the output.
+        kind: a key of :data:`attree.corpus.lines.PARSERS`.
+        first: 1-based line number of the first line.
+        payload: the lines.
+    """
+
+    file: str
+    kind: str
+    first: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One shard to parse."""
+
+    number: int
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What parsing a shard gave, and the seconds that the encoder took for it."""
+
+    number: int
+    statistics: Statistics
+    encoder_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RowSettings:
+    """How rows are made of lines; with the parser, all that they depend on.
+
+    Attributes:
+        tokenizer: a name that :func:`attree.words.tokeniser` knows.
+        sentences: whether lines are split into sentences.
+        column: field of JSON Lines, column of Parquet.
+        max_words: longer sentences are not parsed.
+        tokens_per_batch: word pieces that go through the encoder at once; ``None`` for what suits
+            the device.
+        output: how rows are written.
+    """
+
+    tokenizer: str = "whitespace"
+    sentences: bool = False
+    column: str = "text"
+    max_words: int = 500
+    tokens_per_batch: int | None = None
+    output: OutputOptions = field(default_factory=OutputOptions)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings as JSON, for a manifest."""
+        return {
+            "tokenizer": self.tokenizer,
+            "sentences": self.sentences,
+            "column": self.column,
+            "max_words": self.max_words,
+            "tokens_per_batch": self.tokens_per_batch,
+            **self.output.describe(),
+        }
 
 
 @dataclass(slots=True)
@@ -55,15 +124,15 @@ class Pipeline:
 
     Args:
         parser: what makes trees of batches.
-        tokeniser: what makes words of lines.
-        settings: how.
-        folder: where the shards go.
+        words: what makes words of lines.
+        settings: how rows are made.
+        folder: of the output.
     """
 
     def __init__(
-        self, parser: Parser, tokeniser: Tokeniser, settings: Settings, folder: Path
+        self, parser: Parser, words: Tokeniser, settings: RowSettings, folder: Path
     ) -> None:
-        self._parser, self._tokeniser = parser, tokeniser
+        self._parser, self._words = parser, words
         self._settings, self._folder = settings, folder
         self._waiting: queue.Queue[Any] = queue.Queue()
         self._prepared: queue.Queue[Any] = queue.Queue(1)
@@ -72,7 +141,7 @@ class Pipeline:
             threading.Thread(target=step, name=step.__name__, daemon=True).start()
 
     def submit(self, work: Work) -> Future[Done]:
-        """Take a shard in hand; the future is done when it is written, or holds the error."""
+        """Start a shard; the future is done when it is written, or holds the error."""
         future: Future[Done] = Future()
         future.set_running_or_notify_cancel()
         self._waiting.put((work, future))
@@ -100,7 +169,11 @@ class Pipeline:
 
     def _add(self, rows: _Rows, source: Source, texts: list[Line], statuses: Sequence[str]) -> None:
         rows.lines += len(texts)
-        sentences = self._tokeniser(texts)
+        found = self._words(texts)
+        statuses = [TOO_LONG if of is None else s for s, of in zip(statuses, found, strict=True)]
+        sentences: list[list[list[str]]] = [
+            [[]] if of_line is None else of_line for of_line in found
+        ]
         each = [len(of_line) for of_line in sentences]
         numbers = range(source.first, source.first + len(texts))
         rows.file += [source.file] * sum(each)
@@ -160,8 +233,40 @@ class Pipeline:
             status=Counter(rows.status),
         )
         whole = Rows(rows.file, rows.line, rows.sentence, rows.status, rows.words, trees)
-        write_shard(self._folder, rows.number, whole, statistics, self._settings.formats)
+        write_shard(self._folder, rows.number, whole, statistics, self._settings.output)
         return Done(rows.number, statistics, rows.encoder_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSetup:
+    """All that a worker needs besides the shards.
+
+    Attributes:
+        parser: to be loaded.
+        settings: how rows are made.
+        folder: of the output.
+        device: ``cpu``, ``cuda``…; by default a GPU where there is one.
+        threads: of the encoder; by default torch's own choice.
+    """
+
+    parser: ParserSource
+    settings: RowSettings
+    folder: str
+    device: str | None = None
+    threads: int | None = None
+
+    def pipeline(self) -> Pipeline:
+        """Load the parser and start a pipeline."""
+        settings = self.settings
+        make_words = tokeniser(settings.tokenizer, split=settings.sentences)
+        loaded = Parser.of(
+            self.parser,
+            device=self.device,
+            threads=self.threads,
+            max_words=settings.max_words,
+            tokens_per_batch=settings.tokens_per_batch,
+        )
+        return Pipeline(loaded, make_words, settings, Path(self.folder))
 
 
 def _in_order(rows: _Rows, parser: Parser) -> Trees:

@@ -14,9 +14,9 @@ from typing import Any
 
 from attree.corpus.driver import Driver, Outcome, Stop
 from attree.corpus.folder import (
+    FAILED_SHARDS,
     MANIFEST,
     PROGRESS,
-    SET_ASIDE,
     SUMMARY,
     note,
     only_run,
@@ -25,13 +25,13 @@ from attree.corpus.folder import (
 from attree.corpus.inputs import InputFile, find_inputs
 from attree.corpus.manifest import Manifest, Shard, check_same, cut
 from attree.corpus.output import Statistics, remove_shard, shard_path, shard_statistics
-from attree.corpus.places import Job, Place, gpus
-from attree.corpus.workers import workers
+from attree.corpus.pipeline import WorkerSetup
+from attree.corpus.workers import Place, gpus, workers
 from attree.errors import AttreeError
 from attree.provenance import code_hash
 
 #: What decides what stands in a shard; heads need nothing of a trained parser.
-CODE, TRAINED = "attree.corpus.places", "attree.fewshot"
+CODE, TRAINED = "attree.corpus.pipeline", "attree.fewshot"
 
 _SECONDS_BETWEEN_LINES = 10.0
 _LINES_ON_CPU = 500
@@ -47,10 +47,10 @@ class Request:
     Attributes:
         inputs: files and folders.
         folder: of the output.
-        job: parser, tokeniser and settings, as workers are told.
+        setup: parser and settings, as workers are told.
         place: where the work is done.
         shard_lines: input lines of a shard; by default those the folder was begun with, or what
-            takes some seconds: so much is lost when a worker is killed.
+            takes some seconds: that much is lost when a worker is killed.
         limit: parse only so many lines.
         wait: seconds to wait for writers of a killed run.
         unlock: do not wait for them.
@@ -59,7 +59,7 @@ class Request:
 
     inputs: tuple[Path, ...]
     folder: Path
-    job: Job
+    setup: WorkerSetup
     place: Place
     shard_lines: int | None
     limit: int | None = None
@@ -84,7 +84,7 @@ def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[st
         outcome = Outcome()
         if len(whole) < len(manifest.shards):
             with (
-                workers(request.place, request.job) as found,
+                workers(request.place, request.setup) as found,
                 progress("corpus", total=manifest.lines, unit="lines", done=before) as advance,
                 stop.listening(lambda: os._exit(130)),
             ):
@@ -92,7 +92,7 @@ def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[st
                     manifest,
                     folder,
                     found,
-                    column=request.job.settings.column,
+                    column=request.setup.settings.column,
                     stop=stop,
                     advance=advance,
                 )
@@ -105,7 +105,9 @@ def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[st
 
 def _manifest(request: Request) -> Manifest:
     """Take the manifest of the folder if it is of the same input and settings, or cut the input."""
-    files, left_out = find_inputs(request.inputs)
+    files, left_out = find_inputs(
+        [path.absolute() for path in request.inputs], without=request.folder
+    )
     if left_out:
         more = f" and {len(left_out) - 1:,} more" if len(left_out) > 1 else ""
         _say(f"not read, by its suffix: {left_out[0]}{more}")
@@ -123,7 +125,7 @@ def _manifest(request: Request) -> Manifest:
             "this folder has trees but no manifest", file=request.folder, fix="name a new one"
         )
     if request.shard_lines is None:
-        lines = _LINES_ON_GPU if gpus(request.job.device) else _LINES_ON_CPU
+        lines = _LINES_ON_GPU if gpus(request.setup.device) else _LINES_ON_CPU
         request = replace(request, shard_lines=lines)
     manifest = Manifest(_settings(request), tuple(files), _cut(request, tuple(files)))
     if old is not None:
@@ -158,7 +160,7 @@ def _remove(folder: Path, manifest: Manifest) -> None:
     The manifest itself stays until another is written in its place: a removal that is killed is
     taken up again, and trees of two manifests never lie side by side.
     """
-    for name in (SUMMARY, PROGRESS, SET_ASIDE):
+    for name in (SUMMARY, PROGRESS, FAILED_SHARDS):
         (folder / name).unlink(missing_ok=True)
     for shard in manifest.shards:
         remove_shard(folder, shard.number)
@@ -184,23 +186,18 @@ def _cut(request: Request, files: tuple[InputFile, ...]) -> tuple[Shard, ...]:
     return cut(
         files,
         shard_lines=request.shard_lines,
-        column=request.job.settings.column,
+        column=request.setup.settings.column,
         limit=request.limit,
         advance=advance,
     )
 
 
 def _settings(request: Request) -> Mapping[str, Any]:
-    job = request.job
-    trained = "trained" in job.parser.describe()
+    parser = request.setup.parser.describe()
+    trained = "trained" in parser
     return {
-        "parser": job.parser.describe(),
-        "tokenizer": job.tokeniser,
-        "sentences": job.split,
-        "column": job.settings.column,
-        "max_words": job.settings.max_words,
-        "tokens_per_batch": job.settings.tokens_per_batch,
-        "formats": sorted(job.settings.formats),
+        "parser": parser,
+        **request.setup.settings.describe(),
         "shard_lines": request.shard_lines,
         "limit": request.limit,
         "code": code_hash(CODE, without=() if trained else (TRAINED,)),
@@ -234,7 +231,7 @@ def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float)
         "stopped": outcome.stopped,
         "shards": len(manifest.shards),
         "shards_whole": len(whole),
-        "set_aside": {str(number): why for number, why in outcome.set_aside.items()},
+        "failed": {str(number): why for number, why in outcome.failed_shards.items()},
         "lines_of_input": manifest.lines,
         **totals.as_dict(),
         "bytes": size,

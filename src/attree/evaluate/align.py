@@ -111,8 +111,8 @@ def _pairs(
     refused: list[str],
 ) -> Iterator[tuple[Sentence, Sentence]]:
     """Yield the sentences that both files have, in order; say which only one has."""
-    words = [[one.words for one in side] for side in (rights, guesses)]
-    matcher = difflib.SequenceMatcher(None, *words, autojunk=False)
+    a, b = ([one.words for one in side] for side in (rights, guesses))
+    matcher = difflib.SequenceMatcher(a=a, b=b, autojunk=False)
     for _, i, last_i, j, last_j in matcher.get_opcodes():
         for right, guess in zip_longest(rights[i:last_i], guesses[j:last_j]):
             if right is None:

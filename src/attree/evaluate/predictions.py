@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -13,17 +14,29 @@ from attree.evaluation.counts import Counts
 from attree.evaluation.evalb import labelled_results
 from attree.evaluation.metrics import score, upper_bound
 from attree.parses import Parses
-from attree.tables.render import Grid, number
+from attree.tables.render import Table, number
 from attree.treebank.table import to_table
 
-#: Trees that stand beside every parser, with their headings.
-BASELINES = {
-    "right_branching": "right branching",
-    "left_branching": "left branching",
-    "balanced": "balanced",
-}
+#: Trees that stand beside every parser.
+BASELINES = ("right_branching", "left_branching", "balanced")
 
-_SHOWN = {name: metric.heading for name, metric in METRICS.items() if metric.in_tables}
+#: score → heading, in the order of columns
+SHOWN = {name: metric.heading for name, metric in METRICS.items() if metric.in_tables}
+
+
+def baseline_rows(gold: Parses, max_words: int | None = None) -> Iterator[tuple[str, Counts]]:
+    """Yield name and counts of the baselines and of the binary ceiling."""
+    for name in BASELINES:
+        counts = score(gold, fixed_parses(name, gold), max_words=max_words).counts
+        yield name.replace("_", " "), counts
+    yield "binary ceiling", upper_bound(gold, max_words=max_words)
+
+
+def row_of(name: str, runs: Sequence[Counts]) -> list[str]:
+    """Return a row of the table: a name and each F1, its mean where there are several runs."""
+    columns = ([getattr(counts, metric) for counts in runs] for metric in SHOWN)
+    means = (None if None in column else statistics.fmean(column) for column in columns)
+    return [name, *map(number, means)]
 
 
 class Evaluation:
@@ -42,20 +55,14 @@ class Evaluation:
 
     def rows(self) -> Iterator[tuple[str, Counts]]:
         """Yield name and counts of the predictions, the baselines and the binary ceiling."""
-        how = {"max_words": self._max_words}
-        yield self._name, score(self.gold, self.predicted, **how).counts
-        for name, heading in BASELINES.items():
-            yield heading, score(self.gold, fixed_parses(name, self.gold), **how).counts
-        yield "binary ceiling", upper_bound(self.gold, **how)
+        yield self._name, score(self.gold, self.predicted, max_words=self._max_words).counts
+        yield from baseline_rows(self.gold, self._max_words)
 
-    def grid(self) -> Grid:
+    def table(self) -> Table:
         """Return the table that people read."""
-        rows = [
-            [name, *(number(getattr(counts, metric)) for metric in _SHOWN)]
-            for name, counts in self.rows()
-        ]
+        rows = [row_of(name, [counts]) for name, counts in self.rows()]
         note = f"{self._pairs.sentences}. Unlabelled F1 of spans of two words and more."
-        return Grid("F1", ["", *_SHOWN.values()], rows, f"{note} {self.labelled()}".strip())
+        return Table("F1", ["", *SHOWN.values()], rows, f"{note} {self.labelled()}".strip())
 
     def labelled(self) -> str:
         """Return labelled F1 by EVALB's rules in words; nothing where labels are others."""

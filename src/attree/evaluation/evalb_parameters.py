@@ -90,10 +90,9 @@ def read_parameters(path: str | Path) -> Parameters:
             known = ", ".join([*_NUMBERS, *_SETS, *_PAIRS])
             fix = f"the keywords are {known}"
             raise AttreeError(f"unknown keyword {keyword}", file=path, line=line, fix=fix)
-    sets: dict[str, Any] = {
-        name: frozenset(v) if isinstance(v, set) else v for name, v in found.items()
-    }
-    return Parameters(**sets)
+    for name, value in found.items():
+        found[name] = frozenset(value) if isinstance(value, set) else value
+    return Parameters(**found)
 
 
 def lines(path: str | Path, what: str) -> Iterator[str]:

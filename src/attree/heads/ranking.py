@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,6 @@ from attree.attention.shards import AssociationBatch, column_heads, read, read_m
 from attree.attention.sources import HEADS as ATTENTION
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
-from attree.encoder.source import Head
 from attree.errors import AttreeError
 from attree.evaluation.counts import F1, Counts
 from attree.evaluation.metrics import count_each, gold_spans
@@ -25,6 +24,9 @@ from attree.heads.selection import HeadSelection
 from attree.parses import Parses
 from attree.provenance import provenance
 from attree.schemas import HEADS, SENTENCES, read_table, write_table
+
+if TYPE_CHECKING:
+    from attree.encoder.source import Head
 
 #: The modules that decide the ranking.
 CODE = ("attree.heads.ranking",)

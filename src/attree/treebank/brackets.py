@@ -33,6 +33,7 @@ from attree.treebank.sentence import (
     Span,
     Status,
     cut_label,
+    unescape,
 )
 from attree.treebank.sources import UNDECODED, undecoded
 
@@ -50,13 +51,11 @@ _FEATURES = re.compile(
 )
 #: Comments (Floresta) and mark-up (the Chinese treebank) between trees.
 _NO_TREE = re.compile(r"^(?:#.*|<[^\n]*>[ \t]*)$", re.MULTILINE)
-_ESCAPED = re.compile(r"\\([/*])|-([LR][RSC]B)-")
 #: ``\\(`` is never a word and a bracket, so a file that has it escapes brackets (Icelandic does);
 #: else ``\\)`` is a backslash and a bracket.
 _ESCAPED_BRACKET = re.compile(r"(?<!\\)\\([()])")
 _WRITTEN = {"(": "-LRB-", ")": "-RRB-"}
 _UNSAFE = re.compile(r"[() \t\n\r\f\v]")
-_BRACKET = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}"}
 _TRACE = "-NONE-"
 
 
@@ -82,11 +81,6 @@ def read_spmrl(text: str, file: str, settings: Settings) -> Iterator[Sentence | 
     one literal ``##`` (``NP-OBJ::OBJ##OBJ/OBJ``) is left whole.
     """
     return read(_FEATURES.sub(r"\1", text) if "##" in text else text, file, settings)
-
-
-def unescape(word: str) -> str:
-    r"""Undo PTB's escapes: ``\/``, ``\*``, and brackets such as ``-LRB-``."""
-    return _ESCAPED.sub(lambda found: found[1] or _BRACKET[found[2]], word)
 
 
 def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) -> str:
@@ -293,6 +287,9 @@ class _Scanner:
         tree = _parse(tokens, self.names)
         if tree is not None and tree.words:
             return self._sentence(tree, begin)
+        dropped = {label for label, *_ in tokens if label and self.names[label] is None}
+        if dropped - {_TRACE}:
+            return self._reject(begin, "no word is left by drop_labels", "skipped")
         if any(word or bare for _, word, bare, _ in tokens):
             return self._reject(begin, "no word is left: every leaf is a trace", "emptied")
         return self._reject(begin, "a tree without words")
@@ -337,6 +334,8 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
         pairs = zip(graph.labels, functions, strict=True)
         whole = [f"{label}-{one}" if one else label for label, one in pairs]
         phrases, _ = spans(dataclasses.replace(graph, labels=whole))
+        if graph.parents.count(-1) > 1:
+            phrases = ((0, len(graph.words), "VROOT"), *phrases)
         yield bracketed(graph.words, graph.tags, phrases) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""``attree treebank``: convert treebank files to a sentence table, or check what is in them."""
+"""``attree treebank``: treebank files to a sentence table, checked, or in another format."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from attree.errors import AttreeError
 from attree.treebank.language_file import LANGUAGE_KEYS
@@ -33,7 +34,8 @@ def _setting(key: str, more: str = "") -> Any:
     """Return the option of a key of ``language.yaml``, with the help that the key has."""
     kind, sets = LANGUAGE_KEYS[key].kind, LANGUAGE_KEYS[key].sets
     about = more or kind.words.removeprefix("one of ")
-    return typer.Option(help=f"{sets[0].upper()}{sets[1:]} ({about}).", metavar="")
+    text = f"{sets[0].upper()}{sets[1:]} ({about})."
+    return typer.Option(help=text, metavar="", rich_help_panel="How files are read")
 
 
 _LABELS = "repeatable; - for none"
@@ -53,6 +55,24 @@ class _Job:
         return f"{self.language} {self.split}".strip() or files
 
 
+class _Group(TyperGroup):
+    """A group whose first command need not be named: ``attree treebank FILES`` reads."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the first command where none is given."""
+        if not args or args[0] not in (*self.commands, "--help"):
+            args = ["read", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Group,
+    add_completion=False,
+    help="Check, read or convert treebanks; `attree treebank FILES` is `… read FILES`.",
+)
+
+
+@app.command("read")
 def run(
     files: Annotated[
         Texts, typer.Argument(help="Files, or patterns such as 'wsj_{0125..0149}.mrg'.")
@@ -78,11 +98,13 @@ def run(
     derived: Annotated[Text, _setting("derived")] = None,
     accept_loss: Annotated[Text, _setting("accept_loss")] = None,
 ) -> None:
-    """Convert treebank FILES to a sentence table, or --check what is in them.
+    """Check what is in treebank FILES, or write them as a sentence table.
 
     A sentence that cannot be read is reported with file, line and reason, and costs no other.
+    Where more than a tenth is lost, nothing is written. Without FILES, --language is looked up in
+    the folders of treebanks.
 
-    Without FILES, --language is looked up in the folders of treebanks.
+    Example: attree treebank mine/test.ptb --check
     """
     from attree.treebank.check import other_scripts
 
@@ -110,6 +132,55 @@ def run(
     scripts = {job.title: _convert(job, output, rejected, check=check) for job in jobs}
     for line in other_scripts(scripts):
         _say(f"warning: {line}")
+
+
+@app.command("convert")
+def convert_command(
+    files: Annotated[list[str], typer.Argument(help="Treebank files, or patterns.")],
+    output: Annotated[Path, typer.Option(help="The file to write, UTF-8.")],
+    to: Annotated[Text, typer.Option(help="Its format (default: by its extension).")] = None,
+    format: Annotated[Text, _setting("format")] = None,
+    encoding: Annotated[Text, _setting("encoding", "utf-8, latin-1 …")] = None,
+    traces: Annotated[Text, _setting("traces")] = None,
+    drop_label: Annotated[Texts, _setting("drop_labels", _LABELS)] = None,
+    escapes: Annotated[Text, _setting("escapes")] = None,
+    functions: Annotated[str, _setting("functions")] = "keep",
+    nonprojective: Annotated[Text, _setting("nonprojective")] = None,
+) -> None:
+    """Write the trees of FILES in another format; no word is taken out but traces.
+
+    Formats: ptb (.mrg), spmrl (.ptb), stanza (.conllu, trees in comments), export (.export),
+    discbracket (.discbracket), tigerxml (.xml), parquet (a sentence table).
+
+    Example: attree treebank convert tiger.xml --output tiger.mrg
+    """
+    from attree.treebank.convert import convert, target
+    from attree.treebank.formats import resolve
+    from attree.treebank.language_file import as_settings, check_settings
+    from attree.treebank.sentence import Settings
+
+    options = {
+        "format": format,
+        "encoding": encoding,
+        "traces": traces,
+        "drop_labels": _labels(drop_label),
+        "escapes": escapes,
+        "functions": functions,
+        "nonprojective": nonprojective,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    check_settings(given, "command line")
+    found = _find(files, [])
+    to = to or target(output)
+    done = convert(found, resolve(Settings(**as_settings(given)), found), output, to)
+    for told, item in enumerate(done.rejected):
+        _tell(item, told)
+    _say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")
+    if done.raised:
+        _say(f"{done.raised:,} sentences had crossing branches, which were made continuous")
+    if done.words:
+        shown = ", ".join(repr(word) for word, _ in done.words.most_common(5))
+        _say(f"warning: {done.words.total():,} words cannot stand in {to} as they are: {shown}")
 
 
 def _labels(given: Texts) -> list[str] | None:

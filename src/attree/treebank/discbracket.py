@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from attree.treebank.brackets import unescape
-from attree.treebank.crossing import Graph, reader
-from attree.treebank.sentence import Format, Rejected, Settings, cut_label
+from attree.treebank.crossing import Graph, reader, without_dummy_root
+from attree.treebank.sentence import Format, Rejected, Settings, cut_label, unescape
 from attree.treebank.sources import undecoded
 
 _TOKEN = re.compile(r"\(\s*([^\s()]*)|(\))|([^\s()]+)")
@@ -69,7 +68,7 @@ def _graph(line: str, file: str, number: int, *, undo: bool) -> Graph:
     )
     if problem := graph.problem():
         raise _BadTreeError(problem)
-    return graph
+    return without_dummy_root(graph, ("VROOT",))
 
 
 def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str, int]]]:

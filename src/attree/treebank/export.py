@@ -69,7 +69,7 @@ def _graph(lines: list[str], first: int, file: str, name: str) -> Graph:
     nodes: dict[str, list[str]] = {}
     above: list[tuple[str, int]] = []  # parent, line
     for number, line in enumerate(lines, start=first + 1):
-        if not line.strip() or line.startswith("%%"):
+        if not line.strip() or (line.startswith("%%") and len(line.split()) < 5):
             continue
         fields = _fields(line, number)
         found = _NODE.fullmatch(fields[0])

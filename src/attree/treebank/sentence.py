@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -53,6 +54,9 @@ class Rejected:
     status: Status
     setting: str = ""
 
+
+_ESCAPED = re.compile(r"\\([/*])|-([LR][RSC]B)-")
+_BRACKET = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}"}
 
 #: Outer nodes that treebanks put above every sentence; an empty label counts where it is unary.
 DUMMY_ROOTS = ("TOP", "VROOT", "ROOT", "S1")
@@ -137,3 +141,8 @@ def cut_label(label: str) -> str:
         if character in "-=":
             return label[:place] or label
     return label
+
+
+def unescape(word: str) -> str:
+    r"""Undo PTB's escapes: ``\/``, ``\*``, and brackets such as ``-LRB-``."""
+    return _ESCAPED.sub(lambda found: found[1] or _BRACKET[found[2]], word)

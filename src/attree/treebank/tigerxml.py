@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
-from attree.treebank.crossing import Graph, reader
+from attree.treebank.crossing import Graph, reader, without_dummy_root
 from attree.treebank.sentence import Format, Rejected, Settings
 from attree.treebank.sources import undecoded
 
@@ -107,7 +107,7 @@ def _graph(one: _Element, file: str) -> Graph | Rejected:
         )
         problem = graph.problem()
         if problem is None:
-            return graph
+            return without_dummy_root(graph, ("VROOT",))
     return Rejected(file, one.line, f"sentence {one.name}: {problem}", "failed")
 
 
@@ -151,7 +151,8 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
 def _sentence(graph: Graph, name: str) -> Iterator[str]:
     n, below = len(graph.words), graph.children()
     tops = below[-1]
-    root = "VROOT" if len(tops) > 1 or tops[0] < n else str(tops[0] + 1)
+    lone = len(tops) == 1 and tops[0] >= n and not graph.functions[tops[0]]
+    root = str(tops[0] + 1) if lone else "VROOT"
     yield f'<s id="{name}">\n<graph root="{name}_{root}">\n<terminals>\n'
     for place, (word, tag) in enumerate(zip(graph.words, graph.tags, strict=True)):
         yield f'<t id="{name}_{place + 1}" word={_quoted(word)} pos={_quoted(tag)}/>\n'

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import lzma
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from attree.errors import AttreeError
+from attree.files import COMPRESSIONS, DAMAGE, open_compressed
 
 #: Files that lie beside corpora and are none.
 _NO_TEXT = ("README", "LICENSE")
-_OPENERS: dict[str, Callable[..., Any]] = {".txt": open, ".xz": lzma.open, ".gz": gzip.open}
+_SUFFIXES = (".txt", *filter(None, COMPRESSIONS))
 _TABLE = ".parquet"
 
 
@@ -132,7 +131,7 @@ def balanced_lines(
 
 
 def _is_text(path: Path) -> bool:
-    known = path.suffix == _TABLE or path.suffix in _OPENERS
+    known = path.suffix == _TABLE or path.suffix in _SUFFIXES
     return known and not path.name.startswith((*_NO_TEXT, "."))
 
 
@@ -146,7 +145,7 @@ def _files(path: Path) -> list[Path]:
         raise AttreeError(
             "no text in this folder",
             file=path,
-            fix=f"text files end in {', '.join(_OPENERS)}, sentence tables in {_TABLE}",
+            fix=f"text files end in {', '.join(_SUFFIXES)}, sentence tables in {_TABLE}",
         )
     return files
 
@@ -165,14 +164,14 @@ def _table_lines(path: Path) -> Iterable[str]:
 def _file_lines(path: Path) -> Iterator[str]:
     number = 0
     try:
-        with _OPENERS.get(path.suffix, open)(path, "rb") as handle:
+        with io.BufferedReader(open_compressed(path), 1 << 20) as handle:
             for number, line in enumerate(handle, start=1):
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError:
         raise AttreeError(
             "this text is not UTF-8", file=path, line=number, fix="convert it with `iconv`"
         ) from None
-    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile):
+    except DAMAGE:
         raise AttreeError(
             "this file is damaged or cut short", file=path, line=number + 1, fix="copy it again"
         ) from None

@@ -20,9 +20,9 @@ from transformers import (
 
 from attree.encoder.checkpoint import read_config
 from attree.encoder.families import FAMILIES
-from attree.encoder.load import read_checkpoint
 from attree.encoder.mlm.examples import IGNORED
 from attree.encoder.mlm.runs import whole_folder
+from attree.encoder.weights import read_checkpoint
 from attree.errors import AttreeError
 
 _SPECIALS = {

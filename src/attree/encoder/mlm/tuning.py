@@ -120,9 +120,9 @@ def _prepare(
     device: str | None,
 ) -> tuple[_Run, bool]:
     """Load the model, cut the text; return what trains, and whether the head is new."""
-    from attree.encoder.load import read_tokeniser
     from attree.encoder.mlm.examples import Masking, Specials, sequences
     from attree.encoder.mlm.models import load_for_masking
+    from attree.encoder.weights import read_tokeniser
 
     model, new_head = load_for_masking(folder, seed=seed)
     tokeniser = read_tokeniser(folder, model)

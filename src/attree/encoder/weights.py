@@ -1,0 +1,154 @@
+"""Reading a checkpoint's weights and tokeniser: quietly, whole, finite, and no code of theirs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attree.encoder.checkpoint import only_checked
+from attree.errors import AttreeError
+from attree.process import without_collecting
+
+with without_collecting():
+    import torch
+    from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerFast
+    from transformers.utils import logging
+
+    from attree.encoder import attention
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def read_checkpoint(kind: Any, folder: Path, **options: Any) -> tuple[Any, set[str]]:
+    """Load a checkpoint of ``folder`` without news on stderr.
+
+    Args:
+        kind: an Auto class of ``transformers``, which says what kind of model is wanted.
+        folder: config.json and safetensors; nothing is fetched, no code of it is run.
+        options: further arguments of ``from_pretrained``.
+
+    Returns:
+        the model, and the names of the weights that the checkpoint lacks.
+
+    Raises:
+        AttreeError: the checkpoint is damaged.
+    """
+    with _quietly(folder, "checkpoint"), only_checked(folder) as view:
+        model, report = kind.from_pretrained(
+            view,
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            **options,
+        )
+    _check_finite(model, folder)
+    return model, set(report["missing_keys"])
+
+
+@contextlib.contextmanager
+def _quietly(folder: Path, what: str) -> Iterator[None]:
+    """Keep transformers' news off stderr; say in a line whatever a damaged file makes it raise."""
+    logging.disable_progress_bar()
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()  # a missing pooler is no news: nothing here uses one
+    try:
+        yield
+    except (AttreeError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the tokenizers library panics outside Exception
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if "mismatched" in reason:  # transformers' line names an option of its own
+            reason = "its weights have other shapes than config.json describes"
+        raise AttreeError(
+            f"the {what} cannot be loaded ({reason[:300]})",
+            file=folder,
+            fix="check that the download or copy is whole",
+        ) from error
+    finally:
+        logging.set_verbosity(before)
+
+
+def _check_finite(model: nn.Module, folder: Path) -> None:
+    for name, weight in model.named_parameters():
+        # The sum first: it reads each weight once, and is finite unless a weight is not or is huge.
+        if not weight.sum().isfinite() and not weight.isfinite().all():
+            raise AttreeError(
+                f"the weights hold NaN or infinite numbers ({name})",
+                file=folder,
+                fix="use a whole checkpoint: no tree could be read from this one",
+            )
+
+
+def read_model(folder: Path, dtype: torch.dtype) -> nn.Module:
+    """Load the encoder of a checkpoint for inference, with our attention function.
+
+    Raises:
+        AttreeError: damaged, or weights are missing.
+    """
+    attention.register()
+    model, lacking = read_checkpoint(
+        AutoModel, folder, dtype=dtype, attn_implementation=attention.IMPLEMENTATION
+    )
+    missing = sorted(name for name in lacking if "pooler" not in name)
+    if missing:
+        raise AttreeError(
+            f"the checkpoint lacks {len(missing)} of the model's weights ({missing[0]}, …)",
+            file=folder,
+            fix="check that config.json and model.safetensors belong together",
+        )
+    found: nn.Module = model.eval().requires_grad_(False)
+    return found
+
+
+def layers_of(model: nn.Module, n_layers: int, folder: Path) -> nn.ModuleList:
+    """Return the list of a model's layers; one without such a list is refused."""
+    found = [
+        module
+        for module in model.modules()
+        if isinstance(module, torch.nn.ModuleList) and len(module) == n_layers
+    ]
+    if len(found) != 1:
+        raise AttreeError(
+            f"this model does not hold its {n_layers} layers in one list: its attention cannot be"
+            " read",
+            file=folder,
+            fix="use another encoder",
+        )
+    return found[0]
+
+
+def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
+    """Load a checkpoint's fast tokeniser, without news on stderr.
+
+    Args:
+        folder: the checkpoint's; nothing is fetched, no code of it is run.
+        model: what is to read its pieces.
+
+    Raises:
+        AttreeError: damaged, no fast version, or more pieces than ``model`` has embeddings.
+    """
+    with _quietly(folder, "tokeniser"), only_checked(folder) as view:
+        tokeniser = AutoTokenizer.from_pretrained(
+            view, use_fast=True, local_files_only=True, trust_remote_code=False
+        )
+        pieces = max(tokeniser.get_vocab().values(), default=0) + 1
+    if not isinstance(tokeniser, PreTrainedTokenizerFast) or tokeniser.unk_token_id is None:
+        what = "no unknown piece" if tokeniser.is_fast else "no fast version"
+        raise AttreeError(
+            f"this checkpoint's tokeniser has {what}",
+            file=folder,
+            fix="write tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained(...)",
+        )
+    embeddings: Any = model
+    if pieces > embeddings.get_input_embeddings().num_embeddings:
+        raise AttreeError(
+            "the tokeniser has more pieces than the encoder has embeddings",
+            file=folder,
+            fix="check that tokeniser and model.safetensors belong together",
+        )
+    tokeniser.name_or_path = str(folder)
+    return tokeniser

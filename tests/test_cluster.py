@@ -1,0 +1,90 @@
+"""Clusters that attree starts: nobody else runs code on them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed")
+
+from attree.cluster import CLUSTERS, Wanted, connected
+from attree.errors import AttreeError
+
+#: What another user tries: no certificate, or one of his own.
+ATTACK = """
+import os, sys
+from distributed import Client
+from distributed.security import Security
+os.setgid(int(sys.argv[2]))
+os.setuid(int(sys.argv[2]))  # only now: another user may not be able to read this interpreter
+port = sys.argv[1]
+tries = [("tcp", None), ("tls", Security.temporary()), ("tls", Security(require_encryption=True))]
+for protocol, security in tries:
+    try:
+        client = Client(f"{protocol}://127.0.0.1:{port}", security=security, timeout=3)
+        client.run_on_scheduler(lambda: open("CANARY", "w"))
+        print("ran")
+    except Exception as error:
+        print("refused", type(error).__name__)
+"""
+
+
+@pytest.fixture
+def other_user() -> int:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    return 65534
+
+
+def test_another_user_runs_nothing_and_scratch_is_private(other_user: int, tmp_path: Path) -> None:
+    before = list(sys.path)
+    with connected("local", Wanted(count=1)) as (client, _, running):
+        address = running.scheduler_address
+        assert address.startswith("tls://127.0.0.1:")
+        place = client.run(lambda dask_worker: dask_worker.local_directory)
+        paths = client.run(lambda: __import__("sys").path)
+        for address_of_worker, scratch in place.items():
+            private = Path(scratch)
+            while not private.name.startswith(".attree-"):
+                private = private.parent
+            assert private.stat().st_mode & 0o777 == 0o700
+            assert address_of_worker.startswith("tls://")
+            assert not any(path.startswith(str(private)) for path in paths[address_of_worker])
+        assert sys.path == before
+        canary = tmp_path / "canary"
+        tmp_path.chmod(0o777)
+        port = address.rsplit(":")[-1]
+        done = subprocess.run(
+            [sys.executable, "-c", ATTACK.replace("CANARY", str(canary)), port, str(other_user)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert not private.exists()
+    assert done.stdout.split()[::2] == ["refused"] * 3, done.stdout + done.stderr[-2000:]
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize("option", ["queue", "foo=bar", "queue=", "=x", "cores=many", "cores=0"])
+def test_a_wrong_option_of_slurm_is_one_line(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    with pytest.raises(AttreeError, match="--slurm"):
+        CLUSTERS["slurm"].parse([option])
+
+
+def test_slurm_without_sbatch_is_refused_before_anything_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(AttreeError, match="sbatch"):
+        CLUSTERS["slurm"].parse(["queue=main"])
+
+
+def test_options_of_slurm_reach_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    found = CLUSTERS["slurm"].parse(["queue=a", "cores=2", "extra=--x=1", "extra=--y"])
+    assert found == {"queue": "a", "job_cpu": 2, "job_extra_directives": ["--x=1", "--y"]}
