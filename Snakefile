@@ -24,6 +24,7 @@ include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/experiments.smk"
+include: "workflow/rules/report.smk"
 
 
 rule all:
@@ -31,4 +32,5 @@ rule all:
     input:
         rules.tables.input,
         rules.figures.input,
+        rules.page.output,
     localrule: True

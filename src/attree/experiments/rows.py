@@ -271,7 +271,7 @@ def _parser(
     """Return a parser's kind and settings; those that a run names override its own."""
     if name in config["parsers"]:
         recipe = config["parsers"][name]
-        found = {key: recipe[key] for key in ("association", "score", "decoder", "heads")}
+        found = {key: recipe[key] for key in ("source", "association", "score", "decoder", "heads")}
         return "heads", found | ({"heads": run["heads"]} if run["heads"] else {})
     if name not in config["trained"] and name not in recipes:
         known = [*config["parsers"], *config["trained"], *recipes]

@@ -1,0 +1,24 @@
+"""``attree report``: one self-contained HTML page about a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report_command(
+    results: Annotated[Path, typer.Argument(help="Folder of results that the workflow filled.")],
+    output: Annotated[Path, typer.Option(help="The page to write (.html).")],
+    sentences: Annotated[
+        int, typer.Option(min=1, help="Trees shown of each test set, the worst first.")
+    ] = 60,
+) -> None:
+    """Write one page about a run: tables, F1 with intervals, heads, treebanks, trees.
+
+    The page needs no network. Example: attree report results --output results/report/index.html
+    """
+    from attree.report.page import write_page
+
+    write_page(results, output, sentences=sentences)
