@@ -38,6 +38,8 @@ def _setting(key: str, more: str = "") -> Any:
     return typer.Option(help=text, metavar="", rich_help_panel="How files are read")
 
 
+#: Options that are given once for each label → their keys.
+_KEYS = {"dummy_root": "dummy_roots", "drop_label": "drop_labels"}
 _LABELS = "repeatable; - for none"
 
 
@@ -106,26 +108,12 @@ def run(
 
     Example: attree treebank mine/test.ptb --check
     """
+    arguments = dict(locals())
     from attree.treebank.check import other_scripts
 
     if output is None and rejected is None and not check:
         raise AttreeError("nothing to do", fix="add --output FILE, or --check")
-    options = {
-        "format": format,
-        "encoding": encoding,
-        "punctuation": punctuation,
-        "dummy_roots": _labels(dummy_root),
-        "drop_labels": _labels(drop_label),
-        "traces": traces,
-        "functions": functions,
-        "escapes": escapes,
-        "nonprojective": nonprojective,
-        "max_words": max_words,
-        "first": first,
-        "derived": derived,
-        "accept_loss": _share(accept_loss),
-    }
-    given = {name: value for name, value in options.items() if value is not None}
+    given = _given(arguments)
     jobs = list(_jobs(files or [], exclude or [], language, split, folder or _FOLDERS, given))
     if len(jobs) > 1 and (output or rejected):
         raise AttreeError("one table holds one split", fix="add --split")
@@ -154,21 +142,13 @@ def convert_command(
 
     Example: attree treebank convert tiger.xml --output tiger.mrg
     """
+    arguments = dict(locals())
     from attree.treebank.convert import convert, target
     from attree.treebank.formats import resolve
     from attree.treebank.language_file import as_settings, check_settings
     from attree.treebank.sentence import Settings
 
-    options = {
-        "format": format,
-        "encoding": encoding,
-        "traces": traces,
-        "drop_labels": _labels(drop_label),
-        "escapes": escapes,
-        "functions": functions,
-        "nonprojective": nonprojective,
-    }
-    given = {name: value for name, value in options.items() if value is not None}
+    given = _given(arguments)
     check_settings(given, "command line")
     found = _find(files, [])
     to = to or target(output)
@@ -181,6 +161,15 @@ def convert_command(
     if done.words:
         shown = ", ".join(repr(word) for word, _ in done.words.most_common(5))
         _say(f"warning: {done.words.total():,} words cannot stand in {to} as they are: {shown}")
+
+
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings among a command's arguments, by their keys, that were given."""
+    values = {_KEYS.get(name, name): value for name, value in arguments.items()}
+    values["accept_loss"] = _share(values.get("accept_loss"))
+    for name in _KEYS.values():
+        values[name] = _labels(values.get(name))
+    return {key: values[key] for key in LANGUAGE_KEYS if values.get(key) is not None}
 
 
 def _labels(given: Texts) -> list[str] | None:
