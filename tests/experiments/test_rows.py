@@ -19,7 +19,7 @@ from attree.experiments.data import Sentences, drawn, set_apart
 from attree.experiments.grid import Row
 from attree.experiments.grids import grids
 from attree.experiments.job import run_job
-from attree.fewshot.threshold import THRESHOLDS
+from attree.fewshot.fit import THRESHOLDS
 from attree.heads.ranking import Recipe, rank
 from attree.provenance import digest
 from tests.experiments.conftest import table

@@ -17,7 +17,7 @@ from attree.experiments.heads import Averager
 from attree.experiments.maps import Matrices, write_maps
 from attree.experiments.records import Records
 from attree.experiments.trained import Trainer
-from attree.fewshot.model import TrainedModel
+from attree.fewshot.parser import TrainedModel
 from attree.parser import Parser
 
 

@@ -1,4 +1,4 @@
-"""What a gold tree asks of the scores: splits of its binary form, spans that cross no bracket."""
+"""Gold trees: what each asks of the scores, splits of its binary form and spans that cross none."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 
 from attree.errors import AttreeError
-from attree.treebank.binarise import binarise
+from attree.treebank.binarise import FACTORS, binarise
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,42 @@ def gold_tree(
     brackets = sorted(kept | {(0, n_words)}) if n_words > 1 else []
     wide = splits[:, 2] - splits[:, 0] > 2
     return GoldTree(name, n_words, np.array(brackets, np.int64).reshape(-1, 2), splits[wide])
+
+
+@dataclass(frozen=True, slots=True)
+class GoldTrees:
+    """Sentences of a treebank with their trees, checked.
+
+    Attributes:
+        sentence: their numbers in the table.
+        words: of each.
+        gold: the tree of each.
+    """
+
+    sentence: list[int]
+    words: list[list[str]]
+    gold: list[GoldTree]
+
+
+def read_trees(table: pa.Table, places: Sequence[int], *, factor: str = "right") -> GoldTrees:
+    """Take the rows ``places`` of a SENTENCES table as trees.
+
+    Raises:
+        AttreeError: crossing brackets, or none, naming the tree's file and line.
+    """
+    if factor not in FACTORS:
+        raise AttreeError(f"unknown factor {factor!r}", fix=f"choose one of {', '.join(FACTORS)}")
+    rows = table.take(pa.array(places, pa.int64())).to_pylist()
+    gold = [
+        gold_tree(
+            len(row["words"]),
+            zip(row["starts"], row["ends"], strict=True),
+            name=f"{row['file']}:{row['line']} (sentence {row['sentence']})",
+            factor=factor,
+        )
+        for row in rows
+    ]
+    return GoldTrees([row["sentence"] for row in rows], [row["words"] for row in rows], gold)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,31 +1,39 @@
-"""A trained parser: scorer, decoder, and what it was trained on."""
+"""A trained parser: scorer, decoder, what it was trained on; on disk, and bound to its encoder.
+
+On disk it is a folder with ``parser.json`` and ``weights.safetensors``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError
 from attree.evaluation.metrics import f1_of_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
-from attree.fewshot.decoders import decode, likelihoods
-from attree.fewshot.features import MemoryStore, run_batch
+from attree.fewshot.features import run
 from attree.fewshot.gold import GoldTree
-from attree.fewshot.parts import Batch
-from attree.fewshot.recipes import Recipe
-from attree.fewshot.scorer import Scorer, Shape, Source
-from attree.fewshot.scores import SpanScores
+from attree.fewshot.recipes import FewShotRecipe, adapted
+from attree.fewshot.scorer import Batch, BatchSource, Scorer
+from attree.fewshot.scores import SpanScores, decode, likelihoods
+from attree.files import read_json, whole_file, write_json
 from attree.trees import Trees
 
 #: cells of piece-level matrices scored at a time
 _CELLS_AT_A_TIME = 40_000
+
+_WEIGHTS = "weights.safetensors"
+_ABOUT = "parser.json"
 
 
 @dataclass(slots=True)
@@ -33,19 +41,26 @@ class TrainedParser:
     """A parser trained on a few trees.
 
     Attributes:
-        recipe, shape: what it is.
+        recipe: what it is.
+        shape: the settings of each part.
         scorer: the weights.
         encoder: slug, fingerprint, revision of the encoder it belongs to.
         about: seed, data hash, versions, dev score and the like, as JSON.
-        trained_on: :func:`attree.fewshot.draw.fingerprints` of the training sentences.
+        trained_on: :func:`attree.draw.fingerprints` of the training sentences.
     """
 
-    recipe: Recipe
-    shape: Shape
+    recipe: FewShotRecipe
+    shape: dict[str, dict[str, Any]]
     scorer: Scorer
     encoder: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
     trained_on: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    @property
+    def layers(self) -> list[int]:
+        """Hidden states that ``--layer`` and tuning chose; none where no part reads them."""
+        chosen = (part for part in self.scorer.each().values() if part.reads_layers)
+        return [layer for part in chosen for layer in part.layers]
 
     def check(self, encoder: Encoder) -> None:
         """Refuse an encoder that this parser was not trained with."""
@@ -59,27 +74,24 @@ class TrainedParser:
 
     def features(self, encoder: Encoder, pieces: Sequence[Pieces]) -> Batch:
         """Run the encoder over one batch of sentences, none too long, and lay out what is read."""
-        layout = self.shape.layout()
-        records = run_batch(encoder, pieces, layout)
-        store = MemoryStore(layout, records, [sentence.word_of for sentence in pieces])
-        source = Source(store, self.shape, device=str(encoder.device))
-        return source.batch(range(len(pieces)))
+        return self.scorer.lay_out(run(encoder, pieces, self.scorer.layout()))
 
     @torch.inference_mode()
     def span_scores(self, batch: Batch) -> SpanScores:
         """Score every span of a batch."""
         return self.scorer.scores(batch)
 
-    def trees(self, batch: Batch) -> Trees:
-        """Parse one batch."""
-        return decode(self.span_scores(batch), score=self.recipe.score, decoder=self.recipe.decoder)
+    def trees(self, batch: Batch, threshold: float = 0.0) -> Trees:
+        """Parse one batch; spans whose marginal is below ``threshold`` are left out."""
+        recipe, scores = self.recipe, self.span_scores(batch)
+        return decode(scores, score=recipe.score, decoder=recipe.decoder, threshold=threshold)
 
-    def decode(self, source: Source) -> Trees:
+    def decode(self, source: BatchSource) -> Trees:
         """Parse every sentence of a source, in its order."""
         groups = _groups(source.lengths())
         return Trees.concatenate([self.trees(source.batch(places)) for places in groups])
 
-    def decode_with_marginals(self, source: Source) -> tuple[Trees, NDArray[np.float64]]:
+    def decode_with_marginals(self, source: BatchSource) -> tuple[Trees, NDArray[np.float64]]:
         """As :meth:`decode`, and the probability of every span among all binary trees."""
         found, likely = [], []
         for places in _groups(source.lengths()):
@@ -88,7 +100,7 @@ class TrainedParser:
             likely.append(likelihoods(self.span_scores(batch), found[-1]))
         return Trees.concatenate(found), np.concatenate(likely)
 
-    def f1(self, source: Source, gold: Sequence[GoldTree]) -> float:
+    def f1(self, source: BatchSource, gold: Sequence[GoldTree]) -> float:
         """Corpus F1 in percent, the whole sentence counted, on a source's sentences."""
         return float(f1_of_each(gold_spans(gold), self.decode(source)).corpus_f1[0])
 
@@ -117,7 +129,7 @@ class TrainedParser:
         """Everything but the weights, as JSON."""
         return {
             "recipe": asdict(self.recipe),
-            "shape": asdict(self.shape),
+            "shape": self.shape,
             "encoder": self.encoder,
             "about": self.about,
         }
@@ -140,3 +152,94 @@ def _groups(lengths: Sequence[int]) -> Iterator[range]:
             first, longest = place, length
     if lengths:
         yield range(first, len(lengths))
+
+
+def save_parser(parser: TrainedParser, folder: Path) -> None:
+    """Write ``parser``; ``parser.json`` comes last, so a folder that has it is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _ABOUT).unlink(missing_ok=True)
+    tensors = {
+        name: tensor.detach().cpu().contiguous()
+        for name, tensor in parser.scorer.state_dict().items()
+    }
+    tensors["trained_on"] = torch.from_numpy(parser.trained_on.astype("<u8").view(np.int64).copy())
+    with whole_file(folder / _WEIGHTS) as part:
+        save_file(tensors, part)
+    write_json(folder / _ABOUT, parser.describe())
+
+
+def load_parser(
+    folder: str | Path, *, device: str = "cpu", decoder: str | None = None
+) -> TrainedParser:
+    """Read a parser that :func:`save_parser` wrote.
+
+    Args:
+        folder: where it is.
+        device: where to.
+        decoder: another decoder than its own.
+
+    Raises:
+        AttreeError: no parser there, weights cut short, or weights of another shape.
+    """
+    folder = Path(folder)
+    about = read_json(folder / _ABOUT, what="parser")
+    recipe, shape, scorer = _read(about, folder / _ABOUT)
+    recipe = adapted(recipe, decoder=decoder)
+    path = folder / _WEIGHTS
+    try:
+        tensors = load_file(path)
+        trained_on = tensors.pop("trained_on").numpy().view(np.uint64)
+        scorer.load_state_dict(tensors)
+    except FileNotFoundError:
+        raise AttreeError("this parser has no weights", file=path, fix="train it again") from None
+    except (SafetensorError, RuntimeError, KeyError, OSError):
+        raise AttreeError(
+            "these weights are cut short or belong to another parser",
+            file=path,
+            fix="delete the folder and train again",
+        ) from None
+    scorer = scorer.to(device).eval()
+    return TrainedParser(recipe, shape, scorer, about["encoder"], about["about"], trained_on)
+
+
+def _read(about: Any, path: Path) -> tuple[FewShotRecipe, dict[str, Any], Scorer]:
+    try:
+        recipe = FewShotRecipe(**{**about["recipe"], "parts": tuple(about["recipe"]["parts"])})
+        shape = about["shape"]
+        return recipe, shape, Scorer(recipe, shape)
+    except (TypeError, KeyError):
+        raise AttreeError(
+            "this is not the description of a trained parser", file=path, fix="train it again"
+        ) from None
+
+
+class TrainedModel:
+    """A parser that ``attree train`` made (a :class:`attree.parser.Model`).
+
+    Args:
+        trained: the weights.
+        encoder: the one it was trained with.
+        threshold: spans of a lower marginal are dropped, so that trees need not be binary; 0 keeps
+            all.
+
+    Raises:
+        AttreeError: another encoder.
+    """
+
+    def __init__(self, trained: TrainedParser, encoder: Encoder, threshold: float = 0.0) -> None:
+        trained.check(encoder)
+        self.trained, self.encoder, self.threshold = trained, encoder, threshold
+
+    def features(self, pieces: Sequence[Pieces]) -> Batch:
+        """Run the encoder and lay out what the scorer reads."""
+        return self.trained.features(self.encoder, pieces)
+
+    def trees(self, features: Batch) -> Trees:
+        """Decode; the score of a span is its span score."""
+        return self.trained.trees(features, self.threshold)
+
+    @torch.inference_mode()
+    def associations(self, features: Batch) -> list[NDArray[np.float32]]:
+        """Return each sentence's trained association; of a log association its exponential."""
+        found = self.trained.scorer.association(features).cpu().numpy()
+        return [each[:n, :n] for each, n in zip(found, features.n_words.tolist(), strict=True)]

@@ -15,6 +15,7 @@ from attree.attention.columns import ALL, Head
 from attree.attention.shards import AssociationBatch, column_heads, read, read_manifest
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
+from attree.draw import draw
 from attree.errors import AttreeError
 from attree.evaluation.metrics import F1, Tally, gold_spans, tally_each
 from attree.files import write_json
@@ -96,12 +97,6 @@ def rank(
             fix="tune on a split with longer sentences",
         )
     return Ranking(heads, tally.f1(), np.sort(np.concatenate(used)), without)
-
-
-def draw(sentences: NDArray[np.int32], trees: int, seed: int) -> NDArray[np.int32]:
-    """Return ``trees`` of ``sentences`` drawn without replacement, all where there are fewer."""
-    generator = np.random.default_rng(seed)
-    return generator.permutation(np.sort(sentences))[:trees]
 
 
 def _tally(batch: AssociationBatch, gold: Parses, recipe: Recipe) -> Tally:

@@ -15,3 +15,6 @@ SCORES = {
 
 #: what is done to the association before it is scored: as it is, or ``log(a + 1e-6)``
 ASSOCIATIONS = ("raw", "log")
+
+#: what is added before every logarithm of an association, since float16 attention holds zeros
+FLOOR = 1e-6

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.errors import AttreeError
-
-#: Added before the logarithm, since float16 attention holds zeros.
-_FLOOR = 1e-6
+from attree.scoring import FLOOR
 
 
 def transform(values: NDArray[Any], association: str) -> NDArray[Any]:
@@ -32,7 +30,7 @@ def _raw(values: NDArray[Any]) -> NDArray[Any]:
 
 def _log(values: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.log(values.astype(np.float64) + _FLOOR)
+        return np.log(values.astype(np.float64) + FLOOR)
 
 
 #: association → what it does; the names are those of :data:`attree.scoring.ASSOCIATIONS`
