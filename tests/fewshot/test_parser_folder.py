@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from attree.cli import app
+from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.fewshot.fit import fit, source_of
 from attree.fewshot.gold import read_trees
 from attree.fewshot.parser import load_parser, save_parser
 from attree.fewshot.recipes import RECIPES, TrainingPlan
+from attree.parser import Parser
+from attree.parser_source import Overrides, find_parser
 from attree.schemas import read_table
 
 
@@ -66,6 +70,14 @@ def test_the_command_says_what_it_did(folder: Path):
         with pytest.raises(AttreeError, match="is no probability"):
             parser.threshold(wrong)
     assert {"attree", "torch"} <= set(told["versions"])
+
+
+def test_a_parser_finds_its_encoder_by_itself(folder: Path, resolved: Path, tmp_path: Path):
+    alone = shutil.copytree(folder, tmp_path / "alone")
+    source = find_parser(str(alone), Overrides())
+    assert source.encoder.fingerprint == ResolvedEncoder.read(resolved).fingerprint
+    tree = Parser.of(source, device="cpu").parse([["the", "old", "man"]])[0]
+    assert len(tree.spans) == 2
 
 
 @pytest.mark.parametrize("damage", ["cut", "absent", "other shape"])

@@ -16,9 +16,8 @@ from attree.evaluation.metrics import f1_of_each
 from attree.fewshot.features import FeatureStore, Layout, in_memory, on_disk
 from attree.fewshot.gold import GoldTree, GoldTrees
 from attree.fewshot.parser import TrainedParser, gold_spans
-from attree.fewshot.parts import PARTS
 from attree.fewshot.recipes import TrainingPlan
-from attree.fewshot.scorer import BatchSource, Scorer
+from attree.fewshot.scorer import PARTS, BatchSource, Scorer
 from attree.fewshot.training import MARGINS, Training, train
 from attree.provenance import digest, versions
 
@@ -91,6 +90,7 @@ def fit(
     Raises:
         AttreeError: see :func:`attree.fewshot.training.train`; a layer that does not exist.
     """
+    plan = replace(plan, labels=label_names(trees)) if "labels" in plan.recipe.parts else plan
     scorer = _started(encoder, plan)
     parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, _identity(encoder))
     store = store or store_of(encoder, trees.words, scorer, folder=folder)
@@ -121,6 +121,17 @@ def fit(
     if check_source is not None and held_out is not None and plan.recipe.objective == "tree_crf":
         parser.about["threshold"], _ = choose_threshold(parser, check_source, held_out.gold)
     return parser
+
+
+def label_names(trees: GoldTrees) -> tuple[str, ...]:
+    """Return the labels of some trees, those of unary chains joined."""
+    found = sorted({label for tree in trees.gold for _, _, label in tree.labels})
+    if not found:
+        raise AttreeError(
+            "these trees have no labels",
+            fix="train a parser without labels, such as tree-crf-full",
+        )
+    return tuple(found)
 
 
 def _started(encoder: Encoder, plan: TrainingPlan) -> Scorer:

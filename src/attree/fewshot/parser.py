@@ -23,6 +23,7 @@ from attree.evaluation.metrics import f1_of_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
 from attree.fewshot.features import run
 from attree.fewshot.gold import GoldTree
+from attree.fewshot.labels import decode_labelled
 from attree.fewshot.recipes import FewShotRecipe, adapted
 from attree.fewshot.scorer import Batch, BatchSource, Scorer
 from attree.fewshot.scores import SpanScores, decode, likelihoods
@@ -82,8 +83,10 @@ class TrainedParser:
         return self.scorer.scores(batch)
 
     def trees(self, batch: Batch, threshold: float = 0.0) -> Trees:
-        """Parse one batch; spans whose marginal is below ``threshold`` are left out."""
+        """Parse one batch; spans (labels) less likely than ``threshold`` are left out."""
         recipe, scores = self.recipe, self.span_scores(batch)
+        if recipe.decoder == "labelled_risk":
+            return decode_labelled(scores, threshold or recipe.threshold)
         return decode(scores, score=recipe.score, decoder=recipe.decoder, threshold=threshold)
 
     def decode(self, source: BatchSource) -> Trees:
@@ -204,7 +207,8 @@ def load_parser(
 
 def _read(about: Any, path: Path) -> tuple[FewShotRecipe, dict[str, Any], Scorer]:
     try:
-        recipe = FewShotRecipe(**{**about["recipe"], "parts": tuple(about["recipe"]["parts"])})
+        listed = {key: tuple(about["recipe"][key]) for key in ("parts", "label_layers")}
+        recipe = FewShotRecipe(**{**about["recipe"], **listed})
         shape = about["shape"]
         return recipe, shape, Scorer(recipe, shape)
     except (TypeError, KeyError):

@@ -1,8 +1,8 @@
 """What a parser's span scores are summed from: each part reads some features and has weights.
 
 A part says everything about itself: what it reads of the encoder, how large its weights are, how
-they start and how fast they learn. Adding one is adding a class, its line in :data:`PARTS`, and a
-recipe that names it.
+they start and how fast they learn. Adding one is adding a class, its line in
+:data:`attree.fewshot.scorer.PARTS`, and a recipe that names it.
 """
 
 from __future__ import annotations
@@ -300,11 +300,3 @@ class HeadPart(Part):
         """Score every span of a batch; there is no dropout."""
         inside, *outside = self.associations(features, n_words)
         return span_scores(inside, n_words, outside[0] if outside else None)
-
-
-#: part → what it is; adding one is adding its line
-PARTS: dict[str, type[Part]] = {
-    "projection": ProjectionPart,
-    "boundary": BoundaryPart,
-    "heads": HeadPart,
-}

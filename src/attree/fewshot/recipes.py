@@ -13,7 +13,7 @@ class FewShotRecipe:
     """A few-shot parser.
 
     Attributes:
-        parts: what its span scores are summed from, names of :data:`attree.fewshot.parts.PARTS`:
+        parts: what its span scores are summed from, names of :data:`attree.fewshot.scorer.PARTS`:
             ``projection`` (trained query and key over hidden states), ``heads`` (weights over the
             encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends).
         objective: a name in :data:`attree.fewshot.objectives.OBJECTIVES`.
@@ -26,6 +26,9 @@ class FewShotRecipe:
         combination: of the encoder's heads, a name in :data:`attree.fewshot.parts.COMBINATIONS`.
         separate: other head weights inside than outside.
         learning_rate, head_rate: of Adam; the latter for head weights.
+        label_layers: hidden states that labels are read from, as far as the encoder has them; those
+            of the projection by default.
+        threshold: of ``labelled_risk``, what a label must gain to be kept.
         spread: how many layers on each side of the middle one are read by default.
     """
 
@@ -41,6 +44,8 @@ class FewShotRecipe:
     learning_rate: float = 1e-3
     head_rate: float = 1e-2
     spread: int = 0
+    label_layers: tuple[int, ...] = ()
+    threshold: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class TrainingPlan:
         start: ``encoder`` (its query and key) or ``random``.
         specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
         steps, batch, seed, weight_decay: of the training.
+        labels: those of the training trees, chains joined; found when it is trained.
     """
 
     recipe: FewShotRecipe
@@ -67,13 +73,14 @@ class TrainingPlan:
     batch: int = 10
     seed: int = 0
     weight_decay: float = 0.0
+    labels: tuple[str, ...] = ()
 
 
 #: setting → its values, so that a wrong one is told before torch is loaded
 CHOICES = {
-    "objective": ("likelihood", "margin", "tree_crf"),
+    "objective": ("likelihood", "margin", "tree_crf", "labelled_tree_crf"),
     "association": ("log", "raw"),
-    "decoder": (*DECODERS, "minimum_risk"),
+    "decoder": (*DECODERS, "minimum_risk", "labelled_risk"),
 }
 
 _IO = "inside_outside"
@@ -102,6 +109,19 @@ RECIPES: dict[str, FewShotRecipe] = {
         separate=True,
         head_rate=1e-3,
         spread=1,
+    ),
+    # labels and nodes of more than two children
+    "tree-crf-labelled": FewShotRecipe(
+        ("projection", "boundary", "heads", "labels"),
+        "labelled_tree_crf",
+        _IO,
+        "labelled_risk",
+        dropout=0.3,
+        heads=0,
+        separate=True,
+        head_rate=1e-3,
+        spread=1,
+        threshold=0.35,
     ),
     "head-weights": FewShotRecipe(("heads",), "tree_crf", _IO, "chart", separate=True),
     "head-weights-tied": FewShotRecipe(("heads",), "tree_crf", _IO, "chart"),

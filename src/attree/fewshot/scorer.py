@@ -12,9 +12,18 @@ from torch import Tensor, nn
 from attree.encoder.load import EncoderOutput
 from attree.errors import AttreeError
 from attree.fewshot.features import FeatureStore, Layout, read_back
-from attree.fewshot.parts import PARTS, Part, Shape
+from attree.fewshot.labels import LabelPart
+from attree.fewshot.parts import BoundaryPart, HeadPart, Part, ProjectionPart, Shape
 from attree.fewshot.recipes import FewShotRecipe
 from attree.fewshot.scores import SpanScores
+
+#: part → what it is; adding one is adding its line
+PARTS: dict[str, type[Part]] = {
+    "projection": ProjectionPart,
+    "boundary": BoundaryPart,
+    "heads": HeadPart,
+    "labels": LabelPart,
+}
 
 
 def added(parts: list[SpanScores]) -> SpanScores:
@@ -23,7 +32,9 @@ def added(parts: list[SpanScores]) -> SpanScores:
     span = first.span
     for other in others:
         span = span + other.span
-    return SpanScores(first.table, span, first.n_words)
+    labelled = next((part for part in parts if part.labels is not None), first)
+    names = labelled.label_names
+    return SpanScores(first.table, span, first.n_words, labelled.labels, names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,11 +51,16 @@ class SpanScores:
         span: (batch, n + 1, n + 1), ``s_span(i, j) = s_in − s_out``; cells with ``i ≥ j`` or past
             the sentence are 0.
         n_words: (batch,).
+        labels: (batch, n + 1, n + 1, labels), the log probability of every label of each span, if
+            trees are labelled.
+        label_names: what they are called, the empty one first.
     """
 
     table: Tensor
     span: Tensor
     n_words: Tensor
+    labels: Tensor | None = None
+    label_names: tuple[str, ...] = ()
 
 
 def span_scores(inside: Tensor, n_words: Tensor, outside: Tensor | None = None) -> SpanScores:

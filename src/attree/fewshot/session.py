@@ -17,8 +17,8 @@ from attree.errors import AttreeError
 from attree.fewshot.fit import choose, fit, grid
 from attree.fewshot.gold import GoldTrees, read_trees
 from attree.fewshot.parser import TrainedParser, save_parser
-from attree.fewshot.parts import PARTS
 from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
+from attree.fewshot.scorer import PARTS
 from attree.schemas import SENTENCES, read_table
 
 Layers = tuple[int, ...]

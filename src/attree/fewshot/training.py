@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from attree.errors import AttreeError
 from attree.fewshot.gold import GoldBatch, GoldTree, gold_batch
 from attree.fewshot.inside import log_partition
+from attree.fewshot.labels import labelled_tree_crf
 from attree.fewshot.scorer import Batch, BatchSource, Scorer
 from attree.fewshot.scores import SpanScores, split_values
 
@@ -91,6 +92,7 @@ OBJECTIVES: dict[str, Objective] = {
     "likelihood": Objective(likelihood, "normalised_chart", 0.1, 1),
     "margin": Objective(margin_loss, "greedy", 0.3, 1),
     "tree_crf": Objective(tree_crf, "chart", 0.3, 0),
+    "labelled_tree_crf": Objective(labelled_tree_crf, "labelled_risk", 0.3, 0),
 }
 
 #: margins that the losses are measured with
