@@ -19,7 +19,7 @@ from attree.fewshot.gold import gold_batch, gold_tree, read_trees
 from attree.fewshot.inside import marginals
 from attree.fewshot.labels import decode_labelled, labelled_tree_crf
 from attree.fewshot.parser import TrainedModel, load_parser, save_parser
-from attree.fewshot.recipes import RECIPES, TrainingPlan
+from attree.fewshot.recipes import LABELLED, RECIPES, TrainingPlan, adapted
 from attree.fewshot.scores import SpanScores
 from attree.parser import Parser
 from attree.schemas import read_table
@@ -121,6 +121,13 @@ def test_labels_are_learned_saved_and_parsed(encoder, treebank: Path, tmp_path: 
         total += spans.total() + wanted.total()
         assert len(tree.to_nltk().leaves()) == len(tree.words)
     assert 2 * right / total > 0.8
+
+
+@pytest.mark.parametrize("change", [{"decoder": "labelled_risk"}, {"objective": LABELLED[0]}])
+def test_choices_that_need_labels_are_told(change: dict[str, str]):
+    adapted(RECIPES["tree-crf-labelled"], **change)
+    with pytest.raises(AttreeError, match="needs a parser with labels"):
+        adapted(RECIPES["tree-crf-full"], **change)
 
 
 def test_trees_without_labels_are_told(encoder, treebank: Path):

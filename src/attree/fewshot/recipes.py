@@ -83,6 +83,9 @@ CHOICES = {
     "decoder": (*DECODERS, "minimum_risk", "labelled_risk"),
 }
 
+#: choices that only parsers with labels take
+LABELLED = ("labelled_tree_crf", "labelled_risk")
+
 _IO = "inside_outside"
 
 RECIPES: dict[str, FewShotRecipe] = {
@@ -148,7 +151,8 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
     """Return ``base`` with those of its settings replaced that are not None.
 
     Raises:
-        AttreeError: an objective, association or decoder that does not exist.
+        AttreeError: an objective, association or decoder that does not exist, or needs labels that
+            the parser has not.
     """
     given = {key: value for key, value in changes.items() if value is not None}
     for key, value in given.items():
@@ -156,4 +160,9 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
             raise AttreeError(
                 f"unknown {key} {value!r}", fix=f"choose one of {', '.join(CHOICES[key])}"
             )
+    wrong = next((value for value in given.values() if value in LABELLED), None)
+    if wrong is not None and "labels" not in base.parts:
+        raise AttreeError(
+            f"{wrong} needs a parser with labels", fix="choose tree-crf-labelled, or leave it out"
+        )
     return replace(base, **given)  # type: ignore[arg-type]
