@@ -23,13 +23,16 @@ help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
 demo: $(VENV)/run ## build the environment, run the demo offline, print its tables
-	snakemake --cores $(CORES) --quiet progress rules
+	snakemake --cores $(CORES) --logger attree
 	attree table show results/tables/crosslingual.parquet
-	@echo
-	@echo "Tables:  $(CURDIR)/results/tables/  (Markdown, CSV, Parquet)"
-	@echo "Figures: $(CURDIR)/results/figures/"
 	@snakemake --cores 1 --quiet all --report results/report.html >/dev/null
-	@echo "Report:  $(CURDIR)/results/report.html"
+	@echo "Each row is a language, each column a parser: F1 of its trees against gold trees. UPOA, UPIO and"
+	@echo "UPIO log use attention alone; they are worth something where they beat right, left, balanced and"
+	@echo "random branching. MiniLM has read English only, and the demo's treebanks are small."
+	@echo
+	@echo "Tables  $(CURDIR)/results/tables/     Pictures  $(CURDIR)/results/figures/"
+	@echo "Report  $(CURDIR)/results/report.html"
+	@echo "Next    . .venv/bin/activate; attree try \"Your sentence.\"    attree --help    README.md"
 
 test: $(VENV)/dev lint ## lint and the normal test suite
 	python -m pytest -n $(CORES) --dist loadgroup -m "not full" tests

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numba
@@ -48,6 +49,52 @@ def test_without_any_folder_to_write_a_kernel_still_runs(monkeypatch: pytest.Mon
         return 2.0 * x
 
     assert double(1.5) == 3.0
+
+
+@pytest.fixture
+def fresh() -> Iterator[None]:
+    compiled.cache_folder.cache_clear()
+    yield
+    compiled.cache_folder.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o707, 0o1777])
+def test_a_folder_that_others_can_write_is_passed_over(
+    mode: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(mode)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(shared))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found = compiled.cache_folder()
+    assert found == tmp_path / "cache/attree/compiled"
+    assert found.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_folder_of_another_user_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    theirs = tmp_path / "cache/attree/compiled"
+    theirs.mkdir(parents=True)
+    os.chown(theirs, 1234, 1234)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    assert compiled.cache_folder() is None
+
+
+def test_nothing_is_cached_beside_the_code(tmp_path: Path) -> None:
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    environment.pop("NUMBA_CACHE_DIR", None)
+    kernels = Path(compiled.__file__).parent / "decoding"
+    before = set(kernels.rglob("*.nb?"))
+    subprocess.run([sys.executable, "-c", _DECODE], env=environment, check=True)
+    assert set(kernels.rglob("*.nb?")) == before
+    assert list((tmp_path / "attree/compiled").rglob("*.nbi"))
 
 
 def test_kernels_divide_by_zero_as_numpy_does() -> None:

@@ -42,7 +42,9 @@ def test_two_writers_do_not_share_a_temporary_name(tmp_path: Path) -> None:
 def test_damaged_json_is_one_line_with_file_and_line(tmp_path: Path) -> None:
     bad = tmp_path / "x.json"
     bad.write_text('{"a": 1,\n "b": }')
-    with pytest.raises(AttreeError, match=r"x\.json:2: this selection is not valid JSON — delete"):
+    with pytest.raises(
+        AttreeError, match=r"x\.json:2: this selection is not valid JSON — correct it"
+    ):
         read_json(bad, what="selection")
     with pytest.raises(AttreeError, match="does not exist"):
         read_json(tmp_path / "none.json")

@@ -12,6 +12,7 @@ from attree.plan import (
     Row,
     Tuning,
     as_options,
+    but,
     expand_variables,
     make_plan,
     nearest,
@@ -145,8 +146,10 @@ def test_an_unset_variable_is_named_with_its_key() -> None:
 
 
 def test_options_are_quoted_and_lists_repeated() -> None:
-    line = as_options({"max_words": 3, "labels": ["NP", "A B"], "none": None})
-    assert shlex.split(line) == ["--max-words", "3", "--labels", "NP", "--labels", "A B"]
+    settings = {"max_words": 3, "labels": ["NP", "A B"], "none": None}
+    line = as_options(settings | {"quick": True, "slow": False})
+    assert shlex.split(line) == ["--max-words", "3", "--labels", "NP", "--labels", "A B", "--quick"]
+    assert but(settings, "labels", "none") == {"max_words": 3}
 
 
 def test_nearest_lists_what_there_is_when_nothing_is_near() -> None:

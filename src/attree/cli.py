@@ -1,46 +1,65 @@
-"""The command ``attree``: names each stage's command and says errors in one line.
+"""The command ``attree``: names each command, and says errors in one line.
 
-A stage's command lives in its own package, so that editing one stage re-runs only that stage; it
-is imported when it is called, and what it needs (torch, numba, pyarrow) when it runs.
+A command lives in the package that it is about. It is imported when it is called, and what it needs
+(torch, numba, pyarrow) when it runs.
 """
 
 from __future__ import annotations
 
 import errno
 import importlib
+import os
 import sys
 import traceback
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 import attree
 from attree import process
 from attree.errors import AttreeError
+from attree.help import PlainGroup, plain
+from attree.text import safe
 
-#: command → ``module:function``, whose annotations declare the options, or ``module:app``, a
-#: ``typer.Typer`` with subcommands.
-COMMANDS = {
-    "treebank": "attree.treebank.command:run",
-    "encoder": "attree.encoder.command:app",
-    "attention": "attree.attention.command:attention_command",
-    "heads": "attree.heads.command:heads_command",
-    "train": "attree.fewshot.command:train_command",
-    "apply": "attree.parsing.command:apply_command",
-    "parse": "attree.corpus.command:parse_command",
-    "corpus": "attree.corpus.command:app",
-    "decode": "attree.parsing.command:decode_command",
-    "score": "attree.evaluation.command:score_command",
-    "baselines": "attree.evaluation.command:baselines_command",
-    "experiment": "attree.experiments.command:app",
-    "table": "attree.tables.command:app",
-    "figure": "attree.figures.command:app",
+#: title → command → ``module:function``, whose annotations declare the options, or ``module:app``,
+#: a ``typer.Typer`` with subcommands. What people type comes first.
+SECTIONS = {
+    "What people type": {
+        "try": "attree.try_command:try_command",
+        "parse": "attree.corpus.command:parse_command",
+        "train": "attree.fewshot.command:train_command",
+        "evaluate": "attree.evaluate.command:evaluate_command",
+        "evalb": "attree.evaluation.command:evalb_command",
+        "treebank": "attree.treebank.command:app",
+        "corpus": "attree.corpus.command:app",
+    },
+    "Stages, which the workflow calls": {
+        "encoder": "attree.encoder.command:app",
+        "attention": "attree.attention.command:attention_command",
+        "heads": "attree.heads.command:heads_command",
+        "decode": "attree.parsing.command:decode_command",
+        "apply": "attree.parsing.command:apply_command",
+        "score": "attree.evaluation.command:score_command",
+        "baselines": "attree.evaluation.command:baselines_command",
+        "experiment": "attree.experiments.command:app",
+        "table": "attree.tables.command:app",
+        "figure": "attree.figures.command:app",
+    },
 }
+COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
+
+#: Set, an unexpected error prints its traceback, as ``--debug`` does: the workflow's logs have it.
+DEBUG = "ATTREE_DEBUG"
+
+_UsageError: Any = typer.BadParameter.__bases__[0]  # typer carries its own copy of click
 
 
-class _LazyGroup(TyperGroup):
+class _LazyGroup(PlainGroup):
     """Imports a command's module only when that command is asked for."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.sections = {title: list(section) for title, section in SECTIONS.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -54,7 +73,7 @@ class _LazyGroup(TyperGroup):
         if not isinstance(found, typer.Typer):
             group = typer.Typer(add_completion=False)
             group.command(cmd_name)(found)
-        command = typer.main.get_command(group)
+        command = plain(typer.main.get_command(group))
         command.name = cmd_name
         return command
 
@@ -63,39 +82,70 @@ app = typer.Typer(
     cls=_LazyGroup,
     add_completion=False,
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Constituency trees out of a pretrained language model's attention.",
+    help="""Constituency trees for any language out of a pretrained language model's attention.
+
+    Example:
+      attree try "The old man who lived near the harbour walked home."
+    """,
 )
 
 
 @app.callback(invoke_without_command=True)
 def _main(
     version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+    debug: bool = typer.Option(False, "--debug", help="Print the traceback of an error."),
 ) -> None:
+    if debug:
+        os.environ[DEBUG] = "1"
     if version:
         print(f"attree {attree.__version__}")
         raise typer.Exit
 
 
 def main() -> None:
-    """Run the command line; a problem that the user can mend is one line and exit status 1."""
+    """Run the command line; an error is one line, with exit status 1, or 2 for wrong options."""
     try:
-        app()
-    except AttreeError as error:
-        sys.exit(f"attree: error: {error}")
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
-            raise
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            reason = "the disk is full"
-            fix = "free some space and run again; nothing half-written was left"
-        else:
-            reason, fix = "permission denied", "check who owns the folder"
-        if "--debug" in sys.argv:
-            traceback.print_exc()
-        sys.exit(f"attree: error: {AttreeError(reason, file=error.filename, fix=fix)}")
+        sys.exit(app(standalone_mode=False) or 0)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:
+        if os.environ.get(DEBUG) and not isinstance(error, AttreeError | _UsageError):
+            traceback.print_exc()
+        print(f"attree: error: {safe(_said(error))}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, _UsageError) else 1)
+
+
+def _said(error: Exception) -> str:
+    """Return an error in one line: what is wrong and what to do."""
+    if isinstance(error, _UsageError):
+        command = error.ctx.command_path if error.ctx is not None else "attree"
+        return f"{error.format_message().rstrip('.')} — see `{command} --help`"
+    if isinstance(error, OSError) and error.errno in _SAID:
+        reason, fix = _SAID[error.errno]
+        return str(AttreeError(reason, file=error.filename, fix=fix))
+    if isinstance(error, AttreeError):
+        return str(error)
+    first = str(error).strip().splitlines()[:1]
+    what = ": ".join([type(error).__name__, *first])
+    return f"unexpected {what} — this is a bug of attree: `attree --debug …` prints where"
+
+
+_FULL = ("the disk is full", "free some space and run again; nothing half-written was left")
+_DENIED = ("permission denied", "check who owns the folder")
+_IN_THE_WAY = ("a file or a link is where a folder is needed", "choose another name")
+_SAID = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EACCES: _DENIED,
+    errno.EROFS: _DENIED,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.EISDIR: ("this is a folder where a file is needed", "name a file"),
+    errno.ENAMETOOLONG: ("this name is too long", "choose a shorter one"),
+    errno.ELOOP: ("these links lead in a circle", "correct them"),
+}
 
 
 def console() -> None:

@@ -1,13 +1,18 @@
 """Compiled loops: one decorator, so that every kernel is cached and releases the interpreter lock.
 
-Numba caches compiled code beside the module or, where that folder is not writable, in the user's
-cache folder (``NUMBA_CACHE_DIR`` sets another). Its key is the text of the kernel's *own file*: a
-kernel therefore calls only kernels of its own file, or a change elsewhere would go unseen.
+Numba keeps compiled code as pickles, and opening a pickle runs code: they lie in a folder that only
+the user can write, ``~/.cache/attree`` or ``NUMBA_CACHE_DIR``, never in a shared one. A kernel's
+key is the text of its *own file*: a kernel therefore calls only kernels of its own file, or a
+change elsewhere would go unseen.
 """
 
 from __future__ import annotations
 
+import functools
+import os
+import stat
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -36,7 +41,41 @@ def inlined(function: _Function) -> _Function:
 
 def _compile(function: _Function, **options: Any) -> _Function:
     options |= {"nogil": True, "error_model": "numpy"}
+    folder = cache_folder()
+    if folder is None:
+        return numba.njit(**options)(function)
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder)  # read when a kernel is declared, and by no one else now
     try:
         return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # neither the package's nor the user's cache folder can be written
+    except RuntimeError:  # the folder cannot be written after all
         return numba.njit(**options)(function)
+    finally:
+        config.CACHE_DIR = before
+
+
+@functools.cache
+def cache_folder() -> Path | None:
+    """Return the first folder for compiled code that nobody but the user can write.
+
+    ``NUMBA_CACHE_DIR`` comes first, then ``attree`` in the user's cache folder, made with mode
+    0700. ``None`` where there is no such folder: then every process compiles anew.
+    """
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    own = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")  # noqa: PTH118
+    for folder in ([Path(chosen)] if chosen else []) + [Path(own) / "attree" / "compiled"]:
+        try:
+            folder = folder.expanduser().absolute()
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if _is_private(folder):
+                return folder
+        except (OSError, RuntimeError):  # cannot be made; there is no home
+            continue
+    return None
+
+
+def _is_private(folder: Path) -> bool:
+    found = folder.stat()
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return found.st_uid == os.geteuid() and not found.st_mode & others

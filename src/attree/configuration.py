@@ -1,7 +1,13 @@
-"""Checking ``config.yaml`` against its schema, with one line for each mistake."""
+"""Checking ``config.yaml`` against its schema, with one line for each mistake.
+
+Where a key takes a name of a registry, the schema says which: ``x-choices:
+attree.decoding:DECODERS``. A further decoder is a line in its registry and none in the schema.
+"""
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from attree.errors import AttreeError
 from attree.plan import nearest
+from attree.treebank.language_file import language_schema
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -22,9 +29,8 @@ def check(config: Mapping[str, Any], schema: str | Path) -> None:
     """
     from jsonschema import Draft202012Validator
 
-    root, registry = _load(Path(schema))
     errors = sorted(
-        Draft202012Validator(root, registry=registry).iter_errors(config),
+        Draft202012Validator(load_schema(schema)).iter_errors(config),
         key=lambda error: [str(part) for part in error.absolute_path],
     )
     if errors:
@@ -32,19 +38,61 @@ def check(config: Mapping[str, Any], schema: str | Path) -> None:
         raise AttreeError(f"configuration: {problem}", fix=fix)
 
 
-def _load(path: Path) -> tuple[Any, Any]:
-    """Return the schema, its references resolvable, and the registry that resolves them."""
+def load_schema(path: str | Path) -> Any:
+    """Return a schema with its choices and the keys of ``language.yaml`` filled in."""
     import yaml
-    from referencing import Registry, Resource
 
-    def retrieve(uri: str) -> Any:
-        return Resource.from_contents(_read(path.parent / Path(uri).name))
+    schema = _filled(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
+    if "treebanks" in schema["properties"]:
+        languages = schema["properties"]["treebanks"]["properties"]["languages"]
+        languages["additionalProperties"] = language_schema()
+    return schema
 
-    def _read(file: Path) -> Any:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
 
-    schema = _read(path) | {"$id": path.resolve().as_uri()}
-    return schema, Registry(retrieve=retrieve)  # type: ignore[call-arg]
+def _filled(node: Any) -> Any:
+    """Return a schema with an ``enum`` for each ``x-choices``; its description names them too."""
+    if isinstance(node, list):
+        return [_filled(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    filled = {key: _filled(value) for key, value in node.items()}
+    if registry := filled.pop("x-choices", None):
+        names = choices(registry)
+        about = filled["description"]
+        filled |= {"enum": names, "description": f"{about}: {', '.join(names)}"}
+    return filled
+
+
+def choices(registry: str) -> list[str]:
+    """Return the names in a registry: ``attree.decoding:DECODERS``, ``…recipes:CHOICES.decoder``.
+
+    One that is written out as a dict or tuple is read and not imported: some stand beside what
+    takes seconds to import.
+    """
+    module, _, path = registry.partition(":")
+    name, *keys = path.split(".")
+    if not keys and (names := _written(module, name)):
+        return names
+    found = getattr(importlib.import_module(module), name)
+    for key in keys:
+        found = found[key]
+    return list(found)
+
+
+def _written(module: str, name: str) -> list[str]:
+    """Return the names in a literal at the top of a module; none if it is put together."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None, module
+    for statement in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+        match statement:
+            case (
+                ast.Assign(targets=[ast.Name(id=given)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=given), value=value)
+            ) if given == name:
+                items = getattr(value, "keys", None) or getattr(value, "elts", [])
+                names = [one.value for one in items if isinstance(one, ast.Constant)]
+                return [str(one) for one in names] if len(names) == len(items) else []
+    return []
 
 
 def _say(error: ValidationError) -> tuple[str, str]:

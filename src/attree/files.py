@@ -1,4 +1,4 @@
-"""Writing files whole or not at all, and one writer at a time."""
+"""Files: written whole or not at all, one writer at a time, read within bounds and validated."""
 
 from __future__ import annotations
 
@@ -6,13 +6,25 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import socket
+import stat
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from attree.errors import AttreeError
+
+_Described = TypeVar("_Described")
+
+#: Bytes: no description is nearly as long, and a longer file is not read.
+LARGEST_DESCRIPTION = 64 * 2**20
+
+#: How the text of a lock file begins.
+_HOLDER = b"process "
+
+_FIX_JSON = "correct it, or replace it by a whole copy"
 
 
 @contextlib.contextmanager
@@ -21,12 +33,18 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
     The temporary name is unique to host, process and call, because after a kill two writers of the
     same output can be alive. If the block raises, the temporary file is removed and ``path`` is
-    left as it was.
+    left as it was. A link at ``path`` is replaced and what it points to is left as it is.
+
+    Raises:
+        AttreeError: ``path`` is a folder, or a file stands where its folder should be.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
+    if path.is_dir() and not path.is_symlink():
+        raise AttreeError("this is a folder", file=path, fix="name a file to write")
     part = path.with_name(
-        f".{path.name}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
+        # not the whole of a long name, to which no more could be added
+        f".{path.name[:40]}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
     )
     try:
         yield part
@@ -37,10 +55,27 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def make_folder(path: Path) -> None:
+    """Make ``path`` and the folders above it, where they do not exist.
+
+    Raises:
+        AttreeError: a file, or a link to nothing, stands in the way.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise AttreeError(
+            "a folder is needed here, and this is none",
+            file=error.filename,
+            fix="choose another output",
+        ) from None
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write ``text`` (UTF-8) to ``path``, whole or not at all."""
     with whole_file(path) as part:
-        part.write_text(text, encoding="utf-8")
+        # A file's name that is not UTF-8 has lone surrogates; JSON reads their escapes back.
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def write_json(path: str | Path, value: Any) -> None:
@@ -48,18 +83,124 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
-def read_json(path: str | Path, *, what: str = "JSON file") -> Any:
-    """Read JSON; an absent or damaged file is one clear line."""
+def check_regular(path: str | Path, *, what: str, largest: int | None = None) -> int:
+    """Return the size in bytes of a regular file; links are followed, nothing is opened.
+
+    Raises:
+        AttreeError: absent, a link to nothing, a folder, a device or pipe, or too large.
+    """
     path = Path(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise AttreeError(f"this {what} does not exist", file=path) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        line = getattr(error, "lineno", None)
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        dangling = ", only a link to nothing" if path.is_symlink() else ""
+        raise AttreeError(f"this {what} does not exist{dangling}", file=path) from None
+    except OSError as error:  # a loop of links, a name too long, no permission
         raise AttreeError(
-            f"this {what} is not valid JSON", file=path, line=line, fix="delete it and run again"
+            f"this {what} cannot be read ({os.strerror(error.errno or 0).lower()})", file=path
         ) from None
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or pipe"
+        raise AttreeError(f"this {what} is {kind}", file=path, fix="give a regular file")
+    if largest is not None and found.st_size > largest:
+        raise AttreeError(
+            f"this {what} is too large: {found.st_size:,} bytes, at most {largest:,} are read",
+            file=path,
+            fix="check that it is the right file",
+        )
+    return found.st_size
+
+
+def read_bytes(path: str | Path, *, what: str, largest: int = LARGEST_DESCRIPTION) -> bytes:
+    """Read a regular file of at most ``largest`` bytes; see :func:`check_regular`."""
+    check_regular(path, what=what, largest=largest)
+    try:
+        # Not to wait where a pipe has taken the file's place since.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as handle:
+            return handle.read(largest)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise AttreeError(f"this {what} cannot be read ({reason})", file=path) from None
+
+
+def read_json(path: str | Path, *, what: str = "JSON file") -> Any:
+    """Read JSON; an absent, damaged or too large file is one clear line."""
+    text = read_bytes(path, what=what)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise AttreeError(
+            f"this {what} is not valid JSON",
+            file=path,
+            line=getattr(error, "lineno", None),
+            fix=_FIX_JSON,
+        ) from None
+
+
+def read_described(
+    path: str | Path,
+    kind: type[_Described],
+    *,
+    what: str,
+    fix: str | None = None,
+    largest: int = LARGEST_DESCRIPTION,
+) -> _Described:
+    """Read JSON that must have the form of ``kind``.
+
+    Args:
+        path: a regular file of at most ``largest`` bytes.
+        kind: a dataclass or ``msgspec.Struct`` whose annotations say types and ranges
+            (``Annotated[int, msgspec.Meta(ge=1)]``), or any type that msgspec decodes.
+        what: the file's kind, for messages.
+        fix: what the user can do about a wrong one.
+
+    Raises:
+        AttreeError: absent, damaged, nested too deeply, or of another form; the key is named.
+    """
+    import msgspec
+
+    text = read_bytes(path, what=what, largest=largest)
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        raise _not_of_the_form(str(error), path, what, fix) from None
+    except msgspec.DecodeError as error:
+        at = re.search(r"\(byte (\d+)\)", str(error))
+        line = 1 + text.count(b"\n", 0, int(at[1])) if at else None
+        raise AttreeError(
+            f"this {what} is not valid JSON", file=path, line=line, fix=fix or _FIX_JSON
+        ) from None
+    except RecursionError:
+        raise AttreeError(
+            f"this {what} is nested too deeply", file=path, fix=fix or _FIX_JSON
+        ) from None
+
+
+def described(
+    value: Any, kind: type[_Described], *, file: str | Path, what: str, fix: str | None = None
+) -> _Described:
+    """Return ``value``, which JSON or Parquet metadata of ``file`` held, as :func:`read_described`.
+
+    Raises:
+        AttreeError: another form; the key is named.
+    """
+    import msgspec
+
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _not_of_the_form(str(error), file, what, fix) from None
+
+
+def _not_of_the_form(said: str, path: str | Path, what: str, fix: str | None) -> AttreeError:
+    """Turn msgspec's "Expected `int`, got `str` - at `$.a.b`" into a line that begins with a.b."""
+    problem, _, place = said.partition(" - at ")
+    key = place.strip("`").removeprefix("$").removeprefix(".")
+    problem = problem.replace("`", "")
+    problem = problem[:1].lower() + problem[1:]
+    return AttreeError(
+        f"this {what} is not valid: " + (f"{key}: " if key else "") + problem, file=path, fix=fix
+    )
 
 
 @contextlib.contextmanager
@@ -67,22 +208,46 @@ def lock(path: str | Path, *, what: str) -> Iterator[None]:
     """Hold an exclusive lock file at ``path`` for the block; refuse at once if another holds it.
 
     The lock belongs to the open file, so the operating system lets go of it when the process dies,
-    however it dies.
+    however it dies. Nothing but a regular file is opened, and no link is followed.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="utf-8") as handle:
+    make_folder(path.parent)
+    with _opened_to_lock(path) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            handle.seek(0)
-            holder = handle.read().strip() or "another process"
+            holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip()
             raise AttreeError(
-                f"{what} is being written by {holder}",
+                f"{what} is being written by {holder or 'another process'}",
                 file=path,
                 fix="wait for it to end, or stop it, then run again",
             ) from None
-        handle.truncate(0)
-        handle.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-        handle.flush()
+        if os.pread(handle, len(_HOLDER), 0) not in (b"", _HOLDER):
+            raise AttreeError(
+                "this file is none of attree's locks", file=path, fix="choose another output"
+            )
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, _HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         yield
+
+
+@contextlib.contextmanager
+def _opened_to_lock(path: Path) -> Iterator[int]:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(path, flags, 0o666)
+    except OSError as error:
+        if not path.is_symlink() and not path.is_dir():
+            raise
+        kind = "a link" if path.is_symlink() else "a folder"
+        raise AttreeError(
+            f"this is {kind} where a lock file should be", file=path, fix="choose another output"
+        ) from error
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise AttreeError(
+                "this is no lock file but a device or pipe", file=path, fix="choose another output"
+            )
+        yield handle
+    finally:
+        os.close(handle)

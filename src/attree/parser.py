@@ -213,7 +213,7 @@ class Parser:
 
     def prepare(self, words: Sequence[Sequence[str]]) -> Prepared:
         """Split words into pieces and share the sentences out over batches of like length."""
-        from attree.encoder.batches import batches
+        from attree.encoder.pieces import batches
 
         pieces = self.encoder.tokenise(words)
         status = np.full(len(pieces), OK, dtype="<U16")

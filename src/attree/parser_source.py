@@ -12,14 +12,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
-from attree.attention.columns import Head, checked, heads_key, read_selection
+from attree.attention.columns import mean_column, read_selection
+from attree.attention.sources import HEADS, checked, load_source
 from attree.decoding import DECODERS, UNSUPERVISED, Recipe
-from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+from attree.encoder.source import EncoderSource, Head, ResolvedEncoder, resolve
 from attree.errors import AttreeError
-from attree.files import read_json
+from attree.files import check_regular, described, read_described, read_json
 from attree.heads.selection import HeadSelection
+from attree.plan import nearest
 from attree.provenance import digest
 from attree.scoring import ASSOCIATIONS, SCORES
 
@@ -35,15 +38,17 @@ class AveragedHeads:
         encoder: where it lies.
         heads: averaged.
         recipe: how their mean is parsed.
+        source: whose units the heads are.
     """
 
     encoder: ResolvedEncoder
     heads: tuple[Head, ...]
     recipe: Recipe
+    source: str = HEADS
 
     def describe(self) -> dict[str, Any]:
         """Return what its trees depend on, as JSON."""
-        heads = heads_key(self.heads)
+        heads, _ = mean_column(self.heads, source=self.source)
         return {"encoder": _identity(self.encoder), "heads": heads, **self.recipe.settings()}
 
     def load(self, *, device: str | None, threads: int | None) -> Model:
@@ -52,7 +57,7 @@ class AveragedHeads:
         from attree.heads.model import HeadsModel
 
         encoder = load_encoder(self.encoder, device=device, threads=threads)
-        return HeadsModel(encoder, self.heads, self.recipe)
+        return HeadsModel(encoder, self.heads, self.recipe, self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +113,15 @@ def find_parser(parser: str, overrides: Overrides) -> ParserSource:
         AttreeError: no such parser, another encoder's, or choices left open.
     """
     path = Path(parser)
-    if (path / "parser.json").is_file():
+    if parser and (path / "parser.json").is_file():
         return _trained(path, overrides)
-    if path.suffix == ".json" or path.exists():
+    if parser and (path.suffix == ".json" or path.exists()):
         return _selected(path, overrides)
     if parser not in UNSUPERVISED:
         raise AttreeError(
-            f"no parser {parser!r}",
-            fix="name a results/heads/….json, a folder of attree train, or "
-            + ", ".join(UNSUPERVISED),
+            f"unknown parser {parser!r}",
+            fix=f"{nearest(parser, UNSUPERVISED)} — or a folder of `attree train`, or a file of "
+            "`attree heads` (results/heads/….json)",
         )
     if overrides.heads is None:
         return _ready(parser, overrides)
@@ -164,25 +169,27 @@ def _from_recipe(
     chosen = {key: value for key, value in asdict(overrides).items() if value is not None}
     merged = {**given, **chosen}
     for key, known in (("association", ASSOCIATIONS), ("score", SCORES), ("decoder", DECODERS)):
-        if merged.get(key) not in known:
+        if merged.get(key) not in tuple(known):
             raise AttreeError(
                 f"unknown {key} {merged.get(key)!r}", fix=f"choose one of {', '.join(known)}"
             )
-    heads = merged["heads"]
+    heads, source = merged["heads"], merged.get("source", HEADS)
     if isinstance(heads, str):
-        heads = _listed(heads, encoder)
+        heads = _listed(heads, encoder, source)
+    heads = tuple(checked(source, heads, encoder.n_layers, encoder.n_heads))
     recipe = Recipe(merged["association"], merged["score"], merged["decoder"])
-    return AveragedHeads(encoder, tuple(checked(heads, encoder.n_layers, encoder.n_heads)), recipe)
+    return AveragedHeads(encoder, heads, recipe, source)
 
 
-def _listed(text: str, encoder: ResolvedEncoder) -> list[Head]:
+def _listed(text: str, encoder: ResolvedEncoder, source: str) -> list[Head]:
     selection = HeadSelection.parse(text)
     if selection.kind not in ("all", "list"):
         raise AttreeError(
             f"heads cannot be chosen by F1 here: {text}",
             fix="give --parser a selection of attree heads, or --heads list:LAYER.HEAD,…",
         )
-    return selection.apply(np.zeros((encoder.n_layers, encoder.n_heads)))
+    shape = load_source(source).shape(encoder.n_layers, encoder.n_heads)
+    return selection.apply(np.zeros(shape))
 
 
 def find_encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
@@ -200,8 +207,23 @@ def find_encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
     return resolve(EncoderSource(slug=path.name, kind=kind, id=name, dtype="auto"))
 
 
+_TRAINED = "description of a trained parser"
+
+
+class _EncoderAbout(msgspec.Struct):
+    slug: str
+    fingerprint: str
+
+
+class _About(msgspec.Struct):
+    encoder: _EncoderAbout
+    recipe: dict[str, Any]
+
+
 def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
-    about = read_json(folder / "parser.json", what="parser")
+    path = folder / "parser.json"
+    about = read_described(path, dict[str, Any], what=_TRAINED, fix="train it again")
+    described(about, _About, file=path, what=_TRAINED, fix="train it again")
     encoder = _encoder_of(about["encoder"], folder, overrides)
     if about["encoder"]["fingerprint"] != encoder.fingerprint:
         raise AttreeError(
@@ -210,18 +232,17 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
             fix="name its encoder with --encoder",
         )
     weights = folder / "weights.safetensors"
-    if not weights.is_file():
-        raise AttreeError("this parser has no weights", file=weights, fix="train it again")
+    check_regular(weights, what="file of weights")
     hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
     return TrainedFolder(encoder, str(folder.absolute()), digest([about["recipe"], hashed]))
 
 
 def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) -> ResolvedEncoder:
     """Return the encoder named beside a trained parser, else described near it, else its own."""
-    described = (
+    beside_it = (
         above / "encoders" / f"{about['slug']}.json" for above in folder.absolute().parents
     )
-    beside = next((path for path in described if path.is_file()), None)
+    beside = next((path for path in beside_it if path.is_file()), None)
     if overrides.encoder is None and beside is None and "kind" in about:
         keys = ("slug", "kind", "id", "revision", "dtype")
         return resolve(EncoderSource(**{key: about[key] for key in keys}))

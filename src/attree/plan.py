@@ -206,15 +206,23 @@ def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os
 def as_options(settings: Mapping[str, Any]) -> str:
     """Return settings as command-line options, quoted for the shell.
 
-    A list gives the option once for each item; None leaves it out.
+    A list gives the option once for each item, and True the option alone; None and False leave it
+    out.
     """
-    given = [
-        (f"--{name.replace('_', '-')}", str(item))
-        for name, value in settings.items()
-        if value is not None
-        for item in (value if isinstance(value, list) else [value])
-    ]
-    return shlex.join(part for pair in given for part in pair)
+    parts: list[str] = []
+    for name, value in settings.items():
+        option = f"--{name.replace('_', '-')}"
+        if value is True:
+            parts.append(option)
+        elif value is not None and value is not False:
+            for item in value if isinstance(value, list) else [value]:
+                parts += [option, str(item)]
+    return shlex.join(parts)
+
+
+def but(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return settings without some of them: a further key of the schema is passed on by itself."""
+    return {key: value for key, value in settings.items() if key not in keys}
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,4 +1,9 @@
-"""What a result was made from: a hash of the code that made it, and the versions it ran on."""
+"""What a result was made from: the code that made it, by its imports, and the versions it ran on.
+
+Code is an input. What code a stage runs is not listed by hand: it is the *closure* of the stage's
+entry, the modules that it imports, those that they import, and so on. Rules, shards, corpora and
+records of experiments carry a hash of it, so that none outlives the code that made it.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,34 @@ import ast
 import functools
 import hashlib
 import importlib.metadata
-import importlib.util
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import resolve_name
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attree
 
 _ROOT = Path(attree.__file__).parent
+_PREFIX = f"{attree.__name__}."
+
+#: Modules that cannot change a result, and why. They are neither hashed nor followed: otherwise
+#: another word in a message would run everything again.
+NEUTRAL = {
+    "attree": "offers the public names, and imports each when it is asked for",
+    "attree.cli": "finds the command",
+    "attree.configuration": "says what is wrong with config.yaml",
+    "attree.drawing": "draws a tree for people",
+    "attree.errors": "says what is wrong with an input",
+    "attree.files": "writes what it is given, whole or not at all",
+    "attree.help": "lays out what --help prints",
+    "attree.plan": "says which results a configuration asks for",
+    "attree.process": "ends a command with its parent",
+    "attree.progress": "shows a bar",
+    "attree.results": "says where results lie",
+    "attree.provenance": "writes down what a result was made from",
+}
 
 
 def digest(value: Any) -> str:
@@ -23,42 +47,33 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def module_files(names: Iterable[str]) -> list[Path]:
-    """Return the source files of modules or packages named relative to ``attree``, sorted.
+def closure(*entries: str, without: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the modules that decide what the entries do, sorted.
 
-    ``"scoring"`` is every module of the package, ``"encoder.load"`` one module. A name that does
-    not exist raises ``FileNotFoundError``: a rule that names a moved module must not pass unseen.
+    Counted are imports at the top of a module and inside its functions, the packages on the way to
+    a module, and the modules that a registry names: ``DECODERS = {"greedy":
+    "attree.decoding.greedy"}``. Imports for type checkers are not, nor is what is :data:`NEUTRAL`.
+
+    Args:
+        entries: ``attree.heads.ranking``, or ``attree.parsing.command:decode_command``: of that
+            module, what stands outside definitions, that function or class, and those that it
+            uses. So two commands in one file each have their own closure.
+        without: packages or modules that these entries do not run, though a module that they
+            share with others imports them.
+
+    Raises:
+        ModuleNotFoundError: an entry does not exist: one that was moved must not pass unseen.
     """
-    found: set[Path] = set()
-    for name in names:
-        place = _ROOT.joinpath(*name.split("."))
-        if place.is_dir():
-            found.update(place.rglob("*.py"))
-        elif place.with_suffix(".py").is_file():
-            found.add(place.with_suffix(".py"))
-        else:
-            raise FileNotFoundError(f"no module attree.{name}")
-    return sorted(found)
+    return tuple(sorted({name.partition(":")[0] for name in _reached(entries, without)}))
 
 
 @functools.cache
-def _syntax(path: Path) -> str:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
-            value = body[0].value
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                del body[0]
-    return ast.dump(tree)
-
-
-def code_hash(*names: str) -> str:
-    """Hash the syntax trees, docstrings left out, of the named modules (see `module_files`).
+def code_hash(*entries: str, without: tuple[str, ...] = ()) -> str:
+    """Hash the syntax trees, docstrings left out, of a closure (see :func:`closure`).
 
     A changed comment or docstring changes nothing; a changed statement does.
     """
-    return digest([(str(f.relative_to(_ROOT)), _syntax(f)) for f in module_files(names)])
+    return digest(sorted(_reached(entries, without).items()))
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -69,11 +84,11 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
-def provenance(*, code: Iterable[str], settings: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def provenance(*, code: Sequence[str], settings: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Build the metadata that every output carries: code version and hash, settings, and ``more``.
 
     Args:
-        code: the attree modules that made the output, as for :func:`code_hash`.
+        code: the entries of what made the output, as for :func:`code_hash`.
         settings: what was asked for; hashed under ``configuration``.
         more: further entries (encoder revision, seed, protocol, counts).
     """
@@ -84,3 +99,163 @@ def provenance(*, code: Iterable[str], settings: Mapping[str, Any], **more: Any)
         "settings": dict(settings),
         **more,
     }
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(slots=True)
+class _Part:
+    """One statement at the top of a module, such as a function.
+
+    Attributes:
+        defines: the name of a function or class, else ``""``.
+        syntax: a hash of its syntax tree without docstrings.
+        imports: modules of attree that it imports, or names in them, with dots.
+        names: every other name that it mentions, among them definitions of its module.
+    """
+
+    defines: str
+    syntax: str
+    imports: set[str]
+    names: set[str]
+
+
+def _reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]:
+    """Return entry or module → hash of its syntax, for all that a closure counts."""
+    found: dict[str, str] = {}
+    waiting: set[str] = set()
+
+    def add(name: str, parts: Iterable[_Part]) -> None:
+        parts = list(parts)
+        found[name] = digest([part.syntax for part in parts])
+        waiting.update(*(part.imports for part in parts))
+
+    for entry in entries:
+        module, _, name = entry.partition(":")
+        if _file(module) is None or (name and name not in {p.defines for p in _parts(module)}):
+            raise ModuleNotFoundError(f"no {entry.replace(':', '.')}")
+        waiting.add(module.rpartition(".")[0] if name else module)
+        if name:
+            add(entry, _slice(_parts(module), name))
+    while waiting:
+        for module in _on_the_way(waiting.pop()):
+            if module not in found and module not in NEUTRAL and not _within(module, without):
+                add(module, _parts(module))
+    return found
+
+
+def _slice(parts: Sequence[_Part], name: str) -> list[_Part]:
+    """Return what stands outside definitions, the definition ``name``, and those that they use."""
+    wanted, names = {"", name}, {name}
+    while names:
+        used = {one for part in parts if part.defines in wanted for one in part.names}
+        names = used & {part.defines for part in parts} - wanted
+        wanted |= names
+    return [part for part in parts if part.defines in wanted]
+
+
+@functools.cache
+def _on_the_way(name: str) -> list[str]:
+    """Return the packages around a module, and the module; a name in a module is no module."""
+    steps = name.split(".")
+    names = (".".join(steps[:end]) for end in range(1, len(steps) + 1))
+    return [module for module in names if _file(module) is not None]
+
+
+def _within(module: str, packages: Collection[str]) -> bool:
+    return any(f"{module}.".startswith(f"{package}.") for package in packages)
+
+
+@functools.cache
+def _file(module: str) -> Path | None:
+    """Return a module's file, or None where there is no such module of attree."""
+    first, *rest = module.split(".")
+    place = _ROOT.joinpath(*rest)
+    files = (place / "__init__.py", place.with_suffix(".py"))
+    return next((file for file in files if first == attree.__name__ and file.is_file()), None)
+
+
+@functools.cache
+def _parts(module: str) -> list[_Part]:
+    file = _file(module)
+    assert file is not None
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    tree = ast.parse(file.read_text(encoding="utf-8"), file)
+    _drop_docstring(tree.body)
+    return [_Reader(package).read(statement) for statement in tree.body]
+
+
+class _Reader:
+    """Reads one statement in one pass: the workflow reads most modules when it starts."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+        self._text: list[str] = []
+        self._imports: set[str] = set()
+        self._names: set[str] = set()
+        self._registers = False
+
+    def read(self, statement: ast.stmt) -> _Part:
+        """Return the statement as a part."""
+        self._registers = isinstance(statement, ast.Assign | ast.AnnAssign)
+        self._visit(statement)
+        defines = statement.name if isinstance(statement, _DEFINITIONS) else ""
+        hashed = hashlib.sha256(" ".join(self._text).encode()).hexdigest()
+        return _Part(defines, hashed, self._imports, self._names)
+
+    def _visit(self, node: ast.AST) -> None:
+        note = self._NOTED.get(type(node))
+        if note is not None:
+            note(self, node)
+        self._text.append(type(node).__name__)
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                self._text.append("[")
+                for one in value:
+                    self._visit(one) if isinstance(one, ast.AST) else self._text.append(repr(one))
+                self._text.append("]")
+            elif isinstance(value, ast.AST):
+                self._visit(value)
+            else:
+                self._text.append(repr(value))
+
+    def _name(self, node: ast.Name) -> None:
+        self._names.add(node.id)
+
+    def _dict(self, node: ast.Dict) -> None:
+        if self._registers:
+            values = (one.value for one in node.values if isinstance(one, ast.Constant))
+            named = (one for one in values if isinstance(one, str) and one.startswith(_PREFIX))
+            self._imports.update(one.partition(":")[0] for one in named)
+
+    def _import(self, node: ast.Import) -> None:
+        self._imports.update(a.name for a in node.names if a.name.startswith(_PREFIX))
+
+    def _import_from(self, node: ast.ImportFrom) -> None:
+        module = resolve_name("." * node.level + (node.module or ""), self._package)
+        if f"{module}.".startswith(_PREFIX):
+            self._imports.update(f"{module}.{alias.name}" for alias in node.names)
+
+    def _if(self, node: ast.If) -> None:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = []
+
+    def _definition(self, node: Any) -> None:
+        _drop_docstring(node.body)
+
+    _NOTED: ClassVar[dict[type, Callable[[_Reader, Any], None]]] = {
+        ast.Name: _name,
+        ast.Dict: _dict,
+        ast.Import: _import,
+        ast.ImportFrom: _import_from,
+        ast.If: _if,
+        **dict.fromkeys(_DEFINITIONS, _definition),
+    }
+
+
+def _drop_docstring(body: list[ast.stmt]) -> None:
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str())), *_]:
+            del body[0]

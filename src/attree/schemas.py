@@ -127,7 +127,7 @@ def read_table(
         raise AttreeError(
             f"this {what} is not a whole Parquet file ({str(error).splitlines()[0]})",
             file=path,
-            fix="delete it and run the stage that writes it again",
+            fix="run the stage that writes it again",
         ) from None
     metadata = unpack(table.schema)
     if schema is not None and table.schema.names != schema.names:

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from attree.drawing import draw, nested
+from attree.text import safe
+
 #: The label of a node that has none, and the tag of a word that has none.
 NO_LABEL = "X"
 
@@ -54,39 +57,29 @@ class Tree:
 
     def to_nltk(self) -> Any:
         """Return an ``nltk.Tree``; its leaves are the words as they are."""
-        from nltk import Tree as Node
+        from nltk import Tree as NltkTree
 
         plain = self.labels is None and self.tags is None
         leaves: list[Any] = list(self.words)
         if not plain:
             tags = self.tags or (NO_LABEL,) * len(self.words)
-            leaves = [Node(tag, [word]) for tag, word in zip(tags, self.words, strict=True)]
-        labels = self.labels or (NO_LABEL,) * len(self.spans)
-        root = Node(NO_LABEL, [])
-        open_nodes, open_ends = [root], [len(self.words)]
-        waiting = list(zip(self.spans, labels, strict=True))[::-1]
-        for place, leaf in enumerate(leaves):
-            while len(open_ends) > 1 and open_ends[-1] <= place:
-                open_nodes.pop(), open_ends.pop()
-            while waiting and waiting[-1][0][0] == place:
-                (_, end), label = waiting.pop()
-                node = Node(label, [])
-                open_nodes[-1].append(node)
-                open_nodes.append(node)
-                open_ends.append(end)
-            open_nodes[-1].append(leaf)
-        whole = bool(self.spans) and self.spans[0] == (0, len(self.words))
-        return root[0] if whole else root
+            leaves = [NltkTree(tag, [word]) for tag, word in zip(tags, self.words, strict=True)]
+        root = nested(len(self.words), self.spans, self.labels)
+        made: dict[int, Any] = {}
+        for node in root.post_order():  # no recursion: trees may be deep
+            children = [made[id(c)] if not isinstance(c, int) else leaves[c] for c in node.children]
+            made[id(node)] = NltkTree(node.label or NO_LABEL, children)
+        return made[id(root)]
 
     def __str__(self) -> str:
-        """Draw the tree with lines, upright where that fits the terminal, else on its side."""
-        if not self.words:
-            return "()"
-        upright = _upright(self.to_nltk())
-        room = shutil.get_terminal_size().columns
-        if max(map(len, upright.splitlines())) <= room:
-            return upright
-        return _sideways(self.to_nltk())
+        """Draw the tree with lines, upright where that fits the terminal, else on its side.
+
+        Control characters of words are shown, and never reach the terminal.
+        """
+        if not self.spans:
+            return " ".join(map(safe, self.words)) or "()"
+        root = nested(len(self.words), self.spans, self.labels)
+        return draw(root, self.words, shutil.get_terminal_size().columns)
 
     def _repr_svg_(self) -> str:
         """Draw the tree for a notebook."""
@@ -120,34 +113,3 @@ def bracketed(
         closing[-1] += 1
     parts = zip(opening, tokens, closing[1:], strict=True)
     return " ".join(f"{before}{token}{')' * after}" for before, token, after in parts)
-
-
-def _upright(tree: Any) -> str:
-    from nltk.tree.prettyprinter import TreePrettyPrinter
-
-    # leaves must be numbers: of words and nodes under one node it would change the order
-    words, tree = tree.leaves(), tree.copy(deep=True)
-    for number, leaf in enumerate(tree.treepositions("leaves")):
-        tree[leaf] = number
-    drawn: str = TreePrettyPrinter(tree, words).text(unicodelines=True)
-    return "\n".join(line.rstrip() for line in drawn.rstrip("\n").split("\n"))
-
-
-def _sideways(tree: Any) -> str:
-    """Draw a word a line, a column a level: the first child goes on where its parent stands."""
-    lines: list[str] = []
-    todo: list[tuple[Any, str, str]] = [(tree, "", "")]  # what, drawn before it, drawn below that
-    while todo:
-        node, before, below = todo.pop()
-        if isinstance(node, str):
-            lines.append(f"{before} {node}")
-            continue
-        name = "" if node.label() == NO_LABEL else f"{node.label()}"
-        if len(node) == 1:
-            todo.append((node[0], f"{before}{name}─", f"{below}{' ' * len(name)} "))
-            continue
-        below += " " * len(name)
-        rest = [(child, f"{below}├", f"{below}│") for child in node[1:-1]]
-        last = (node[-1], f"{below}└", f"{below} ")
-        todo += [last, *reversed(rest), (node[0], f"{before}{name}┬", f"{below}│")]
-    return "\n".join(lines)

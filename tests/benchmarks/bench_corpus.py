@@ -25,9 +25,8 @@ from transformers import AutoModel, BertConfig, BertModel
 from attree.corpus.output import read_trees
 from attree.corpus.pipeline import Pipeline
 from attree.corpus.work import Settings, Source, Work
-from attree.encoder.batches import batches
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.pieces import pad
+from attree.encoder.pieces import batches, pad
 from attree.encoder.source import EncoderSource, resolve
 from attree.words import tokeniser
 

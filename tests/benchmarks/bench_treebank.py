@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from attree.treebank.bracketed import bracketed
+from attree.treebank.brackets import bracketed
 from attree.treebank.cleaning import Counts, prepare
+from attree.treebank.formats import read_files, resolve
 from attree.treebank.layout import pieces
-from attree.treebank.readers import read_files, resolve
-from attree.treebank.sentence import Sentence
-from attree.treebank.settings import Settings
+from attree.treebank.sentence import Sentence, Settings
 from tests.treebank.reference import nltk_sentences
 
 _REPEATS = 7

@@ -199,6 +199,43 @@ def test_other_settings_in_the_same_folder_are_refused(
     assert len(ran.err.strip().splitlines()) == 1
 
 
+def test_restart_replaces_the_trees_of_other_settings_and_nothing_else(
+    parse: Parse, corpus: Path, tmp_path: Path
+) -> None:
+    small = ("--limit", "300", "--shard-lines", "50", "--format", "brackets")
+    parse.ok(corpus, tmp_path / "out", *small)
+    (tmp_path / "out/notes.txt").write_text("mine")
+    raw = ("--limit", "120", "--shard-lines", "50", "--association", "raw")
+    ran = parse.ok(corpus, tmp_path / "out", *raw, "--restart")
+    assert "attree: starting again: this folder was begun with another setting" in ran.err
+    parse.ok(corpus, tmp_path / "new", *raw)
+    assert tree_bytes(tmp_path / "out") == tree_bytes(tmp_path / "new")
+    assert (tmp_path / "out/notes.txt").read_text() == "mine"
+
+
+def test_restart_goes_on_where_nothing_differs(parse: Parse, corpus: Path, tmp_path: Path) -> None:
+    options = ("--limit", "300", "--shard-lines", "50", "--restart")
+    parse.ok(corpus, tmp_path / "out", *options)
+    whole = tree_bytes(tmp_path / "out")
+    lost, *kept = sorted((tmp_path / "out/trees").iterdir())
+    lost.unlink()
+    written = {path: path.stat().st_mtime_ns for path in kept}
+    parse.ok(corpus, tmp_path / "out", *options)
+    assert tree_bytes(tmp_path / "out") == whole
+    assert {path: path.stat().st_mtime_ns for path in kept} == written
+
+
+def test_restart_removes_nothing_of_a_folder_that_attree_did_not_begin(
+    parse: Parse, corpus: Path, tmp_path: Path
+) -> None:
+    parse.ok(corpus, tmp_path / "out", "--limit", "50")
+    (tmp_path / "out/manifest.json").write_text('{"files": []}')
+    before = tree_bytes(tmp_path / "out")
+    ran = parse(corpus, tmp_path / "out", "--limit", "40", "--restart")
+    assert ran.status == 1 and "manifest" in ran.err
+    assert tree_bytes(tmp_path / "out") == before
+
+
 def test_a_changed_input_is_refused_and_a_touched_one_is_not(parse: Parse, tmp_path: Path) -> None:
     path = tmp_path / "lines.txt"
     path.write_bytes(corpus_bytes(100))
@@ -214,7 +251,7 @@ def test_a_changed_input_is_refused_and_a_touched_one_is_not(parse: Parse, tmp_p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--parser", "upoo"], "no parser 'upoo'"),
+        (["--parser", "upoo"], "unknown parser 'upoo'"),
         (["--heads", "list:7.0"], "there is no head 7.0"),
         (["--heads", "best:3"], "heads cannot be chosen by F1 here"),
         (["--decoder", "best"], "unknown decoder 'best'"),

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree.decoding.batch import decode
+from attree.decoding.decoders import span_marginals
 from attree.decoding.kernels import add_best, add_best_with_cross
-from attree.decoding.marginal_chart import span_marginals
 from attree.scoring.tables import split_scores
 from tests.scoring.reference import (
     SPLITS,

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.encoder.batches import batches
+from attree.encoder.pieces import batches
 
 
 @given(

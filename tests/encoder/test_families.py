@@ -12,7 +12,6 @@ from transformers import AutoModel, AutoTokenizer
 
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
-from attree.encoder.query_key import query_key
 from attree.encoder.source import EncoderSource
 from tests.encoder.checkpoints import FAMILIES, TEXT, save
 
@@ -150,8 +149,8 @@ def test_query_and_key_make_the_scores(family: str, tmp_path: Path) -> None:
     encoder = load_encoder(save(family, tmp_path), device="cpu")
     batch = encoder.tokenise([SENTENCES[0]])
     output = encoder.run(batch, heads=[(1, 2)], states=[1])
-    W_q, b_q, W_k, b_k, n_heads = query_key(encoder, 1)
-    assert n_heads == 4 and W_q.shape == (32, 32) and b_k.shape == (32,)
+    W_q, b_q, W_k, b_k = encoder.query_key(1)
+    assert W_q.shape == (32, 32) and b_k.shape == (32,)
     rows = slice(2 * 8, 3 * 8)
     states = output.states[1][0]
     query, key = states @ W_q[rows].T + b_q[rows], states @ W_k[rows].T + b_k[rows]
@@ -163,7 +162,7 @@ def test_query_and_key_make_the_scores(family: str, tmp_path: Path) -> None:
 def test_query_and_key_of_the_fused_projection(tmp_path: Path) -> None:
     encoder = load_encoder(save("modernbert", tmp_path), device="cpu")
     fused = encoder.layers[2].attn.Wqkv.weight
-    W_q, b_q, W_k, _, _ = query_key(encoder, 3)
+    W_q, b_q, W_k, _ = encoder.query_key(3)
     assert torch.equal(W_q, fused[:32]) and torch.equal(W_k, fused[32:64]) and not b_q.any()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from attree.encoder import hub
+from attree.encoder import source as sources
 from attree.encoder.load import load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.errors import AttreeError
@@ -93,9 +93,12 @@ def pickled(folder: Path) -> None:
         (shutil.rmtree, "has no such folder"),
         (without("config.json"), "config.json is missing"),
         (lambda f: (f / "config.json").write_text("{"), "is not valid JSON"),
-        (lambda f: (f / "config.json").write_text("[]"), "not a model configuration"),
+        (
+            lambda f: (f / "config.json").write_text("[]"),
+            "model configuration is not valid: expected object, got array",
+        ),
         (without("model.safetensors"), "weights .* are missing"),
-        (pickled, "only there as a pickle .pytorch_model.bin., which can run code"),
+        (pickled, "stored only as a pickle .pytorch_model.bin., which can run code"),
         (without("tokenizer.json"), "no fast tokeniser"),
         (lambda f: edit(f, "config.json", num_attention_heads=None), "no attention to parse with"),
         (lambda f: edit(f, "config.json", model_type="resnet"), "'resnet' are not supported"),
@@ -176,7 +179,7 @@ class Hub:
 def fake_hub(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
     served = Hub(checkpoint, tmp_path / "snapshots")
     monkeypatch.setattr("huggingface_hub.snapshot_download", served.download)
-    monkeypatch.setattr(hub, "_current_revision", lambda _: served.commit)
+    monkeypatch.setattr(sources, "_current_revision", lambda _: served.commit)
     return served
 
 
@@ -203,7 +206,7 @@ def test_with_no_news_from_the_hub_the_recorded_revision_stands(
     wanted = EncoderSource("bert", "hub", "someone/bert")
     resolve(wanted, record=record)
     fake_hub.commit = "b" * 40
-    monkeypatch.setattr(hub, "_current_revision", lambda _: None)
+    monkeypatch.setattr(sources, "_current_revision", lambda _: None)
     assert resolve(wanted, record=record).revision == "a" * 40
 
 

@@ -13,10 +13,9 @@ from attree.evaluation.metrics import score, upper_bound
 from attree.parses import Parses
 from attree.treebank.cleaning import Counts as Read
 from attree.treebank.cleaning import prepare
-from attree.treebank.patterns import find
-from attree.treebank.readers import read_files, resolve
-from attree.treebank.sentence import Sentence
-from attree.treebank.settings import Settings
+from attree.treebank.formats import read_files, resolve
+from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sources import find
 from attree.treebank.table import to_table
 
 

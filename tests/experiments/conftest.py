@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from snakemake.utils import validate
 
-from attree.experiments.jobs import Grid
+from attree.experiments.jobs import Experiments
 from attree.fewshot.recipes import RECIPES
 from attree.plan import make_plan
 from tests.fewshot.conftest import encoder, resolved, table  # noqa: F401
@@ -45,11 +45,11 @@ def configure(runs: list[dict[str, Any]], **keys: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def grid() -> Callable[..., Grid]:
+def planned() -> Callable[..., Experiments]:
     """Plan an experiment with these runs."""
 
-    def plan(*runs: dict[str, Any], **keys: Any) -> Grid:
+    def plan(*runs: dict[str, Any], **keys: Any) -> Experiments:
         config = configure(list(runs), **keys)
-        return Grid(config, RECIPES, make_plan(config, {"toy": ("dev", "test")}))
+        return Experiments(config, RECIPES, make_plan(config, {"toy": ("dev", "test")}))
 
     return plan

@@ -1,202 +1,144 @@
-"""Rows run for real on a tiny encoder; finished ones are not run again."""
+"""What a configuration plans: rows, jobs, and mistakes told in one line."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from attree.cli import app
 from attree.errors import AttreeError
-from attree.experiments import trained
-from attree.experiments.collect import cells
-from attree.experiments.data import Sentences, drawn, set_apart
-from attree.experiments.grid import Row
-from attree.experiments.grids import grids
-from attree.experiments.job import run_job
-from attree.fewshot.fit import THRESHOLDS
-from attree.heads.ranking import Recipe, rank
-from attree.provenance import digest
-from tests.experiments.conftest import table
+from attree.experiments import command
+from attree.experiments.jobs import AT_MOST, Experiments
+from attree.experiments.rows import Row
 
-FPIO = {"recipe": "fpio", "steps": 3}
-UPIO = {"association": "raw", "score": "inside_outside", "decoder": "chart", "heads": "best:2"}
+Plan = Callable[..., Experiments]
 
 
-def row(**changes: Any) -> Row:
-    """A row of few-shot parsing of the toy sets."""
-    given = {"trees": 5, "seed": 0, "train": "toy/dev", "test": "toy/test", "settings": FPIO}
-    return Row(**{"kind": "trained", "encoder": "bert", "parser": "fpio", **given, **changes})
+def rows(plan: Experiments) -> list[Row]:
+    return [placed.row for placed in plan.experiments["e"].rows]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, resolved: Path) -> Path:
-    """Toy sets and the attention of every head over them, as the workflow lays them out."""
-    folder = tmp_path_factory.mktemp("results")
-    for split, seed in (("dev", 0), ("test", 1)):
-        table(folder / f"treebanks/toy/{split}.parquet", 30, seed)
-        arguments = ["--encoder", str(resolved), "--heads", "all", "--workers", "1"]
-        output = folder / f"attention/toy/{split}.json"
-        source = folder / f"treebanks/toy/{split}.parquet"
-        done = CliRunner().invoke(
-            app, ["attention", str(source), *arguments, "--output", str(output)]
-        )
-        assert done.exit_code == 0, done.output
-    return folder
+def test_every_combination_is_a_row(planned: Plan) -> None:
+    found = planned({"parsers": ["fpoa", "fpio"], "trees": [3, 5], "draws": 2})
+    assert [(row.parser, row.trees, row.seed) for row in rows(found)] == [
+        (parser, trees, seed) for parser in ("fpoa", "fpio") for trees in (3, 5) for seed in (0, 1)
+    ]
+    assert {row.kind for row in rows(found)} == {"trained"}
 
 
-@pytest.fixture
-def run(folder: Path, resolved: Path, tmp_path: Path) -> Any:
-    """Run rows as one job; return the records, in the order of the rows."""
-
-    def run(*rows: Row) -> list[dict[str, Any]]:
-        sets = {name: folder / f"treebanks/{name}.parquet" for name in ("toy/dev", "toy/test")}
-        manifests = {name: folder / f"attention/{name}.json" for name in sets}
-        output = tmp_path / "job.json"
-        run_job(
-            rows,
-            encoder=resolved,
-            sets=sets,
-            manifests=manifests,
-            records=tmp_path / "records",
-            output=output,
-            device="cpu",
-        )
-        listed = json.loads(output.read_text())["rows"]
-        assert [one["row"] for one in listed] == [digest(asdict(one)) for one in rows]
-        paths = [tmp_path / "records" / f"{one['record']}.json" for one in listed]
-        return [json.loads(path.read_text()) for path in paths]
-
-    return run
-
-
-def dev(folder: Path) -> Sentences:
-    return Sentences.read("toy/dev", folder / "treebanks/toy/dev.parquet")
-
-
-def test_draws_are_nested_and_never_hold_the_trees_set_apart(folder: Path) -> None:
-    small, large = row(apart=4), row(apart=4, trees=9)
-    assert drawn(large, dev(folder))[:5] == drawn(small, dev(folder))
-    apart = set_apart(small, dev(folder))
-    assert apart == set_apart(replace(small, seed=3), dev(folder))
-    assert drawn(row(apart=4, trees="apart"), dev(folder)) == apart
-    assert not set(apart) & set(drawn(row(apart=4, trees="all"), dev(folder)))
-
-
-def test_more_trees_than_there_are_is_all_of_them_and_said(folder: Path, run: Any) -> None:
-    lengths = [len(words) for words in dev(folder).words]
-    (record,) = run(row(trees=1000))
-    assert record["used"] == sum(length > 2 for length in lengths)
-
-
-def test_a_row_of_heads_is_the_selection_of_attree_heads(folder: Path, run: Any) -> None:
-    whole = row(kind="heads", parser="upio", settings=UPIO, trees="all")
-    (record,) = run(whole)
-    sentences = dev(folder)
-    numbers = sentences.gold.sentence[sentences.gold.n_words > 2]
-    manifest = folder / "attention/toy/dev.json"
-    recipe = Recipe("raw", "inside_outside", "chart")
-    ranking = rank(manifest, sentences.gold, recipe, only=numbers)
-    best = sorted(range(len(ranking.heads)), key=lambda head: -ranking.f1.corpus_f1[head])[:2]
-    assert sorted(map(tuple, record["heads"])) == sorted(ranking.heads[head] for head in best)
-    assert 0 < record["corpus_f1"] < 100
-
-
-def test_a_timed_row_has_a_speed_and_a_short_one_fewer_sentences(run: Any) -> None:
-    heads = row(kind="heads", parser="upio", settings=UPIO)
-    timed, short = run(replace(heads, timed=True), replace(heads, max_words=5))
-    assert timed["sentences_a_second"] > 0
-    assert 0 < short["sentences"] < timed["sentences"]
-
-
-def test_one_training_serves_several_decoders(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    fits = count_fits(monkeypatch)
-    normalised, greedy = run(row(), row(settings={**FPIO, "decoder": "greedy"}))
-    assert len(fits) == 1
-    assert normalised["loss"] == greedy["loss"]
-
-
-def test_unlikely_spans_are_dropped_by_a_threshold_chosen_on_trees_not_drawn(
-    folder: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_parser_of_the_configuration_is_a_row_of_heads_whose_choice_a_run_can_change(
+    planned: Plan,
 ) -> None:
-    fits = count_fits(monkeypatch)
-    crf = {"recipe": "tree-crf", "steps": 3}
-    settings = [crf, *({**crf, "threshold": threshold} for threshold in (0, 0.6, "chosen"))]
-    binary, none, some, chosen = run(*(row(settings=one, apart=4) for one in settings))
-    assert len(fits) == 1
-    assert none["corpus_f1"] == binary["corpus_f1"] and none["threshold"] == 0
-    assert some["precision"] > binary["precision"] and some["recall"] < binary["recall"]
-    assert chosen["threshold"] in THRESHOLDS
-    lengths = np.array([len(words) for words in dev(folder).words])
-    assert chosen["threshold_trees"] == (lengths > 2).sum() - 5 - 4
-    with pytest.raises(AttreeError, match="every tree of toy/dev is trained on"):
-        run(row(settings=settings[-1], trees="all"))
+    (row,) = rows(planned({"parsers": ["upio"], "heads": "best:2"}))
+    assert (row.kind, row.settings["heads"], row.layer, row.size) == ("heads", "best:2", None, 0)
 
 
-def test_finished_rows_are_not_run_again(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    fits = count_fits(monkeypatch)
-    first = run(row(), row(seed=1))
-    assert len(fits) == 2
-    again = run(row(), row(seed=1), row(seed=2))
-    assert len(fits) == 3
-    assert again[:2] == first
+def test_rows_survive_json(planned: Plan) -> None:
+    for row in rows(
+        planned({"layers": ["tuned"], "candidates": [0, 1], "dropouts": [0.1], "apart": 2})
+    ):
+        assert Row.of(asdict(row)) == row
+        assert (row.candidates, row.dropouts) == (("0", "1"), (0.1,))
 
 
-def test_layer_and_dropout_are_chosen_once_for_all_draws(run: Any) -> None:
-    tuned = row(apart=4, layer="tuned", candidates=("0", "2"), dropouts=(0.2, 0.4))
-    found = run(tuned, replace(tuned, seed=1))
-    assert found[0]["layers"] == found[1]["layers"]
-    assert found[0]["layers"][0] in (0, 2)
-    assert found[0]["dropout"] == found[1]["dropout"]
-    assert found[0]["dropout"] in (0.2, 0.4)
+def test_all_trees_are_drawn_once_unless_seeds_are_asked_for(planned: Plan) -> None:
+    assert len(rows(planned({"trees": ["all"], "draws": 5}))) == 1
+    assert [row.seed for row in rows(planned({"trees": ["all"], "seeds_of_all": 2}))] == [0, 1]
 
 
-def test_training_on_the_test_set_is_refused(run: Any) -> None:
-    with pytest.raises(AttreeError, match="both trained on and scored"):
-        run(row(train="toy/test"))
+def test_trees_set_apart_stand_in_every_column_and_run_once(planned: Plan) -> None:
+    found = planned({"parsers": ["upio"], "trees": ["apart"], "apart": 2, "across": [3, 5]})
+    assert [one.column for one in found.experiments["e"].rows] == ["3", "5"]
+    assert [len(job.rows) for job in found.by_name.values()] == [1]
 
 
-def test_weights_over_heads_are_kept_by_layer_and_head(run: Any) -> None:
-    (record,) = run(row(parser="head-weights", settings={"recipe": "head-weights", "steps": 2}))
-    assert np.shape(record["weights"]) == (2, 3, 4)
+def test_a_tuned_encoder_is_a_row_for_each_seed_in_one_cell(planned: Plan) -> None:
+    found = planned({"encoders": ["tuned"], "parsers": ["upio"]})
+    assert [row.encoder for row in rows(found)] == ["tuned-0", "tuned-1"]
+    assert {one.label for one in found.experiments["e"].rows} == {"upio"}
+    assert set(found.tuned) == {"tuned-0", "tuned-1"}
 
 
-def test_the_table_says_mean_deviation_and_maximum(run: Any, tmp_path: Path) -> None:
-    rows = [row(), row(seed=1), row(trees=1000)]
-    records = run(*rows)
-    places = [[digest(asdict(one)), "fpio", str(one.trees)] for one in rows]
-    look = {
-        "title": "T", "axis": "trees", "metrics": ["corpus_f1"], "labels": True,
-        "places": places, "published": {"*": "few"},
-    }  # fmt: skip
-    article = tmp_path / "article.csv"
-    article.write_text(
-        "table,row,language,metric,value,source\nfew,fss,toy,corpus_f1_max@5,61.2,x\n"
-    )
-    found = cells([tmp_path / "job.json"], tmp_path / "records", look, article)
-    values = [record["corpus_f1"] for record in records[:2]]
-    flat = found[0].flat()
-    assert flat["corpus_f1"] == pytest.approx(np.mean(values))
-    assert flat["corpus_f1_std"] == pytest.approx(np.std(values, ddof=1))
-    assert flat["corpus_f1_max"] == max(values)
-    lines = grids(found, look)[0].markdown()
-    assert f"[{records[2]['used']} trees]" in lines
-    assert "| fss (article) | (61.20) | – |" in lines
+def test_decoders_of_one_training_run_in_one_job(planned: Plan) -> None:
+    draws = 2 * AT_MOST["trained"]
+    found = planned({"parsers": ["fpio", "marginal"], "draws": draws})
+    assert len(found.by_name) == 2
+    for job in found.by_name.values():
+        seeds = [row.seed for row in job.rows if row.parser == "fpio"]
+        assert seeds == [row.seed for row in job.rows if row.parser == "marginal"]
+    at_once = [row.parser for row in found.by_name["e.trained.tiny.0"].rows]
+    assert at_once[:4] == ["fpio", "marginal"] * 2
 
 
-def count_fits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Count trainings."""
-    fits: list[None] = []
-    fit = trained.fit
+def test_another_row_leaves_the_others_as_they_were(planned: Plan) -> None:
+    before = rows(planned({"trees": [3, 5], "draws": 2}))
+    after = rows(planned({"trees": [3, 5], "draws": 3}))
+    assert all(row in after for row in before)
+    assert len(after) == len(before) + 2
 
-    def counted(*arguments: Any, **options: Any) -> Any:
-        fits.append(None)
-        return fit(*arguments, **options)
 
-    monkeypatch.setattr(trained, "fit", counted)
-    return fits
+def test_rules_are_told_what_a_job_reads(planned: Plan) -> None:
+    found = planned({"parsers": ["upio"]}, {"label": "trained"})
+    wildcards = SimpleNamespace(job="e.heads.tiny.0", experiment="e")
+    assert found.inputs(wildcards) == [
+        "<results>/treebanks/toy/dev.parquet",
+        "<results>/treebanks/toy/test.parquet",
+        "<results>/attention/tiny/all/toy/dev.json",
+        "<results>/attention/tiny/all/toy/test.json",
+    ]
+    assert found.encoder(wildcards) == "<results>/encoders/tiny.json"
+    assert found.results(wildcards) == [
+        "<results>/experiments/jobs/e.heads.tiny.0.json",
+        "<results>/experiments/jobs/e.trained.tiny.0.json",
+    ]
+
+
+def test_the_plan_s_file_holds_the_rows_of_each_job(planned: Plan, tmp_path: Path) -> None:
+    found = planned({"parsers": ["upio"], "trees": [3, 5]}, {"label": "trained"}, sentence=4)
+    found.write(tmp_path / "plan.json")
+    written = json.loads((tmp_path / "plan.json").read_text())
+    for name, job in found.by_name.items():
+        assert tuple(Row.of(one) for one in written["jobs"][name]) == job.rows
+    assert [Row.of(one) for one in written["rows"]["e"]] == rows(found)
+    assert [place[1:] for place in written["tables"]["e"]["places"]] == [
+        ["upio", "3"], ["upio", "5"], ["trained", "3"],
+    ]  # fmt: skip
+    assert written["tables"]["e"]["sentence"] == 4
+
+
+def test_a_hash_says_which_jobs_another_row_changes(planned: Plan) -> None:
+    before = planned({"parsers": ["upio"]}, {"label": "trained"})
+    after = planned({"parsers": ["upio"], "draws": 2}, {"label": "trained"})
+    heads, trained = (SimpleNamespace(job=f"e.{kind}.tiny.0") for kind in ("heads", "trained"))
+    assert before.rows(trained) == after.rows(trained)
+    assert before.rows(heads) != after.rows(heads)
+    assert before.digest != after.digest
+
+
+def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: Path) -> None:
+    planned({}).write(tmp_path / "plan.json")
+    with pytest.raises(AttreeError, match=r"plan\.json: no e\.trained\.tiny\.1 among the jobs"):
+        command.rows(
+            "e.trained.tiny.1", tmp_path / "plan.json", tmp_path / "e.json", tmp_path / "o.json"
+        )
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        ({"parsers": ["fpoi"]}, "unknown parser fpoi"),
+        ({"encoders": ["tinny"]}, "encoder tinny is unknown — did you mean tiny?"),
+        ({"train": "toy/train"}, "asks for the unknown set toy/train"),
+        ({"layers": [0, 1]}, "two rows fall into line 'fpio', column 3"),
+    ],
+)
+def test_a_mistake_is_one_line(planned: Plan, run: dict[str, Any], said: str) -> None:
+    with pytest.raises(AttreeError) as caught:
+        planned(run)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from attree.attention.job import Settings
+from attree.attention.compute import StageSettings
 from attree.attention.stage import columns_for, compute_attention
 from attree.decoding import Recipe
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
@@ -69,7 +69,7 @@ def sentence_table(data: Path, folder: Path, first: int, last: int) -> Path:
 
 def attention(table: Path, encoder: ResolvedEncoder, name: str, **columns: Any) -> Path:
     output = table.with_name(f"{table.stem}.{name}.json")
-    compute_attention(table, encoder, columns_for(encoder, **columns), output, Settings())
+    compute_attention(table, encoder, columns_for(encoder, **columns), output, StageSettings())
     return output
 
 

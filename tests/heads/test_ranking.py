@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from attree.attention.columns import ALL
-from attree.attention.job import Settings
+from attree.attention.compute import StageSettings
 from attree.attention.stage import columns_for, compute_attention
 from attree.draw import draw
 from attree.encoder.source import ResolvedEncoder
@@ -57,7 +57,7 @@ def naive_f1(manifest: Path, sentences: Path, chosen: set[int] | None = None) ->
 
 @pytest.fixture
 def manifest(make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path) -> Path:
-    settings = Settings(partition_size=3, device="cpu")
+    settings = StageSettings(partition_size=3, device="cpu")
     columns = columns_for(encoder, every=True)
     compute_attention(make_table(), encoder, columns, tmp_path / "all.json", settings)
     return tmp_path / "all.json"
@@ -128,7 +128,7 @@ def test_nothing_to_rank_on_is_one_line(
 ) -> None:
     sentences = make_table([["a"], ["cat"] * 70])
     columns = columns_for(encoder, every=True)
-    compute_attention(sentences, encoder, columns, tmp_path / "x.json", Settings(device="cpu"))
+    compute_attention(sentences, encoder, columns, tmp_path / "x.json", StageSettings(device="cpu"))
     gold = Parses.gold(pq.read_table(sentences))
     with pytest.raises(AttreeError, match="no sentence here has two words and more"):
         rank(tmp_path / "x.json", gold, UPOA)

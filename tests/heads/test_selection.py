@@ -81,5 +81,5 @@ def test_a_set_of_heads_has_one_name() -> None:
 def test_a_file_that_is_no_selection_is_one_line(content: object, tmp_path: Path) -> None:
     file = tmp_path / "selection.json"
     file.write_text(json.dumps(content))
-    with pytest.raises(AttreeError, match=r"selection\.json: this is no selection of heads"):
+    with pytest.raises(AttreeError, match=r"selection\.json: this selection of heads is not valid"):
         read_selection(file)

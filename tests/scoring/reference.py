@@ -37,11 +37,28 @@ def s_span(a: Matrix, i: int, j: int) -> float:
     return s_in(a, i, j) - s_out(a, i, j)
 
 
+def distance(a: Matrix, k: int) -> float:
+    return -(a[k - 1, k] + a[k, k - 1]) / 2
+
+
+def distance_with_right_bias(a: Matrix, k: int) -> float:
+    """As in the program of Kim et al. with --bias 1.5, where d is 0 of a word and itself."""
+    places = range(1, len(a))
+    own = [distance(a, x) + (a[x, x] + a[x - 1, x - 1]) / 2 for x in places]
+    if len(own) < 2:
+        return distance(a, k)
+    base = 1.5 * sum(own) / len(own)
+    bias = [base * (1 - (1 / (len(own) - 1)) * x) for x in range(len(own))]
+    return own[k - 1] + bias[k - 1]
+
+
 #: score → ``split(a, i, k, j)``
 SPLITS: dict[str, Callable[[Matrix, int, int, int], float]] = {
     "outside": outside,
     "inside": lambda a, i, k, j: s_in(a, i, k) + s_in(a, k, j),
     "inside_outside": lambda a, i, k, j: s_span(a, i, k) + s_span(a, k, j),
+    "adjacent": lambda a, i, k, j: distance(a, k),
+    "adjacent_right": lambda a, i, k, j: distance_with_right_bias(a, k),
 }
 
 

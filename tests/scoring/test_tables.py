@@ -9,8 +9,7 @@ from hypothesis import given
 from attree.errors import AttreeError
 from attree.scoring import ASSOCIATIONS, SCORES
 from attree.scoring.prefix import prefix_sums
-from attree.scoring.tables import SplitScores, split_scores
-from attree.scoring.transform import TRANSFORMS, transform
+from attree.scoring.tables import TRANSFORMS, SplitScores, split_scores, transform
 from tests.scoring.reference import SPLITS, Matrix, attention, matrices, s_in, s_span
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from attree.errors import AttreeError
 from attree.files import write_json
-from attree.tables import collect, command, render, scores
+from attree.tables import build, command, render
 
 
 def _figures(f1: float) -> dict[str, Any]:
@@ -35,12 +35,12 @@ def _summary(language: str, *, parser: str | None, f1: float, derived: str = "co
     }
     one = {"language": language, "split": "test", "protocol": protocol}
     if parser is None:
-        return {**one, "baselines": {name: _figures(f1) for name in collect.BASELINES}}
+        return {**one, "baselines": {name: _figures(f1) for name in build.BASELINES}}
     return {**one, "parser": parser, "encoder": "tiny", **_figures(f1)}
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> list[collect.ScoreRow]:
+def rows(tmp_path: Path) -> list[build.ScoreRow]:
     for index, (language, f1) in enumerate([("german", 41.234), ("korean", 30.0)]):
         write_json(tmp_path / f"b{index}.json", _summary(language, parser=None, f1=f1 - 20))
         write_json(tmp_path / f"p{index}.json", _summary(language, parser="UPOA", f1=f1))
@@ -49,12 +49,12 @@ def rows(tmp_path: Path) -> list[collect.ScoreRow]:
         "table,row,language,metric,value,source\n"
         "cross-lingual,UPOA,German,corpus_f1,41.59,x\nother,UPOA,Korean,corpus_f1,1,x\n"
     )
-    figures = collect.read_published(published, "cross-lingual")
-    return collect.score_rows(sorted(tmp_path.glob("*.json")), figures)
+    figures = build.read_published(published, "cross-lingual")
+    return build.score_rows(sorted(tmp_path.glob("*.json")), figures)
 
 
-def test_cells_are_the_summaries_figures(rows: list[collect.ScoreRow]) -> None:
-    corpus, sentence = scores.crosslingual(rows, "Title")
+def test_cells_are_the_summaries_figures(rows: list[build.ScoreRow]) -> None:
+    corpus, sentence = build.crosslingual(rows, "Title")
     german = dict(zip(corpus.headings, corpus.rows[0], strict=True))
     assert german["language"] == "german" and german["sentences"] == "9"
     assert german["UPOA"] == "41.23" and german["UPOA (article)"] == "41.59"
@@ -63,25 +63,25 @@ def test_cells_are_the_summaries_figures(rows: list[collect.ScoreRow]) -> None:
     assert korean["UPOA (article)"] == "–"
     assert "UPOA (article)" not in sentence.headings
     assert sentence.rows[0][2] == "40.23"
-    assert list(corpus.headings)[4:] == list(collect.BASELINES.values())
+    assert list(corpus.headings)[4:] == list(build.BASELINES.values())
 
 
-def test_markdown_csv_and_parquet_agree(rows: list[collect.ScoreRow], tmp_path: Path) -> None:
-    grids = scores.crosslingual(rows, "Title")
-    render.save(tmp_path / "t", [row.flat() for row in rows], grids, {})
+def test_markdown_csv_and_parquet_agree(rows: list[build.ScoreRow], tmp_path: Path) -> None:
+    tables = build.crosslingual(rows, "Title")
+    render.save(tmp_path / "t", [row.flat() for row in rows], tables, {})
     table = pq.read_table(tmp_path / "t.parquet").to_pylist()
     with (tmp_path / "t.csv").open() as handle:
         lines = list(csv.DictReader(handle))
     assert [float(line["corpus_f1"]) for line in lines] == [row["corpus_f1"] for row in table]
-    assert len(table) == 2 + 2 * len(collect.BASELINES)
+    assert len(table) == 2 + 2 * len(build.BASELINES)
     assert "| german | 9 | 41.23 | 41.59 |" in (tmp_path / "t.md").read_text()
-    assert render.saved_grids(tmp_path / "t.parquet")[0].rows[0][2] == "41.23"
+    assert render.saved_tables(tmp_path / "t.parquet")[0].rows[0][2] == "41.23"
 
 
 def test_a_language_table_shows_every_metric_and_the_labels_found(
-    rows: list[collect.ScoreRow],
+    rows: list[build.ScoreRow],
 ) -> None:
-    figures, labels = scores.language([row for row in rows if row.language == "german"])
+    figures, labels = build.language([row for row in rows if row.language == "german"])
     assert figures.rows[0] == ["UPOA", "tiny", "41.23", "38.23", "40.23"]
     assert labels.headings == ["parser", "NP (7)"]  # no gold VP: no column
     assert labels.rows[0] == ["UPOA", "20.62"]
@@ -90,17 +90,39 @@ def test_a_language_table_shows_every_metric_and_the_labels_found(
 def test_dependency_derived_brackets_never_share_a_table(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", _summary("german", parser="UPOA", f1=40.0))
     write_json(tmp_path / "b.json", _summary("ud", parser="UPOA", f1=40.0, derived="dependency"))
-    rows = collect.score_rows([tmp_path / "a.json", tmp_path / "b.json"], {})
-    with pytest.raises(AttreeError, match=r"dependency-derived brackets \(ud\) cannot share"):
-        collect.check_one_kind(rows)
+    rows = build.score_rows([tmp_path / "a.json", tmp_path / "b.json"], {})
+    tables = build.crosslingual(rows, "T")
+    assert [[line[0] for line in table.rows] for table in tables] == [
+        ["german"], ["german"], ["ud"], ["ud"],
+    ]  # fmt: skip
+    assert [table.title for table in tables[1:3]] == [
+        "T: Sentence F1",
+        "T, dependency-derived brackets: Corpus F1",
+    ]
+    assert "not comparable with constituency treebanks" not in tables[1].note
+    assert "not comparable with constituency treebanks" in tables[2].note
+
+
+def test_a_treebank_that_was_not_read_whole_is_marked(tmp_path: Path) -> None:
+    for language, failed in (("french", 18), ("german", 0)):
+        summary = _summary(language, parser="UPOA", f1=40.0)
+        counts = {"read": 280, "skipped": 5, "failed": failed, "emptied": 0}
+        summary["protocol"]["treebank"] = counts
+        write_json(tmp_path / f"{language}.json", summary)
+    rows = build.score_rows(sorted(tmp_path.glob("*.json")), {})
+    for table in build.crosslingual(rows, "T"):
+        assert [line[0] for line in table.rows] == ["french *", "german"]
+        assert "* french: 280 of 298 sentences read." in table.note
+        assert "* german" not in table.note
+    assert rows[0].flat()["treebank_failed"] == 18
 
 
 def test_two_encoders_of_one_parser_get_a_column_each(tmp_path: Path) -> None:
     for encoder in ("one", "two"):
         summary = {**_summary("german", parser="UPOA", f1=40.0), "encoder": encoder}
         write_json(tmp_path / f"{encoder}.json", summary)
-    rows = collect.score_rows(sorted(tmp_path.glob("*.json")), {})
-    assert scores.crosslingual(rows, "T")[0].headings[2:] == ["UPOA one", "UPOA two"]
+    rows = build.score_rows(sorted(tmp_path.glob("*.json")), {})
+    assert build.crosslingual(rows, "T")[0].headings[2:] == ["UPOA one", "UPOA two"]
 
 
 def test_a_summary_without_its_parts_is_one_line(tmp_path: Path) -> None:
@@ -108,35 +130,37 @@ def test_a_summary_without_its_parts_is_one_line(tmp_path: Path) -> None:
     del summary["protocol"]
     write_json(tmp_path / "a.json", summary)
     with pytest.raises(AttreeError, match=r"a\.json: this score summary has no 'protocol'"):
-        collect.score_rows([tmp_path / "a.json"], {})
+        build.score_rows([tmp_path / "a.json"], {})
 
 
-def test_a_table_can_be_drawn(rows: list[collect.ScoreRow], tmp_path: Path) -> None:
-    grids = scores.crosslingual(rows, "Title")
-    render.save(tmp_path / "t", [row.flat() for row in rows], grids, {})
+def test_a_table_can_be_drawn(rows: list[build.ScoreRow], tmp_path: Path) -> None:
+    tables = build.crosslingual(rows, "Title")
+    render.save(tmp_path / "t", [row.flat() for row in rows], tables, {})
     command.show(tmp_path / "t.parquet", svg=tmp_path / "t.svg")
     assert "41.23" in (tmp_path / "t.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_a_table_fits_the_terminal_and_no_cell_is_cut(
-    rows: list[collect.ScoreRow], width: int
+    rows: list[build.ScoreRow], width: int
 ) -> None:
     console = Console(width=width, file=io.StringIO(), highlight=False)
-    grids = scores.crosslingual(rows, "Across languages")
-    render.show(grids, console)
+    tables = build.crosslingual(rows, "Across languages")
+    render.show(tables, console)
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert max(map(len, printed.splitlines())) <= width
     assert "…" not in printed
-    for grid in grids:
-        for row in grid.rows:
+    for table in tables:
+        for row in table.rows:
             assert all(cell in printed for cell in row)
 
 
 def test_square_brackets_are_printed_as_they_are() -> None:
     console = Console(width=80, file=io.StringIO(), highlight=False)
-    grid = render.Grid("T [bold]", ("row", "F1 [red]"), [("a", "1.00 [new head]")], "[new head]: x")
-    render.show([grid], console)
+    table = render.Table(
+        "T [bold]", ("row", "F1 [red]"), [("a", "1.00 [new head]")], "[new head]: x"
+    )
+    render.show([table], console)
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     for text in ("T [bold]", "F1 [red]", "1.00 [new head]", "[new head]: x"):
         assert text in printed

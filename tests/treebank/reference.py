@@ -7,8 +7,9 @@ from typing import Any
 
 import nltk
 
-from attree.treebank.brackets import cut_label, unescape
+from attree.treebank.brackets import unescape
 from attree.treebank.cleaning import PTB_TAGS
+from attree.treebank.sentence import cut_label
 
 
 def nltk_clean(tree: nltk.Tree) -> nltk.Tree | None:

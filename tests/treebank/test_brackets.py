@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from attree.treebank.brackets import cut_label, read, read_spmrl, unescape
-from attree.treebank.sentence import Rejected, Sentence
-from attree.treebank.settings import Settings
+from attree.treebank.brackets import read, read_spmrl, unescape
+from attree.treebank.sentence import Rejected, Sentence, Settings, cut_label
 
 GOOD = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"
 GOOD_SPANS = ((0, 3, "S"), (0, 2, "NP"), (2, 3, "VP"))
@@ -195,8 +194,8 @@ class TestUnbalanced:
         found = ptb(text)
         assert [item.line for item in found] == [1, 2, 3, 4, 5]
         assert words(found) == ["the dog barks"] * 3
-        assert rejected(found)[0] == (2, "1 bracket is not closed — mend this tree")
-        assert rejected(found)[1] == (4, "a bracket closes nothing — mend this tree")
+        assert rejected(found)[0] == (2, "1 bracket is not closed — correct this tree")
+        assert rejected(found)[1] == (4, "a bracket closes nothing — correct this tree")
 
     def test_no_merge_that_looks_balanced(self) -> None:
         text = f"{GOOD}\n(S (A a) (B b)\n(S (C c) (D d)))\n{GOOD}\n"
@@ -249,7 +248,7 @@ class TestUnbalanced:
     @pytest.mark.parametrize("text", ["()", "( )", "(S)", "(S (NP))", "(())"])
     def test_tree_without_words(self, text: str) -> None:
         found = ptb(f"{GOOD}\n{text}\n{GOOD}")
-        assert rejected(found) == [(2, "a tree with no words — delete it")]
+        assert rejected(found) == [(2, "a tree without words")]
         assert len(words(found)) == 2
 
     def test_no_tree_at_all(self) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from attree.errors import AttreeError
 from attree.treebank.cleaning import PTB_TAGS, Counts, clean, is_punctuation, policy, prepare
-from attree.treebank.sentence import Rejected, Sentence
-from attree.treebank.settings import Settings
+from attree.treebank.sentence import Rejected, Sentence, Settings
 
 QUOTED = Sentence(
     ("``", "go", "''", "(", "!", ")", "."),

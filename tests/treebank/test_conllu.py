@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.treebank.conllu import read
-from attree.treebank.sentence import Rejected, Sentence
-from attree.treebank.settings import Settings
+from attree.treebank.sentence import Rejected, Sentence, Settings
 
 
 def block(heads: list[int], **changed: str) -> str:
@@ -58,9 +57,9 @@ def test_a_form_may_hold_a_space() -> None:
         ("\t2\tr1", "\t9\tr1", 4, "past the last word"),
         ("\t2\tr1", "\tx\tr1", 4, "head 'x'"),
         ("\t2\tr1", "\t_\tr1", 4, "head '_'"),
-        ("\t2\tr1", "\t1\tr1", 4, "circle"),
-        ("\tr1\t", "\tr1 ", 4, "9 columns"),
-        ("2\tw2", "3\tw2", 5, "word number '3'"),
+        ("\t2\tr1", "\t1\tr1", 4, "cycle"),
+        ("\tr1\t", "\tr1 ", 4, "found 9"),
+        ("2\tw2", "3\tw2", 5, "expected word number 2, found '3'"),
         ("w2", "", 5, "without a form"),
         ("w2", "w\udce9", 5, "0xE9"),
     ],

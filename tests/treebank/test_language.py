@@ -41,7 +41,7 @@ class TestFolders:
         assert found.title == "Klingon"
         settings = [found.split(name).settings for name in ("train", "dev", "test")]
         assert [one.format for one in settings] == ["ptb", "spmrl", "conllu"]
-        assert [one.punctuation for one in settings] == ["ptb", "keep", "keep"]
+        assert [one.punctuation for one in settings] == ["auto", "keep", "keep"]
         assert settings[2].derived == "dependency"
 
     def test_folders_and_several_files_a_split(self, tmp_path: Path) -> None:
@@ -128,12 +128,12 @@ class TestSettings:
             ("splits: {test: 3}", "splits.test must be a text or a list of texts"),
             ("max_words: -3", "max_words must be a whole number above 0, not -3"),
             ("max_words: true", "max_words must be a whole number"),
-            ("format: xml", "format must be one of ptb, spmrl, conllu, not 'xml'"),
+            ("format: xml", "format must be one of ptb, spmrl, conllu, "),
             ("encoding: klingon-8", "encoding must be the name of an encoding"),
-            ("punctuation: drop", "punctuation must be keep, ptb, unicode"),
+            ("punctuation: drop", "punctuation must be auto, keep, ptb, unicode"),
             ("drop_labels: [NO]", "drop_labels must be a list of texts"),
             ("layout: ctb", "layout must be one of ptb, spmrl"),
-            ("- a", "this must hold keys and values"),
+            ("- a", "expected keys and values"),
             ("a: [", "this is not YAML"),
             ("folder: x", "folder stands in the workflow's configuration only"),
             ("1: 2", "unknown key 1"),

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from attree.treebank.cleaning import Counts, prepare
+from attree.treebank.formats import read_files, resolve
 from attree.treebank.layout import pieces
-from attree.treebank.patterns import find
-from attree.treebank.readers import read_files, resolve
-from attree.treebank.sentence import Rejected, Sentence
-from attree.treebank.settings import Settings
+from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.sources import find
 from tests.treebank.reference import nltk_sentences
 
 
@@ -103,7 +102,7 @@ def test_portuguese(trees: Path) -> None:
 
 def test_portuguese_under_the_wrong_encoding(trees: Path) -> None:
     files = [trees / "pt_floresta/Floresta_7.4.ptb"]
-    read, rejected, _ = load(files)
+    read, rejected, _ = load(files, encoding="utf-8")
     assert len(read) + len(rejected) == 9326
     assert "latin-1" in rejected[-1].reason
 

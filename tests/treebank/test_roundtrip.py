@@ -8,10 +8,8 @@ import nltk
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.treebank.bracketed import bracketed
-from attree.treebank.brackets import read, read_spmrl
-from attree.treebank.sentence import Rejected, Sentence, Span
-from attree.treebank.settings import Settings
+from attree.treebank.brackets import bracketed, read, read_spmrl
+from attree.treebank.sentence import Rejected, Sentence, Settings, Span
 from tests.treebank.reference import nltk_spans
 
 _LABELS = st.sampled_from(["S", "NP", "VP", "-X-", "Ssub", "ROOT2"])

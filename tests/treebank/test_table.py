@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from attree.errors import AttreeError
 from attree.schemas import REJECTED, SENTENCES, read_table, write_table
 from attree.treebank import table as tables
-from attree.treebank.bracketed import bracketed
+from attree.treebank.brackets import bracketed
 from attree.treebank.sentence import Rejected, Sentence
-from attree.treebank.table import TableBuilder, from_table, spans_of, to_table
+from attree.treebank.table import TableBuilder, from_table, to_table
 from tests.treebank.test_roundtrip import sentences
 
 
@@ -23,17 +23,6 @@ def test_there_and_back(many: list[Sentence]) -> None:
     assert table.schema == SENTENCES
     assert table["sentence"].to_pylist() == list(range(len(many)))
     assert list(from_table(table)) == many
-
-
-@given(st.lists(sentences(), max_size=5))
-def test_spans_as_flat_arrays(many: list[Sentence]) -> None:
-    spans = spans_of(to_table(many))
-    assert spans.n_words.tolist() == [len(one.words) for one in many]
-    labels = spans.labels.to_pylist()
-    for i, sentence in enumerate(many):
-        place = slice(spans.offsets[i], spans.offsets[i + 1])
-        columns = (spans.starts[place].tolist(), spans.ends[place].tolist(), labels[place])
-        assert tuple(zip(*columns, strict=True)) == sentence.spans
 
 
 def test_chunks_and_rejected_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -56,7 +45,6 @@ def test_chunks_and_rejected_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_no_rows() -> None:
     read, rejected = TableBuilder().tables()
     assert (read.schema, rejected.schema) == (SENTENCES, REJECTED)
-    assert spans_of(read).offsets.tolist() == [0]
 
 
 def test_bracketed() -> None:

@@ -253,7 +253,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Checkou
 
 @pytest.fixture(scope="session")
 def imported(finished: Checkout) -> dict[str, set[str]]:
-    """Rule → the modules, relative to attree, that its command's processes imported."""
+    """Rule → the modules of attree that its command's processes imported."""
     return recorded(finished.folder.parent / "imports")
 
 
@@ -266,14 +266,12 @@ def recording(folder: Path, source: Path) -> dict[str, str]:
 
 
 def recorded(folder: Path) -> dict[str, set[str]]:
-    """Return rule → what the processes of its command imported, relative to attree."""
+    """Return rule → what the processes of its command imported of attree."""
     found: dict[str, set[str]] = {}
     for file in folder.glob("*.imports"):
         output, *modules = file.read_text(encoding="utf-8").split()
         rule = next(rule for pattern, rule in RULE_OF_OUTPUT.items() if re.match(pattern, output))
-        found.setdefault(rule, set()).update(
-            module.removeprefix("attree").removeprefix(".") or "__init__" for module in modules
-        )
+        found.setdefault(rule, set()).update(modules)
     return found
 
 

@@ -133,6 +133,10 @@ def test_a_changed_parser_ranks_its_own_heads_and_encodes_no_tuning_set(rerun: C
         # A plot touches nothing but itself.
         ("figures/heads.py", {"heads_figure"}, {"heads", "parse", "score", "attention_all"}),
         ("tables/render.py", {"crosslingual_table"}, {"heads", "parse", "score", "attention_all"}),
+        # Each command of a stage has its own code; training touches no unsupervised parser.
+        ("parsing/from_shards.py", {"parse", "score"}, {"heads", "attention_selected"}),
+        ("encoder/pieces.py", {"attention_all", "attention_selected"}, {"treebank", "baselines"}),
+        ("fewshot/training.py", set(), {"heads", "parse", "score", "attention_all"}),
         # The command line's own code decides nothing.
         ("cli.py", set(), {"treebank", "encoder", "heads", "score"}),
     ],
@@ -144,6 +148,20 @@ def test_changed_code_runs_what_it_decides(
     ran = rerun.plan()
     assert ran.rules >= rules
     assert not ran.rules & never
+
+
+def test_a_changed_scorer_parses_a_corpus_anew_in_its_own_folder(rerun: Checkout) -> None:
+    manifest = rerun.folder / "results/corpus/news/manifest.json"
+    before = read_json(manifest)
+    add(rerun.source / "attree/fewshot/training.py", "_CHANGED = 1")
+    assert rerun.plan("corpus").jobs == []
+    add(rerun.source / "attree/scoring/prefix.py", "_CHANGED = 1")
+    assert "parse_corpus" in rerun.run("corpus").rules
+    after = read_json(manifest)
+    assert after["settings"]["code"] != before["settings"]["code"]
+    assert after["shards"] == before["shards"]
+    assert read_json(rerun.folder / "results/corpus/news/summary.json")["complete"]
+    assert "starting again" in (rerun.folder / "results/logs/corpus/news.log").read_text()
 
 
 def test_changed_scoring_leaves_every_shard_as_it_is(rerun: Checkout) -> None:

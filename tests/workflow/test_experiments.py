@@ -15,7 +15,7 @@ import yaml
 
 from tests.workflow import conftest
 from tests.workflow.conftest import ROOT, Checkout, make_tiny, recorded, recording
-from tests.workflow.test_code_is_an_input import check_named
+from tests.workflow.test_code_is_an_input import check_covered
 from tests.workflow.test_dry_runs import lay_out_ptb, lay_out_spmrl
 
 OUTPUTS = {
@@ -125,12 +125,12 @@ def test_every_picture_has_its_numbers_beside_it(done: Checkout) -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(OUTPUTS.values()))
-def test_a_rule_names_the_modules_that_its_command_imports(
+def test_a_rule_covers_what_its_command_imports(
     rule: str, done: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every = {**OUTPUTS, **conftest.RULE_OF_OUTPUT}
     monkeypatch.setattr(conftest, "RULE_OF_OUTPUT", every)
-    check_named(rule, recorded(done.folder.parent / "imports")[rule])
+    check_covered(rule, recorded(done.folder.parent / "imports")[rule])
 
 
 def test_nothing_is_run_twice(again: Checkout) -> None:
@@ -155,6 +155,67 @@ def test_another_row_is_computed_and_no_other(again: Checkout) -> None:
     assert [row["draws"] for row in read(again, "few")] == ["3", "3"]
 
 
+def forged(checkout: Checkout) -> None:
+    """Make every record hold a number that no parser reaches, as if by other code."""
+    for path in (checkout.folder / "results/experiments/records").glob("*.json"):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps({**record, "corpus_f1": 999.0}), encoding="utf-8")
+
+
+def figures(checkout: Checkout) -> dict[tuple[str, str], float]:
+    """Return the corpus F1 of the lines that are rows of records, by table and line."""
+    found = {}
+    for name in ("few", "heads"):
+        for row in read(checkout, name):
+            if row["label"] in ("fpio", "fpoa", "upio, tuned"):
+                found[f"{row['label']} {row['column']}", name] = float(row["corpus_f1"])
+    return found
+
+
+def test_no_number_outlives_what_made_it(again: Checkout, tmp_path: Path) -> None:
+    """Module, dtype and recipe: what ran again, and that forged numbers are gone where it did."""
+    source = tmp_path / "src"
+    shutil.copytree(again.source, source)
+    checkout = Checkout(again.folder, source)
+    true = figures(checkout)
+    forged(checkout)
+    with (source / "attree/encoder/pieces.py").open("a", encoding="utf-8") as handle:
+        handle.write("\n_CHANGED = 1\n")
+    assert checkout.run("experiments").rules >= {"experiment_rows", "attention_all"}
+    assert figures(checkout) == true
+
+    forged(checkout)  # what reads attention depends on what computes it, and nothing else does
+    with (source / "attree/attention/compute.py").open("a", encoding="utf-8") as handle:
+        handle.write("\n_CHANGED = 1\n")
+    ran = checkout.run("experiments")
+    assert {w["job"] for rule, w in ran.jobs if rule == "experiment_rows"} == {
+        "heads.heads.tuned-0.0"
+    }
+    assert figures(checkout)["upio, tuned english/test", "heads"] < 101
+
+    forged(checkout)
+    checkout.configure({"encoders": {"tiny": {**config(checkout)["encoders"]["tiny"],
+                                              "dtype": "bfloat16"}}})  # fmt: skip
+    checkout.run("experiments")
+    few = {place: value for place, value in figures(checkout).items() if place[1] == "few"}
+    assert all(value < 101 for value in few.values())
+
+    forged(checkout)
+    changed = config(checkout)["experiments"]
+    changed["few"]["runs"][0] |= {"parsers": ["slow"], "label": "fpio"}
+    slow = {"slow": {"recipe": "fpio", "learning_rate": 0.5}}
+    checkout.configure({"trained": slow, "experiments": changed})
+    ran = checkout.run("experiments")
+    jobs = {w["job"] for rule, w in ran.jobs if rule == "experiment_rows"}
+    assert jobs == {"few.trained.tiny.0"}
+    assert all(v < 101 for place, v in figures(checkout).items() if place[1] == "few")
+
+
+def config(checkout: Checkout) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((checkout.folder / "config.yaml").read_text())
+    return found
+
+
 def used() -> float:
     """Return the seconds that processes waited for have computed: other work does not count."""
     of = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -164,9 +225,9 @@ def used() -> float:
 def test_a_mistake_is_one_line(tmp_path: Path) -> None:
     checkout = make_tiny(tmp_path / "small", tmp_path / "encoder")
     checkout.configure(grid(train="english/train"))
-    assert "there is no set english/train" in checkout.refused()
+    assert "asks for the unknown set english/train" in checkout.refused()
     checkout.configure(grid(parsers=["fpii"]))
-    assert "parser fpii is not there" in checkout.refused()
+    assert "unknown parser fpii" in checkout.refused()
 
 
 def test_the_paper_is_planned_in_under_ten_seconds(checkout: Checkout, tmp_path: Path) -> None:
@@ -190,3 +251,18 @@ def test_open_is_planned(checkout: Checkout, data: Path) -> None:
     jobs = Counter(rule for rule, _ in ran.jobs)
     assert jobs["experiment_table"] == 11
     assert sum(jobs.values()) < 500
+
+
+def test_a_table_that_was_there_outlives_a_job_that_fails(again: Checkout) -> None:
+    again.run("tables")
+    folder = again.folder / "results/tables"
+    before = {path: path.read_bytes() for path in folder.glob("crosslingual.*")}
+    assert len(before) == 3
+    summary = again.folder / "results/scores/tiny/upio/english/test.json"
+    whole = summary.read_bytes()
+    summary.write_text("{}", encoding="utf-8")
+    ran = again.snakemake("--cores", "2", "tables")
+    assert ran.status == 1 and "crosslingual_table" in ran.rules
+    assert {path: path.read_bytes() for path in folder.glob("crosslingual.*")} == before
+    summary.write_bytes(whole)
+    assert "crosslingual_table" in again.run("tables").rules

@@ -11,9 +11,9 @@ import yaml
 from snakemake.utils import update_config, validate
 
 from attree import decoding, evaluation, scoring
-from attree.configuration import check
+from attree.configuration import check, choices, load_schema
+from attree.errors import AttreeError
 from attree.plan import make_plan
-from attree.treebank import language_file, layouts, readers
 from tests.workflow.conftest import ROOT
 
 SCHEMAS = ROOT / "workflow/schemas"
@@ -23,8 +23,7 @@ def read(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-CONFIG = read(SCHEMAS / "config.schema.yaml")["properties"]
-LANGUAGE = read(SCHEMAS / "language.schema.yaml")["properties"]
+CONFIG = load_schema(SCHEMAS / "config.schema.yaml")["properties"]
 PARSER = CONFIG["parsers"]["additionalProperties"]["properties"]
 
 
@@ -35,14 +34,14 @@ def test_parsers_are_made_of_what_is_registered() -> None:
 
 
 def test_policies_and_types_are_the_library_s() -> None:
-    from attree.attention.job import TOO_LONG_POLICIES
     from attree.encoder.source import DTYPES, SOURCES
+    from attree.parses import POLICIES
 
     attention, encoder = (
         CONFIG["attention"]["properties"],
         CONFIG["encoders"]["additionalProperties"],
     )
-    assert sorted(attention["too_long"]["enum"]) == sorted(TOO_LONG_POLICIES)
+    assert sorted(attention["too_long"]["enum"]) == sorted(POLICIES)
     assert sorted(encoder["properties"]["dtype"]["enum"]) == sorted(DTYPES)
     assert {one["required"][0] for one in encoder["oneOf"]} == set(SOURCES)
     assert CONFIG["evaluation"]["properties"]["profile"]["enum"] == list(evaluation.PROFILES)
@@ -51,12 +50,37 @@ def test_policies_and_types_are_the_library_s() -> None:
     )
 
 
-def test_a_language_s_keys_are_those_of_language_yaml() -> None:
-    assert set(LANGUAGE) == set(language_file.LANGUAGE_KEYS)
-    split = LANGUAGE["splits"]["additionalProperties"]["oneOf"][1]
-    assert set(split["properties"]) == set(language_file.SPLIT_KEYS)
-    assert LANGUAGE["format"]["enum"] == list(readers.FORMATS)
-    assert LANGUAGE["layout"]["enum"] == list(layouts.LAYOUTS)
+def test_few_shot_parsers_and_experiments_are_made_of_what_is_registered() -> None:
+    from attree.corpus.output import FORMATS
+    from attree.experiments.rows import AXES, SHOWN
+    from attree.fewshot.training import OBJECTIVES
+
+    few = CONFIG["trained"]["additionalProperties"]["properties"]
+    assert few["objective"]["enum"] == list(OBJECTIVES)
+    assert few["association"]["enum"] == list(scoring.ASSOCIATIONS)
+    assert set(few["decoder"]["enum"]) == {*decoding.DECODERS, "minimum_risk", "labelled_risk"}
+    experiment = CONFIG["experiments"]["additionalProperties"]["properties"]
+    assert experiment["columns"]["enum"] == list(AXES)
+    assert experiment["metrics"]["items"]["enum"] == list(SHOWN)
+    formats = CONFIG["corpora"]["additionalProperties"]["properties"]["format"]["enum"]
+    assert formats == ["parquet", *(f"parquet,{name}" for name in FORMATS)]
+
+
+def test_a_further_decoder_needs_no_edit_of_the_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A registry that is written out is read; one that is put together is imported."""
+    (tmp_path / "written.py").write_text('import no_such\nD: dict = {"one": "a.b", "two": "c"}\n')
+    (tmp_path / "made.py").write_text('D = ("one",)\nE = (*D, "two")\nF = {"few": ["two"]}\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    assert choices("written:D") == ["one", "two"]
+    assert choices("made:E") == ["one", "two"]
+    assert choices("made:F.few") == ["two"]
+    schema = tmp_path / "schema.yaml"
+    schema.write_text("properties: {decoder: {description: a decoder, x-choices: 'made:E'}}")
+    check({"decoder": "two"}, schema)
+    with pytest.raises(AttreeError, match=r'decoder: "tow" is not one of .* did you mean two'):
+        check({"decoder": "tow"}, schema)
 
 
 @pytest.mark.parametrize("overlay", ["open", "paper"])

@@ -1,17 +1,5 @@
 # Both rules write a manifest. The shards lie beside it, where Snakemake does not delete them before a
 # re-run, and a whole shard of the right key is not computed again.
-ATTENTION_CODE = (
-    "attention.__init__",
-    "attention.cluster",
-    "attention.command",
-    "attention.compute",
-    "heads.selection",
-    "attention.job",
-    "attention.shards",
-    "attention.stage",
-    "encoder",
-    "schemas",
-)
 
 
 rule attention_all:
@@ -29,8 +17,8 @@ rule attention_all:
         "../../envs/cpu.yaml"
     threads: attention_threads
     params:
-        code=code_hash(*ATTENTION_CODE),
-        heads="--heads all",
+        code=code_of("attree.attention.command:attention_command"),
+        heads=all_options(),
         options=as_options(config["attention"]),
     shell:
         "attree attention {input.sentences} --encoder {input.encoder} {params.heads}"
@@ -50,6 +38,6 @@ use rule attention_all as attention_selected with:
     benchmark:
         "<benchmarks>/attention/{encoder}/selected/{language}/{split}.tsv"
     params:
-        code=code_hash(*ATTENTION_CODE),
+        code=code_of("attree.attention.command:attention_command"),
         heads=selections_options,
         options=as_options(config["attention"]),

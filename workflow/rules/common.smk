@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from snakemake.utils import validate
@@ -11,6 +12,7 @@ from attree.configuration import check
 from attree.errors import AttreeError
 from attree.plan import (
     as_options,
+    but,
     expand_variables,
     is_folder,
     make_plan,
@@ -18,10 +20,22 @@ from attree.plan import (
 )
 from attree.process import FOLLOWED
 from attree.provenance import code_hash
+from attree.results import (
+    BASELINES,
+    ENCODER,
+    EXPERIMENT,
+    JOB,
+    SCORES,
+    SENTENCE_SCORES,
+    SENTENCES,
+    path_of,
+)
+from attree.results import PLAN as PLAN_FILE
 from attree.treebank.language import discover
 
 try:
-    check(config, Path(workflow.basedir, "workflow/schemas/config.schema.yaml"))
+    if workflow.is_main_process:
+        check(config, Path(workflow.basedir, "workflow/schemas/config.schema.yaml"))
     validate(config, "../schemas/config.schema.yaml")  # fills in the defaults
     config["treebanks"] = expand_variables(config["treebanks"], "treebanks")
     config["encoders"] = expand_variables(config["encoders"], "encoders")
@@ -77,13 +91,15 @@ wildcard_constraints:
     table="|".join(map(re.escape, PLAN.tables)),
 
 
-SENTENCES = "<results>/treebanks/{language}/{split}.parquet"
-SCORES = "<results>/scores/{row.encoder}/{row.parser}/{row.language}/{row.split}.json"
-BASELINES = "<results>/scores/baselines/{language}/{split}.json"
 SIZED = {
     "language": [one for one, _ in PLAN.sized],
     "split": [one for _, one in PLAN.sized],
 }
+
+
+def code_of(entry, without=lambda wildcards: ()):
+    # Code is an input: what the entry imports, read when a job is planned that runs it.
+    return lambda wildcards: code_hash(entry, without=without(wildcards))
 
 
 def treebank_files(wildcards):
@@ -95,9 +111,7 @@ def treebank_arguments(wildcards):
 
 
 def encoder_options(wildcards):
-    keys = ("hub", "revision", "path", "package", "dtype")
-    source = config["encoders"][wildcards.encoder]
-    return as_options({key: source.get(key) for key in keys})
+    return as_options(but(config["encoders"][wildcards.encoder], "tuning"))
 
 
 def attention_threads(wildcards):
@@ -127,24 +141,40 @@ def selections_options(wildcards, input):
     return as_options({"selections": list(input.selections)})
 
 
+def all_options():
+    # Every unit of every source that a parser ranks, in one file an encoder and split.
+    sources = dict.fromkeys(parser["source"] for parser in config["parsers"].values())
+    return as_options({"heads": "all", "source": list(sources)})
+
+
 def recipe_options(wildcards):
-    recipe = config["parsers"][wildcards.parser]
-    return as_options({key: recipe[key] for key in ("association", "score", "decoder")})
+    chosen = config["parsers"][wildcards.parser]
+    return as_options(but(chosen, "heads", "source", "tuning"))
 
 
 def selection_options(wildcards):
     one = PLAN.tunings[wildcards.encoder, wildcards.parser]
-    heads = config["parsers"][wildcards.parser]["heads"]
-    return as_options({"heads": heads, "trees": one.trees, "seed": one.seed})
+    parser = config["parsers"][wildcards.parser]
+    options = {"source": parser["source"], "heads": parser["heads"]}
+    return as_options(options | {"trees": one.trees, "seed": one.seed})
+
+
+def sentence_scores(rows):
+    return [path_of(SENTENCE_SCORES, **asdict(row)) for row in rows]
+
+
+def table_sentences(wildcards):
+    return sentence_scores(PLAN.scores(table=wildcards.table))
+
+
+def language_sentences(wildcards):
+    return sentence_scores(PLAN.scores(language=wildcards.language))
 
 
 def scores(rows):
     return [
-        *collect(SCORES, row=rows),
-        *[
-            BASELINES.format(language=name, split=split)
-            for name, split in split_keys(rows)
-        ],
+        *[path_of(SCORES, **asdict(row)) for row in rows],
+        *[path_of(BASELINES, "/".join(place)) for place in split_keys(rows)],
     ]
 
 
@@ -178,7 +208,7 @@ def corpus_inputs(wildcards):
 
 
 def corpus_encoder(wildcards):
-    return f"<results>/encoders/{config['corpora'][wildcards.corpus]['encoder']}.json"
+    return path_of(ENCODER, encoder=config["corpora"][wildcards.corpus]["encoder"])
 
 
 def corpus_is_trained(wildcards):
@@ -201,6 +231,4 @@ def corpus_parser_option(wildcards, input):
 
 def corpus_options(wildcards):
     one = config["corpora"][wildcards.corpus]
-    keys = ("tokenizer", "column", "format", "limit", "shard_lines")
-    flags = " --sentences" if one["sentences"] else ""
-    return as_options({key: one[key] for key in keys}) + flags
+    return as_options(but(one, "inputs", "encoder", "parser"))

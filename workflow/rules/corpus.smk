@@ -1,19 +1,9 @@
 # Trees for raw text, one folder a corpus: `snakemake corpus`. No other target waits for it.
 # The trees lie beside the declared summary, where Snakemake does not delete them: a run that was
 # killed goes on with the shards that are missing.
-CORPUS_CODE = (
-    "attention.__init__",
-    "attention.compute",
-    "heads.selection",
-    "attention.shards",
-    "compiled",
-    "corpus",
-    "decoding",
-    "encoder",
-    "schemas",
-    "registry",
-    "scoring",
-)
+def corpus_spares(wildcards):
+    # Averaged heads run nothing of few-shot training.
+    return () if corpus_is_trained(wildcards) else ("attree.fewshot",)
 
 
 rule corpus:
@@ -37,13 +27,11 @@ rule parse_corpus:
         "../../envs/cpu.yaml"
     threads: 8
     params:
-        code=code_hash(*CORPUS_CODE),
-        trained=branch(
-            corpus_is_trained, code_hash("fewshot.projection", "fewshot"), ""
-        ),
+        code=code_of("attree.corpus.command:parse_command", without=corpus_spares),
         folder=subpath(output[0], parent=True),
         parser=corpus_parser_option,
         options=corpus_options,
     shell:
         "attree parse {input.inputs:q} --parser {params.parser:q} --encoder {input.encoder}"
-        " --workers {threads} --threads 1 {params.options} --output {params.folder} > {log} 2>&1"
+        " --workers {threads} --threads 1 {params.options} --output {params.folder}"
+        " --restart > {log} 2>&1"

@@ -1,40 +1,14 @@
 # The article's experiments: rows of the configuration's `experiments`, many of them in one job. What a
-# job reads and runs is planned in attree.experiments.jobs. Finished rows lie as records beside the
-# declared list of a job, where Snakemake does not delete them: only rows without one are run.
-from attree.experiments.jobs import Grid
+# job reads and runs is planned in attree.experiments.jobs, and written to one file that the commands
+# read: their lines stay short. Finished rows lie as records beside the declared list of a job, where
+# Snakemake does not delete them: only rows without one are run.
+from attree.experiments.jobs import Experiments
 from attree.fewshot.recipes import RECIPES
 
 try:
-    EXPERIMENTS = Grid(config, RECIPES, PLAN)
+    EXPERIMENTS = Experiments(config, RECIPES, PLAN)
 except AttreeError as error:
     sys.exit(f"attree: error: {error}")
-
-
-ROW_CODE = (
-    "attention.__init__",
-    "heads.selection",
-    "fewshot.projection",
-    "heads.ranking",
-    "attention.shards",
-    "compiled",
-    "decoding",
-    "encoder.__init__",
-    "encoder.attention",
-    "encoder.batches",
-    "encoder.families",
-    "encoder.load",
-    "encoder.pieces",
-    "encoder.query_key",
-    "encoder.source",
-    "evaluation",
-    "experiments",
-    "fewshot",
-    "schemas",
-    "registry",
-    "scoring",
-    "treebank.__init__",
-    "treebank.binarise",
-)
 
 
 wildcard_constraints:
@@ -60,12 +34,26 @@ rule experiments:
         "(for table in {params.tables}; do attree table show $table; done) 2> {log}"
 
 
+rule experiment_plan:
+    # The jobs below look at their own part of it, by its hash, and not at its age.
+    output:
+        PLAN_FILE,
+    log:
+        "<logs>/experiments/plan.log",
+    localrule: True
+    params:
+        digest=EXPERIMENTS.digest,
+    run:
+        EXPERIMENTS.write(output[0])
+
+
 rule experiment_rows:
     input:
         EXPERIMENTS.inputs,
         encoder=EXPERIMENTS.encoder,
+        plan=ancient(PLAN_FILE),
     output:
-        "<results>/experiments/jobs/{job}.json",
+        JOB,
     log:
         "<logs>/experiments/{job}.log",
     benchmark:
@@ -73,35 +61,39 @@ rule experiment_rows:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash(*ROW_CODE),
-        rows=EXPERIMENTS.options,
+        code=code_of("attree.experiments.command:rows", without=EXPERIMENTS.spares),
+        rows=EXPERIMENTS.rows,
     shell:
-        "attree experiment rows {params.rows} --encoder {input.encoder} --output {output} 2> {log}"
+        "attree experiment rows {wildcards.job} --plan {input.plan} --encoder {input.encoder}"
+        " --output {output} 2> {log}"
 
 
 rule experiment_table:
     input:
-        EXPERIMENTS.results,
+        lists=EXPERIMENTS.results,
+        plan=ancient(PLAN_FILE),
     output:
         report(
-            "<results>/experiments/tables/{experiment}.csv",
+            update(EXPERIMENT),
             caption="../report/experiment.rst",
             category="Experiments",
             labels={"table": "{experiment}"},
         ),
-        multiext("<results>/experiments/tables/{experiment}", ".parquet", ".md"),
+        update("<results>/experiments/tables/{experiment}.parquet"),
+        update("<results>/experiments/tables/{experiment}.md"),
     log:
         "<logs>/experiments/tables/{experiment}.log",
     localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "schemas"),
+        code=code_of("attree.experiments.command:table"),
         prefix=subpath(output[0], strip_suffix=".csv"),
-        look=EXPERIMENTS.table_options,
+        layout=EXPERIMENTS.layout,
+        options=as_options({"published": config["published"]}),
     shell:
-        "attree experiment table {input} {params.look}"
-        " --output-prefix {params.prefix} 2> {log}"
+        "attree experiment table {input.lists} --experiment {wildcards.experiment}"
+        " --plan {input.plan} {params.options} --output-prefix {params.prefix} 2> {log}"
 
 
 rule experiment_picture:
@@ -120,14 +112,15 @@ rule experiment_picture:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "schemas"),
+        code=code_of("attree.experiments.command:picture"),
     shell:
         "attree experiment picture --table {input} --output {output} 2> {log}"
 
 
 rule experiment_weights:
     input:
-        EXPERIMENTS.results,
+        lists=EXPERIMENTS.results,
+        plan=ancient(PLAN_FILE),
     output:
         report(
             "<results>/experiments/tables/{experiment}.weights.png",
@@ -144,17 +137,19 @@ rule experiment_weights:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("experiments", "tables", "schemas"),
+        code=code_of("attree.experiments.command:weights"),
         prefix=subpath(output[0], strip_suffix=".png"),
-        look=EXPERIMENTS.table_options,
+        layout=EXPERIMENTS.layout,
     shell:
-        "attree experiment weights {input} {params.look} --output-prefix {params.prefix} 2> {log}"
+        "attree experiment weights {input.lists} --experiment {wildcards.experiment}"
+        " --plan {input.plan} --output-prefix {params.prefix} 2> {log}"
 
 
 rule experiment_sentence:
     input:
         EXPERIMENTS.map_inputs,
         encoder=EXPERIMENTS.map_encoder,
+        plan=ancient(PLAN_FILE),
     output:
         report(
             "<results>/experiments/tables/{experiment}.sentence.png",
@@ -170,26 +165,12 @@ rule experiment_sentence:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash(
-            "attention",
-            "heads",
-            "compiled",
-            "decoding",
-            "encoder",
-            "evaluation",
-            "experiments",
-            "fewshot",
-            "schemas",
-            "registry",
-            "scoring",
-            "tables",
-            "treebank",
-        ),
+        code=code_of("attree.experiments.command:sentence"),
         prefix=subpath(output[0], strip_suffix=".png"),
-        options=EXPERIMENTS.map_options,
+        layout=EXPERIMENTS.layout,
     shell:
-        "attree experiment sentence {params.options} --encoder {input.encoder}"
-        " --output-prefix {params.prefix} 2> {log}"
+        "attree experiment sentence --experiment {wildcards.experiment} --plan {input.plan}"
+        " --encoder {input.encoder} --output-prefix {params.prefix} 2> {log}"
 
 
 rule tune_encoder:
@@ -205,7 +186,7 @@ rule tune_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("encoder", "schemas"),
+        code=code_of("attree.encoder.command"),
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:
@@ -224,7 +205,7 @@ rule tuned_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("encoder"),
+        code=code_of("attree.encoder.command:resolve_command"),
         folder=subpath(input[0], strip_suffix=".done"),
     shell:
         "attree encoder resolve --slug {wildcards.tuned} --path {params.folder} --output {output}"

@@ -15,7 +15,7 @@ rule heads_figure:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("figures", "schemas"),
+        code=code_of("attree.figures.command:heads"),
     shell:
         "attree figure heads --ranking {input} --output {output} --title"
         " '{wildcards.parser} with {wildcards.encoder}, ranked on {wildcards.language}"

@@ -12,19 +12,7 @@ rule heads:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash(
-            "attention.__init__",
-            "heads.selection",
-            "heads.command",
-            "heads.ranking",
-            "attention.shards",
-            "decoding",
-            "scoring",
-            "evaluation",
-            "compiled",
-            "registry",
-            "schemas",
-        ),
+        code=code_of("attree.heads.command:heads_command"),
         recipe=recipe_options,
         selection=selection_options,
     shell:

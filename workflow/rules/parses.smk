@@ -9,16 +9,7 @@ rule parse:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash(
-            "attention.__init__",
-            "heads.selection",
-            "attention.shards",
-            "decoding",
-            "scoring",
-            "compiled",
-            "registry",
-            "schemas",
-        ),
+        code=code_of("attree.parsing.command:decode_command"),
         recipe=recipe_options,
     shell:
         "attree decode {input.attention} --selection {input.selection} {params.recipe}"

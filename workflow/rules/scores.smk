@@ -3,14 +3,14 @@ rule score:
         parses="<results>/parses/{encoder}/{parser}/{language}/{split}.parquet",
         sentences=SENTENCES,
     output:
-        sentences="<results>/scores/{encoder}/{parser}/{language}/{split}.parquet",
-        summary="<results>/scores/{encoder}/{parser}/{language}/{split}.json",
+        sentences=SENTENCE_SCORES,
+        summary=SCORES,
     log:
         "<logs>/scores/{encoder}/{parser}/{language}/{split}.log",
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("evaluation", "compiled", "schemas"),
+        code=code_of("attree.evaluation.command:score_command"),
         options=as_options(config["evaluation"]),
     shell:
         "attree score {input.parses} --sentences {input.sentences} --encoder {wildcards.encoder}"
@@ -28,9 +28,7 @@ rule baselines:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash(
-            "evaluation", "decoding", "scoring", "compiled", "registry", "schemas"
-        ),
+        code=code_of("attree.evaluation.command:baselines_command"),
         options=as_options(config["evaluation"]),
     shell:
         "attree baselines {input} {params.options} --output {output} 2> {log}"

@@ -1,22 +1,25 @@
+# A table that was there stays when its job fails: `update` makes Snakemake put the old one back.
 rule crosslingual_table:
     input:
         scores=table_scores,
+        sentences=table_sentences,
         published=published,
     output:
         report(
-            "<results>/tables/{table}.csv",
+            update("<results>/tables/{table}.csv"),
             caption="../report/crosslingual.rst",
             category="Tables",
             labels={"table": "{table}"},
         ),
-        multiext("<results>/tables/{table}", ".parquet", ".md"),
+        update("<results>/tables/{table}.parquet"),
+        update("<results>/tables/{table}.md"),
     log:
         "<logs>/tables/{table}.log",
     localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("tables", "schemas"),
+        code=code_of("attree.tables.command:crosslingual"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         options=table_options,
     shell:
@@ -26,26 +29,28 @@ rule crosslingual_table:
 
 rule language_table:
     input:
-        language_scores,
+        scores=language_scores,
+        sentences=language_sentences,
     output:
         report(
-            "<results>/tables/languages/{language}.csv",
+            update("<results>/tables/languages/{language}.csv"),
             caption="../report/language.rst",
             category="Tables",
             subcategory="Languages",
             labels={"table": "{language}"},
         ),
-        multiext("<results>/tables/languages/{language}", ".parquet", ".md"),
+        update("<results>/tables/languages/{language}.parquet"),
+        update("<results>/tables/languages/{language}.md"),
     log:
         "<logs>/tables/languages/{language}.log",
     localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("tables", "schemas"),
+        code=code_of("attree.tables.command:language"),
         prefix=subpath(output[0], strip_suffix=".csv"),
     shell:
-        "attree table language {input} --output-prefix {params.prefix} 2> {log}"
+        "attree table language {input.scores} --output-prefix {params.prefix} 2> {log}"
 
 
 rule sizes_table:
@@ -54,19 +59,20 @@ rule sizes_table:
         published=published,
     output:
         report(
-            "<results>/tables/sizes.csv",
+            update("<results>/tables/sizes.csv"),
             caption="../report/sizes.rst",
             category="Tables",
             labels={"table": "treebank sizes"},
         ),
-        multiext("<results>/tables/sizes", ".parquet", ".md"),
+        update("<results>/tables/sizes.parquet"),
+        update("<results>/tables/sizes.md"),
     log:
         "<logs>/tables/sizes.log",
     localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_hash("tables", "schemas"),
+        code=code_of("attree.tables.command:sizes"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         options=as_options({"published": config["published"]}),
     shell:

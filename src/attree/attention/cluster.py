@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import dask
 from distributed import Client, LocalCluster, WorkerPlugin, as_completed, get_worker
 
-from attree.attention.job import LOCAL, Job, Settings, run_job
+from attree.attention.compute import LOCAL, ShardTask, StageSettings, run_task
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 
@@ -39,7 +39,7 @@ class EncoderPlugin(WorkerPlugin):
 
     name = _PLUGIN
 
-    def __init__(self, encoder: ResolvedEncoder, settings: Settings) -> None:
+    def __init__(self, encoder: ResolvedEncoder, settings: StageSettings) -> None:
         self.encoder, self.settings = encoder, settings
         self.loaded: Encoder | None = None
 
@@ -62,25 +62,25 @@ class EncoderPlugin(WorkerPlugin):
 
 
 def run_on_workers(
-    jobs: Sequence[Job], encoder: ResolvedEncoder, settings: Settings
-) -> Iterator[Job]:
-    """Compute shards on workers and yield each job once it is done, in any order."""
-    with _client(settings, len(jobs)) as client:
+    tasks: Sequence[ShardTask], encoder: ResolvedEncoder, settings: StageSettings
+) -> Iterator[ShardTask]:
+    """Compute shards on workers and yield each task once it is done, in any order."""
+    with _client(settings, len(tasks)) as client:
         client.register_plugin(EncoderPlugin(encoder, settings))
-        futures = client.map(_run, jobs, pure=False, retries=_RETRIES)
+        futures = client.map(_run, tasks, pure=False, retries=_RETRIES)
         for future in as_completed(futures):
             yield future.result()
             future.release()
 
 
-def _run(job: Job) -> Job:
+def _run(task: ShardTask) -> ShardTask:
     plugin = get_worker().plugins[_PLUGIN]
     assert isinstance(plugin, EncoderPlugin) and plugin.loaded is not None
-    return run_job(job, plugin.loaded)
+    return run_task(task, plugin.loaded)
 
 
 @contextlib.contextmanager
-def _client(settings: Settings, n_jobs: int) -> Iterator[Client]:
+def _client(settings: StageSettings, n_tasks: int) -> Iterator[Client]:
     """Connect to the scheduler asked for, or start local workers that listen on loopback only."""
     logging.getLogger("distributed").setLevel(logging.ERROR)
     if settings.scheduler != LOCAL:
@@ -97,7 +97,7 @@ def _client(settings: Settings, n_jobs: int) -> Iterator[Client]:
     with (
         dask.config.set(KEEP_MEMORY),
         LocalCluster(
-            n_workers=min(settings.workers, n_jobs),
+            n_workers=min(settings.workers, n_tasks),
             processes=True,
             threads_per_worker=1,
             host="127.0.0.1",

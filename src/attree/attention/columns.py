@@ -1,4 +1,7 @@
-"""Which heads a column of associations holds: every one by itself, or the mean of some."""
+"""Which units of a source a column of associations holds: every one, or the mean of some.
+
+Units are called heads, since they are the heads of the encoder unless another source is named.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,30 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
+
+from attree.attention.sources import HEADS, SOURCES
 from attree.errors import AttreeError
-from attree.files import read_json
+from attree.files import described, read_described
 
-#: (layer, head), both 0-based
-Head = tuple[int, int]
+if TYPE_CHECKING:
+    from attree.encoder.source import Head
 
 #: The column that holds every head.
 ALL = "all"
+
+
+def column_name(source: str, name: str) -> str:
+    """Return the name of a source's column; those of other sources than heads are prefixed."""
+    return name if source == HEADS else f"{source}:{name}"
+
+
+def all_of(source: str = HEADS) -> str:
+    """Return the name of the column that holds every unit of a source."""
+    return column_name(source, ALL)
+
 
 #: Types that values can be kept in, the usual one first.
 PRECISIONS = ("float32", "float16")
@@ -41,47 +58,44 @@ def listing(heads: Iterable[Head]) -> str:
     return ",".join(f"{layer}.{head}" for layer, head in heads)
 
 
-def checked(heads: Iterable[Head], n_layers: int, n_heads: int) -> list[Head]:
-    """Return ``heads`` sorted, each once, after checking that the encoder has them."""
-    for layer, head in heads:
-        if not (0 <= layer < n_layers and 0 <= head < n_heads):
-            raise AttreeError(
-                f"there is no head {layer}.{head}",
-                fix=f"layers are 0 to {n_layers - 1}, heads 0 to {n_heads - 1}, both from 0",
-            )
-    return sorted(set(heads))
-
-
 def read_selection(path: str | Path) -> dict[str, Any]:
-    """Read what ``attree heads`` wrote: the heads selected, and how.
+    """Read what ``attree heads`` wrote: the heads selected, of which source, and how.
 
     Raises:
         AttreeError: absent, damaged, or not a selection.
     """
-    found = read_json(path, what="selection of heads")
-    if not isinstance(found, dict) or not _pairs(found.get("heads")):
-        raise AttreeError("this is no selection of heads", file=path, fix="make it by attree heads")
-    return {**found, "heads": [(int(layer), int(head)) for layer, head in found["heads"]]}
+    what, fix = "selection of heads", "make it with `attree heads`"
+    found = read_described(path, dict[str, Any], what=what, fix=fix)
+    checked = described(found, _Selection, file=path, what=what, fix=fix)
+    if checked.source not in SOURCES:
+        raise AttreeError(
+            f"unknown source {checked.source!r}",
+            file=path,
+            fix=f"choose one of {', '.join(SOURCES)}",
+        )
+    return {**found, "heads": checked.heads, "source": checked.source}
 
 
-def _pairs(heads: Any) -> bool:
-    return (
-        isinstance(heads, list)
-        and bool(heads)
-        and all(isinstance(pair, Sequence) and len(pair) == 2 for pair in heads)
-    )
+_Place = Annotated[int, msgspec.Meta(ge=0, le=999)]
+
+
+class _Selection(msgspec.Struct):
+    heads: Annotated[list[tuple[_Place, _Place]], msgspec.Meta(min_length=1, max_length=1_000_000)]
+    source: str = HEADS
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """One association: the heads whose matrices it holds, each by itself or as their mean.
 
-    ``dtype`` is the type that its values are kept in, a name of :data:`PRECISIONS`.
+    ``dtype`` is the type that its values are kept in, a name of :data:`PRECISIONS`; ``source`` is
+    whose units the heads are.
     """
 
     heads: tuple[Head, ...]
     mean: bool
     dtype: str = PRECISIONS[0]
+    source: str = HEADS
 
     @property
     def matrices(self) -> int:
@@ -89,6 +103,9 @@ class Column:
         return 1 if self.mean else len(self.heads)
 
 
-def mean_column(heads: Sequence[Head], dtype: str = PRECISIONS[0]) -> tuple[str, Column]:
+def mean_column(
+    heads: Sequence[Head], dtype: str = PRECISIONS[0], source: str = HEADS
+) -> tuple[str, Column]:
     """Return the name and the description of the column that is the mean of ``heads``."""
-    return heads_key(heads), Column(tuple(sorted(set(heads))), mean=True, dtype=dtype)
+    name = column_name(source, heads_key(heads))
+    return name, Column(tuple(sorted(set(heads))), mean=True, dtype=dtype, source=source)

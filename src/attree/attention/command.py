@@ -1,63 +1,74 @@
-"""``attree attention``: the word-level attention of a sentence table."""
+"""``attree attention``: word × word matrices of a sentence table."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from attree.attention.sources import HEADS, SOURCES
+
 
 def attention_command(
-    sentences: Path = typer.Argument(..., help="A sentence table of `attree treebank`."),
-    encoder: Path = typer.Option(..., help="A description of `attree encoder resolve`."),
-    output: Path = typer.Option(..., help="The manifest to write; its shards lie beside it."),
-    heads: list[str] = typer.Option(
-        [], help="all: every head by itself; list:1.7,2.8: the mean of these. Repeatable."
-    ),
-    selections: list[Path] = typer.Option(
-        [], help="A selection of `attree heads`: the mean of its heads. Repeatable."
-    ),
-    too_long: str = typer.Option(
-        "right_branching",
-        help="For sentences past the encoder's limit: right_branching, skip or error.",
-    ),
-    precision: str = typer.Option(
-        "float32", help="float32; float16 halves the shards and moves a tree in 900."
-    ),
-    partition_size: int = typer.Option(2000, min=1, help="Sentences in one shard."),
-    tokens_per_batch: int | None = typer.Option(
-        None, min=1, help="Word pieces in one batch; by default what suits the device."
-    ),
-    workers: int = typer.Option(1, min=1, help="Worker processes on this machine."),
-    threads: int | None = typer.Option(None, min=1, help="Threads of each worker."),
-    scheduler: str = typer.Option("local", help="local, or a Dask scheduler's address."),
-    device: str | None = typer.Option(None, help="cpu, cuda, cuda:1…; a GPU where there is one."),
+    sentences: Annotated[Path, typer.Argument(help="A sentence table of `attree treebank`.")],
+    encoder: Annotated[Path, typer.Option(help="A description of `attree encoder resolve`.")],
+    output: Annotated[
+        Path, typer.Option(help="The manifest to write; its shards are written beside it.")
+    ],
+    heads: Annotated[
+        list[str] | None,
+        typer.Option(help="all: every head by itself; list:1.7,2.8: their mean. Repeatable."),
+    ] = None,
+    selections: Annotated[
+        list[Path] | None,
+        typer.Option(help="A selection of `attree heads`: the mean of its heads. Repeatable."),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"What --heads are heads of: {', '.join(SOURCES)}. A layer of hidden states is "
+            f"written 4.0. Repeatable; {HEADS} by default."
+        ),
+    ] = None,
+    too_long: Annotated[
+        str,
+        typer.Option(help="For sentences past the encoder's limit: right_branching, skip, error."),
+    ] = "right_branching",
+    precision: Annotated[
+        str,
+        typer.Option(help="float32; float16 halves the shards and changes one tree in 900."),
+    ] = "float32",
+    partition_size: Annotated[int, typer.Option(min=1, help="Sentences in one shard.")] = 2000,
+    tokens_per_batch: Annotated[
+        int | None,
+        typer.Option(min=1, help="Word pieces in one batch; by default what suits the device."),
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 1,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of each worker.")] = None,
+    scheduler: Annotated[str, typer.Option(help="local, or a Dask scheduler's address.")] = "local",
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
+    ] = None,
 ) -> None:
     """Run an encoder over sentences and keep the attention of its heads, word by word."""
     from attree import process
-    from attree.attention.columns import listed
-    from attree.attention.job import Settings
+    from attree.attention.compute import StageSettings
     from attree.attention.stage import columns_for, compute_attention
     from attree.encoder.source import ResolvedEncoder
-    from attree.errors import AttreeError
 
     process.follow()
     described = ResolvedEncoder.read(encoder)
-    every = "all" in heads
-    sets = [listed(text.removeprefix("list:")) for text in heads if text != "all"]
-    if None in sets:
-        raise AttreeError(
-            "only `attree heads` can choose heads by their F1",
-            fix="give --heads all, --heads list:LAYER.HEAD,… or --selections",
-        )
+    every, sets = _asked(heads or [])
     columns = columns_for(
         described,
         every=every,
-        sets=[heads for heads in sets if heads is not None],
-        selections=selections,
+        sets=sets,
+        selections=selections or [],
+        sources=source or [HEADS],
         precision=precision,
     )
-    settings = Settings(
+    settings = StageSettings(
         partition_size=partition_size,
         tokens_per_batch=tokens_per_batch,
         too_long=too_long,
@@ -67,3 +78,18 @@ def attention_command(
         device=device,
     )
     compute_attention(sentences, described, columns, output, settings)
+
+
+def _asked(heads: list[str]) -> tuple[bool, list[tuple[tuple[int, int], ...]]]:
+    """Return whether every head is asked for, and the sets of which the mean is."""
+    from attree.attention.columns import listed
+    from attree.errors import AttreeError
+
+    sets = [listed(text.removeprefix("list:")) for text in heads if text != "all"]
+    known = [one for one in sets if one is not None]
+    if len(known) < len(sets):
+        raise AttreeError(
+            "only `attree heads` can choose heads by their F1",
+            fix="give --heads all, --heads list:LAYER.HEAD,… or --selections",
+        )
+    return "all" in heads, known

@@ -4,7 +4,8 @@ A manifest names its shards and what their columns hold. A shard has one row a s
 order: ``sentence``, ``n_words``, ``status`` (``ok``, or ``too_long``: no association),
 ``n_unknown`` (words that became one [UNK]), then one column an association: its ``(matrices, n,
 n)`` values, row-major. The column ``all`` holds every head of the encoder, by layer, then head; a
-column such as ``1.7+2.8`` holds the mean of these heads.
+column such as ``1.7+2.8`` holds the mean of these heads. Columns of other sources are prefixed with
+it: ``states:all``, ``states:4.0``.
 
 Values are float32. float16 halves the shards, moves about one tree in 900, and by that sentence F1
 of 300 sentences by less than 0.1; but a head that puts nearly all attention on one neighbour scores
@@ -17,17 +18,20 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from attree.attention.columns import Column, Head
+from attree.attention.columns import Column
 from attree.errors import AttreeError
 from attree.files import read_json, whole_file
 from attree.schemas import pack, unpack
+
+if TYPE_CHECKING:
+    from attree.encoder.source import Head
 
 OK, TOO_LONG = "ok", "too_long"
 
@@ -41,7 +45,7 @@ _FIXED = (
     pa.field("n_unknown", pa.int32(), nullable=False),
 )
 
-_AGAIN = "delete the manifest and run `attree attention` again"
+_AGAIN = "run `attree attention` again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,7 @@ def column_heads(manifest: Mapping[str, Any], column: str, path: str | Path) -> 
         raise AttreeError(
             f"there is no association {column} here, only {', '.join(manifest['columns'])}",
             file=path,
-            fix="run `attree attention` with this selection of heads",
+            fix="run `attree attention` with this source and this selection of heads",
         )
     return [(layer, head) for layer, head in manifest["columns"][column]["heads"]]
 
@@ -234,4 +238,4 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
         raise AttreeError("a shard is missing", file=path, fix=_AGAIN) from None
     except (pa.ArrowInvalid, OSError) as error:
         problem = f"a shard is damaged ({str(error).splitlines()[0]})"
-        raise AttreeError(problem, file=path, fix=f"delete it, {_AGAIN}") from None
+        raise AttreeError(problem, file=path, fix=_AGAIN) from None

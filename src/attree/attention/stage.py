@@ -13,18 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from attree.attention.columns import (
-    ALL,
-    PRECISIONS,
-    Column,
-    Head,
-    checked,
-    mean_column,
-    read_selection,
-)
-from attree.attention.job import LOCAL, Job, Settings, run_job
+from attree.attention.columns import PRECISIONS, Column, all_of, mean_column, read_selection
+from attree.attention.compute import LOCAL, ShardTask, StageSettings, run_task
 from attree.attention.shards import shard_metadata
-from attree.encoder.source import ResolvedEncoder
+from attree.attention.sources import HEADS, checked, units
+from attree.encoder.source import Head, ResolvedEncoder
 from attree.errors import AttreeError
 from attree.files import lock, write_json
 from attree.parses import POLICIES
@@ -32,16 +25,8 @@ from attree.progress import progress
 from attree.provenance import code_hash, digest, provenance
 from attree.schemas import SENTENCES, read_table
 
-#: The modules that decide what stands in a shard.
-CODE = (
-    "encoder.attention",
-    "encoder.batches",
-    "encoder.families",
-    "encoder.load",
-    "encoder.pieces",
-    "attention.compute",
-    "attention.shards",
-)
+#: What decides what stands in a shard.
+CODE = ("attree.attention.compute", "attree.encoder.load")
 
 
 def columns_for(
@@ -50,15 +35,17 @@ def columns_for(
     every: bool = False,
     sets: Iterable[Sequence[Head]] = (),
     selections: Iterable[str | Path] = (),
+    sources: Sequence[str] = (HEADS,),
     precision: str = PRECISIONS[0],
 ) -> dict[str, Column]:
     """Return the columns of a manifest: every head by itself, or the mean of each distinct set.
 
     Args:
         encoder: whose heads they are.
-        every: the column ``all``.
-        sets: heads to average.
-        selections: files that ``attree heads`` wrote; each names heads to average.
+        every: a column of every unit of each of ``sources``, ``all`` for heads.
+        sets: units of each of ``sources`` to average.
+        selections: files that ``attree heads`` wrote; each names a source and units to average.
+        sources: names of :data:`attree.attention.sources.SOURCES`.
         precision: the type that values are kept in, one of ``shards.PRECISIONS``.
 
     Raises:
@@ -69,11 +56,12 @@ def columns_for(
         raise AttreeError(
             f"unknown precision {precision}", fix="choose one of " + ", ".join(PRECISIONS)
         )
+    size = encoder.n_layers, encoder.n_heads
     found = {}
-    if every:
-        heads = [(la, he) for la in range(encoder.n_layers) for he in range(encoder.n_heads)]
-        found[ALL] = Column(tuple(heads), mean=False, dtype=precision)
-    wanted = [checked(heads, encoder.n_layers, encoder.n_heads) for heads in sets]
+    for source in sources if every else ():
+        heads = tuple(units(source, *size))
+        found[all_of(source)] = Column(heads, mean=False, dtype=precision, source=source)
+    wanted = [(source, heads) for source in sources for heads in sets]
     for path in selections:
         selection = read_selection(path)
         if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
@@ -82,8 +70,10 @@ def columns_for(
                 file=path,
                 fix="rank the heads of this encoder with `attree heads`",
             )
-        wanted.append(checked(selection["heads"], encoder.n_layers, encoder.n_heads))
-    found |= dict(mean_column(heads, precision) for heads in wanted)
+        wanted.append((selection["source"], selection["heads"]))
+    found |= dict(
+        mean_column(checked(source, heads, *size), precision, source) for source, heads in wanted
+    )
     if not found:
         raise AttreeError("no heads are asked for", fix="give --heads or --selections")
     return found
@@ -94,12 +84,12 @@ def compute_attention(
     encoder: ResolvedEncoder,
     columns: Mapping[str, Column],
     output: Path,
-    settings: Settings,
+    settings: StageSettings,
 ) -> dict[str, Any]:
     """Compute the associations of a sentence table and write a manifest of shards.
 
-    A whole shard of the same key (code, encoder, heads, dtype, policy, and the words themselves) is
-    not computed again; shards of other keys are removed at the end.
+    A whole shard of the same key (code, encoder, source, heads, dtype, policy, and the words
+    themselves) is not computed again; shards of other keys are removed at the end.
 
     Returns:
         the manifest.
@@ -114,36 +104,36 @@ def compute_attention(
         )
     table, about = read_table(sentences, schema=SENTENCES, what="sentence table")
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
-        jobs = _jobs(sentences, table, encoder, columns, output, settings)
-        todo = [job for job in jobs if not _is_whole(job)]
+        tasks = _tasks(sentences, table, encoder, columns, output, settings)
+        todo = [task for task in tasks if not _is_whole(task)]
         _compute(todo, table.num_rows, encoder, settings)
-        manifest = _manifest(about, encoder, columns, jobs, settings)
+        manifest = _manifest(about, encoder, columns, tasks, settings)
         write_json(output, manifest)
-        _remove_stale(output, jobs)
+        _remove_stale(output, tasks)
     return manifest
 
 
 def _compute(
-    todo: Sequence[Job], n_sentences: int, encoder: ResolvedEncoder, settings: Settings
+    todo: Sequence[ShardTask], n_sentences: int, encoder: ResolvedEncoder, settings: StageSettings
 ) -> None:
-    missing = sum(job.stop - job.start for job in todo)
+    missing = sum(task.stop - task.start for task in todo)
     if missing < n_sentences:
         there = f"{n_sentences - missing:,} of {n_sentences:,} sentences are there already"
         print(f"attention: {there}", file=sys.stderr, flush=True)
     if todo:
         with progress("attention", total=missing) as advance:
-            for job in _computed(todo, encoder, settings):
-                advance(job.stop - job.start)
+            for task in _computed(todo, encoder, settings):
+                advance(task.stop - task.start)
 
 
-def _jobs(
+def _tasks(
     sentences: Path,
     table: pa.Table,
     encoder: ResolvedEncoder,
     columns: Mapping[str, Column],
     output: Path,
-    settings: Settings,
-) -> list[Job]:
+    settings: StageSettings,
+) -> list[ShardTask]:
     common = {
         "code": code_hash(*CODE),
         "encoder": encoder.fingerprint,
@@ -151,14 +141,16 @@ def _jobs(
         "columns": {name: asdict(column) for name, column in columns.items()},
         "too_long": settings.too_long,
     }
-    jobs = []
+    tasks = []
     for index, start in enumerate(range(0, table.num_rows, settings.partition_size)):
         stop = min(start + settings.partition_size, table.num_rows)
         key = digest({**common, "content": _content(table.slice(start, stop - start))})
         shard = _folder(output) / f"{key}-{index:05d}.parquet"
         metadata = {"key": key, **common}
-        jobs.append(Job(str(sentences), start, stop, str(shard), columns, settings, metadata))
-    return jobs
+        tasks.append(
+            ShardTask(str(sentences), start, stop, str(shard), columns, settings, metadata)
+        )
+    return tasks
 
 
 def _content(rows: pa.Table) -> str:
@@ -169,13 +161,15 @@ def _content(rows: pa.Table) -> str:
     return whole.hexdigest()
 
 
-def _is_whole(job: Job) -> bool:
-    found = shard_metadata(Path(job.shard))
-    return found is not None and found.get("key") == job.metadata["key"]
+def _is_whole(task: ShardTask) -> bool:
+    found = shard_metadata(Path(task.shard))
+    return found is not None and found.get("key") == task.metadata["key"]
 
 
-def _computed(todo: Sequence[Job], encoder: ResolvedEncoder, settings: Settings) -> Iterator[Job]:
-    """Compute what is to be done, here or on workers, and yield each job once it is done."""
+def _computed(
+    todo: Sequence[ShardTask], encoder: ResolvedEncoder, settings: StageSettings
+) -> Iterator[ShardTask]:
+    """Compute what is to be done, here or on workers, and yield each task once it is done."""
     if settings.scheduler != LOCAL or (settings.workers > 1 and len(todo) > 1):
         from attree.attention.cluster import run_on_workers
 
@@ -184,21 +178,21 @@ def _computed(todo: Sequence[Job], encoder: ResolvedEncoder, settings: Settings)
         from attree.encoder.load import load_encoder
 
         loaded = load_encoder(encoder, device=settings.device, threads=settings.threads)
-        for job in todo:
-            yield run_job(job, loaded)
+        for task in todo:
+            yield run_task(task, loaded)
 
 
 def _manifest(
     about: Mapping[str, Any],
     encoder: ResolvedEncoder,
     columns: Mapping[str, Column],
-    jobs: Sequence[Job],
-    settings: Settings,
+    tasks: Sequence[ShardTask],
+    settings: StageSettings,
 ) -> dict[str, Any]:
     counts: Counter[str] = Counter(sentences=0, too_long=0, unknown_words=0)
     shards = []
-    for job in jobs:
-        path = Path(job.shard)
+    for task in tasks:
+        path = Path(task.shard)
         found = shard_metadata(path) or {}
         counts.update(found.get("counts", {}))
         shards.append({"file": f"{path.parent.name}/{path.name}", **found.get("counts", {})})
@@ -227,9 +221,9 @@ def _folder(output: Path) -> Path:
     return output.with_name(f"{output.stem}.shards")
 
 
-def _remove_stale(output: Path, jobs: Iterable[Job]) -> None:
+def _remove_stale(output: Path, tasks: Iterable[ShardTask]) -> None:
     """Remove shards of other keys, and what killed writers left of them."""
-    current = {Path(job.shard) for job in jobs}
+    current = {Path(task.shard) for task in tasks}
     folder = _folder(output)
     if not folder.is_dir():
         return

@@ -50,6 +50,12 @@ def parse_command(
         "127.0.0.1:8787", help="Where more than one worker can be watched, or none."
     ),
     unlock: bool = typer.Option(False, help="Nothing of an earlier run writes any more: go on."),
+    restart: bool = typer.Option(
+        False,
+        "--restart",
+        help="If settings, code or input differ from those the folder was begun with, replace its "
+        "trees; if not, go on with it.",
+    ),
 ) -> None:
     """Parse a corpus; run again, it goes on where it was stopped or killed.
 
@@ -69,7 +75,9 @@ def parse_command(
     folder = output.absolute()
     job = Job(found, tokenizer, sentences, settings, str(folder), device, threads)
     place = Place(workers, scheduler, _slurm(slurm), None if dashboard == "none" else dashboard)
-    request = Request(tuple(inputs), folder, job, place, shard_lines, limit, unlock=unlock)
+    request = Request(
+        tuple(inputs), folder, job, place, shard_lines, limit, unlock=unlock, restart=restart
+    )
     summary = parse_corpus(request, progress=progress, stop=Stop())
     _show(summary, output)
     if not summary["complete"]:

@@ -139,14 +139,17 @@ def shard_path(folder: Path, number: int) -> Path:
     return folder / "trees" / f"shard-{number:05d}.parquet"
 
 
+def _format_path(folder: Path, name: str, number: int) -> Path:
+    return folder / name / f"shard-{number:05d}.txt"
+
+
 def write_shard(
     folder: Path, number: int, rows: Rows, statistics: Statistics, formats: tuple[str, ...]
 ) -> None:
     """Write a shard in every format; the Parquet file comes last and marks the shard as whole."""
     for name in formats:
         if name != "parquet":
-            path = folder / name / f"shard-{number:05d}.txt"
-            write_text(path, FORMATS[name](rows))
+            write_text(_format_path(folder, name, number), FORMATS[name](rows))
     metadata = json.dumps(statistics.as_dict(), sort_keys=True).encode()
     table = rows.table().replace_schema_metadata({_METADATA_KEY: metadata})
     with whole_file(shard_path(folder, number)) as part:
@@ -158,6 +161,13 @@ def write_shard(
             use_dictionary=_DICTIONARY,
             write_statistics=["line"],
         )
+
+
+def remove_shard(folder: Path, number: int) -> None:
+    """Remove what :func:`write_shard` wrote; first the file that marks the shard as whole."""
+    shard_path(folder, number).unlink(missing_ok=True)
+    for name in FORMATS:
+        _format_path(folder, name, number).unlink(missing_ok=True)
 
 
 def shard_statistics(path: Path) -> Statistics:

@@ -16,6 +16,7 @@ from attree.corpus.driver import Driver, Outcome, Stop
 from attree.corpus.folder import (
     MANIFEST,
     PROGRESS,
+    SET_ASIDE,
     SUMMARY,
     note,
     only_run,
@@ -23,32 +24,14 @@ from attree.corpus.folder import (
 )
 from attree.corpus.inputs import InputFile, find_inputs
 from attree.corpus.manifest import Manifest, Shard, check_same, cut
-from attree.corpus.output import Statistics, shard_path, shard_statistics
+from attree.corpus.output import Statistics, remove_shard, shard_path, shard_statistics
 from attree.corpus.places import Job, Place, gpus
 from attree.corpus.workers import workers
 from attree.errors import AttreeError
 from attree.provenance import code_hash
 
-#: The modules that decide what stands in a shard.
-CODE = (
-    "corpus.inputs",
-    "corpus.lines",
-    "corpus.output",
-    "corpus.parquet",
-    "corpus.pipeline",
-    "words",
-    "parser",
-    "trees",
-    "heads.model",
-    "attention.compute",
-    "decoding",
-    "encoder.attention",
-    "encoder.batches",
-    "encoder.families",
-    "encoder.load",
-    "encoder.pieces",
-    "scoring",
-)
+#: What decides what stands in a shard; heads need nothing of a trained parser.
+CODE, TRAINED = "attree.corpus.places", "attree.fewshot"
 
 _SECONDS_BETWEEN_LINES = 10.0
 _LINES_ON_CPU = 500
@@ -71,6 +54,7 @@ class Request:
         limit: parse only so many lines.
         wait: seconds to wait for writers of a killed run.
         unlock: do not wait for them.
+        restart: where the folder was begun with other settings, code or input, replace its trees.
     """
 
     inputs: tuple[Path, ...]
@@ -81,6 +65,7 @@ class Request:
     limit: int | None = None
     wait: float = 90.0
     unlock: bool = False
+    restart: bool = False
 
 
 def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[str, Any]:
@@ -119,39 +104,64 @@ def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[st
 
 
 def _manifest(request: Request) -> Manifest:
-    """Cut the input, or take the manifest of the folder if it is of the same input and settings."""
+    """Take the manifest of the folder if it is of the same input and settings, or cut the input."""
     files, left_out = find_inputs(request.inputs)
     if left_out:
         more = f" and {len(left_out) - 1:,} more" if len(left_out) > 1 else ""
         _say(f"not read, by its suffix: {left_out[0]}{more}")
     path = request.folder / MANIFEST
-    if not path.is_file():
-        if request.shard_lines is None:
-            lines = _LINES_ON_GPU if gpus(request.job.device) else _LINES_ON_CPU
-            request = replace(request, shard_lines=lines)
-        settings = _settings(request)
-        if whole_shards(request.folder):
-            raise AttreeError(
-                "this folder has trees but no manifest", file=request.folder, fix="name a new one"
-            )
-        manifest = Manifest(settings, tuple(files), _cut(request, tuple(files)))
-        manifest.write(path)
-        return manifest
-    old = Manifest.read(path)
+    old = Manifest.read(path) if path.is_file() else None
+    if old is not None:
+        try:
+            return _resumed(old, request, tuple(files))
+        except AttreeError as difference:
+            if not request.restart:
+                raise
+            _say(f"starting again: {difference.problem}")
+    elif whole_shards(request.folder):
+        raise AttreeError(
+            "this folder has trees but no manifest", file=request.folder, fix="name a new one"
+        )
+    if request.shard_lines is None:
+        lines = _LINES_ON_GPU if gpus(request.job.device) else _LINES_ON_CPU
+        request = replace(request, shard_lines=lines)
+    manifest = Manifest(_settings(request), tuple(files), _cut(request, tuple(files)))
+    if old is not None:
+        _remove(request.folder, old)
+    manifest.write(path)
+    return manifest
+
+
+def _resumed(old: Manifest, request: Request, files: tuple[InputFile, ...]) -> Manifest:
+    """Return the manifest to go on with.
+
+    Raises:
+        AttreeError: it is of other settings, other code or another input.
+    """
     request = replace(request, shard_lines=request.shard_lines or old.settings["shard_lines"])
-    settings = _settings(request)
-    new = Manifest(settings, tuple(files), ())
-    check_same(old, new, request.folder)
+    check_same(old, Manifest(_settings(request), files, ()), request.folder)
     touched = [new for new, old in zip(files, old.files, strict=True) if new.changed != old.changed]
     # touched, perhaps only that: what counts is what stands in them
-    if touched and _cut(request, tuple(files)) != old.shards:
+    if touched and _cut(request, files) != old.shards:
         raise AttreeError(
             "this input has changed since it was cut into shards",
             file=touched[0].path,
             fix="parse it into a new output folder",
         )
     # the input may have been moved, its names are the same
-    return replace(old, files=tuple(files))
+    return replace(old, files=files)
+
+
+def _remove(folder: Path, manifest: Manifest) -> None:
+    """Remove what runs under ``manifest`` wrote, and nothing else.
+
+    The manifest itself stays until another is written in its place: a removal that is killed is
+    taken up again, and trees of two manifests never lie side by side.
+    """
+    for name in (SUMMARY, PROGRESS, SET_ASIDE):
+        (folder / name).unlink(missing_ok=True)
+    for shard in manifest.shards:
+        remove_shard(folder, shard.number)
 
 
 def _say(what: str) -> None:
@@ -193,7 +203,7 @@ def _settings(request: Request) -> Mapping[str, Any]:
         "formats": sorted(job.settings.formats),
         "shard_lines": request.shard_lines,
         "limit": request.limit,
-        "code": code_hash(*CODE, *(("fewshot",) if trained else ())),
+        "code": code_hash(CODE, without=() if trained else (TRAINED,)),
     }
 
 

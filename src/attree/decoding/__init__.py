@@ -1,6 +1,7 @@
 """Decoders: the tree with the best splits, from the split scores of every span.
 
-Adding a decoder is adding a module with ``decode(scores, starts, ends)`` and its line here.
+Adding a decoder is adding a function ``decoder(scores, starts, ends)``, in
+:mod:`attree.decoding.decoders` or in a file of its own, and its line here.
 Importing this package imports nothing heavy.
 """
 
@@ -9,12 +10,12 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-#: decoder → its module
+#: decoder → its function
 DECODERS = {
-    "greedy": "attree.decoding.greedy",
-    "chart": "attree.decoding.chart",
-    "normalised_chart": "attree.decoding.normalised_chart",
-    "marginal_chart": "attree.decoding.marginal_chart",
+    "greedy": "attree.decoding.decoders:greedy",
+    "chart": "attree.decoding.decoders:chart",
+    "normalised_chart": "attree.decoding.decoders:normalised_chart",
+    "marginal_chart": "attree.decoding.decoders:marginal_chart",
 }
 
 #: trees that look at nothing but the number of words (see :mod:`attree.decoding.fixed`)

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from attree.decoding import DECODERS
 from attree.errors import NotFiniteError
 from attree.registry import choose
-from attree.scoring.tables import SplitScores, split_scores
-from attree.scoring.transform import transform
+from attree.scoring.tables import SplitScores, split_scores, transform
 from attree.trees import Spans, Trees, binary_offsets
 
 #: Table cells scored and decoded at a time: 0.5 MB a table, which stays near a core.
@@ -60,7 +59,7 @@ def decode(
     if matrix is not None:
         values, matrices_each = _one_matrix(values, words, matrices_each, matrix), 1
     each = np.repeat(words, matrices_each)
-    decode_scores = choose(DECODERS, decoder, what="decoder").decode
+    decode_scores = choose(DECODERS, decoder, what="decoder")
     spans = binary_offsets(each)
     starts, ends = np.empty(spans[-1], np.int32), np.empty(spans[-1], np.int32)
     found = np.empty(spans[-1]) if scored else None

@@ -2,7 +2,7 @@
 
 A fast tokeniser splits every pre-split word for itself (whatever its neighbours are), so words are
 tokenised once each and remembered: which piece belongs to which word is then known from the start,
-never guessed from ``##`` or ``▁``.
+never guessed from ``##`` or ``▁``. Sentences of like length are run together (:func:`batches`).
 """
 
 from __future__ import annotations
@@ -134,6 +134,39 @@ def _specials(backend: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
     first = special.index(False) if False in special else len(special)
     last = len(special) - special[::-1].index(False) if False in special else first
     return tuple(sentence.ids[:first]), tuple(sentence.ids[last:])
+
+
+def batches(
+    lengths: Sequence[int] | np.ndarray,
+    *,
+    tokens_per_batch: int,
+    cells_per_batch: int | None = None,
+) -> list[np.ndarray]:
+    """Group sentences by length, so that little is padding; deterministic.
+
+    Args:
+        lengths: pieces of each sentence.
+        tokens_per_batch: most pieces of a batch, padding included. A sentence longer than that is
+            a batch of its own.
+        cells_per_batch: most cells ``batch × longest²``, which bounds the memory that attention
+            matrices of long sentences take.
+
+    Returns:
+        int64 index arrays into ``lengths``, the longest sentences first: the first batch is the
+        largest, so that memory runs out at once or never. Every sentence is in one of them.
+    """
+    lengths = np.asarray(lengths, dtype=np.int64)
+    order = np.argsort(-lengths, kind="stable")
+    found = []
+    start = 0
+    while start < len(order):
+        longest = max(1, int(lengths[order[start]]))
+        most = tokens_per_batch // longest
+        if cells_per_batch is not None:
+            most = min(most, cells_per_batch // (longest * longest))
+        found.append(order[start : start + max(1, most)])
+        start += max(1, most)
+    return found
 
 
 @dataclass(slots=True)

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
+import msgspec
+from msgspec import Meta
+
+from attree.encoder.checkpoint import (
+    INDEX,
+    TOKENISER_FILES,
+    Count,
+    Layers,
+    checkpoint_files,
+    fingerprint,
+    shape_of,
+    stamps,
+)
 from attree.encoder.families import FAMILIES
 from attree.errors import AttreeError
-from attree.files import read_json, write_json
+from attree.files import read_described, write_json
 from attree.provenance import versions
 
+#: (layer, head), both 0-based
+Head = tuple[int, int]
+
+#: What an encoder is computed in; ``auto`` is bfloat16 where the device has it.
 DTYPES = ("float32", "bfloat16", "auto")
 
 #: Packages that carry a checkpoint under another name than their module's default folder.
 _MODEL_FOLDER = "model"
-_TOKENISER_FILES = (
-    "tokenizer.json",
-    "vocab.txt",
-    "vocab.json",
-    "merges.txt",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-)
-_HUB_FILES = ("config.json", "*.safetensors", "model.safetensors.index.json", *_TOKENISER_FILES)
+#: From the hub come safetensors only, and no code.
+_HUB_FILES = ("config.json", "*.safetensors", INDEX, *TOKENISER_FILES)
+_SECONDS_TO_ANSWER = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +71,12 @@ class ResolvedEncoder:
     id: str
     revision: str | None
     folder: str
-    fingerprint: str
+    fingerprint: Annotated[str, Meta(pattern=r"\A[0-9a-f]{32}\Z")]
     family: str
-    n_layers: int
-    n_heads: int
-    hidden_size: int
-    max_pieces: int
+    n_layers: Layers
+    n_heads: Layers
+    hidden_size: Count
+    max_pieces: Count
     dtype: str
     stamps: dict[str, list[int]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -79,15 +88,19 @@ class ResolvedEncoder:
     @classmethod
     def read(cls, path: str | Path) -> ResolvedEncoder:
         """Read a description that :meth:`write` wrote."""
-        found = read_json(path, what="encoder description")
-        try:
-            return cls(**found)
-        except TypeError:
-            raise AttreeError(
-                "this is not the description of an encoder",
-                file=path,
-                fix="write it anew with `attree encoder resolve`",
-            ) from None
+        what = "encoder description"
+        found = read_described(path, cls, what=what, fix=_RESOLVE)
+        for key, known in (("kind", SOURCES), ("dtype", DTYPES), ("family", FAMILIES)):
+            if getattr(found, key) not in known:
+                raise AttreeError(
+                    f"this {what} is not valid: {key}: unknown {getattr(found, key)!r}",
+                    file=path,
+                    fix=_one_of(known),
+                )
+        return found
+
+
+_RESOLVE = "write it anew with `attree encoder resolve`"
 
 
 def resolve(source: EncoderSource, *, record: str | Path | None = None) -> ResolvedEncoder:
@@ -112,20 +125,19 @@ def resolve(source: EncoderSource, *, record: str | Path | None = None) -> Resol
 
 def describe(source: EncoderSource, folder: Path, revision: str | None) -> ResolvedEncoder:
     """Check the checkpoint in ``folder`` and return its description."""
-    config = _config(folder)
-    shape = _shape(config, folder)
-    files = _checkpoint_files(folder)
+    shape = shape_of(folder)
+    files = checkpoint_files(folder)
     return ResolvedEncoder(
         slug=source.slug,
         kind=source.kind,
         id=source.id,
         revision=revision,
         folder=str(folder),
-        fingerprint=_fingerprint(files),
+        fingerprint=fingerprint(files),
         dtype=source.dtype,
-        stamps=_stamps(files),
+        stamps=stamps(files),
         versions=versions("torch", "transformers", "tokenizers"),
-        **shape,
+        **asdict(shape),
     )
 
 
@@ -139,19 +151,31 @@ def verify(encoder: ResolvedEncoder) -> Path:
     if encoder.kind in ("hub", "package") and not folder.is_dir():
         source = EncoderSource(encoder.slug, encoder.kind, encoder.id, encoder.revision)
         folder, _ = SOURCES[encoder.kind](source, None)
-    files = _checkpoint_files(folder)
-    if _stamps(files) != encoder.stamps and _fingerprint(files) != encoder.fingerprint:
+    shape = shape_of(folder)
+    files = checkpoint_files(folder)
+    if stamps(files) != encoder.stamps and fingerprint(files) != encoder.fingerprint:
         raise AttreeError(
             f"the encoder {encoder.slug} has changed since it was resolved",
             file=folder,
             fix="run `attree encoder resolve` again",
         )
+    for key, value in asdict(shape).items():
+        if getattr(encoder, key) != value:
+            raise AttreeError(
+                f"the description of the encoder {encoder.slug} does not fit it: {key} is "
+                f"{getattr(encoder, key)} there, {value} here",
+                file=folder,
+                fix=_RESOLVE,
+            )
     return folder
 
 
 def _from_path(source: EncoderSource, record: str | Path | None) -> tuple[Path, None]:
-    folder = Path(source.id).expanduser()
-    if not folder.is_dir():
+    try:
+        folder = Path(source.id).expanduser()
+    except RuntimeError:  # ~name of nobody
+        folder = Path(source.id)
+    if not source.id or not folder.is_dir():
         raise AttreeError(
             f"the encoder {source.slug} has no such folder",
             file=folder,
@@ -161,8 +185,10 @@ def _from_path(source: EncoderSource, record: str | Path | None) -> tuple[Path, 
 
 
 def _from_package(source: EncoderSource, record: str | Path | None) -> tuple[Path, None]:
-    # The package is looked up and not imported: it may import much that is not needed here.
-    found = importlib.util.find_spec(source.id.replace("-", "_"))
+    # The package is looked up and not imported: it may import much that is not needed here. A name
+    # with dots would import what stands before them.
+    name = source.id.replace("-", "_")
+    found = importlib.util.find_spec(name) if name.isidentifier() and name != "__main__" else None
     if found is None or not found.submodule_search_locations:
         raise AttreeError(
             f"the package {source.id} with the encoder {source.slug} is not installed",
@@ -176,9 +202,20 @@ def _from_package(source: EncoderSource, record: str | Path | None) -> tuple[Pat
 
 
 def _from_hub(source: EncoderSource, record: str | Path | None) -> tuple[Path, str]:
-    from attree.encoder.hub import fetch
+    """Return the folder of a hub's encoder, fetched if need be, and its commit.
 
-    return fetch(source.id, source.revision, record, patterns=_HUB_FILES)
+    Without a revision the one in ``record`` is used, and where there is none yet the hub's current
+    one, which is then recorded. A hub that has moved on since is refused.
+    """
+    name, wanted = source.id, source.revision
+    recorded = _recorded(name, record)
+    if wanted is None and recorded is not None:
+        _refuse_change(name, recorded, record)
+    folder = _download(name, wanted or recorded)
+    commit = folder.name  # the cache keeps each commit in a folder of its name
+    if record is not None and wanted is None and recorded is None:
+        write_json(record, {"id": name, "revision": commit})
+    return folder, commit
 
 
 #: kind of source → what finds its folder and, where there is one, its revision
@@ -189,84 +226,63 @@ def _one_of(names: Iterable[str]) -> str:
     return "choose one of " + ", ".join(names)
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    if not (folder / "config.json").is_file():
+class _Record(msgspec.Struct):
+    id: str
+    revision: str
+
+
+def _recorded(name: str, record: str | Path | None) -> str | None:
+    if record is None or not Path(record).is_file():
+        return None
+    found = read_described(record, _Record, what="record of the encoder's revision")
+    return found.revision if found.id == name else None
+
+
+def _refuse_change(name: str, recorded: str, record: str | Path | None) -> None:
+    current = _current_revision(name)
+    if current is not None and current != recorded:
         raise AttreeError(
-            "no checkpoint here: config.json is missing",
-            file=folder,
-            fix="give the folder that `save_pretrained` wrote",
+            f"the hub's {name} is now at revision {current}, the first run used {recorded}",
+            file=record,
+            fix=f"set `revision: {recorded}` to keep it, or delete this file to move on",
         )
-    config = read_json(folder / "config.json", what="model configuration")
-    if not isinstance(config, dict):
-        raise AttreeError("this is not a model configuration", file=folder / "config.json")
-    return config
 
 
-def _shape(config: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Return family, layers, heads, hidden size and longest input that ``config.json`` states."""
-    name = config.get("model_type")
-    if name not in FAMILIES:
-        raise AttreeError(
-            f"models of type {name!r} are not supported: attree cannot read their attention",
-            file=folder / "config.json",
-            fix="use one of " + ", ".join(FAMILIES),
-        )
-    family = FAMILIES[name]
-    n_layers, n_heads = config.get(family.layers, 0), config.get(family.heads, 0)
-    if not n_layers or not n_heads:
-        raise AttreeError(
-            "this model has no attention to parse with: its configuration states no "
-            + (f"attention heads ({family.heads})" if n_layers else f"layers ({family.layers})"),
-            file=folder / "config.json",
-            fix="choose an encoder with self-attention",
-        )
-    limit = config.get(family.positions, 512) - family.position_offset
-    tokeniser = folder / "tokenizer_config.json"
-    if tokeniser.is_file():
-        stated = read_json(tokeniser, what="tokeniser configuration").get("model_max_length")
-        limit = min(limit, int(stated)) if stated else limit
-    return {
-        "family": name,
-        "n_layers": n_layers,
-        "n_heads": n_heads,
-        "hidden_size": config[family.hidden],
-        "max_pieces": limit,
-    }
+def _current_revision(name: str) -> str | None:
+    """Return the hub's current commit, ``None`` where there is no news from the hub."""
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    try:
+        return HfApi().model_info(name, timeout=_SECONDS_TO_ANSWER).sha
+    except (HfHubHTTPError, OfflineModeIsEnabled, OSError, RuntimeError):
+        return None
 
 
-def _checkpoint_files(folder: Path) -> list[Path]:
-    """Return configuration, weights and tokeniser files; refuse what cannot be loaded safely."""
-    weights = sorted(folder.glob("model*.safetensors"))
-    if not weights:
-        pickled = sorted([*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt")])
-        raise AttreeError(
-            f"the weights are only there as a pickle ({pickled[0].name}), which can run code"
-            if pickled
-            else "the weights (model.safetensors) are missing",
-            file=folder,
-            fix="save the model anew with `save_pretrained`, which writes model.safetensors",
-        )
-    tokeniser = [folder / name for name in _TOKENISER_FILES if (folder / name).is_file()]
-    names = {file.name for file in tokeniser}
-    if not names & {"tokenizer.json", "vocab.txt"} and not {"vocab.json", "merges.txt"} <= names:
-        raise AttreeError(
-            "this checkpoint has no fast tokeniser (tokenizer.json)",
-            file=folder,
-            fix="write one with AutoTokenizer.from_pretrained(...).save_pretrained(...)",
-        )
-    return [folder / "config.json", *weights, *tokeniser]
+def _download(name: str, revision: str | None) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+    from huggingface_hub.utils import disable_progress_bars
 
-
-def _fingerprint(files: list[Path]) -> str:
-    """Hash names and contents; about a second a gigabyte."""
-    whole = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as handle:
-            content = hashlib.file_digest(handle, "sha256").hexdigest()
-        whole.update(f"{file.name} {content}\n".encode())
-    return whole.hexdigest()[:32]
-
-
-def _stamps(files: list[Path]) -> dict[str, list[int]]:
-    found = {file.name: file.stat() for file in files}
-    return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in found.items()}
+    disable_progress_bars()
+    named = name + (f" at revision {revision}" if revision else "")
+    try:
+        return Path(snapshot_download(name, revision=revision, allow_patterns=list(_HUB_FILES)))
+    except GatedRepoError:
+        problem, fix = f"the hub asks for a login for {named}", "run `hf auth login`"
+    except (RepositoryNotFoundError, HFValidationError):
+        problem, fix = f"the hub has no model {named}", "correct its `id`"
+    except RevisionNotFoundError:
+        problem, fix = f"the hub has no {named}", "correct its `revision`"
+    except (LocalEntryNotFoundError, OfflineModeIsEnabled, HfHubHTTPError, OSError):
+        problem = f"the hub cannot be reached, and {named} is not in the local cache"
+        fix = "fetch it once with a connection, or use an encoder of kind `path` or `package`"
+    raise AttreeError(problem, fix=fix)

@@ -7,10 +7,36 @@ this package imports nothing heavy.
 
 from __future__ import annotations
 
-#: Labels whose recall is reported where nothing else is asked.
+from typing import NamedTuple
+
+
+class Metric(NamedTuple):
+    """A score in percent, whose formula is the property of its name in `evaluation.counts.Counts`.
+
+    Attributes:
+        heading: what tables call it.
+        meaning: what it is, as a summary's protocol says it.
+        in_tables: whether tables of scores show it.
+    """
+
+    heading: str
+    meaning: str
+    in_tables: bool = True
+
+
+#: score → what people read, in the order of tables
+METRICS = {
+    "corpus_f1": Metric("Corpus F1", "micro, the whole sentence a span of every tree"),
+    "corpus_f1_no_root": Metric("Corpus F1, no root", "the same without it"),
+    "sentence_f1": Metric("Sentence F1", "mean over sentences, without it"),
+    "precision": Metric("Precision", "share of predicted spans that are gold", in_tables=False),
+    "recall": Metric("Recall", "share of gold spans that are predicted", in_tables=False),
+}
+
+#: Labels whose recall is reported unless others are asked for.
 DEFAULT_LABELS = ("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")
 
-#: Ways of taking sentence F1 → what one does with sentences of one word
+#: way of taking sentence F1 → what it does with sentences of one word
 PROFILES = {
     "default": "sentences of one word are skipped",
     "prpn": "sentences of one word score 1, and 1e-8 is added as in PRPN's program",

@@ -9,14 +9,13 @@ from typing import Any
 
 from attree.decoding import FIXED
 from attree.decoding.fixed import fixed_trees
+from attree.evaluation import METRICS
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import score, upper_bound
-from attree.evaluation.summary import CODE, percentages, protocol, read_gold
+from attree.evaluation.summary import percentages, protocol, read_gold
 from attree.files import write_json
 from attree.parses import Parses
 from attree.provenance import provenance
-
-_METRICS = ("corpus_f1", "corpus_f1_no_root", "sentence_f1", "precision", "recall")
 
 
 def fixed_parses(name: str, gold: Parses, *, seed: int = 0) -> Parses:
@@ -55,7 +54,9 @@ def write_baselines(
         "protocol": protocol(
             about, ceiling, total=gold.n_words.size, profile=profile, max_words=max_words
         ),
-        "provenance": provenance(code=(*CODE, "decoding"), settings={**how, "seeds": seeds}),
+        "provenance": provenance(
+            code=["attree.evaluation.baselines"], settings={**how, "seeds": seeds}
+        ),
     }
     write_json(output, summary)
     return summary
@@ -66,7 +67,7 @@ def summarised(runs: Sequence[Counts]) -> dict[str, Any]:
     each = [percentages(counts) for counts in runs]
     columns = {
         metric: [one[metric] for one in each]
-        for metric in _METRICS
+        for metric in METRICS
         if all(one[metric] is not None for one in each)
     }
     means = {metric: statistics.fmean(values) for metric, values in columns.items()}
@@ -80,7 +81,7 @@ def summarised(runs: Sequence[Counts]) -> dict[str, Any]:
         for name, label in runs[0].labels.items()
     }
     return {
-        **dict.fromkeys(_METRICS),
+        **dict.fromkeys(METRICS),
         **means,
         "label_recall": recalls,
         "seeds": len(runs),

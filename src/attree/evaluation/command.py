@@ -1,4 +1,4 @@
-"""``attree score``: F1 and label recall of parses; ``attree baselines``: those of fixed trees."""
+"""``attree score``, ``attree baselines``, ``attree evalb``: scores of parses and of fixed trees."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Profile = Annotated[
 Labels = Annotated[
     list[str] | None,
     typer.Option(
-        help="Labels whose recall is reported: NP,VP,… or one a time.",
+        help="Labels whose recall is reported: NP,VP,…; repeatable.",
         show_default=",".join(DEFAULT_LABELS),
     ),
 ]
 MaxWords = Annotated[
-    int | None, typer.Option(min=1, help="Score only sentences of at most so many words.")
+    int | None, typer.Option(min=1, help="Score only sentences of at most this many words.")
 ]
 
 
@@ -81,3 +81,36 @@ def baselines_command(
         max_words=max_words,
         seeds=seeds,
     )
+
+
+def evalb_command(
+    gold: Annotated[Path, typer.Argument(help="Gold trees in brackets, a tree a line.")],
+    test: Annotated[Path, typer.Argument(help="The trees to score, in the same order.")],
+    prm: Annotated[
+        Path | None, typer.Option(help="A parameter file of EVALB; without it nothing is deleted.")
+    ] = None,
+    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Ignore labels.")] = False,
+    release: Annotated[
+        str, typer.Option(help="Print as the release of 2008, 2006 or 1997 does.")
+    ] = "2008",
+) -> None:
+    """Score bracketed trees as EVALB does, with its parameters and its output.
+
+    Example:
+      attree evalb test.gold.mrg test.mine.mrg --prm COLLINS.prm
+    """
+    import dataclasses
+
+    from attree.errors import AttreeError
+    from attree.evaluation.evalb import results
+    from attree.evaluation.evalb_parameters import Parameters, read_parameters
+    from attree.evaluation.evalb_report import RELEASES, report
+
+    if release not in RELEASES:
+        fix = f"choose one of {', '.join(RELEASES)}"
+        raise AttreeError(f"unknown release {release!r}", fix=fix)
+    parameters = Parameters() if prm is None else read_parameters(prm)
+    if unlabelled:
+        parameters = dataclasses.replace(parameters, labelled=False)
+    for line, is_error in report(results(gold, test, parameters), parameters, release):
+        typer.echo(line, err=is_error)

@@ -1,9 +1,12 @@
-"""What F1 is made of: counts that add up over shards."""
+"""What F1 is made of: counts that add up, of one parser or of many at once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +17,7 @@ class LabelCount:
     recalled: int = 0
 
     def __add__(self, other: LabelCount) -> LabelCount:
-        """Add up both."""
+        """Return the sum of both."""
         return LabelCount(self.count + other.count, self.recalled + other.recalled)
 
     @property
@@ -23,9 +26,20 @@ class LabelCount:
         return 100.0 * self.recalled / self.count if self.count else None
 
 
+class F1(NamedTuple):
+    """Percentages, one for each of several parsers; NaN where nothing can be scored."""
+
+    corpus_f1: NDArray[np.float64]
+    corpus_f1_no_root: NDArray[np.float64]
+    sentence_f1: NDArray[np.float64]
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Counts over some sentences; ``a + b`` is the counts over both.
+
+    Every count is a number, or an array with an entry for each of several parsers. So are the
+    scores, which are percentages: None, in arrays NaN, where nothing was scored.
 
     Attributes:
         sentences: all of them (that pass the length filter).
@@ -38,20 +52,20 @@ class Counts:
         labels: gold spans and recalled ones by label.
     """
 
-    sentences: int = 0
-    scored: int = 0
-    one_word: int = 0
-    skipped: int = 0
-    fallback: int = 0
-    gold: int = 0
-    predicted: int = 0
-    matched: int = 0
-    sentence_f1_sum: float = 0.0
-    sentence_f1_count: int = 0
+    sentences: Any = 0
+    scored: Any = 0
+    one_word: Any = 0
+    skipped: Any = 0
+    fallback: Any = 0
+    gold: Any = 0
+    predicted: Any = 0
+    matched: Any = 0
+    sentence_f1_sum: Any = 0.0
+    sentence_f1_count: Any = 0
     labels: dict[str, LabelCount] = field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
-        """Add up every count."""
+        """Return the sums of every count."""
         total: dict[str, Any] = {
             each.name: getattr(self, each.name) + getattr(other, each.name)
             for each in fields(self)
@@ -63,31 +77,38 @@ class Counts:
         return Counts(**total, labels=labels)
 
     @property
-    def precision(self) -> float | None:
-        """Share of predicted spans that are gold, in percent, the whole sentence counted."""
+    def precision(self) -> Any:
+        """Share of predicted spans that are gold, the whole sentence counted."""
         return _percent(self.matched, self.predicted)
 
     @property
-    def recall(self) -> float | None:
-        """Share of gold spans that are predicted, in percent, the whole sentence counted."""
+    def recall(self) -> Any:
+        """Share of gold spans that are predicted, the whole sentence counted."""
         return _percent(self.matched, self.gold)
 
     @property
-    def corpus_f1(self) -> float | None:
-        """Micro F1 in percent, the whole sentence counted; None where nothing was scored."""
+    def corpus_f1(self) -> Any:
+        """Micro F1, the whole sentence counted."""
         return _percent(2 * self.matched, self.gold + self.predicted)
 
     @property
-    def corpus_f1_no_root(self) -> float | None:
-        """Micro F1 in percent without the whole-sentence span, which each scored one has once."""
+    def corpus_f1_no_root(self) -> Any:
+        """Micro F1 without the whole-sentence span, which each scored one has once."""
         matched, gold = self.matched - self.scored, self.gold - self.scored
         return _percent(2 * matched, gold + self.predicted - self.scored)
 
     @property
-    def sentence_f1(self) -> float | None:
-        """Mean F1 of the sentences in percent, without the whole-sentence span."""
+    def sentence_f1(self) -> Any:
+        """Mean F1 of the sentences, without the whole-sentence span."""
         return _percent(self.sentence_f1_sum, self.sentence_f1_count)
 
+    def f1(self) -> F1:
+        """Return the three F1 of several parsers."""
+        return F1(self.corpus_f1, self.corpus_f1_no_root, self.sentence_f1)
 
-def _percent(part: float, whole: float) -> float | None:
+
+def _percent(part: Any, whole: Any) -> Any:
+    if isinstance(whole, np.ndarray):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return 100.0 * part / whole
     return 100.0 * part / whole if whole else None

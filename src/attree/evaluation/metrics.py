@@ -4,64 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.evaluation import DEFAULT_LABELS, PROFILES
-from attree.evaluation.counts import Counts
-from attree.evaluation.labels import label_recall
-from attree.evaluation.pairing import check_same_sentences
-from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
+from attree.evaluation.counts import F1, Counts
+from attree.evaluation.spans import (
+    DistinctSpans,
+    distinct_spans,
+    first_crossing,
+    label_recall,
+    matched,
+)
 from attree.parses import Parses
 from attree.schemas import FALLBACK, SKIPPED
 from attree.trees import Trees
 
 _PRPN_EPSILON = 1e-8
-
-
-class F1(NamedTuple):
-    """Percentages, one for each of several parsers; NaN where nothing can be scored."""
-
-    corpus_f1: NDArray[np.float64]
-    corpus_f1_no_root: NDArray[np.float64]
-    sentence_f1: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What the F1 of several parsers is made of, one entry a parser; tallies add up.
-
-    Attributes:
-        shared, spans: spans in both trees, and in either (twice where in both), roots included.
-        trees: trees that count: those of two words and more.
-        sentence_f1: the sum of their sentence F1 (of 1).
-    """
-
-    shared: NDArray[np.int64]
-    spans: NDArray[np.int64]
-    trees: NDArray[np.int64]
-    sentence_f1: NDArray[np.float64]
-
-    def __add__(self, other: Tally) -> Tally:
-        """Add up all of it."""
-        return Tally(
-            self.shared + other.shared,
-            self.spans + other.spans,
-            self.trees + other.trees,
-            self.sentence_f1 + other.sentence_f1,
-        )
-
-    def f1(self) -> F1:
-        """Return the three F1 in percent."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return F1(
-                100.0 * 2 * self.shared / self.spans,
-                100.0 * 2 * (self.shared - self.trees) / (self.spans - 2 * self.trees),
-                100.0 * self.sentence_f1 / self.trees,
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +90,11 @@ def f1_of_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> F1
     Returns:
         the three F1 in percent, one of each a parser.
     """
-    return tally_each(gold, predicted, trees_each).f1()
+    return count_each(gold, predicted, trees_each).f1()
 
 
-def tally_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> Tally:
-    """Count for :func:`f1_of_each`; the tallies of parts of the sentences add up."""
+def count_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> Counts:
+    """Count for :func:`f1_of_each`, an array each; counts of parts of the sentences add up."""
     guesses = distinct_spans(predicted, what="the predicted tree")
     shape = (-1, trees_each)
     shared = matched(gold, guesses, trees_each).reshape(shape)
@@ -141,11 +102,14 @@ def tally_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> Ta
     right = np.repeat(gold.counts, trees_each).reshape(shape)
     each = sentence_f1(right, guessed, shared)
     counted = ~np.isnan(each)
-    return Tally(
-        shared=shared.sum(axis=0),
-        spans=(right + guessed).sum(axis=0),
-        trees=counted.sum(axis=0),
-        sentence_f1=np.where(counted, each, 0.0).sum(axis=0),
+    return Counts(
+        sentences=np.full(trees_each, gold.n_words.size),
+        scored=counted.sum(axis=0),
+        gold=right.sum(axis=0),
+        predicted=guessed.sum(axis=0),
+        matched=shared.sum(axis=0),
+        sentence_f1_sum=np.where(counted, each, 0.0).sum(axis=0),
+        sentence_f1_count=counted.sum(axis=0),
     )
 
 
@@ -164,7 +128,7 @@ def score(
         parses: the predicted ones of the same sentences; ``skipped`` ones are counted, not scored.
         profile: ``default`` or ``prpn`` (see :data:`attree.evaluation.PROFILES`).
         labels: the labels whose recall is wanted.
-        max_words: score only sentences of at most so many words.
+        max_words: score only sentences of at most this many words.
 
     Raises:
         AttreeError: a sentence is in one of them only or has other words in it, or a span reaches
@@ -244,3 +208,32 @@ def _summed(
         sentence_f1_sum=float(sentence_f1[counted].sum()),
         sentence_f1_count=int(counted.sum()),
     )
+
+
+def check_same_sentences(gold: Parses, parses: Parses) -> None:
+    """Check that both have the same sentences, once each, and as many words in each.
+
+    Raises:
+        AttreeError: they do not; the line names the first sentence at fault.
+    """
+    for one, other, which in ((gold, parses, "parses"), (parses, gold, "gold trees")):
+        missing = np.setdiff1d(one.sentence, other.sentence)
+        if missing.size:
+            raise AttreeError(
+                f"sentence {missing[0]} has no row among the {which}"
+                + (f" (nor have {missing.size - 1} others)" if missing.size > 1 else ""),
+                fix="score the parses with the sentence table they were made from",
+            )
+    if gold.sentence.size != parses.sentence.size:
+        numbers, times = np.unique(
+            np.concatenate([gold.sentence, parses.sentence]), return_counts=True
+        )
+        raise AttreeError(f"sentence {numbers[times > 2][0]} has more than one row")
+    unequal = np.flatnonzero(gold.n_words != parses.n_words)
+    if unequal.size:
+        at = unequal[0]
+        raise AttreeError(
+            f"sentence {gold.sentence[at]} has {gold.n_words[at]} words in the gold tree and"
+            f" {parses.n_words[at]} in the parse",
+            fix="score the parses with the sentence table they were made from",
+        )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from attree.evaluation import PROFILES
+from attree.evaluation import METRICS, PROFILES
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, score
 from attree.files import write_json
@@ -18,23 +18,24 @@ from attree.provenance import provenance
 from attree.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
 
 #: The modules that decide a score.
-CODE = ("evaluation", "schemas", "compiled")
+CODE = ("attree.evaluation.summary",)
 
-_METRIC = (
-    "unlabelled F1 in percent over distinct spans of two words and more; corpus F1: micro, the "
-    "whole sentence a span of every tree; corpus F1, no root: the same without it; sentence F1: "
-    "mean over sentences, without it"
+_METRIC = "; ".join(
+    [
+        "unlabelled F1 in percent over distinct spans of two words and more",
+        *(
+            f"{metric.heading[0].lower()}{metric.heading[1:]}: {metric.meaning}"
+            for metric in METRICS.values()
+            if metric.in_tables
+        ),
+    ]
 )
 
 
 def percentages(counts: Counts) -> dict[str, Any]:
     """Return the scores that counts give; null where nothing is counted."""
     return {
-        "corpus_f1": counts.corpus_f1,
-        "corpus_f1_no_root": counts.corpus_f1_no_root,
-        "sentence_f1": counts.sentence_f1,
-        "precision": counts.precision,
-        "recall": counts.recall,
+        **{metric: getattr(counts, metric) for metric in METRICS},
         "label_recall": {
             name: {"recall": label.recall, "count": label.count}
             for name, label in counts.labels.items()
@@ -51,7 +52,7 @@ def protocol(
     max_words: int | None,
     selection: str | None = None,
 ) -> dict[str, Any]:
-    """Say how the scores were computed, so that unlike ones are never compared by accident.
+    """Return how the scores were computed, so that unlike ones are never compared by accident.
 
     Args:
         about: metadata of the sentence table.
@@ -66,6 +67,7 @@ def protocol(
         "one_word": PROFILES[profile],
         "punctuation": about.get("punctuation"),
         "derived": about.get("derived", "constituency"),
+        "treebank": about.get("counts"),
         "root": "the whole sentence is a span of every gold and every predicted tree",
         "max_words": max_words,
         "selection": selection,

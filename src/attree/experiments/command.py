@@ -7,34 +7,37 @@ from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(help="Run rows of the experiments and gather them into tables.",
-                  no_args_is_help=True, add_completion=False)  # fmt: skip
+app = typer.Typer(
+    help="Run the experiments' rows and gather them into tables (the workflow calls this).",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+PlanFile = Annotated[Path, typer.Option(help="What the experiments ask for (plan.json).")]
+Lists = Annotated[list[Path], typer.Argument(help="What `attree experiment rows` wrote.")]
+EncoderFile = Annotated[Path, typer.Option(help="What `attree encoder resolve` wrote.")]
+Device = Annotated[str | None, typer.Option(help="cpu or cuda; default: a GPU if there is one.")]
+Name = Annotated[str, typer.Option(help="Name of the experiment.")]
 
 
 @app.command()
 def rows(
-    rows: Annotated[str, typer.Option(help="The rows, as JSON (the workflow writes them).")],
-    encoder: Annotated[Path, typer.Option(help="What `attree encoder resolve` wrote.")],
-    records: Annotated[Path, typer.Option(help="Folder of the records, one a finished row.")],
+    job: Annotated[str, typer.Argument(help="Name of a job of the plan.")],
+    plan: PlanFile,
+    encoder: EncoderFile,
     output: Annotated[Path, typer.Option(help="The list of the rows' records to write (JSON).")],
-    treebanks: Annotated[Path, typer.Option(help="Folder of sentence tables, language/split.")],
-    attention: Annotated[
-        Path | None, typer.Option(help="Folder of attention manifests of every head.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if there is one.")] = None,
+    device: Device = None,
 ) -> None:
-    """Run those of the rows that have no record yet."""
+    """Run those rows of a job that have no record yet."""
     from attree import process
     from attree.experiments.job import run_job
 
     process.follow()
-    asked, sets, manifests = _asked(rows, treebanks, attention)
+    found = _read(plan)
     run_job(
-        asked,
+        **_asked(found["results"], _of(found, "jobs", job, plan)),
         encoder=encoder,
-        sets=sets,
-        manifests=manifests,
-        records=records,
+        records=_records(found),
         output=output,
         device=device,
     )
@@ -42,81 +45,62 @@ def rows(
 
 @app.command()
 def sentence(
-    rows: Annotated[str, typer.Option(help="The rows, as JSON (the workflow writes them).")],
-    number: Annotated[int, typer.Option(help="Of the sentence in the rows' test set.")],
-    encoder: Annotated[Path, typer.Option(help="What `attree encoder resolve` wrote.")],
-    records: Annotated[Path, typer.Option(help="Folder of the records.")],
+    experiment: Name,
+    plan: PlanFile,
+    encoder: EncoderFile,
     output_prefix: Annotated[str, typer.Option(help="Writes PREFIX.png, .csv and .parquet.")],
-    treebanks: Annotated[Path, typer.Option(help="Folder of sentence tables, language/split.")],
-    attention: Annotated[Path, typer.Option(help="Folder of attention manifests.")],
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; a GPU if there is one.")] = None,
+    device: Device = None,
 ) -> None:
     """Draw one sentence's association: a random head, and the heads and parsers of the rows."""
     from attree import process
     from attree.encoder.load import load_encoder
-    from attree.experiments.sentence import write_sentence
+    from attree.experiments.maps import write_sentence
 
     process.follow()
-    asked, sets, manifests = _asked(rows, treebanks, attention)
+    found = _read(plan)
     write_sentence(
-        asked,
-        number,
+        **_asked(found["results"], _of(found, "rows", experiment, plan)),
+        number=_of(found, "tables", experiment, plan)["sentence"],
         encoder=load_encoder(encoder, device=device),
-        sets=sets,
-        manifests=manifests,
-        records=records,
+        records=_records(found),
         prefix=output_prefix,
     )
 
 
 @app.command()
 def weights(
-    results: Annotated[list[Path], typer.Argument(help="What `attree experiment rows` wrote.")],
-    look: Annotated[str, typer.Option(help="Lines, columns and metrics, as JSON.")],
-    records: Annotated[Path, typer.Option(help="Folder of the records.")],
+    lists: Lists,
+    experiment: Name,
+    plan: PlanFile,
     output_prefix: Annotated[str, typer.Option(help="Writes PREFIX.png, .csv and .parquet.")],
-    published: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Draw the weights over the encoder's heads that rows have learned."""
-    import json
-
     from attree.experiments.maps import write_weights
 
-    write_weights(results, records, json.loads(look), output_prefix)
-
-
-def _asked(rows: str, treebanks: Path, attention: Path | None) -> Any:
-    """Return the rows, the sentence tables of their sets, and the attention manifests."""
-    import json
-
-    from attree.experiments.grid import Row
-
-    asked = [Row.of(one) for one in json.loads(rows)]
-    names = list(dict.fromkeys(name for row in asked for name in (row.train, row.test)))
-    manifests = {name: attention / f"{name}.json" for name in names} if attention else {}
-    return asked, {name: treebanks / f"{name}.parquet" for name in names}, manifests
+    found = _read(plan)
+    layout = _of(found, "tables", experiment, plan)
+    write_weights(lists, _records(found), layout, output_prefix)
 
 
 @app.command()
 def table(
-    results: Annotated[list[Path], typer.Argument(help="What `attree experiment rows` wrote.")],
-    look: Annotated[str, typer.Option(help="Lines, columns and metrics, as JSON.")],
-    records: Annotated[Path, typer.Option(help="Folder of the records.")],
+    lists: Lists,
+    experiment: Name,
+    plan: PlanFile,
     output_prefix: Annotated[str, typer.Option(help="Writes PREFIX.parquet, .csv and .md.")],
     published: Annotated[Path | None, typer.Option(help="CSV of the article's figures.")] = None,
 ) -> None:
     """Gather rows into a table: mean, standard deviation and maximum over the draws."""
-    import json
-
-    from attree.experiments.collect import cells
-    from attree.experiments.grids import grids
+    from attree.experiments.table import cells, tables
     from attree.provenance import provenance
     from attree.tables import render
 
-    how = json.loads(look)
-    found = cells(results, records, how, published)
-    made = provenance(code=["experiments", "tables"], settings=how)
-    render.save(output_prefix, [one.flat() for one in found], grids(found, how), made)
+    found = _read(plan)
+    layout = _of(found, "tables", experiment, plan)
+    gathered = cells(lists, _records(found), layout, published)
+    made = provenance(code=["attree.experiments.command:table"], settings=layout)
+    rows = [one.flat() for one in gathered]
+    render.save(output_prefix, rows, tables(gathered, layout), made)
 
 
 @app.command()
@@ -125,9 +109,49 @@ def picture(
     output: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")],
 ) -> None:
     """Draw a table: a line a parser over its columns, the deviation of its draws as error bars."""
-    from attree.figures.experiments import line_plot
+    from attree.figures.draw import line_plot
     from attree.schemas import read_table
 
     found, about = read_table(table, what="table of an experiment")
-    look = about["settings"]
-    line_plot(found.to_pylist(), look["title"], look["axis"], output)
+    layout = about["settings"]
+    line_plot(found.to_pylist(), layout["title"], layout["axis"], output)
+
+
+def _read(plan: Path) -> dict[str, Any]:
+    from attree.files import read_json
+
+    return read_json(plan, what="plan of the experiments")
+
+
+def _of(plan: dict[str, Any], kind: str, name: str, path: Path) -> Any:
+    from attree.errors import AttreeError
+    from attree.plan import nearest
+
+    if name not in plan[kind]:
+        raise AttreeError(f"no {name} among the {kind}", file=path, fix=nearest(name, plan[kind]))
+    return plan[kind][name]
+
+
+def _records(plan: dict[str, Any]) -> Path:
+    from attree.results import RECORDS, path_of
+
+    return Path(path_of(RECORDS, results=plan["results"]))
+
+
+def _asked(results: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the rows, their sentence tables, and for rows of heads the attention manifests."""
+    from attree.experiments.rows import Row
+    from attree.results import ALL_HEADS, SENTENCES, path_of
+
+    asked = [Row.of(one) for one in rows]
+    sets = dict.fromkeys(name for row in asked for name in (row.train, row.test))
+    heads = [row for row in asked if row.kind == "heads"]
+    of = {name: row.encoder for row in heads for name in (row.train, row.test)}
+    return {
+        "rows": asked,
+        "sets": {name: Path(path_of(SENTENCES, name, results=results)) for name in sets},
+        "manifests": {
+            name: Path(path_of(ALL_HEADS, name, encoder=encoder, results=results))
+            for name, encoder in of.items()
+        },
+    }

@@ -1,23 +1,26 @@
-"""Sets of trees as rows need them: drawn, set apart, scored."""
+"""What rows read and leave: sets of trees, drawn, set apart and scored; one record a row."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from attree.draw import draw_trees, fingerprints
+from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.evaluation.metrics import score
 from attree.evaluation.summary import percentages
-from attree.experiments.grid import APART, Row, Set
+from attree.experiments.rows import APART, CODE, SPARES, Row, Set
+from attree.files import read_json, write_json
+from attree.parser import Parser
 from attree.parses import Parses
-from attree.provenance import digest
+from attree.provenance import code_hash, digest
 from attree.schemas import SENTENCES, read_table
 
 #: The seed of the trees set apart, far from those of the draws.
@@ -34,7 +37,7 @@ class Sentences:
         table: SENTENCES.
         gold: its brackets.
         about: the table's metadata.
-        hash: of words and brackets.
+        hash: of words, brackets and their labels, and how these were made.
     """
 
     name: Set
@@ -49,9 +52,12 @@ class Sentences:
         """Read a set."""
         table, about = read_table(path, schema=SENTENCES, what="sentence table")
         gold = Parses.gold(table)
-        content: list[NDArray[Any]] = [gold.trees.offsets, gold.trees.starts, gold.trees.ends]
-        content.append(fingerprints(table["words"].to_pylist()))
-        return cls(name, path, table, gold, about, digest([part.tolist() for part in content]))
+        trees = gold.trees
+        content: list[Any] = [trees.offsets, trees.starts, trees.ends, trees.labels, gold.sentence]
+        texts = fingerprints(table["words"].to_pylist())
+        made = [trees.label_names, about.get("punctuation"), about.get("derived")]
+        numbers = [None if part is None else part.tolist() for part in (*content, texts)]
+        return cls(name, path, table, gold, about, digest([made, numbers]))
 
     @property
     def words(self) -> list[list[str]]:
@@ -62,7 +68,7 @@ class Sentences:
 
 
 def drawn(row: Row, sentences: Sentences) -> list[int]:
-    """Return the rows of the table that a row of the grid trains or ranks on.
+    """Return the rows of the table that a row trains or ranks on.
 
     Draws of one seed are nested. Where there are fewer trees than asked, all are taken: the record
     says how many there were.
@@ -106,3 +112,74 @@ def scores(gold: Parses, parses: Parses, *, max_words: int | None) -> dict[str, 
         "sentences": counts.scored,
         "fallback": counts.fallback,
     }
+
+
+def sentences_a_second(parser: Parser, test: Sentences, max_words: int | None) -> float:
+    """Time :meth:`attree.parser.Parser.trees`: words to trees, without loading the encoder."""
+    words = [one for one in test.words if len(one) <= (max_words or len(one))]
+    parser.trees(words[:2])  # compiles what is to be compiled
+    began = time.perf_counter()
+    parser.trees(words)
+    return round(len(words) / (time.perf_counter() - began), 2)
+
+
+def key(row: Row, *, encoder: ResolvedEncoder, sets: Mapping[str, str], used: int) -> str:
+    """Return the name of a row's record: a hash of everything that its numbers rest on.
+
+    Args:
+        row: one row. How many trees it asked for does not count, only how many there were: a
+            row that asks for more than there are is the one that asks for all of them.
+        encoder: of the row; its files and its dtype count.
+        sets: what is read of each set, see :func:`content`.
+        used: trees that the row draws.
+    """
+    asked = asdict(row) | {"trees": "apart" if row.trees == "apart" else used}
+    if row.trees == "all":
+        asked["trees"] = "all"
+    read = {name: sets[name] for name in (row.train, row.test)}
+    return digest([asked, encoder.fingerprint, encoder.dtype, read, code(row.kind)])
+
+
+def code(kind: str) -> str:
+    """Return the hash of the code that rows of a kind run."""
+    return code_hash(*CODE[kind], without=SPARES[kind])
+
+
+def content(trees: str, manifest: Path | None) -> str:
+    """Return a hash of what rows read of a set.
+
+    Args:
+        trees: the hash of its sentences and gold trees.
+        manifest: the attention of every head, for rows of heads. How it is cut into shards does
+            not count, but the code, the encoder and the settings that made it do.
+    """
+    if manifest is None:
+        return trees
+    found = read_json(manifest, what="attention manifest")
+    made = found["provenance"]
+    how = [made["code"], made["encoder"], found["columns"], found["too_long"]]
+    return digest([trees, how])
+
+
+class Records:
+    """Records in a folder.
+
+    Args:
+        folder: that of all experiments.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, name: str) -> Path:
+        """Return the path of a record."""
+        return self.folder / f"{name}.json"
+
+    def get(self, name: str) -> dict[str, Any] | None:
+        """Return a record, or None where the row has not been run."""
+        path = self.path(name)
+        return read_json(path, what="record of a row") if path.is_file() else None
+
+    def put(self, name: str, record: Mapping[str, Any]) -> None:
+        """Write a record, whole or not at all."""
+        write_json(self.path(name), record)

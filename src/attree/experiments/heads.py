@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.attention.columns import ALL, Head
+from attree.attention.columns import all_of
 from attree.attention.shards import AssociationBatch, column_heads, read, read_manifest
+from attree.attention.sources import HEADS
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
 from attree.encoder.load import Encoder
-from attree.experiments.data import Sentences, drawn, overlap, scores
-from attree.experiments.grid import Row
+from attree.encoder.source import Head
+from attree.experiments.data import Sentences, drawn, overlap, scores, sentences_a_second
+from attree.experiments.rows import Row
 from attree.heads.model import HeadsModel
 from attree.heads.ranking import rank
 from attree.heads.selection import HeadSelection
@@ -52,36 +53,37 @@ class Averager:
         shared = overlap(row, self.sets, places)
         how = _recipe(row)
         heads = self.heads(row)
-        parses = self._parse(self.manifests[row.test], heads, how)
+        parses = self._parse(self.manifests[row.test], heads, how, source_of(row))
         found = scores(test.gold, parses, max_words=row.max_words)
         found |= {"used": len(places), "overlap": shared, "heads": [list(head) for head in heads]}
         if row.timed:
-            rate = sentences_a_second(self.encoder(), test, heads, how, row.max_words)
-            found["sentences_a_second"] = rate
+            parser = Parser(HeadsModel(self.encoder(), heads, how, source_of(row)))
+            found["sentences_a_second"] = sentences_a_second(parser, test, row.max_words)
         return found
 
     def heads(self, row: Row) -> list[Head]:
         """Rank heads on the trees that a row draws, and return those that it selects."""
-        recipe, places = _recipe(row), drawn(row, self.sets[row.train])
+        recipe, source = _recipe(row), source_of(row)
+        places = drawn(row, self.sets[row.train])
         select = HeadSelection.parse(row.settings["heads"])
         manifest = self.manifests[row.train]
         if select.kind in ("all", "list"):
-            every = column_heads(read_manifest(manifest), ALL, manifest)
+            every = column_heads(read_manifest(manifest), all_of(source), manifest)
             return select.apply(np.zeros((every[-1][0] + 1, every[-1][1] + 1)))
         train = self.sets[row.train]
         numbers = np.sort(train.table["sentence"].to_numpy()[places])
-        place = (recipe, numbers.tobytes(), select.text)
+        place = (recipe, source, numbers.tobytes(), select.text)
         if place not in self._selected:
-            found = rank(manifest, train.gold, recipe, only=numbers)
+            found = rank(manifest, train.gold, recipe, source=source, only=numbers)
             self._selected[place] = select.apply(found.grid())
         return self._selected[place]
 
-    def _parse(self, manifest: Path, heads: list[Head], how: Recipe) -> Parses:
+    def _parse(self, manifest: Path, heads: list[Head], how: Recipe, source: str) -> Parses:
         """Parse every sentence of a set; those without attention are branched right."""
-        every = column_heads(read_manifest(manifest), ALL, manifest)
+        every = column_heads(read_manifest(manifest), all_of(source), manifest)
         chosen = np.array([every.index(head) for head in heads])
         numbers, parsed, trees = [], [], []
-        for batch in read(manifest, ALL):
+        for batch in read(manifest, all_of(source)):
             there = batch.n_associated
             found = decode(averaged(batch, chosen), there, **how.settings())
             without = (there == 0) & (batch.n_words > 0)
@@ -93,6 +95,11 @@ class Averager:
         return Parses.with_policy(
             np.concatenate(numbers), Trees.concatenate(trees), np.concatenate(parsed), FALLBACK
         ).sorted()
+
+
+def source_of(row: Row) -> str:
+    """Return the source whose units a row ranks and averages."""
+    return str(row.settings.get("source", HEADS))
 
 
 def _recipe(row: Row) -> Recipe:
@@ -108,15 +115,3 @@ def averaged(batch: AssociationBatch, chosen: NDArray[np.intp]) -> NDArray[np.fl
         parts.append(matrices[chosen].mean(0, dtype=np.float32))
         at += size
     return np.concatenate(parts)
-
-
-def sentences_a_second(
-    encoder: Encoder, test: Sentences, heads: list[Head], how: Recipe, max_words: int | None
-) -> float:
-    """Time parsing from words to trees, the encoder's run included, its loading not."""
-    words = [one for one in test.words if len(one) <= (max_words or len(one))]
-    parser = Parser(HeadsModel(encoder, heads, how))
-    parser.trees(words[:2])  # compiles what is to be compiled
-    began = time.perf_counter()
-    parser.trees(words)
-    return round(len(words) / (time.perf_counter() - began), 2)

@@ -10,9 +10,8 @@ from typing import Any
 
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
-from attree.experiments.data import Sentences, drawn
-from attree.experiments.grid import Row
-from attree.experiments.records import CODE, Records, key
+from attree.experiments.data import Records, Sentences, content, drawn, key
+from attree.experiments.rows import CODE, Row
 from attree.files import read_json, write_json
 from attree.progress import progress
 from attree.provenance import digest, provenance
@@ -41,9 +40,9 @@ def run_job(
     """
     resolved, store = ResolvedEncoder.read(encoder), Records(records)
     read = {name: Sentences.read(name, path) for name, path in sets.items()}
-    hashes = {name: one.hash for name, one in read.items()}
+    hashes = {name: content(one.hash, manifests.get(name)) for name, one in read.items()}
     names = [
-        key(row, encoder=resolved.fingerprint, sets=hashes, used=len(drawn(row, read[row.train])))
+        key(row, encoder=resolved, sets=hashes, used=len(drawn(row, read[row.train])))
         for row in rows
     ]
     load = functools.cache(functools.partial(_load, encoder, device))
@@ -58,7 +57,7 @@ def run_job(
         {"row": digest(asdict(row)), "record": name} for row, name in zip(rows, names, strict=True)
     ]
     kinds = sorted({row.kind for row in rows})
-    code = tuple(dict.fromkeys(module for kind in kinds for module in CODE[kind]))
+    code = tuple(dict.fromkeys(entry for kind in kinds for entry in CODE[kind]))
     made = provenance(code=code, settings={"rows": [asdict(row) for row in rows]})
     write_json(output, {"rows": done, "provenance": made})
 

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.experiments.grid import Experiment, Row, Set, experiments
+from attree.experiments.rows import SPARES, Experiment, Row, Set, experiments
+from attree.files import write_json
 from attree.plan import Plan, as_options
 from attree.provenance import digest
+from attree.results import (
+    ALL_HEADS,
+    BASELINES,
+    ENCODER,
+    EXPERIMENT,
+    JOB,
+    SCORES,
+    SENTENCES,
+    path_of,
+)
 
 #: trainings, or rankings of heads, of one job at most: few jobs, yet enough to share out
 AT_MOST = {"trained": 10, "heads": 60}
-
-_SENTENCES = "<results>/treebanks/{}.parquet"
-_ALL_HEADS = "<results>/attention/{}/all/{}.json"
-_ENCODER = "<results>/encoders/{}.json"
-_RECORDS = "experiments/records"
-_DONE = "<results>/experiments/jobs/{}.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ def _parts(rows: Sequence[Row], most: int) -> Iterator[tuple[Row, ...]]:
         yield tuple(row for group in groups[first : first + most] for row in group)
 
 
-class Grid:
+class Experiments:
     """All experiments of a configuration; its methods are the input functions of the rules.
 
     Args:
@@ -71,7 +76,7 @@ class Grid:
         plan: of the tables over languages.
 
     Raises:
-        AttreeError: see :func:`attree.experiments.grid.experiments`; a set that is not there.
+        AttreeError: see :func:`attree.experiments.rows.experiments`; an unknown set.
     """
 
     def __init__(self, config: Mapping[str, Any], recipes: Iterable[str], plan: Plan) -> None:
@@ -87,7 +92,7 @@ class Grid:
         language, _, split = one.partition("/")
         if split not in self.plan.splits.get(language, ()):
             raise AttreeError(
-                f"experiments: there is no set {one}, which {where.partition('.')[0]} asks for",
+                f"experiments: {where.partition('.')[0]} asks for the unknown set {one}",
                 fix=f"the languages are {', '.join(self.plan.splits)}",
             )
 
@@ -100,34 +105,60 @@ class Grid:
             for seed in range(one["seeds"])
         }
 
+    def write(self, path: str | Path) -> None:
+        """Write what the commands of the rules read: the rows of each job, each table's layout.
+
+        A job's command line names the job and this file, however many rows it has.
+        """
+        own = self.experiments
+        found = {
+            "results": self.config["results"],
+            "jobs": {name: [asdict(row) for row in job.rows] for name, job in self.by_name.items()},
+            "tables": {name: self._layout(one) for name, one in own.items()},
+            "rows": {
+                name: [asdict(placed.row) for placed in one.rows]
+                for name, one in own.items()
+                if one.sentence is not None
+            },
+        }
+        write_json(path, found)
+
+    def _layout(self, one: Experiment) -> dict[str, Any]:
+        places = [[digest(asdict(p.row)), p.label, p.column] for p in one.rows]
+        return {**{key: getattr(one, key) for key in _LAYOUT}, "places": places}
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """A hash of everything that :meth:`write` writes."""
+        return digest([[asdict(one) for one in self.experiments.values()], self.config["results"]])
+
+    def rows(self, wildcards: Any) -> str:
+        """Return a hash of a job's rows: when it changes, the job runs again."""
+        return digest([asdict(row) for row in self.by_name[wildcards.job].rows])
+
+    def spares(self, wildcards: Any) -> tuple[str, ...]:
+        """Return the modules that a job does not run, though what it runs imports them."""
+        return SPARES[self.by_name[wildcards.job].kind]
+
+    def layout(self, wildcards: Any) -> str:
+        """Return a hash of how an experiment's table is laid out."""
+        return digest(self._layout(self.experiments[wildcards.experiment]))
+
     def encoder(self, wildcards: Any) -> str:
         """Return the description of a job's encoder."""
-        return _ENCODER.format(self.by_name[wildcards.job].encoder)
+        return path_of(ENCODER, encoder=self.by_name[wildcards.job].encoder)
 
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the other files that a job reads."""
         job = self.by_name[wildcards.job]
-        found = [_SENTENCES.format(one) for one in job.sets]
+        found = [path_of(SENTENCES, one) for one in job.sets]
         if job.kind == "heads":
-            found += [_ALL_HEADS.format(job.encoder, one) for one in job.sets]
+            found += [path_of(ALL_HEADS, one, encoder=job.encoder) for one in job.sets]
         return found
-
-    def options(self, wildcards: Any) -> str:
-        """Return the options that name a job's rows and where what they read lies."""
-        job = self.by_name[wildcards.job]
-        return self._row_options(job.rows, attention=job.kind == "heads")
-
-    def _row_options(self, rows: Sequence[Row], *, attention: bool) -> str:
-        results = self.config["results"]
-        text = json.dumps([asdict(row) for row in rows], separators=(",", ":"))
-        folders = {"treebanks": f"{results}/treebanks", "records": f"{results}/{_RECORDS}"}
-        if attention:
-            folders["attention"] = f"{results}/attention/{rows[0].encoder}/all"
-        return as_options({"rows": text, **folders})
 
     def map_encoder(self, wildcards: Any) -> str:
         """Return the encoder of a sentence's maps."""
-        return _ENCODER.format(self._mapped(wildcards)[0].encoder)
+        return path_of(ENCODER, encoder=self._mapped(wildcards)[0].encoder)
 
     def map_inputs(self, wildcards: Any) -> list[str]:
         """Return the other files that a sentence's maps read."""
@@ -135,16 +166,8 @@ class Grid:
         sets = dict.fromkeys(one for row in rows for one in (row.train, row.test))
         ranked = dict.fromkeys(row.train for row in rows if row.kind == "heads")
         encoder = rows[0].encoder
-        return [
-            *map(_SENTENCES.format, sets),
-            *(_ALL_HEADS.format(encoder, one) for one in ranked),
-        ]
-
-    def map_options(self, wildcards: Any) -> str:
-        """Return the options that name a sentence's maps."""
-        number = self.experiments[wildcards.experiment].sentence
-        rows = self._row_options(self._mapped(wildcards), attention=True)
-        return f"{rows} {as_options({'number': number})}"
+        found = [path_of(SENTENCES, one) for one in sets]
+        return found + [path_of(ALL_HEADS, one, encoder=encoder) for one in ranked]
 
     def _mapped(self, wildcards: Any) -> list[Row]:
         return [placed.row for placed in self.experiments[wildcards.experiment].rows]
@@ -152,13 +175,11 @@ class Grid:
     def results(self, wildcards: Any) -> list[str]:
         """Files that an experiment's table is gathered from."""
         one = self.experiments[wildcards.experiment]
-        found = [_DONE.format(job.name) for job in self._jobs[one.name]]
-        for row in (row for table in one.tables for row in self.plan.tables[table]):
-            found.append(
-                f"<results>/scores/{row.encoder}/{row.parser}/{row.language}/{row.split}.json"
-            )
+        found = [path_of(JOB, job=job.name) for job in self._jobs[one.name]]
+        rows = [row for table in one.tables for row in self.plan.tables[table]]
+        found += [path_of(SCORES, **asdict(row)) for row in rows]
         if one.baselines:
-            found += [f"<results>/scores/baselines/{test}.json" for test in self._tests(one)]
+            found += [path_of(BASELINES, test) for test in self._tests(one)]
         return found
 
     def _tests(self, one: Experiment) -> list[Set]:
@@ -166,30 +187,20 @@ class Grid:
         from_tables = [f"{row.language}/{row.split}" for row in rows]
         return list(dict.fromkeys([placed.row.test for placed in one.rows] + from_tables))
 
-    def table_options(self, wildcards: Any) -> str:
-        """Return the options that say how an experiment's table looks."""
-        one = self.experiments[wildcards.experiment]
-        look = {key: getattr(one, key) for key in _LOOK}
-        look["places"] = [[digest(asdict(p.row)), p.label, p.column] for p in one.rows]
-        text = json.dumps(look, ensure_ascii=False, separators=(",", ":"))
-        folder = f"{self.config['results']}/{_RECORDS}"
-        published = self.config["published"]
-        return as_options({"look": text, "records": folder, "published": published})
-
     def tuning_inputs(self, wildcards: Any) -> dict[str, Any]:
         """What masked-LM tuning reads."""
         name, _ = self.tuned[wildcards.tuned]
         one = self.config["masked_lm"][name]
         return {
-            "encoder": _ENCODER.format(one["encoder"]),
-            "text": [_SENTENCES.format(text) for text in one["text"]],
+            "encoder": path_of(ENCODER, encoder=one["encoder"]),
+            "text": [path_of(SENTENCES, text) for text in one["text"]],
         }
 
     def tuning_options(self, wildcards: Any) -> str:
         """Return the options of masked-LM tuning."""
         name, seed = self.tuned[wildcards.tuned]
         one = self.config["masked_lm"][name]
-        text = [f"{self.config['results']}/treebanks/{text}.parquet" for text in one["text"]]
+        text = [path_of(SENTENCES, text, results=self.config["results"]) for text in one["text"]]
         keys = ("epochs", "batch", "learning_rate", "length", "head_steps")
         return as_options({"text": text, "seed": seed, **{key: one.get(key) for key in keys}})
 
@@ -210,7 +221,8 @@ class Grid:
         return found
 
     def _table(self, name: str, extension: str) -> str:
-        return f"{self.config['results']}/experiments/tables/{name}.{extension}"
+        path = path_of(EXPERIMENT, experiment=name, results=self.config["results"])
+        return f"{path.removesuffix('csv')}{extension}"
 
 
-_LOOK = ("title", "axis", "metrics", "baselines", "labels", "published", "above")
+_LAYOUT = ("title", "axis", "metrics", "baselines", "labels", "published", "above", "sentence")

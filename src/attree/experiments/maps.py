@@ -1,33 +1,37 @@
-"""Pictures of matrices, their numbers beside them: learned weights over heads."""
+"""Heat maps of experiments: learned weights over heads, one sentence's association."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.errors import AttreeError
-from attree.experiments.collect import record_names
-from attree.experiments.records import Records
-from attree.figures.experiments import heat_maps
+from attree.experiments.data import Records, Sentences, drawn
+from attree.experiments.rows import Row
+from attree.experiments.table import record_names
+from attree.figures.draw import heat_maps
 from attree.provenance import provenance
 from attree.tables.render import save
+
+if TYPE_CHECKING:
+    from attree.encoder.load import Encoder
 
 Matrices = dict[str, NDArray[np.float64]]
 
 
 def write_weights(
-    results: list[Path], records: Path, look: Mapping[str, Any], prefix: str
+    results: list[Path], records: Path, layout: Mapping[str, Any], prefix: str
 ) -> Matrices:
     """Draw the weights over the encoder's heads, the mean over draws, one map a line and column.
 
     Args:
-        results: lists of records, as :func:`attree.experiments.collect.cells` takes them.
+        results: lists of records, as :func:`attree.experiments.table.cells` takes them.
         records: folder of the records.
-        look: from the plan; only ``title`` and ``places`` count.
+        layout: of the table; only ``title`` and ``places`` count.
         prefix: writes ``.png``, and the numbers as ``.csv`` and ``.parquet``.
 
     Raises:
@@ -35,15 +39,15 @@ def write_weights(
     """
     names, store = record_names(results)[0], Records(records)
     found: dict[str, list[Any]] = {}
-    for row, label, column in look["places"]:
+    for row, label, column in layout["places"]:
         weights = (store.get(names[row]) or {}).get("weights")
         sides = [""] if weights is None or len(weights) == 1 else [" inside", " outside"]
-        for side, grid in zip(sides, weights or [], strict=False):
-            found.setdefault(f"{label}, {column}{side}", []).append(grid)
+        for side, matrix in zip(sides, weights or [], strict=False):
+            found.setdefault(f"{label}, {column}{side}", []).append(matrix)
     if not found:
         raise AttreeError("no row of this experiment learns weights over heads", file=prefix)
-    means = {title: np.mean(grids, axis=0) for title, grids in found.items()}
-    write_maps(means, prefix, {"x": "head", "y": "layer"}, look["title"])
+    means = {title: np.mean(each, axis=0) for title, each in found.items()}
+    write_maps(means, prefix, {"x": "head", "y": "layer"}, layout["title"])
     return means
 
 
@@ -53,7 +57,7 @@ def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: s
     Args:
         matrices: title → matrix.
         prefix: where to.
-        labels: as for :func:`attree.figures.experiments.heat_maps`.
+        labels: as for :func:`attree.figures.draw.heat_maps`.
         title: for the provenance.
     """
     y, x = labels["y"], labels["x"]
@@ -62,5 +66,67 @@ def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: s
         for name, matrix in matrices.items()
         for row, column in np.ndindex(matrix.shape)
     ]
-    save(prefix, rows, [], provenance(code=["experiments.maps"], settings={"title": title}))
+    save(prefix, rows, [], provenance(code=["attree.experiments.maps"], settings={"title": title}))
     heat_maps(matrices, labels, Path(f"{prefix}.png"))
+
+
+def write_sentence(
+    rows: Sequence[Row],
+    *,
+    number: int,
+    encoder: Encoder,
+    sets: Mapping[str, Path],
+    manifests: Mapping[str, Path],
+    records: Path,
+    prefix: str,
+) -> Matrices:
+    """Draw the association of one sentence: a seeded random head, the heads or parsers of rows.
+
+    Args:
+        rows: of averaged heads (usually the best one) and of trained parsers.
+        number: of the sentence in the rows' test set.
+        encoder: of all rows.
+        sets, manifests, records: as for :func:`attree.experiments.job.run_job`.
+        prefix: as for :func:`write_weights`.
+
+    Raises:
+        AttreeError: the test set has no sentence of this number.
+    """
+    from attree.attention.columns import column_name, heads_key
+    from attree.attention.sources import HEADS, load_source
+    from attree.experiments.heads import Averager, source_of
+    from attree.experiments.trained import Trainer
+    from attree.fewshot.parser import TrainedModel
+    from attree.parser import Parser
+
+    read = {name: Sentences.read(name, path) for name, path in sets.items()}
+    test = read[rows[0].test]
+    place = int(np.searchsorted(test.gold.sentence, number))
+    if place == test.gold.sentence.size or test.gold.sentence[place] != number:
+        raise AttreeError(f"{test.name} has no sentence {number}", file=test.path)
+    words = test.words[place]
+    pieces = encoder.tokenise([words])
+    flat = int(np.random.default_rng(number).integers(encoder.n_layers * encoder.n_heads))
+    random = divmod(flat, encoder.n_heads)
+    named = {f"random head {heads_key([random])}": (HEADS, [random])}
+    averager = Averager(read, manifests, lambda: encoder)
+    trainer = Trainer(encoder, read, Records(records), Path(f"{prefix}.scratch"))
+    matrices: dict[str, Any] = {}
+    for row in rows:
+        if row.kind == "heads":
+            heads = averager.heads(row)
+            source = source_of(row)
+            named[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
+            continue
+        parser = trainer.parser(row, drawn(row, read[row.train]))
+        matrices[f"{row.parser}, {row.trees} trees"] = Parser(
+            TrainedModel(parser, encoder)
+        ).association(words)
+    attention = {
+        title: load_source(source).matrices(encoder, pieces, heads)[0].mean(0).cpu().numpy()
+        for title, (source, heads) in named.items()
+    }
+    found = {**attention, **matrices}
+    labels = {"x": "to", "y": "from", "words": words}
+    write_maps(found, prefix, labels, f"{test.name}, sentence {number}")
+    return found

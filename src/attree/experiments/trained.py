@@ -12,9 +12,17 @@ from typing import Any
 from attree.draw import draw_trees
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
-from attree.experiments.data import Sentences, drawn, overlap, scores, set_apart
-from attree.experiments.grid import RECIPE_KEYS, TRAINING_KEYS, Row
-from attree.experiments.records import CODE, Records
+from attree.experiments.data import (
+    Records,
+    Sentences,
+    code,
+    drawn,
+    overlap,
+    scores,
+    sentences_a_second,
+    set_apart,
+)
+from attree.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, Row
 from attree.fewshot.fit import choose, choose_threshold, fit, grid, store_of, untrained
 from attree.fewshot.gold import GoldTrees, read_trees
 from attree.fewshot.parser import TrainedModel, TrainedParser
@@ -24,7 +32,7 @@ from attree.fewshot.scorer import BatchSource
 from attree.fewshot.session import around_middle, parse_layers
 from attree.parser import OK, Parser
 from attree.parses import Parses
-from attree.provenance import code_hash, digest
+from attree.provenance import digest
 from attree.schemas import FALLBACK
 
 #: A ``threshold`` that is to be found, and trees that it is chosen on at most.
@@ -64,11 +72,16 @@ class Trainer:
         began = time.perf_counter()
         parses = test.parse(parser, pruning.get("threshold", 0.0))
         seconds = time.perf_counter() - began
-        gold = self.sets[row.test].gold
+        read = self.sets[row.test]
         about = parser.about
+        speed = {}
+        if row.timed:
+            timed = Parser(TrainedModel(parser, self.encoder, pruning.get("threshold", 0.0)))
+            speed["sentences_a_second"] = sentences_a_second(timed, read, row.max_words)
         return {
-            **scores(gold, parses, max_words=row.max_words),
+            **scores(read.gold, parses, max_words=row.max_words),
             **pruning,
+            **speed,
             "used": len(places),
             "overlap": shared,
             "layers": parser.layers,
@@ -109,8 +122,9 @@ class Trainer:
         first = replace(row, seed=0)
         rests_on = (
             self.encoder.fingerprint,
+            str(self.encoder.dtype),
             self.sets[row.train].hash,
-            code_hash(*CODE["trained"]),
+            code("trained"),
         )
         name = "choice-" + digest([first.training(), *rests_on])
         found = self.records.get(name)

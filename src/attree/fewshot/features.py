@@ -16,9 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attree.encoder.batches import batches
 from attree.encoder.load import Encoder, EncoderOutput
-from attree.encoder.pieces import PieceBatch, Pieces
+from attree.encoder.pieces import PieceBatch, Pieces, batches
 from attree.errors import AttreeError
 from attree.files import read_json, whole_file, write_json
 
@@ -238,7 +237,7 @@ def read_back(
         for layer, row in rows.items()
     }
     attention = _padded([each.attention[: layout.heads] for each in records], device)
-    return EncoderOutput(attention, states, pieces)
+    return EncoderOutput(attention, states, pieces, [])
 
 
 def _padded(arrays: Sequence[NDArray[Any]], device: str) -> torch.Tensor:

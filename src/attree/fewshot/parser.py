@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -24,10 +25,11 @@ from attree.evaluation.spans import DistinctSpans, distinct_spans
 from attree.fewshot.features import run
 from attree.fewshot.gold import GoldTree
 from attree.fewshot.labels import decode_labelled
-from attree.fewshot.recipes import FewShotRecipe, adapted
+from attree.fewshot.recipes import CHOICES, RECIPES, FewShotRecipe, adapted
 from attree.fewshot.scorer import Batch, BatchSource, Scorer
 from attree.fewshot.scores import SpanScores, decode, likelihoods
-from attree.files import read_json, whole_file, write_json
+from attree.files import check_regular, read_described, whole_file, write_json
+from attree.scoring import SCORES
 from attree.trees import Trees
 
 #: cells of piece-level matrices scored at a time
@@ -35,6 +37,10 @@ _CELLS_AT_A_TIME = 40_000
 
 _WEIGHTS = "weights.safetensors"
 _ABOUT = "parser.json"
+_AGAIN = "train it again"
+_WHAT = "description of a trained parser"
+#: No size of a parser is as large.
+_LARGEST = 100_000
 
 
 @dataclass(slots=True)
@@ -185,36 +191,84 @@ def load_parser(
         AttreeError: no parser there, weights cut short, or weights of another shape.
     """
     folder = Path(folder)
-    about = read_json(folder / _ABOUT, what="parser")
-    recipe, shape, scorer = _read(about, folder / _ABOUT)
-    recipe = adapted(recipe, decoder=decoder)
-    path = folder / _WEIGHTS
+    about = _read_about(folder / _ABOUT)
+    recipe, path = adapted(about.recipe, decoder=decoder), folder / _WEIGHTS
+    there = check_regular(path, what="file of weights")
+    scorer = _scorer(about, folder / _ABOUT, there)
     try:
         tensors = load_file(path)
         trained_on = tensors.pop("trained_on").numpy().view(np.uint64)
         scorer.load_state_dict(tensors)
-    except FileNotFoundError:
-        raise AttreeError("this parser has no weights", file=path, fix="train it again") from None
     except (SafetensorError, RuntimeError, KeyError, OSError):
         raise AttreeError(
             "these weights are cut short or belong to another parser",
             file=path,
-            fix="delete the folder and train again",
+            fix=_AGAIN,
         ) from None
     scorer = scorer.to(device).eval()
-    return TrainedParser(recipe, shape, scorer, about["encoder"], about["about"], trained_on)
+    return TrainedParser(recipe, about.shape, scorer, about.encoder, about.about, trained_on)
 
 
-def _read(about: Any, path: Path) -> tuple[FewShotRecipe, dict[str, Any], Scorer]:
+class _About(msgspec.Struct):
+    """What ``parser.json`` holds."""
+
+    recipe: FewShotRecipe
+    shape: dict[str, dict[str, Any]]
+    encoder: dict[str, Any]
+    about: dict[str, Any]
+
+
+def _read_about(path: Path) -> _About:
+    found = read_described(path, _About, what=_WHAT, fix=_AGAIN)
+    parts = {part for recipe in RECIPES.values() for part in recipe.parts}
+    known = {**CHOICES, "score": tuple(SCORES), "parts": tuple(sorted(parts))}
+    for key, names in known.items():
+        value = getattr(found.recipe, key)
+        for name in value if key == "parts" else (value,):
+            if name not in names:
+                raise AttreeError(
+                    f"this {_WHAT} is not valid: recipe.{key}: unknown {name!r}",
+                    file=path,
+                    fix=f"choose one of {', '.join(names)}",
+                )
+    if not 0 <= found.recipe.dropout < 1:
+        problem = f"recipe.dropout: {found.recipe.dropout}"
+        raise AttreeError(f"this {_WHAT} is not valid: {problem}", file=path, fix=_AGAIN)
+    _check_shape(found.shape, path)
+    return found
+
+
+def _check_shape(shape: dict[str, dict[str, Any]], path: Path) -> None:
+    """Refuse settings of parts that are no sizes and names."""
+    for part, settings in shape.items():
+        for key, value in settings.items():
+            for each in value if isinstance(value, list) else (value,):
+                if not isinstance(each, str) and not (
+                    isinstance(each, int) and 0 <= each <= _LARGEST
+                ):
+                    raise AttreeError(
+                        f"this {_WHAT} is not valid: shape.{part}.{key}: {each}",
+                        file=path,
+                        fix=_AGAIN,
+                    )
+
+
+def _scorer(about: _About, path: Path, there: int) -> Scorer:
+    """Make the scorer; before it takes memory, refuse more weights than the file holds."""
     try:
-        listed = {key: tuple(about["recipe"][key]) for key in ("parts", "label_layers")}
-        recipe = FewShotRecipe(**{**about["recipe"], **listed})
-        shape = about["shape"]
-        return recipe, shape, Scorer(recipe, shape)
+        with torch.device("meta"):
+            empty = Scorer(about.recipe, about.shape)
+        least = sum(parameter.numel() for parameter in empty.parameters())
+        if least > there:
+            raise AttreeError(
+                f"parser.json describes {least:,} weights or more, this file holds {there:,} "
+                "bytes: they do not belong together",
+                file=path.with_name(_WEIGHTS),
+                fix=_AGAIN,
+            )
+        return Scorer(about.recipe, about.shape)
     except (TypeError, KeyError):
-        raise AttreeError(
-            "this is not the description of a trained parser", file=path, fix="train it again"
-        ) from None
+        raise AttreeError(f"this is not the {_WHAT}", file=path, fix=_AGAIN) from None
 
 
 class TrainedModel:

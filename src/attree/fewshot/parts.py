@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from attree.encoder.load import Encoder, EncoderOutput
-from attree.encoder.query_key import query_key
 from attree.fewshot.projection import (
     Projection,
     StateBatch,
@@ -150,7 +149,7 @@ class ProjectionPart(Part):
     def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
         """Start from the encoder's query and key, or at random."""
         generator = torch.Generator().manual_seed(plan.seed)
-        weights = [query_key(encoder, number)[:4] for number in self.layers]
+        weights = [encoder.query_key(number) for number in self.layers]
         initialise(self.projection, weights, how=plan.start, generator=generator)
 
     def reads(self) -> tuple[Any, ...]:

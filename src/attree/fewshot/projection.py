@@ -147,7 +147,7 @@ def initialise(
     Args:
         projection: changed in place.
         weights: one (query (size, hidden), query bias (size,), key, key bias) a layer, as
-            :func:`attree.encoder.query_key.query_key` gives them.
+            :meth:`attree.encoder.load.Encoder.query_key` gives them.
         how: ``encoder`` or ``random`` (normal, deviation 0.02, no bias).
         generator: of the random start.
 

@@ -16,7 +16,7 @@ class FewShotRecipe:
         parts: what its span scores are summed from, names of :data:`attree.fewshot.scorer.PARTS`:
             ``projection`` (trained query and key over hidden states), ``heads`` (weights over the
             encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends).
-        objective: a name in :data:`attree.fewshot.objectives.OBJECTIVES`.
+        objective: a name in :data:`attree.fewshot.training.OBJECTIVES`.
         score: ``inside_outside``, or ``outside`` for a projection alone; a name in
             :data:`attree.fewshot.scores.TERMS`.
         decoder: see :func:`attree.fewshot.scores.decode`.

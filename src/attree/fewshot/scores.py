@@ -117,7 +117,7 @@ def split_values(
     if terms is not None:
         table = terms(scores)
         found = table[b, k, i] + table[b, k, j]
-    if choose(SCORES, score, what="score").CROSS:
+    if choose(SCORES, score, what="score").cross:
         square = square_sums(scores.table)
         across = square[b, i, j] - square[b, i, k] - square[b, k, j]
         found = found - across / (2 * (k - i) * (j - k)).clamp(min=1)
@@ -127,7 +127,7 @@ def split_values(
 def split_tables(scores: SpanScores, score: str) -> SplitScores:
     """Return the split scores of a batch as every decoder reads them."""
     n_words = scores.n_words.cpu().numpy()
-    terms, cross = TERMS[score], choose(SCORES, score, what="score").CROSS
+    terms, cross = TERMS[score], choose(SCORES, score, what="score").cross
     blank = np.zeros(int(((n_words + 1) ** 2).sum()))
     sums = _flat(scores.table + scores.table.transpose(1, 2), n_words) if cross else blank
     found = np.zeros(0) if terms is None else _flat(terms(scores), n_words)
@@ -195,5 +195,5 @@ def _flat(tables: Tensor, n_words: NDArray[np.int64]) -> NDArray[np.float64]:
 def _decode(scores: SplitScores, decoder: str) -> Trees:
     total = int(np.maximum(scores.n_words - 1, 0).sum())
     starts, ends = np.empty(total, np.int32), np.empty(total, np.int32)
-    choose(DECODERS, decoder, what="decoder").decode(scores, starts, ends)
+    choose(DECODERS, decoder, what="decoder")(scores, starts, ends)
     return Trees.binary(scores.n_words, starts, ends)

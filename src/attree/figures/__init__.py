@@ -1,1 +1,1 @@
-"""Pictures: the layer × head heat map of F1 scores."""
+"""Pictures of tables: F1 of every head, lines over columns, heat maps of matrices."""

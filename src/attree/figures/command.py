@@ -22,8 +22,8 @@ def heads(
     title: Annotated[str, typer.Option(help="Heading of the picture.")] = "",
 ) -> None:
     """The layer × head heat map: F1 of every head, the selected ones framed."""
-    from attree.figures.heads import heat_map
+    from attree.figures.draw import heads_map
     from attree.schemas import read_table
 
     table, _ = read_table(ranking, what="head ranking")
-    heat_map(table, title or str(ranking), output)
+    heads_map(table, title or str(ranking), output)

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from attree.attention.sources import HEADS, SOURCES
+from attree.decoding import DECODERS
+from attree.scoring import ASSOCIATIONS, SCORES
+
 
 def heads_command(
-    attention: Path = typer.Argument(..., help="A manifest of `attree attention --heads all`."),
-    sentences: Path = typer.Option(..., help="The sentence table it was made from, with trees."),
-    association: str = typer.Option("raw", help="raw, or log."),
-    score: str = typer.Option(..., help="outside, inside_outside or inside."),
-    decoder: str = typer.Option(..., help="greedy or chart."),
-    heads: str = typer.Option(
-        "above:30", help="all, best, best:K, above:F1 (percent) or list:LAYER.HEAD,…"
-    ),
-    trees: str = typer.Option("all", help="Rank on so many trees, drawn at random, or on all."),
-    seed: int = typer.Option(0, help="Seed of the draw."),
-    output: Path = typer.Option(..., help="The table of all heads to write (Parquet)."),
-    selection: Path = typer.Option(..., help="The selection to write (JSON)."),
+    attention: Annotated[
+        Path, typer.Argument(help="A manifest of `attree attention --heads all`.")
+    ],
+    sentences: Annotated[
+        Path, typer.Option(help="The sentence table it was made from, with gold trees.")
+    ],
+    score: Annotated[str, typer.Option(help=f"Split score: {', '.join(SCORES)}.")],
+    decoder: Annotated[str, typer.Option(help=f"Decoder: {', '.join(DECODERS)}.")],
+    output: Annotated[Path, typer.Option(help="The table of all heads to write (Parquet).")],
+    selection: Annotated[Path, typer.Option(help="The selection to write (JSON).")],
+    association: Annotated[str, typer.Option(help=", ".join(ASSOCIATIONS) + ".")] = "raw",
+    source: Annotated[str, typer.Option(help=f"What is ranked: {', '.join(SOURCES)}.")] = HEADS,
+    heads: Annotated[
+        str, typer.Option(help="all, best, best:K, above:F1 (percent) or list:LAYER.HEAD,…")
+    ] = "above:30",
+    trees: Annotated[
+        str, typer.Option(help="all, or the number of trees drawn to rank heads on.")
+    ] = "all",
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
 ) -> None:
     """Score every head as a parser of its own on gold trees, and select heads."""
     from attree import process
@@ -36,6 +48,7 @@ def heads_command(
         sentences,
         Recipe(association, score, decoder),
         HeadSelection.parse(heads),
+        source=source,
         trees=None if trees == "all" else int(trees),
         seed=seed,
         table=output,

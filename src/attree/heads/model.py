@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.attention.columns import Head
 from attree.attention.compute import flatten
+from attree.attention.sources import HEADS, checked, load_source
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
+from attree.encoder.source import Head
 from attree.trees import Trees
 
 #: The flat associations of a batch, float32, and the words of each sentence.
@@ -21,23 +22,26 @@ Features = tuple[NDArray[Any], NDArray[np.int64]]
 
 
 class HeadsModel:
-    """The mean attention of some heads, scored and decoded (a :class:`attree.parser.Model`).
+    """The mean of some heads, scored and decoded (a :class:`attree.parser.Model`).
 
     Args:
         encoder: a loaded encoder.
         heads: averaged.
         recipe: how their mean is parsed.
+        source: whose units the heads are.
     """
 
-    def __init__(self, encoder: Encoder, heads: Sequence[Head], recipe: Recipe) -> None:
-        encoder.check(heads=heads)
-        self.encoder, self.heads, self.recipe = encoder, heads, recipe
+    def __init__(
+        self, encoder: Encoder, heads: Sequence[Head], recipe: Recipe, source: str = HEADS
+    ) -> None:
+        self.heads = checked(source, heads, encoder.n_layers, encoder.n_heads)
+        self.encoder, self.recipe, self.source = encoder, recipe, load_source(source)
 
     def features(self, pieces: Sequence[Pieces]) -> Features:
         """Run the encoder over one batch and keep its association, as the attention stage does."""
         n_words = [one.n_words for one in pieces]
-        attention = self.encoder.run(pieces, heads=self.heads).attention
-        return flatten(attention.mean(1, keepdim=True), n_words), np.array(n_words, dtype=np.int64)
+        mean = self.source.matrices(self.encoder, pieces, self.heads).mean(1, keepdim=True)
+        return flatten(mean, n_words), np.array(n_words, dtype=np.int64)
 
     def trees(self, features: Features) -> Trees:
         """Decode; the score of a span is that of its split."""
@@ -45,7 +49,7 @@ class HeadsModel:
         return decode(values, n_words, **self.recipe.settings(), scored=True)
 
     def associations(self, features: Features) -> list[NDArray[np.float32]]:
-        """Return each sentence's (words, words) mean attention."""
+        """Return each sentence's (words, words) mean matrix."""
         values, n_words = features
         parts = np.split(values, np.cumsum(n_words**2)[:-1])
         return [part.reshape(n, n) for part, n in zip(parts, n_words, strict=True)]

@@ -5,27 +5,32 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attree.attention.columns import ALL, Head
+from attree.attention.columns import all_of
 from attree.attention.shards import AssociationBatch, column_heads, read, read_manifest
+from attree.attention.sources import HEADS as ATTENTION
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.draw import draw
 from attree.errors import AttreeError
-from attree.evaluation.metrics import F1, Tally, gold_spans, tally_each
+from attree.evaluation.counts import F1, Counts
+from attree.evaluation.metrics import count_each, gold_spans
 from attree.files import write_json
 from attree.heads.selection import HeadSelection
 from attree.parses import Parses
 from attree.provenance import provenance
 from attree.schemas import HEADS, SENTENCES, read_table, write_table
 
+if TYPE_CHECKING:
+    from attree.encoder.source import Head
+
 #: The modules that decide the ranking.
-CODE = ("heads.selection", "heads.ranking", "scoring", "decoding", "evaluation")
+CODE = ("attree.heads.ranking",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ def rank(
     gold: Parses,
     recipe: Recipe,
     *,
+    source: str = ATTENTION,
     trees: int | None = None,
     seed: int = 0,
     only: NDArray[np.int32] | None = None,
@@ -68,6 +74,7 @@ def rank(
         manifest: one that holds every head (``attree attention --heads all``).
         gold: the gold trees of its sentences.
         recipe: how they are parsed.
+        source: whose units are ranked, all of which the manifest holds.
         trees: rank on so many sentences, drawn at random; on all where there are fewer.
         seed: of the draw.
         only: rank on the sentences of these numbers, in place of a draw.
@@ -75,12 +82,12 @@ def rank(
     Raises:
         AttreeError: other sentences than the manifest's, or none that can be scored.
     """
-    heads = column_heads(read_manifest(manifest), ALL, manifest)
+    heads = column_heads(read_manifest(manifest), all_of(source), manifest)
     chosen = only
     if chosen is None and trees is not None:
         chosen = draw(gold.sentence[gold.n_words > 1], trees, seed)
-    tally, used, without = None, [], 0
-    for batch in read(manifest, ALL):
+    counts, used, without = None, [], 0
+    for batch in read(manifest, all_of(source)):
         without += int(((batch.n_associated == 0) & (batch.n_words > 0)).sum())
         wanted = batch.n_associated > 1
         if chosen is not None:
@@ -88,21 +95,21 @@ def rank(
         if not wanted.all():
             batch = batch.take(np.flatnonzero(wanted))
         used.append(batch.sentence)
-        more = _tally(batch, gold.take(_rows(gold, batch, manifest)), recipe)
-        tally = more if tally is None else tally + more
-    if tally is None or not tally.trees.any():
+        more = _counts(batch, gold.take(_rows(gold, batch, manifest)), recipe)
+        counts = more if counts is None else counts + more
+    if counts is None or not counts.scored.any():
         raise AttreeError(
             "no sentence here has two words and more, so heads cannot be ranked",
             file=manifest,
             fix="tune on a split with longer sentences",
         )
-    return Ranking(heads, tally.f1(), np.sort(np.concatenate(used)), without)
+    return Ranking(heads, counts.f1(), np.sort(np.concatenate(used)), without)
 
 
-def _tally(batch: AssociationBatch, gold: Parses, recipe: Recipe) -> Tally:
+def _counts(batch: AssociationBatch, gold: Parses, recipe: Recipe) -> Counts:
     each = batch.matrices_each
     trees = decode(batch.values, batch.n_words, each, sentences=batch.sentence, **recipe.settings())
-    return tally_each(gold_spans(gold), trees, each)
+    return count_each(gold_spans(gold), trees, each)
 
 
 def _rows(gold: Parses, batch: AssociationBatch, manifest: str | Path) -> NDArray[np.intp]:
@@ -125,6 +132,7 @@ def rank_heads(
     recipe: Recipe,
     select: HeadSelection,
     *,
+    source: str = ATTENTION,
     trees: int | None,
     seed: int,
     table: Path,
@@ -133,12 +141,13 @@ def rank_heads(
     """Rank every head, choose some, and write the table of heads and the selection."""
     found = read_manifest(manifest)
     gold, about = read_table(sentences, schema=SENTENCES, what="sentence table")
-    ranking = rank(manifest, Parses.gold(gold), recipe, trees=trees, seed=seed)
+    ranking = rank(manifest, Parses.gold(gold), recipe, source=source, trees=trees, seed=seed)
     chosen = select.apply(ranking.grid())
     if trees is not None and len(ranking.sentences) < trees:
         few = f"heads are ranked on {len(ranking.sentences)} trees, all that can be used"
         print(f"attree: {few} of the {trees} asked for", file=sys.stderr)
-    settings = {**recipe.settings(), "select": select.text, "trees": trees, "seed": seed}
+    settings = {**recipe.settings(), "source": source, "select": select.text}
+    settings |= {"trees": trees, "seed": seed}
     facts: dict[str, Any] = {
         **settings,
         "encoder": found["encoder"]["fingerprint"],

@@ -6,12 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attree.attention.columns import Head, checked, listed, listing
+from attree.attention.columns import listed, listing
+from attree.attention.sources import within
 from attree.errors import AttreeError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from attree.encoder.source import Head
 
 _FORM = "write all, best, best:K, above:F1, or list:LAYER.HEAD,LAYER.HEAD,…"
 
@@ -70,7 +73,7 @@ class HeadSelection:
         if self.kind == "all":
             return every
         if self.kind == "list":
-            return checked(self.heads, n_layers, n_heads)
+            return within(self.heads, n_layers, n_heads)
         ranked = sorted(every, key=lambda head: (-f1[head], head))
         if self.kind == "best":
             if self.number > len(ranked):

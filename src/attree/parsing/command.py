@@ -7,24 +7,21 @@ from typing import Annotated
 
 import typer
 
+from attree.decoding import DECODERS
+from attree.scoring import ASSOCIATIONS, SCORES
+
+_OWN = "default: as in the selection."
+
 
 def decode_command(
     attention: Annotated[Path, typer.Argument(help="A manifest of `attree attention`.")],
     selection: Annotated[Path, typer.Option(help="A selection of `attree heads`.")],
     output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
     association: Annotated[
-        str | None, typer.Option(help="raw or log; default: as in the selection.")
+        str | None, typer.Option(help=f"{', '.join(ASSOCIATIONS)}; {_OWN}")
     ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option(help="outside, inside_outside or inside; default: as in the selection."),
-    ] = None,
-    decoder: Annotated[
-        str | None,
-        typer.Option(
-            help="greedy, chart, normalised_chart or marginal_chart; default: as in the selection."
-        ),
-    ] = None,
+    score: Annotated[str | None, typer.Option(help=f"{', '.join(SCORES)}; {_OWN}")] = None,
+    decoder: Annotated[str | None, typer.Option(help=f"{', '.join(DECODERS)}; {_OWN}")] = None,
 ) -> None:
     """Parse every sentence by the mean attention of the selected heads."""
     from attree import process
@@ -36,21 +33,32 @@ def decode_command(
 
 
 def apply_command(
-    sentences: Path = typer.Argument(..., help="A table of sentences (attree treebank)."),
-    parser: Path = typer.Option(..., help="A folder that attree train wrote."),
-    encoder: Path = typer.Option(..., help="The encoder it was trained with."),
-    output: Path = typer.Option(..., help="The table of parses to write (Parquet)."),
-    decoder: str | None = typer.Option(None, help="Another decoder than the parser's own."),
-    threshold: str = typer.Option(
-        "0",
-        help="Drop spans of a lower marginal, so that trees need not be binary: a number, or "
-        "chosen (on the held-out trees of its training).",
-    ),
-    too_long: str = typer.Option("right_branching", help="right_branching, skip or error."),
-    allow_overlap: bool = typer.Option(False, help="Parse sentences it was trained on too."),
-    device: str | None = typer.Option(None, help="cpu or cuda; a GPU where there is one."),
+    sentences: Annotated[Path, typer.Argument(help="A sentence table of `attree treebank`.")],
+    parser: Annotated[Path, typer.Option(help="A folder that `attree train` wrote.")],
+    encoder: Annotated[Path, typer.Option(help="The encoder it was trained with.")],
+    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
+    decoder: Annotated[
+        str | None, typer.Option(help="Another decoder than the parser's own.")
+    ] = None,
+    threshold: Annotated[
+        str,
+        typer.Option(
+            help="Drop spans of a lower marginal, so that trees need not be binary: a number, or "
+            "chosen (on the held-out trees of its training)."
+        ),
+    ] = "0",
+    too_long: Annotated[
+        str,
+        typer.Option(help="For sentences past the encoder's limit: right_branching, skip, error."),
+    ] = "right_branching",
+    allow_overlap: Annotated[
+        bool, typer.Option(help="Also parse sentences that it was trained on.")
+    ] = False,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
+    ] = None,
 ) -> None:
-    """Parse every sentence of a table."""
+    """Parse every sentence of a table by a trained parser."""
     from attree import process
     from attree.encoder.load import load_encoder
     from attree.fewshot.parser import TrainedModel, load_parser

@@ -18,7 +18,7 @@ from attree.schemas import PARSES, SENTENCES, read_table, write_table
 from attree.trees import Trees
 
 #: The modules that decide a parse.
-CODE = ("parsing", "parser", "trees", "parses", "fewshot", "decoding", "encoder", "schemas")
+CODE = ("attree.parsing.command:apply_command",)
 
 #: Sentences parsed between two signs of progress.
 _AT_A_TIME = 256

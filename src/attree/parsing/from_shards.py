@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from attree.attention.columns import heads_key, read_selection
+from attree.attention.columns import mean_column, read_selection
 from attree.attention.shards import AssociationBatch, read, read_manifest
 from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
@@ -20,7 +20,7 @@ from attree.schemas import FALLBACK, OK, PARSES, write_table
 from attree.trees import Trees
 
 #: The modules that decide a parse.
-CODE = ("scoring", "decoding", "attention.shards", "heads.selection", "compiled", "schemas")
+CODE = ("attree.parsing.from_shards",)
 
 
 def write_parses(
@@ -53,10 +53,11 @@ def write_parses(
             file=selection,
             fix="give the selection made with this encoder",
         )
+    column, _ = mean_column(chosen["heads"], source=chosen["source"])
     total = manifest["counts"]["sentences"]
     parts = [PARSES.empty_table()]
     with progress("decoding", total=total) as advance:
-        for batch in read(attention, heads_key(chosen["heads"])):
+        for batch in read(attention, column):
             parts.append(_parse(batch, used, manifest["too_long"]))
             advance(batch.sentence.size)
     parses = pa.concat_tables(parts).sort_by("sentence")
@@ -65,7 +66,7 @@ def write_parses(
         raise AttreeError(
             f"the shards hold {numbers.size:,} sentences where the manifest counts {total:,}",
             file=attention,
-            fix="delete the manifest and run `attree attention` again",
+            fix="run `attree attention` again",
         )
     write_table(output, parses, schema=PARSES, metadata=_metadata(manifest, chosen, used))
     return parses

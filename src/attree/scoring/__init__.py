@@ -1,16 +1,25 @@
 """Split scores: how good it is to split the span ``[i, j)`` at ``k``, from an association matrix.
 
-Adding a score is adding a module with ``terms`` and ``CROSS`` (see :mod:`attree.scoring.tables`)
+Adding a score is adding a :class:`Scorer`, in :mod:`attree.scoring.spans` or in a file of its own,
 and its line here. Importing this package imports nothing heavy.
 """
 
 from __future__ import annotations
 
-#: split score → its module
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: split score → its :class:`Scorer`
 SCORES = {
-    "outside": "attree.scoring.outside",
-    "inside_outside": "attree.scoring.inside_outside",
-    "inside": "attree.scoring.inside",
+    "outside": "attree.scoring.spans:OUTSIDE",
+    "inside_outside": "attree.scoring.spans:INSIDE_OUTSIDE",
+    "inside": "attree.scoring.spans:INSIDE",
+    "adjacent": "attree.scoring.adjacent:ADJACENT",
+    "adjacent_right": "attree.scoring.adjacent:ADJACENT_RIGHT",
 }
 
 #: what is done to the association before it is scored: as it is, or ``log(a + 1e-6)``
@@ -18,3 +27,23 @@ ASSOCIATIONS = ("raw", "log")
 
 #: what is added before every logarithm of an association, since float16 attention holds zeros
 FLOOR = 1e-6
+
+
+class Scorer(NamedTuple):
+    """A split score (see :mod:`attree.scoring.tables` for the equation and the tables).
+
+    Attributes:
+        terms: ``terms(values, n_words, prefix, out)`` writes the table of left and right terms to
+            ``out`` and returns it; ``values`` are the associations, ``prefix`` the prefix sums of
+            them. None: there are no such terms.
+        cross: whether the cross term counts.
+    """
+
+    terms: (
+        Callable[
+            [NDArray[Any], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
+            NDArray[np.float64],
+        ]
+        | None
+    )
+    cross: bool

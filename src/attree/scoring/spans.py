@@ -1,11 +1,14 @@
-"""The inside and outside association of every span."""
+"""The scores of the article: the inside and outside association of every span."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.compiled import kernel
+from attree.scoring import Scorer
 
 
 def span_terms(
@@ -65,3 +68,31 @@ def _fill(
             for i in range(j):
                 scores[i, j] = scores[j, i]
         table += side * side
+
+
+def _inside_outside(
+    values: NDArray[Any],
+    n_words: NDArray[np.int64],
+    prefix: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    return span_terms(n_words, prefix, out, outside=True)
+
+
+def _inside(
+    values: NDArray[Any],
+    n_words: NDArray[np.int64],
+    prefix: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    return span_terms(n_words, prefix, out, outside=False)
+
+
+#: UPOA, FPOA: minus the mean association across the split
+OUTSIDE = Scorer(terms=None, cross=True)
+
+#: UPIO, FPIO: ``s_span(i, k) + s_span(k, j)`` with ``s_span = s_in - s_out``
+INSIDE_OUTSIDE = Scorer(terms=_inside_outside, cross=False)
+
+#: Mareček and Rosa: ``s_in(i, k) + s_in(k, j)``
+INSIDE = Scorer(terms=_inside, cross=False)

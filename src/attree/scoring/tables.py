@@ -1,4 +1,4 @@
-"""The one representation that every scorer fills and every decoder reads.
+"""From association matrices to split scores: the tables that every score fills and decoders read.
 
 The score of splitting ``[i, j)`` at ``k`` is::
 
@@ -11,22 +11,23 @@ ends or begins at ``k``. ``cross`` comes from the prefix sums of ``a + aᵀ``, o
 only the lower triangle is filled. A sentence of ``n`` words takes two tables of ``(n+1)²`` float64
 cells, 16 bytes a word squared: 0.4 GB at 5,000 words.
 
-A scorer is a module with ``CROSS``, whether the cross term counts, and ``terms(values, n_words,
-prefix, out)``, which writes the table of left and right terms to ``out`` and returns it
-(``terms = None``: there are none). A score that depends on ``k`` alone is ``left(i, k) = d(k)``,
-``right = 0``.
+A score is a :class:`attree.scoring.Scorer`: whether the cross term counts, and the function that
+writes the table of left and right terms. A score that depends on ``k`` alone is
+``left(i, k) = d(k)``, ``right = 0``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from attree.errors import AttreeError
 from attree.registry import choose
-from attree.scoring import SCORES
+from attree.scoring import FLOOR, SCORES, Scorer
 from attree.scoring.prefix import prefix_sums, table_cells
 
 _NONE = np.zeros(0)
@@ -72,11 +73,36 @@ def split_scores(
         room: ``(2, cells)`` float64, where the two tables go, to be used for one chunk of sentences
             after another, since fresh memory can cost as much as a chart. New memory without it.
     """
-    scorer = choose(SCORES, score, what="score")
+    scorer: Scorer = choose(SCORES, score, what="score")
     if room is None:
         room = np.empty((2, table_cells(n_words)))
     prefix, not_finite = prefix_sums(values, n_words, room[0])
     terms = _NONE
     if scorer.terms is not None:
         terms = scorer.terms(values, n_words, prefix, room[1])
-    return SplitScores(n_words, prefix, terms, scorer.CROSS, not_finite)
+    return SplitScores(n_words, prefix, terms, scorer.cross, not_finite)
+
+
+def transform(values: NDArray[Any], association: str) -> NDArray[Any]:
+    """Return ``values`` (float16, 32 or 64, any shape) as ``association`` asks.
+
+    Logarithms are taken in float64. Values that have none become NaN, which decoding refuses with
+    the sentence's number.
+    """
+    if association not in TRANSFORMS:
+        known = ", ".join(TRANSFORMS)
+        raise AttreeError(f"unknown association {association!r}", fix=f"choose one of {known}")
+    return TRANSFORMS[association](values)
+
+
+def _raw(values: NDArray[Any]) -> NDArray[Any]:
+    return values
+
+
+def _log(values: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.log(values.astype(np.float64) + FLOOR)
+
+
+#: association → what it does; the names are those of :data:`attree.scoring.ASSOCIATIONS`
+TRANSFORMS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {"raw": _raw, "log": _log}

@@ -30,13 +30,11 @@ def crosslingual(
     title: Annotated[str, typer.Option(help="Heading of the table.")] = "Across languages",
 ) -> None:
     """A table over languages: every parser beside every baseline, corpus and sentence F1."""
-    from attree.tables import collect
-    from attree.tables import scores as grids
+    from attree.tables import build
 
-    figures = collect.read_published(published, published_table)
-    rows = collect.score_rows(summaries, figures)
-    collect.check_one_kind(rows)
-    _save(output_prefix, [row.flat() for row in rows], grids.crosslingual(rows, title))
+    figures = build.read_published(published, published_table)
+    rows = build.score_rows(summaries, figures)
+    _save(output_prefix, [row.flat() for row in rows], build.crosslingual(rows, title))
 
 
 @app.command()
@@ -45,11 +43,10 @@ def language(
     output_prefix: Prefix,
 ) -> None:
     """One language's table: three F1 scores and label recall of every parser and baseline."""
-    from attree.tables import collect
-    from attree.tables import scores as grids
+    from attree.tables import build
 
-    rows = collect.score_rows(summaries, {})
-    _save(output_prefix, [row.flat() for row in rows], grids.language(rows))
+    rows = build.score_rows(summaries, {})
+    _save(output_prefix, [row.flat() for row in rows], build.language(rows))
 
 
 @app.command()
@@ -59,11 +56,34 @@ def sizes(
     published: PublishedFile = None,
 ) -> None:
     """The dataset-size table: sentences counted in each split, beside the article's counts."""
-    from attree.tables import collect
-    from attree.tables import sizes as grids
+    from attree.tables import build
 
-    records = grids.size_rows(treebanks, collect.read_published(published, "dataset-size"))
-    _save(output_prefix, records, grids.sizes(records))
+    records = build.size_rows(treebanks, build.read_published(published, "dataset-size"))
+    _save(output_prefix, records, build.sizes(records))
+
+
+@app.command()
+def compare(
+    first: Annotated[Path, typer.Argument(help="Sentence scores of `attree score` (.parquet).")],
+    second: Annotated[Path, typer.Argument(help="Those of another parser, same sentences.")],
+) -> None:
+    """Whether one parser beats another: difference in F1, 95 % interval, p (paired bootstrap).
+
+    Example: attree table compare results/scores/minilm/upio/french/test.parquet
+    results/scores/minilm/upoa/french/test.parquet
+    """
+    from attree.tables import METRICS, render
+    from attree.tables.resampling import RESAMPLES, SentenceScores, differences
+
+    found = differences(SentenceScores.read(first), SentenceScores.read(second))
+    lines = []
+    for metric, one in found.items():
+        figures = [f"{value:.2f}" for value in (one.a, one.b, one.a - one.b)]
+        interval = f"{one.low:.2f} to {one.high:.2f}"
+        lines.append([METRICS[metric], *figures, interval, f"{one.p:.3f}"])
+    headings = ["metric", "first", "second", "difference", "95 % interval", "p"]
+    note = f"Paired bootstrap over sentences, {RESAMPLES:,} resamples; two-sided p."
+    render.show([render.Table(f"{first} and {second}", headings, lines, note)])
 
 
 @app.command()
@@ -78,13 +98,18 @@ def show(
     from attree.tables import render
 
     console = Console(highlight=False, record=svg is not None)
-    render.show(render.saved_grids(table), console)
+    render.show(render.saved_tables(table), console)
     if svg is not None:
         write_text(svg, console.export_svg(title=f"attree table show {table.name}"))
 
 
-def _save(prefix: str, records: Sequence[dict[str, Any]], grids: Sequence[Any]) -> None:
+def _save(prefix: str, records: Sequence[dict[str, Any]], tables: Sequence[Any]) -> None:
     from attree.provenance import provenance
     from attree.tables import render
 
-    render.save(prefix, records, grids, provenance(code=["tables"], settings={"prefix": prefix}))
+    render.save(
+        prefix,
+        records,
+        tables,
+        provenance(code=["attree.tables.command"], settings={"prefix": prefix}),
+    )

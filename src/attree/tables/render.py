@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class Table:
     """A table as people read it: a title, headings, rows of ready text, and a note below."""
 
     title: str
@@ -31,7 +31,7 @@ class Grid:
         return [any(cell[:1].isalpha() for cell in column) for column in columns]
 
     def markdown(self) -> str:
-        """Return the grid as a Markdown section."""
+        """Return the table as a Markdown section."""
         rule = ["---" if text else "--:" for text in self.is_text]
         lines = [f"## {self.title}", ""]
         lines += [f"| {' | '.join(cells)} |" for cells in (self.headings, rule, *self.rows)]
@@ -50,29 +50,29 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}"
 
 
-def show(grids: Sequence[Grid], console: Console | None = None) -> None:
-    """Print the grids to stdout (or ``console``).
+def show(tables: Sequence[Table], console: Console | None = None) -> None:
+    """Print the tables to stdout (or ``console``).
 
-    A grid wider than the terminal is printed in parts, each with the first column: no cell is cut.
+    A table wider than the terminal is printed in parts, each with the first column: no cell is cut.
     """
     from rich import box
     from rich.console import Console
     from rich.markup import escape  # a name in square brackets is no markup
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
     console = console or Console(highlight=False)
-    for grid in grids:
-        console.print(escape(grid.title), style="bold")
-        for part in _parts(grid.widths(), console.width):
-            table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
+    for table in tables:
+        console.print(escape(table.title), style="bold")
+        for part in _parts(table.widths(), console.width):
+            shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
             for column in part:
-                side: Literal["left", "right"] = "left" if grid.is_text[column] else "right"
-                table.add_column(escape(grid.headings[column]), justify=side, no_wrap=column == 0)
-            for row in grid.rows:
-                table.add_row(*(escape(row[column]) for column in part))
-            console.print(table)
-        if grid.note:
-            console.print(escape(grid.note), style="dim")
+                side: Literal["left", "right"] = "left" if table.is_text[column] else "right"
+                shown.add_column(escape(table.headings[column]), justify=side, no_wrap=column == 0)
+            for row in table.rows:
+                shown.add_row(*(escape(row[column]) for column in part))
+            console.print(shown)
+        if table.note:
+            console.print(escape(table.note), style="dim")
         console.print()
 
 
@@ -97,12 +97,12 @@ def _filled(widths: Sequence[int], room: int) -> list[list[int]]:
 def save(
     prefix: str | Path,
     records: Sequence[Mapping[str, Any]],
-    grids: Sequence[Grid],
+    tables: Sequence[Table],
     metadata: Mapping[str, Any],
 ) -> None:
-    """Write ``prefix``.parquet and .csv (one record a row) and .md (the grids, if there are any).
+    """Write ``prefix``.parquet and .csv (one record a row) and .md (the tables, if there are any).
 
-    The Parquet file's metadata also holds the grids, so that ``attree table show`` prints what the
+    The Parquet file's metadata also holds the tables, so that ``attree table show`` prints what the
     Markdown says.
     """
     import pyarrow as pa
@@ -111,10 +111,10 @@ def save(
 
     names = list(dict.fromkeys(name for record in records for name in record))
     columns = {name: [record.get(name) for record in records] for name in names}
-    table = pa.table(columns)
-    packed = [[g.title, list(g.headings), [list(r) for r in g.rows], g.note] for g in grids]
-    if grids:
-        write_text(f"{prefix}.md", "\n".join(grid.markdown() for grid in grids))
+    numbers = pa.table(columns)
+    packed = [[t.title, list(t.headings), [list(r) for r in t.rows], t.note] for t in tables]
+    if tables:
+        write_text(f"{prefix}.md", "\n".join(table.markdown() for table in tables))
     with whole_file(f"{prefix}.csv") as part:
         text = io.StringIO()
         writer = csv.DictWriter(text, names, lineterminator="\n")
@@ -122,13 +122,13 @@ def save(
         writer.writerows(records)
         part.write_text(text.getvalue(), encoding="utf-8")
     write_table(
-        f"{prefix}.parquet", table, schema=table.schema, metadata={**metadata, "grids": packed}
+        f"{prefix}.parquet", numbers, schema=numbers.schema, metadata={**metadata, "tables": packed}
     )
 
 
-def saved_grids(path: str | Path) -> list[Grid]:
-    """Read back the grids of a table that :func:`save` wrote."""
+def saved_tables(path: str | Path) -> list[Table]:
+    """Read back the tables that :func:`save` wrote."""
     from attree.schemas import read_table
 
     _, metadata = read_table(path)
-    return [Grid(*grid) for grid in metadata.get("grids", [])]
+    return [Table(*one) for one in metadata.get("tables", [])]

@@ -6,27 +6,40 @@ a word is forgotten, which prunes emptied nodes to a fixpoint by itself.
 
 A node with one child, a word, is a preterminal, and its label the word's tag. A node with several
 bare words (``(fs_þf Þvert á)``) is a phrase of several words, each tagged with its label: a leaf is
-a word, and white space parts words. A node without a leaf is a word where its label is made of
+a word, and white space separates words. A node without a leaf is a word where its label is made of
 punctuation marks, as in ``(,)``; else it is empty and pruned.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from attree.treebank.decode import UNDECODED, undecoded
+from attree.errors import AttreeError
+from attree.treebank.crossing import Graph, spans
 from attree.treebank.layout import closes_early, one_tree_each, pieces, top_level
-from attree.treebank.sentence import Rejected, Sentence, Status
-from attree.treebank.settings import DROP_LABELS, DUMMY_ROOTS, Settings
+from attree.treebank.sentence import (
+    DROP_LABELS,
+    DUMMY_ROOTS,
+    Format,
+    Rejected,
+    Sentence,
+    Settings,
+    Span,
+    Status,
+    cut_label,
+    unescape,
+)
+from attree.treebank.sources import UNDECODED, undecoded
 
-# Only ASCII white space parts tokens: a no-break or zero-width space is part of a word. Repetitions
-# are possessive, so that no input makes the expression backtrack; but not those of groups, which
-# Python before 3.11.5 matches wrongly.
+# Only ASCII white space separates tokens: a no-break or zero-width space is part of a word.
+# Repetitions are possessive, so that no input makes the expression backtrack; but not those of
+# groups, which Python before 3.11.5 matches wrongly.
 _S, _W = r"[ \t\n\f\v]", r"[^ \t\n\f\v()]"
 #: A token is (label, word, "", …) for a preterminal, (label, "", "", …) for the opening of another
 #: node, ("", "", word, …) for a bare word; last in it are the closing brackets that follow.
@@ -38,12 +51,11 @@ _FEATURES = re.compile(
 )
 #: Comments (Floresta) and mark-up (the Chinese treebank) between trees.
 _NO_TREE = re.compile(r"^(?:#.*|<[^\n]*>[ \t]*)$", re.MULTILINE)
-_ESCAPED = re.compile(r"\\([/*])|-([LR][RSC]B)-")
 #: ``\\(`` is never a word and a bracket, so a file that has it escapes brackets (Icelandic does);
 #: else ``\\)`` is a backslash and a bracket.
 _ESCAPED_BRACKET = re.compile(r"(?<!\\)\\([()])")
 _WRITTEN = {"(": "-LRB-", ")": "-RRB-"}
-_BRACKET = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}"}
+_UNSAFE = re.compile(r"[() \t\n\r\f\v]")
 _TRACE = "-NONE-"
 
 
@@ -51,7 +63,7 @@ def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Reject
     """Yield every tree of ``text`` in order, each as a `Sentence` or as `Rejected`.
 
     Args:
-        text: the whole file, as `decode.read_text` gives it.
+        text: the whole file, as `sources.read_text` gives it.
         file: its name, for the sentences' origin.
         settings: ``dummy_roots``, ``drop_labels``, ``escapes`` and (for messages) ``encoding``.
     """
@@ -71,17 +83,43 @@ def read_spmrl(text: str, file: str, settings: Settings) -> Iterator[Sentence | 
     return read(_FEATURES.sub(r"\1", text) if "##" in text else text, file, settings)
 
 
-def cut_label(label: str) -> str:
-    """Cut function tags: at the first ``-`` or ``=``, unless that is the first character."""
-    for place, character in enumerate(label):
-        if character in "-=":
-            return label[:place] or label
-    return label
+def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) -> str:
+    """Write a tree on one line: ``(S (NP (DT the) (NN dog)) (VP (VBZ barks)))``.
+
+    Brackets in words are escaped (``-LRB-``) and white space becomes ``_``, so that any reader
+    tells the tokens apart. Several top nodes are put under one without a label.
+
+    Args:
+        words, tags: one tag a word; an empty one is written ``X``.
+        spans: half-open word intervals with labels, in pre-order.
+
+    Raises:
+        AttreeError: the spans cross or are not in pre-order.
+    """
+    n = len(words)
+    parts: list[str] = []
+    ends: list[int] = []  # of the open nodes
+    left = list(spans)[::-1]
+    if n > 1 and (not left or left[-1][:2] != (0, n)):
+        left.append((0, n, ""))
+    for place, (word, tag) in enumerate(zip(words, tags, strict=True)):
+        while left and left[-1][0] == place:
+            _, end, label = left.pop()
+            if not place < end <= (ends[-1] if ends else n):
+                raise AttreeError(f"the span {(place, end)} crosses another or is out of order")
+            ends.append(end)
+            parts.append(f" ({_written(label)}")
+        parts.append(f" ({_written(tag) or 'X'} {_written(word)})")
+        while ends and ends[-1] == place + 1:
+            ends.pop()
+            parts.append(")")
+    if left:
+        raise AttreeError(f"the span {left[-1][:2]} is out of order")
+    return "".join(parts).strip()
 
 
-def unescape(word: str) -> str:
-    r"""Undo PTB's escapes: ``\/``, ``\*``, and brackets such as ``-LRB-``."""
-    return _ESCAPED.sub(lambda found: found[1] or _BRACKET[found[2]], word)
+def _written(text: str) -> str:
+    return _UNSAFE.sub(lambda found: _WRITTEN.get(found[0], "_"), text)
 
 
 @functools.cache
@@ -103,12 +141,14 @@ class _Tree:
 class _Names(dict[str, str | None]):
     """Raw label → label cut; ``None`` where the node is dropped, words and all."""
 
-    def __init__(self, dropped: frozenset[str]) -> None:
-        self.dropped = dropped
+    def __init__(self, dropped: frozenset[str], *, whole: bool = False) -> None:
+        self.dropped, self.whole = dropped, whole
 
     def __missing__(self, label: str) -> str | None:
         name = cut_label(label)
-        self[label] = found = None if {label, name} & self.dropped else name
+        self[label] = found = (
+            None if {label, name} & self.dropped else (label if self.whole else name)
+        )
         return found
 
 
@@ -183,9 +223,9 @@ class _Scanner:
     def __init__(self, text: str, file: str, settings: Settings) -> None:
         drop = DROP_LABELS if settings.drop_labels is None else settings.drop_labels
         roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
-        self.text, self.file, self.encoding = text, file, settings.encoding
+        self.text, self.file, self.encoding = text, file, settings.encoding or "utf-8"
         self.unescaped = settings.escapes == "undo"
-        self.names = _Names(frozenset((_TRACE, *drop)))
+        self.names = _Names(frozenset((_TRACE, *drop)), whole=settings.functions == "keep")
         self.roots = frozenset(roots)
         self.damaged = not text.isascii() and UNDECODED.search(text) is not None
         self.pieces = pieces(text)
@@ -223,31 +263,36 @@ class _Scanner:
                     fault = f"it closes too early: line {self._line(early)} goes on with it"
                 if fault is not None:
                     first = found.trees[0][0] if found.trees else start
-                    yield self._reject(first, f"{fault} — mend this tree")
+                    yield self._reject(first, f"{fault} — correct this tree")
                     return
             elif surplus and found.trees:
                 start, _ = found.trees.pop()
             for stretch in sorted(found.trees + found.outside):
                 yield self._one(*stretch)
             if fault is not None:
-                yield self._reject(start, f"{fault} — mend this tree")
+                yield self._reject(start, f"{fault} — correct this tree")
             rest = self.text[found.fault_at : end] if surplus else ""
             begin = end - len(rest.lstrip(") \t\n\f\v"))
 
     def _one(self, begin: int, end: int) -> Sentence | Rejected:
         """Read one whole tree, or text that is outside of all trees."""
         if problem := undecoded(self.text, begin, end, self.encoding):
-            return self._reject(begin, problem)
+            return self._reject(begin, problem[0], setting=problem[1])
         if self.text[begin] != "(":
             start = self.text[begin : min(end, begin + 30)]
-            return self._reject(begin, f"text outside of any tree: {start!r} — delete it")
+            return self._reject(
+                begin, f"text outside any tree: {start!r} — check the brackets around it"
+            )
         tokens = _TOKEN.findall(self.text, begin, end)
         tree = _parse(tokens, self.names)
         if tree is not None and tree.words:
             return self._sentence(tree, begin)
+        dropped = {label for label, *_ in tokens if label and self.names[label] is None}
+        if dropped - {_TRACE}:
+            return self._reject(begin, "no word is left by drop_labels", "skipped")
         if any(word or bare for _, word, bare, _ in tokens):
             return self._reject(begin, "no word is left: every leaf is a trace", "emptied")
-        return self._reject(begin, "a tree with no words — delete it")
+        return self._reject(begin, "a tree without words")
 
     def _sentence(self, tree: _Tree, begin: int) -> Sentence:
         """Unescape the words and strip the dummy roots."""
@@ -266,8 +311,10 @@ class _Scanner:
             top += 1
         return Sentence(tuple(words), tuple(tree.tags), spans[top:], self.file, self._line(begin))
 
-    def _reject(self, place: int, reason: str, status: Status = "failed") -> Rejected:
-        return Rejected(self.file, self._line(place), reason, status)
+    def _reject(
+        self, place: int, reason: str, status: Status = "failed", setting: str = ""
+    ) -> Rejected:
+        return Rejected(self.file, self._line(place), reason, status, setting)
 
     def _line(self, place: int) -> int:
         """Return the line of a place, counting on from the last one asked for."""
@@ -278,3 +325,26 @@ class _Scanner:
             line -= self.text.count("\n", place, last)
         self.counted = (place, line)
         return line
+
+
+def write(graphs: Iterator[Graph]) -> Iterator[str]:
+    """Yield a line for each tree, whose branches do not cross, with the functions on the labels."""
+    for graph in graphs:
+        functions = graph.functions[len(graph.words) :]
+        pairs = zip(graph.labels, functions, strict=True)
+        whole = [f"{label}-{one}" if one else label for label, one in pairs]
+        phrases, _ = spans(dataclasses.replace(graph, labels=whole))
+        if graph.parents.count(-1) > 1:
+            phrases = ((0, len(graph.words), "VROOT"), *phrases)
+        yield bracketed(graph.words, graph.tags, phrases) + "\n"
+
+
+PTB = Format(read, (".mrg",), punctuation="auto", family="brackets", write=write, continuous=True)
+SPMRL = Format(
+    read_spmrl,
+    (".ptb", ".psd", ".gld", ".brackets", ".tree", ".trees"),
+    dummy_roots=(*DUMMY_ROOTS, ""),
+    family="brackets",
+    write=write,
+    continuous=True,
+)

@@ -1,25 +1,45 @@
-"""What is in a treebank, for people: ``attree treebank --check``."""
+"""What is in a treebank and what looks wrong about it: ``attree treebank --check``.
+
+A split that loses much of what its files hold was not read as its owner expects, so `refuse` stops
+it; `warnings` names what looks wrong, each with the setting that mends it.
+"""
 
 from __future__ import annotations
 
 import collections
+import math
+import re
 import textwrap
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from attree.treebank.cleaning import Counts
-from attree.treebank.sentence import Rejected, Sentence
-from attree.treebank.settings import Settings
+from attree.errors import AttreeError
+from attree.treebank.cleaning import PTB_TAGS, Counts
+from attree.treebank.sentence import Rejected, Sentence, Settings
 
+#: The shares of the sentences and of the words that may be lost unless ``accept_loss`` says more.
+MOST_SENTENCES, MOST_WORDS = 0.1, 0.3
 _WIDTH = 80
+_SHOWN = 30  # labels, tags
+_REJECTED = 20  # sentences
+_FEW = 0.005  # share of the words from which on an odd one is no accident
+
+_TRACE = re.compile(r"0|\*(?:[A-Za-z?]{1,5}\*)?(?:-\d+)?")
+_LEMMA = re.compile(r"[^-]+-[^-]+")
+#: What UTF-8 looks like when it is read as Latin-1, and what replaces what was undecodable.
+_MOJIBAKE = re.compile("[\u00c3\u00c2\u00c5\u00c4\u00d7\u00d0][\u0080-\u00bf]|\ufffd")
+_MARKUP = ("ID", "CODE", "META", "COMMENT", "lemma", "LEMMA")
+_ALPHABETS = {"CJK": "HAN", "HIRAGANA": "HAN", "KATAKANA": "HAN", "FULLWIDTH": "LATIN"}
 
 
 @dataclass(slots=True)
 class Inspector:
-    """Gathers what `report` tells, sentence by sentence."""
+    """Gathers what the report and the warnings tell, sentence by sentence."""
 
     labels: collections.Counter[str] = field(default_factory=collections.Counter)
     tags: collections.Counter[str] = field(default_factory=collections.Counter)
+    words: collections.Counter[str] = field(default_factory=collections.Counter)
     rejected: list[Rejected] = field(default_factory=list)
     skipped: collections.Counter[str] = field(default_factory=collections.Counter)
     longest: Sentence | None = None
@@ -34,6 +54,7 @@ class Inspector:
             return
         self.labels.update(label for _, _, label in item.spans)
         self.tags.update(item.tags)
+        self.words.update(item.words)
         self.one_word += len(item.words) == 1
         if self.longest is None or len(item.words) > len(self.longest.words):
             self.longest = item
@@ -49,36 +70,208 @@ class Inspector:
         else:
             self.rejected.append(item)
 
-    def report(self, title: str, settings: Settings, counts: Counts, n_files: int) -> str:
-        """Return the report, at most 80 columns wide where words allow."""
-        return "\n".join(self._lines(title, settings, counts, n_files))
+    @property
+    def lost(self) -> list[Rejected]:
+        """The sentences that failed or were emptied."""
+        return [item for item in self.rejected if item.status != "skipped"]
 
-    def _lines(self, title: str, settings: Settings, counts: Counts, n_files: int) -> Iterator[str]:
-        yield title
-        yield from _entry(
-            "settings",
-            f"format {settings.format}, {settings.encoding}, punctuation {settings.punctuation}",
+    def setting(self) -> str:
+        """Return the setting that most of the lost sentences point to; empty if none does."""
+        found = collections.Counter(item.setting for item in self.lost if item.setting)
+        return found.most_common(1)[0][0] if found else ""
+
+    def script(self) -> str:
+        """Return the script of most letters, such as ``LATIN``; empty without letters."""
+        found = self._scripts()
+        return found.most_common(1)[0][0] if found else ""
+
+    def _scripts(self) -> collections.Counter[str]:
+        found: collections.Counter[str] = collections.Counter()
+        for word, count in self.words.items():
+            if word[0].isalpha():
+                name = unicodedata.name(word[0], "OTHER").split()[0].split("-")[0]
+                found[_ALPHABETS.get(name, name)] += count
+        return found
+
+
+def refuse(seen: Inspector, settings: Settings, counts: Counts, file: str, sniffed: str) -> None:
+    """Stop where more was lost than can be right.
+
+    Args:
+        seen, counts: of the whole split.
+        settings: ``accept_loss`` raises both limits.
+        file: the split's first file.
+        sniffed: the format that the file's content looks like, if it is not the one it was read in.
+
+    Raises:
+        AttreeError: nothing was read, more than `MOST_SENTENCES` of the sentences failed or were
+            emptied, or more than `MOST_WORDS` of the words were removed.
+    """
+    accepted = settings.accept_loss
+    failed = counts.failed + counts.emptied
+    setting = f"format: {sniffed}" if sniffed else seen.setting()
+    if counts.read == 0:
+        raise AttreeError(
+            f"no sentence could be read ({totals(counts)})" + _first(seen),
+            file=file,
+            fix=f"set {setting}" if setting else "check format, encoding and punctuation",
         )
-        yield from _entry("files", f"{n_files:,}")
-        yield from _entry("sentences", totals(counts))
-        for reason, count in self.skipped.items():
-            yield from _entry("", f"{count:,} skipped: {reason}")
-        if self.longest is not None:
-            longest = self.longest
-            mean = counts.words / counts.read
-            yield from _entry("words", f"{counts.words:,}, {mean:.1f} a sentence")
-            if counts.words_removed:
-                yield from _entry("", f"{counts.words_removed:,} more removed as punctuation")
-            yield from _entry(
-                "longest", f"{len(longest.words):,} words, {longest.file}:{longest.line}"
+    if counts.lost > max(MOST_SENTENCES, accepted):
+        problem = f"{failed:,} of {counts.total:,} sentences were lost{_first(seen)}"
+        usual = f"format: (now {settings.format}) or encoding: (now {settings.encoding})"
+        share, setting = counts.lost, setting or usual
+    elif counts.removed > max(MOST_WORDS, accepted):
+        problem = (
+            f"{counts.removed:.0%} of the words were removed by punctuation policy "
+            f"{counts.punctuation}"
+        )
+        share, setting = counts.removed, "punctuation: keep"
+    else:
+        return
+    accept = f"accept_loss: {math.ceil(100 * share) / 100:g}"
+    raise AttreeError(
+        problem, file=file, fix=f"set {setting} in language.yaml, or {accept} if this is right"
+    )
+
+
+def _first(seen: Inspector) -> str:
+    """Return the first reason for a loss, in brackets."""
+    return f" (line {seen.lost[0].line}: {_problem(seen.lost[0])})" if seen.lost else ""
+
+
+def _problem(item: Rejected) -> str:
+    return item.reason.split(" — ")[0]
+
+
+def warnings(
+    seen: Inspector, settings: Settings, counts: Counts, sniffed: str = ""
+) -> Iterator[str]:
+    """Yield what looks wrong about a split, a line each, with the setting that mends it."""
+    if sniffed:
+        yield f"the file looks like another format (format: {sniffed})"
+    if counts.note:
+        reason = collections.Counter(map(_problem, seen.lost)).most_common(1)[0][0]
+        setting = seen.setting()
+        yield f"{counts.note}; mostly: {reason}" + (f" ({setting})" if setting else "")
+    if counts.removed > MOST_WORDS:
+        yield (
+            f"punctuation policy {counts.punctuation} removed {counts.removed:.0%} of the words: "
+            "is it meant for these tags? (punctuation: keep)"
+        )
+    yield from _odd_tags(seen, settings, counts)
+    yield from _odd_words(seen, settings)
+
+
+def _odd_tags(seen: Inspector, settings: Settings, counts: Counts) -> Iterator[str]:
+    """Yield what the tags tell: mark-up taken for words, tags that the policy does not know."""
+    sentences = max(counts.read, 1)
+    markup = [one for one in _MARKUP if seen.tags[one] + seen.labels[one] > 0.1 * sentences]
+    if markup:
+        every = "every tree" if seen.tags["ID"] >= 0.9 * sentences else "many trees"
+        yield (
+            f"{', '.join(markup)} in {every}, read as words "
+            f"(drop_labels: [{', '.join([*(settings.drop_labels or ()), *markup])}])"
+        )
+    if counts.punctuation == "ptb" and not counts.reason and counts.removed > 0.2:
+        yield (
+            f"{counts.removed:.0%} of the tags are none of the Penn Treebank's {len(PTB_TAGS)} "
+            "tags of words (punctuation: auto)"
+        )
+    untagged = seen.tags[""] + seen.tags["_"]
+    if untagged > 0.1 * max(counts.words, 1):
+        yield f"{untagged:,} words have no tag (punctuation: unicode tells it by the words)"
+
+
+def _odd_words(seen: Inspector, settings: Settings) -> Iterator[str]:
+    """Yield what the words tell: traces, lemmas, encodings, scripts."""
+    total = max(seen.words.total(), 1)
+
+    def share(pattern: re.Pattern[str], whole: bool = True) -> tuple[float, str]:
+        match = pattern.fullmatch if whole else pattern.search
+        found = {word: count for word, count in seen.words.items() if match(word)}
+        shown = ", ".join(sorted(found, key=lambda word: -found[word])[:3])
+        return sum(found.values()) / total, shown
+
+    traces, shown = share(_TRACE)
+    if traces > _FEW:
+        yield rf"{traces:.1%} of the words look like traces: {shown} (traces: '0|\*.*')"
+    lemmas, shown = share(_LEMMA)
+    if lemmas > 0.5:
+        yield f"{lemmas:.0%} of the words look like word-lemma: {shown} (format: icepahc)"
+    broken, shown = share(_MOJIBAKE, whole=False)
+    if broken > _FEW:
+        other = "the file's own" if settings.encoding == "utf-8" else "utf-8"
+        yield f"{broken:.1%} of the words look wrongly decoded: {shown} (encoding: {other})"
+    scripts = seen._scripts().most_common(2)
+    if len(scripts) == 2 and scripts[1][1] > 0.2 * total:
+        both = " and ".join(f"{count / total:.0%} {name.title()}" for name, count in scripts)
+        yield f"the words are in two scripts: {both} (splits: names the files of each)"
+
+
+def other_scripts(scripts: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each split whose script is not the first split's: split → its script."""
+    first = next(iter(scripts), "")
+    for name, script in scripts.items():
+        if script and script != scripts[first]:
+            yield (
+                f"{name} is written in {script.title()}, {first} in {scripts[first].title()} "
+                "(splits: names the files of each)"
             )
-            yield from _entry("one word", f"{self.one_word:,} sentences")
-            yield from _entry("repeated", f"{self.repeated:,} sentences")
-            yield from _entry("labels", _counted(self.labels))
-            yield from _entry("tags", _counted(self.tags))
-        for item in self.rejected:
-            where = f"{item.file}:{item.line}"
-            yield from _entry(item.status, f"{where}: {item.reason}")
+
+
+def report(
+    seen: Inspector,
+    title: str,
+    settings: Settings,
+    counts: Counts,
+    n_files: int,
+    warned: Iterable[str] = (),
+) -> str:
+    """Return the report, at most 80 columns wide where words allow: what went wrong comes first."""
+    return "\n".join(
+        [
+            title,
+            *_lines(_settings(settings, counts)),
+            *_lines([("files", f"{n_files:,}"), ("sentences", totals(counts))]),
+            *_lines(("", f"{count:,} skipped: {why}") for why, count in seen.skipped.items()),
+            *_lines(("warning", line) for line in warned),
+            *_lines(_failures(seen.rejected)),
+            *_lines(_contents(seen, counts)),
+        ]
+    )
+
+
+def _settings(settings: Settings, counts: Counts) -> Iterator[tuple[str, str]]:
+    yield (
+        "settings",
+        f"format {settings.format}, {settings.encoding}, punctuation {counts.punctuation}",
+    )
+    if counts.crossing:
+        yield "crossing", f"{counts.crossing:,} sentences with crossing branches made continuous"
+    if counts.reason:
+        yield "", f"punctuation {counts.punctuation} was chosen: {counts.reason}"
+
+
+def _failures(rejected: list[Rejected]) -> Iterator[tuple[str, str]]:
+    worst = sorted(rejected, key=lambda item: item.status == "skipped")
+    for item in worst[:_REJECTED]:
+        yield item.status, f"{item.file}:{item.line}: {item.reason}"
+    if len(worst) > _REJECTED:
+        yield "", f"… {len(worst) - _REJECTED:,} more (--rejected FILE writes them all)"
+
+
+def _contents(seen: Inspector, counts: Counts) -> Iterator[tuple[str, str]]:
+    longest = seen.longest
+    if longest is None:
+        return
+    yield "words", f"{counts.words:,}, {counts.words / counts.read:.1f} a sentence"
+    if counts.words_removed:
+        yield "", f"{counts.words_removed:,} more removed as punctuation"
+    yield "longest", f"{len(longest.words):,} words, {longest.file}:{longest.line}"
+    yield "one word", f"{seen.one_word:,} sentences"
+    yield "repeated", f"{seen.repeated:,} sentences"
+    yield "labels", _counted(seen.labels)
+    yield "tags", _counted(seen.tags)
 
 
 def totals(counts: Counts) -> str:
@@ -88,16 +281,19 @@ def totals(counts: Counts) -> str:
 
 
 def _counted(counter: collections.Counter[str]) -> str:
-    return "  ".join(f"{name or '(none)'}\xa0{count:,}" for name, count in counter.most_common())
+    shown = [f"{name or '(none)'}\xa0{count:,}" for name, count in counter.most_common(_SHOWN)]
+    more = [f"… {len(counter) - _SHOWN:,}\xa0more"] if len(counter) > _SHOWN else []
+    return "  ".join(shown + more)
 
 
-def _entry(name: str, text: str) -> list[str]:
-    lines = textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=f"  {name:<11}",
-        subsequent_indent=" " * 13,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [line.replace("\xa0", " ") for line in lines]
+def _lines(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
+    for name, text in entries:
+        wrapped = textwrap.wrap(
+            text,
+            _WIDTH,
+            initial_indent=f"  {name:<11}",
+            subsequent_indent=" " * 13,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        yield from (line.replace("\xa0", " ") for line in wrapped)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import itertools
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from attree.errors import AttreeError
-from attree.treebank.sentence import Rejected, Sentence
-from attree.treebank.settings import Settings
+from attree.treebank.sentence import Rejected, Sentence, Settings
+
+#: From this share of sentences lost on, a table marks the row.
+NOTED = 0.01
 
 #: Tells which words of a sentence stay.
 Keep = Callable[[Sentence], list[bool]]
@@ -25,6 +29,16 @@ PTB_TAGS = frozenset((
 ))
 # fmt: on
 
+#: Further tags of the Penn Treebank, and of later treebanks in its manner.
+# fmt: off
+_PTB_OTHERS = frozenset((
+    "#", "$", ".", ",", ":", "''", "``", "-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-",
+    "-NONE-", "ADD", "AFX", "GW", "HYPH", "NFP", "XX",
+))
+# fmt: on
+_NEARLY_ALL = 0.95
+_SAMPLE = 1000  # sentences that a policy is chosen by
+
 
 def _keep(argument: str) -> Keep | None:
     return None
@@ -35,7 +49,7 @@ def _ptb(argument: str) -> Keep:
 
 
 def _drop(argument: str) -> Keep:
-    """Drop the words with one of the tags of ``argument``, which are parted by spaces."""
+    """Drop the words with one of the tags of ``argument``, separated by spaces."""
     dropped = frozenset(argument.split())
     return lambda sentence: [tag not in dropped for tag in sentence.tags]
 
@@ -44,13 +58,27 @@ def _unicode(argument: str) -> Keep:
     return lambda sentence: [not is_punctuation(word) for word in sentence.words]
 
 
-#: Policy → its function, which takes what follows the policy's name and a colon.
-POLICIES: dict[str, Callable[[str], Keep | None]] = {
-    "keep": _keep,
-    "ptb": _ptb,
-    "unicode": _unicode,
-    "drop": _drop,
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A punctuation policy: what makes its `Keep`, and what stands after its name and a colon."""
+
+    make: Callable[[str], Keep | None]
+    takes: str = ""
+
+
+POLICIES = {
+    "auto": Policy(_keep),
+    "keep": Policy(_keep),
+    "ptb": Policy(_ptb),
+    "unicode": Policy(_unicode),
+    "drop": Policy(_drop, takes="TAG TAG"),
 }
+
+
+def policies() -> str:
+    """Return how the policies are written, for help and messages."""
+    written = [f"{name}:{one.takes}" if one.takes else name for name, one in POLICIES.items()]
+    return f"{', '.join(written[:-1])} or {written[-1]}"
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -66,12 +94,10 @@ def policy(name: str) -> Keep | None:
         AttreeError: no such policy, or ``drop`` without tags.
     """
     kind, _, argument = name.partition(":")
-    if kind not in POLICIES or bool(argument.strip()) != (kind == "drop"):
-        raise AttreeError(
-            f"unknown punctuation policy {name!r}",
-            fix="choose keep, ptb, unicode, or drop: and the tags to drop",
-        )
-    return POLICIES[kind](argument)
+    found = POLICIES.get(kind)
+    if found is None or bool(argument.strip()) != bool(found.takes):
+        raise AttreeError(f"unknown punctuation policy {name!r}", fix=f"choose {policies()}")
+    return found.make(argument)
 
 
 def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
@@ -92,28 +118,71 @@ def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
         tuple((new[i], new[j], label) for i, j, label in sentence.spans if new[i] < new[j]),
         sentence.file,
         sentence.line,
+        sentence.crossing,
     )
 
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the sentences, and how many words cleaning took out."""
+    """What became of the sentences, and how many words cleaning took out.
+
+    Args:
+        read, skipped, failed, emptied: sentences, by `Status`.
+        words: those of the sentences read, after cleaning.
+        words_seen, words_removed: of all sentences that were whole, those skipped among them.
+        crossing: sentences read whose crossing branches were made continuous.
+        punctuation: the policy applied.
+        reason: why it was chosen, where it was.
+    """
 
     read: int = 0
     skipped: int = 0
     failed: int = 0
     emptied: int = 0
     words: int = 0
+    words_seen: int = 0
     words_removed: int = 0
+    crossing: int = 0
+    punctuation: str = "keep"
+    reason: str = ""
 
     @property
     def total(self) -> int:
         """The number of sentences in the files."""
         return self.read + self.skipped + self.failed + self.emptied
 
+    @property
+    def lost(self) -> float:
+        """The share of the sentences that failed or were emptied."""
+        return (self.failed + self.emptied) / max(self.total, 1)
+
+    @property
+    def removed(self) -> float:
+        """The share of the words that cleaning took out."""
+        return self.words_removed / max(self.words_seen, 1)
+
+    @property
+    def note(self) -> str:
+        """What a table says beside a figure from these sentences; empty if hardly any is lost."""
+        found = self.total - self.failed - self.emptied
+        return f"{found:,} of {self.total:,} sentences read" if self.lost >= NOTED else ""
+
     def as_dict(self) -> dict[str, int]:
         """Return the counts of sentences for the table's metadata."""
         return {name: getattr(self, name) for name in ("read", "skipped", "failed", "emptied")}
+
+
+def choose(sentences: Iterable[Sentence]) -> tuple[str, str]:
+    """Return the punctuation policy that suits the tags of ``sentences``, and why.
+
+    ``ptb`` tells words by the Penn Treebank's tags, so it is chosen only where nearly all tags are
+    known to be that treebank's.
+    """
+    tags = collections.Counter(tag for sentence in sentences for tag in sentence.tags)
+    known = sum(count for tag, count in tags.items() if tag in PTB_TAGS or tag in _PTB_OTHERS)
+    share = known / max(tags.total(), 1)
+    reason = f"{share:.0%} of the tags are the Penn Treebank's"
+    return ("ptb" if share >= _NEARLY_ALL else "keep"), reason
 
 
 def prepare(
@@ -126,7 +195,14 @@ def prepare(
         settings: resolved.
         counts: counted up on the way.
     """
-    keep = policy(settings.punctuation or "keep")
+    items, counts.punctuation = iter(items), settings.punctuation or "keep"
+    if counts.punctuation == "auto":
+        sample = list(itertools.islice(items, _SAMPLE))
+        counts.punctuation, counts.reason = choose(
+            one for one in sample if isinstance(one, Sentence)
+        )
+        items = itertools.chain(sample, items)
+    keep = policy(counts.punctuation)
     for item in items:
         done = item if isinstance(item, Rejected) else _wanted(item, keep, settings, counts)
         if isinstance(done, Rejected):
@@ -134,18 +210,29 @@ def prepare(
         else:
             counts.read += 1
             counts.words += len(done.words)
+            counts.crossing += done.crossing
         yield done
+
+
+def _untraced(traces: re.Pattern[str], sentence: Sentence) -> list[bool]:
+    return [traces.fullmatch(word) is None for word in sentence.words]
 
 
 def _wanted(
     sentence: Sentence, keep: Keep | None, settings: Settings, counts: Counts
 ) -> Sentence | Rejected:
     file, line = sentence.file, sentence.line
+    if settings.traces:
+        found = clean(sentence, functools.partial(_untraced, re.compile(settings.traces)))
+        if found is None:
+            return Rejected(file, line, "no word is left: every word is a trace", "emptied")
+        sentence = found
     cleaned = clean(sentence, keep)
+    counts.words_seen += len(sentence.words)
     counts.words_removed += len(sentence.words) - (len(cleaned.words) if cleaned else 0)
     if cleaned is None:
-        reason = f"no word is left by punctuation policy {settings.punctuation}"
-        return Rejected(file, line, reason, "emptied")
+        reason = f"no word is left by punctuation policy {counts.punctuation}"
+        return Rejected(file, line, reason, "emptied", "punctuation: keep")
     n, most = len(cleaned.words), settings.max_words
     if most is not None and n > most:
         return Rejected(file, line, f"{n} words, more than max_words: {most}", "skipped")

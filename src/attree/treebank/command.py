@@ -1,4 +1,4 @@
-"""``attree treebank``: convert treebank files to a sentence table, or check what is in them."""
+"""``attree treebank``: treebank files to a sentence table, checked, or in another format."""
 
 from __future__ import annotations
 
@@ -10,25 +10,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from attree.errors import AttreeError
+from attree.treebank.language_file import LANGUAGE_KEYS
 
 if TYPE_CHECKING:
     from attree.treebank.cleaning import Counts
-    from attree.treebank.sentence import Rejected, Sentence
-    from attree.treebank.settings import Settings
+    from attree.treebank.sentence import Rejected, Sentence, Settings
     from attree.treebank.table import TableBuilder
 
-_CODE = ("treebank", "schemas", "files")
+_CODE = ("attree.treebank.command:run",)
 _FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
 _LONG = 30_000_000  # bytes: from here on progress is shown
 _SHOWN = 20  # rejected sentences told on stderr
 
-_MANY = "repeatable; - for none."
-
 Text = str | None
 Texts = list[str] | None
 Paths = list[Path] | None
+
+
+def _setting(key: str, more: str = "") -> Any:
+    """Return the option of a key of ``language.yaml``, with the help that the key has."""
+    kind, sets = LANGUAGE_KEYS[key].kind, LANGUAGE_KEYS[key].sets
+    about = more or kind.words.removeprefix("one of ")
+    text = f"{sets[0].upper()}{sets[1:]} ({about})."
+    return typer.Option(help=text, metavar="", rich_help_panel="How files are read")
+
+
+_LABELS = "repeatable; - for none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,24 @@ class _Job:
         return f"{self.language} {self.split}".strip() or files
 
 
+class _Group(TyperGroup):
+    """A group whose first command need not be named: ``attree treebank FILES`` reads."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the first command where none is given."""
+        if not args or args[0] not in (*self.commands, "--help"):
+            args = ["read", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Group,
+    add_completion=False,
+    help="Check, read or convert treebanks; `attree treebank FILES` is `… read FILES`.",
+)
+
+
+@app.command("read")
 def run(
     files: Annotated[
         Texts, typer.Argument(help="Files, or patterns such as 'wsj_{0125..0149}.mrg'.")
@@ -55,49 +83,119 @@ def run(
     language: Annotated[str, typer.Option(help="The language's name.")] = "",
     split: Annotated[str, typer.Option(help="The split's name.")] = "",
     folder: Annotated[Paths, typer.Option(help="Holds --language, if no FILES are given.")] = None,
-    format: Annotated[Text, typer.Option(help="ptb, spmrl, conllu; default: by extension.")] = None,
-    encoding: Annotated[Text, typer.Option(help="Default: utf-8.")] = None,
-    punctuation: Annotated[Text, typer.Option(help="keep, ptb, unicode or 'drop:TAG TAG'.")] = None,
-    dummy_root: Annotated[Texts, typer.Option(help=f"Outer label, no phrase; {_MANY}")] = None,
-    drop_label: Annotated[Texts, typer.Option(help=f"Of subtrees to leave out; {_MANY}")] = None,
-    escapes: Annotated[Text, typer.Option(help="-LRB- and such: undo (default) or keep.")] = None,
-    nonprojective: Annotated[Text, typer.Option(help="Crossing dependencies: skip, lift.")] = None,
-    max_words: Annotated[int | None, typer.Option(help="Skip longer sentences.")] = None,
-    first: Annotated[int | None, typer.Option(help="Skip all but the first so many.")] = None,
-    exclude: Annotated[Texts, typer.Option(help="Files to leave out; repeatable.")] = None,
-    derived: Annotated[Text, typer.Option(help="constituency or dependency.")] = None,
+    format: Annotated[Text, _setting("format")] = None,
+    encoding: Annotated[Text, _setting("encoding", "utf-8, latin-1 …")] = None,
+    punctuation: Annotated[Text, _setting("punctuation")] = None,
+    dummy_root: Annotated[Texts, _setting("dummy_roots", _LABELS)] = None,
+    traces: Annotated[Text, _setting("traces")] = None,
+    drop_label: Annotated[Texts, _setting("drop_labels", _LABELS)] = None,
+    functions: Annotated[Text, _setting("functions")] = None,
+    escapes: Annotated[Text, _setting("escapes")] = None,
+    nonprojective: Annotated[Text, _setting("nonprojective")] = None,
+    max_words: Annotated[int | None, _setting("max_words")] = None,
+    first: Annotated[int | None, _setting("first")] = None,
+    exclude: Annotated[Texts, typer.Option(help="Files to leave out (repeatable).")] = None,
+    derived: Annotated[Text, _setting("derived")] = None,
+    accept_loss: Annotated[Text, _setting("accept_loss")] = None,
 ) -> None:
-    """Convert treebank FILES to a sentence table, or --check what is in them.
+    """Check what is in treebank FILES, or write them as a sentence table.
 
     A sentence that cannot be read is reported with file, line and reason, and costs no other.
+    Where more than a tenth is lost, nothing is written. Without FILES, --language is looked up in
+    the folders of treebanks.
 
-    Without FILES, --language is looked up in the folders of treebanks.
+    Example: attree treebank mine/test.ptb --check
     """
+    from attree.treebank.check import other_scripts
+
     if output is None and rejected is None and not check:
-        raise AttreeError("there is nothing to do", fix="add --output FILE, or --check")
+        raise AttreeError("nothing to do", fix="add --output FILE, or --check")
     options = {
         "format": format,
         "encoding": encoding,
         "punctuation": punctuation,
         "dummy_roots": _labels(dummy_root),
         "drop_labels": _labels(drop_label),
+        "traces": traces,
+        "functions": functions,
         "escapes": escapes,
         "nonprojective": nonprojective,
         "max_words": max_words,
         "first": first,
         "derived": derived,
+        "accept_loss": _share(accept_loss),
     }
     given = {name: value for name, value in options.items() if value is not None}
     jobs = list(_jobs(files or [], exclude or [], language, split, folder or _FOLDERS, given))
     if len(jobs) > 1 and (output or rejected):
         raise AttreeError("one table holds one split", fix="add --split")
-    for job in jobs:
-        _convert(job, output, rejected, check=check)
+    scripts = {job.title: _convert(job, output, rejected, check=check) for job in jobs}
+    for line in other_scripts(scripts):
+        _say(f"warning: {line}")
+
+
+@app.command("convert")
+def convert_command(
+    files: Annotated[list[str], typer.Argument(help="Treebank files, or patterns.")],
+    output: Annotated[Path, typer.Option(help="The file to write, UTF-8.")],
+    to: Annotated[Text, typer.Option(help="Its format (default: by its extension).")] = None,
+    format: Annotated[Text, _setting("format")] = None,
+    encoding: Annotated[Text, _setting("encoding", "utf-8, latin-1 …")] = None,
+    traces: Annotated[Text, _setting("traces")] = None,
+    drop_label: Annotated[Texts, _setting("drop_labels", _LABELS)] = None,
+    escapes: Annotated[Text, _setting("escapes")] = None,
+    functions: Annotated[str, _setting("functions")] = "keep",
+    nonprojective: Annotated[Text, _setting("nonprojective")] = None,
+) -> None:
+    """Write the trees of FILES in another format; no word is taken out but traces.
+
+    Formats: ptb (.mrg), spmrl (.ptb), stanza (.conllu, trees in comments), export (.export),
+    discbracket (.discbracket), tigerxml (.xml), parquet (a sentence table).
+
+    Example: attree treebank convert tiger.xml --output tiger.mrg
+    """
+    from attree.treebank.convert import convert, target
+    from attree.treebank.formats import resolve
+    from attree.treebank.language_file import as_settings, check_settings
+    from attree.treebank.sentence import Settings
+
+    options = {
+        "format": format,
+        "encoding": encoding,
+        "traces": traces,
+        "drop_labels": _labels(drop_label),
+        "escapes": escapes,
+        "functions": functions,
+        "nonprojective": nonprojective,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    check_settings(given, "command line")
+    found = _find(files, [])
+    to = to or target(output)
+    done = convert(found, resolve(Settings(**as_settings(given)), found), output, to)
+    for told, item in enumerate(done.rejected):
+        _tell(item, told)
+    _say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")
+    if done.raised:
+        _say(f"{done.raised:,} sentences had crossing branches, which were made continuous")
+    if done.words:
+        shown = ", ".join(repr(word) for word, _ in done.words.most_common(5))
+        _say(f"warning: {done.words.total():,} words cannot stand in {to} as they are: {shown}")
 
 
 def _labels(given: Texts) -> list[str] | None:
     """Return the labels given; ``-`` alone stands for none."""
     return [] if given == ["-"] else given or None
+
+
+def _share(given: Text) -> Any:
+    """Return ``true`` or a number as such; what is neither is left for the check to refuse."""
+    if given is None or given.lower() == "true":
+        return given and True
+    try:
+        return float(given)
+    except ValueError:
+        return given
 
 
 def _jobs(
@@ -109,14 +207,12 @@ def _jobs(
     given: dict[str, Any],
 ) -> Iterator[_Job]:
     """Yield what is to be read: FILES under the options given, or a language's splits."""
-    from attree.treebank.language_file import check_settings
-    from attree.treebank.readers import resolve
-    from attree.treebank.settings import Settings
+    from attree.treebank.formats import resolve
+    from attree.treebank.language_file import as_settings, check_settings
+    from attree.treebank.sentence import Settings
 
     check_settings(given, "command line")
-    options: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
-    }
+    options = as_settings(given)
     if files:
         found = _find(files, exclude)
         yield _Job(language, split, found, resolve(Settings(**options), found))
@@ -133,7 +229,7 @@ def _jobs(
 
 def _find(patterns: list[str], exclude: list[str]) -> tuple[Path, ...]:
     """Return the files that patterns match; each pattern must match one."""
-    from attree.treebank.patterns import find
+    from attree.treebank.sources import find
 
     for pattern in patterns:
         found = find([pattern])
@@ -141,7 +237,7 @@ def _find(patterns: list[str], exclude: list[str]) -> tuple[Path, ...]:
             fix = f"name its files: '{pattern}/*'" if Path(pattern).is_dir() else "check its name"
             raise AttreeError("no such file", file=pattern, fix=fix)
         if found.missing:
-            _say(f"warning: {len(found.missing)} of {pattern} are not there")
+            _say(f"warning: {len(found.missing)} of {pattern} do not exist")
     excluded = set(find(exclude).files)
     files = tuple(file for file in find(patterns).files if file not in excluded)
     if not files:
@@ -149,37 +245,36 @@ def _find(patterns: list[str], exclude: list[str]) -> tuple[Path, ...]:
     return files
 
 
-def _convert(job: _Job, output: Path | None, rejected: Path | None, *, check: bool) -> None:
-    from attree.treebank.check import Inspector, totals
+def _convert(job: _Job, output: Path | None, rejected: Path | None, *, check: bool) -> str:
+    """Read one split; write it, or report what is in it. Return its script."""
+    from attree.treebank.check import Inspector, refuse, report, totals, warnings
     from attree.treebank.cleaning import Counts, prepare
+    from attree.treebank.formats import sniff
 
     builder: TableBuilder | None = None
     if output or rejected:
         from attree.treebank.table import TableBuilder
 
         builder = TableBuilder()
-    counts, inspector = Counts(), Inspector()
+    counts, seen = Counts(), Inspector()
     told = 0
     for item in prepare(_reading(job), job.settings, counts):
-        if check:
-            inspector.add(item)
-        else:
-            told += _tell(item, told)
+        seen.add(item)
+        told += not check and _tell(item, told)
         if builder is not None:
             builder.add(item)
+    sniffed = sniff(job.files[0], job.settings)
+    warned = list(warnings(seen, job.settings, counts, sniffed))
     if check:
-        print(inspector.report(job.title, job.settings, counts, len(job.files)))
+        print(report(seen, job.title, job.settings, counts, len(job.files), warned))
     _say(f"{job.title}: {totals(counts)}")
-    for warning in _warnings(job.settings, counts):
+    for warning in warned:
         _say(f"warning: {warning}")
-    if counts.read == 0:
-        raise AttreeError(
-            f"no sentence could be read ({totals(counts)})",
-            file=job.files[0],
-            fix="see the reasons above, and check format, encoding and punctuation",
-        )
+    if not check or counts.read == 0:
+        refuse(seen, job.settings, counts, str(job.files[0]), sniffed)
     if builder is not None:
         _write(job, builder, counts, output, rejected)
+    return seen.script()
 
 
 def _write(
@@ -195,7 +290,12 @@ def _write(
         language=job.language,
         split=job.split,
         counts=counts.as_dict(),
-        **{key: settings[key] for key in ("format", "punctuation", "derived")},
+        note=counts.note,
+        crossing=counts.crossing,
+        words_removed=round(counts.removed, 4),
+        punctuation=counts.punctuation,
+        punctuation_reason=counts.reason,
+        **{key: settings[key] for key in ("format", "derived")},
     )
     sentences, others = builder.tables()
     if rejected:
@@ -207,7 +307,7 @@ def _write(
 def _reading(job: _Job) -> Iterator[Sentence | Rejected]:
     """Yield every sentence of the job's files, and show progress where they are large."""
     from attree.progress import progress
-    from attree.treebank.readers import read_files
+    from attree.treebank.formats import read_files
 
     if sum(file.stat().st_size for file in job.files) < _LONG:
         yield from read_files(job.files, job.settings)
@@ -227,18 +327,6 @@ def _tell(item: Sentence | Rejected, told: int) -> bool:
     more = "… more: see the rejected table, or --check"
     _say(f"{item.file}:{item.line}: {item.reason}" if told < _SHOWN else more)
     return True
-
-
-def _warnings(settings: Settings, counts: Counts) -> Iterator[str]:
-    """Yield what looks wrong about a whole split."""
-    if counts.words_removed > counts.words:
-        share = counts.words_removed / (counts.words_removed + counts.words)
-        yield (
-            f"punctuation policy {settings.punctuation} removed {share:.0%} of the words: "
-            "is it meant for these tags? (punctuation: keep)"
-        )
-    if counts.failed > counts.read:
-        yield f"most sentences failed: is format {settings.format}, {settings.encoding} right?"
 
 
 def _say(line: str) -> None:

@@ -14,20 +14,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from attree.treebank.decode import undecoded
-from attree.treebank.sentence import Rejected, Sentence, Span, Status
-from attree.treebank.settings import Settings
+from attree.treebank.sentence import Format, Rejected, Sentence, Settings, Span, Status
+from attree.treebank.sources import undecoded
 
 _COLUMNS = 10
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # a multi-word token's line, an empty node's
 
 
 class _BadSentenceError(Exception):
-    """What is wrong with a sentence, and on which line."""
+    """What is wrong with a sentence, on which line, and what setting may help."""
 
-    def __init__(self, line: int, problem: str, status: Status = "failed") -> None:
+    def __init__(
+        self, line: int, problem: str, status: Status = "failed", setting: str = ""
+    ) -> None:
         super().__init__(problem)
-        self.line, self.problem, self.status = line, problem, status
+        self.line, self.problem, self.status, self.setting = line, problem, status, setting
 
 
 @dataclass(slots=True)
@@ -44,18 +45,18 @@ def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Reject
     """Yield every sentence of ``text`` in order, each as a `Sentence` or as `Rejected`.
 
     Args:
-        text: the whole file, as `decode.read_text` gives it.
+        text: the whole file, as `sources.read_text` gives it.
         file: its name, for the sentences' origin.
         settings: ``nonprojective`` (skip or lift) and, for messages, ``encoding`` are used.
     """
     for first, lines in _blocks(text):
         try:
-            words = _words(lines, first, settings.encoding)
+            words = _words(lines, first, settings.encoding or "utf-8")
             if words is None:
                 continue
             spans = _spans(words, first, lift=settings.nonprojective == "lift")
         except _BadSentenceError as bad:
-            yield Rejected(file, bad.line, bad.problem, bad.status)
+            yield Rejected(file, bad.line, bad.problem, bad.status, bad.setting)
         else:
             yield Sentence(tuple(words.forms), tuple(words.tags), spans, file, first)
 
@@ -82,18 +83,18 @@ def _words(lines: list[str], first: int, encoding: str) -> _Words | None:
         if line.startswith("#"):
             continue
         if problem := undecoded(line, 0, len(line), encoding):
-            raise _BadSentenceError(number, problem)
+            raise _BadSentenceError(number, problem[0], setting=problem[1])
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
             raise _BadSentenceError(
-                number, f"{len(columns)} columns instead of {_COLUMNS} — part them by tabs"
+                number, f"expected {_COLUMNS} tab-separated columns, found {len(columns)}"
             )
         place, form, tag, head, relation = (columns[i] for i in (0, 1, 3, 6, 7))
         if _NOT_A_WORD.fullmatch(place):
             continue
         if place != str(len(found.forms) + 1):
             raise _BadSentenceError(
-                number, f"word number {place!r} instead of {len(found.forms) + 1}"
+                number, f"expected word number {len(found.forms) + 1}, found {place!r}"
             )
         if not form:
             raise _BadSentenceError(number, "a word without a form")
@@ -106,7 +107,7 @@ def _words(lines: list[str], first: int, encoding: str) -> _Words | None:
     if not found.forms and all(line.startswith("#") for line in lines):
         return None
     if not found.forms:
-        raise _BadSentenceError(first, "a sentence with no words — delete it")
+        raise _BadSentenceError(first, "a sentence without words")
     return found
 
 
@@ -116,7 +117,7 @@ def _spans(words: _Words, line: int, *, lift: bool) -> tuple[Span, ...]:
     if any(head >= n for head in heads):
         raise _BadSentenceError(line, f"a head is past the last word ({n})")
     if len(_top_down(heads)) < n:
-        raise _BadSentenceError(line, "the heads go round in a circle — mend this tree")
+        raise _BadSentenceError(line, "the heads form a cycle — correct this tree")
     starts, ends, sizes = _extents(heads)
     while any(ends[word] - starts[word] > sizes[word] for word in range(n)):
         if not lift:
@@ -172,3 +173,12 @@ def _lift(heads: list[int]) -> None:
             heads[word] = heads[head]
             return
     raise AssertionError("a discontinuous subtree without a crossing arc")
+
+
+FORMAT = Format(
+    read,
+    (".conllu", ".conll"),
+    derived="dependency",
+    certain=lambda text: re.search(r"^1(\t[^\t\n]+){9}$", text, re.MULTILINE) is not None,
+    family="conllu",
+)

@@ -9,35 +9,24 @@ module while it is parsed, so it imports nothing heavy.
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
 from attree.plan import expand_variables, nearest
-from attree.treebank.language_file import check_settings, read_language_file
-from attree.treebank.layouts import LAYOUTS
-from attree.treebank.patterns import find
-from attree.treebank.readers import format_of, resolve
-from attree.treebank.settings import Settings
+from attree.treebank.formats import resolve
+from attree.treebank.language_file import (
+    LAYOUTS,
+    check_settings,
+    read_language_file,
+)
+from attree.treebank.sentence import Settings
+from attree.treebank.splits import NAME, Split, fill, read_splits, treebank_files, usual_splits
 
-SPLITS = ("train", "dev", "test")
-_NAME = re.compile(r"\w[\w.+-]*")
 _SETTINGS = {one.name for one in dataclasses.fields(Settings)}
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """One split: its files, the patterns that name them on a command line, how to read them."""
-
-    files: tuple[Path, ...]
-    settings: Settings
-    patterns: tuple[str, ...]
-    exclude: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +39,7 @@ class Language:
         folder: where its files lie.
         details: split → files and settings; a split that no file was found for is not in it.
         absent: split → the patterns that were given for it and match no file.
+        unused: treebank files in its folder that are in no split.
     """
 
     name: str
@@ -57,6 +47,7 @@ class Language:
     folder: Path
     details: Mapping[str, Split]
     absent: Mapping[str, str] = field(default_factory=dict)
+    unused: tuple[Path, ...] = ()
 
     @property
     def splits(self) -> dict[str, tuple[Path, ...]]:
@@ -78,7 +69,7 @@ class Language:
             return self.details[name]
         if name in self.absent:
             problem = f"language {self.name}: no file for split {name} ({self.absent[name]})"
-            raise AttreeError(problem, file=self.folder, fix="put it there, or correct splits:")
+            raise AttreeError(problem, file=self.folder, fix="add the file, or correct splits:")
         has = ", ".join(self.details) or "none"
         raise AttreeError(
             f"language {self.name} has no split {name}",
@@ -134,7 +125,7 @@ class Catalogue(Mapping[str, Language]):
             return self.found[name]
         if name in self.problems:
             raise self.problems[name]
-        raise AttreeError(f"there is no language {name}", fix=nearest(name, self.found))
+        raise AttreeError(f"unknown language {name}", fix=nearest(name, self.found))
 
     def __contains__(self, name: object) -> bool:
         """Tell whether a language can be read."""
@@ -170,6 +161,9 @@ def discover(
     places: dict[str, Path] = {}
     for folder in folders:
         top = _path(folder, "treebanks")
+        if loose := treebank_files(top):
+            fix = f"move to {top}/<language>/"
+            catalogue.warnings.append(f"{top}: {_some(loose)} in no language's folder — {fix}")
         for place in sorted(top.iterdir()) if top.is_dir() else []:
             if place.name.startswith((".", "_")) or not place.is_dir():
                 continue
@@ -187,12 +181,32 @@ def discover(
             catalogue.warnings.append(str(error))
             continue
         catalogue.found[name] = language
-        for split, one in language.details.items():
-            if one.missing:
-                gaps = ", ".join(one.missing[:3]) + (" …" if len(one.missing) > 3 else "")
-                line = f"{len(one.missing)} numbered patterns match no file: {gaps}"
-                catalogue.warnings.append(f"language {name}, split {split}: {line}")
+        catalogue.warnings += _gaps(language)
     return catalogue
+
+
+def _gaps(language: Language) -> Iterator[str]:
+    """Yield what a language's patterns miss: a line each."""
+    name = f"language {language.name}"
+    for split, one in language.details.items():
+        if one.missing:
+            gaps = ", ".join(one.missing[:3]) + (" …" if len(one.missing) > 3 else "")
+            line = f"{len(one.missing)} numbered patterns match no file: {gaps}"
+            yield f"{name}, split {split}: {line}"
+    for split, patterns in language.absent.items():
+        yield f"{name}, split {split}: no file matches {patterns}"
+    if language.unused:
+        yield (
+            f"{name}: {_some(language.unused)} in no split — name it train, dev or test, or list "
+            "it under splits: in language.yaml"
+        )
+
+
+def _some(files: Sequence[Path]) -> str:
+    """Return the names of the first files, and how many more there are."""
+    names = ", ".join(file.name for file in files[:3])
+    more = f" and {len(files) - 3} more" if len(files) > 3 else ""
+    return f"{names}{more} {'is' if len(files) == 1 else 'are'}"
 
 
 def _path(folder: str | Path, where: str) -> Path:
@@ -202,9 +216,9 @@ def _path(folder: str | Path, where: str) -> Path:
 def _language(name: str, place: Path | None, overrides: Any) -> Language:
     """Put together a language's settings: defaults, layout, language.yaml, overrides."""
     where = f"treebanks.languages.{name}"
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise AttreeError(
-            f"{name!r} is no name for a language", file=place, fix="use letters, digits, _ and -"
+            f"{name!r} cannot name a language", file=place, fix="use letters, digits, _ and -"
         )
     own = check_settings(overrides, where)
     if "folder" in own:
@@ -220,102 +234,19 @@ def _language(name: str, place: Path | None, overrides: Any) -> Language:
     layout = LAYOUTS.get(own.get("layout", settings.get("layout", "")), {})
     layers = [layout, settings, own]
     merged = {key: value for layer in layers for key, value in layer.items()}
-    specs = {} if layout else _usual_splits(place, merged.get("format"))
+    specs = {} if layout else usual_splits(place, merged.get("format"))
     for layer in layers:
         specs |= layer.get("splits") or {}
     if not specs:
         raise AttreeError(
-            "this folder is no language: it has no train, dev or test file", file=place
+            "this folder is not a language: it has no train, dev or test file", file=place
         )
     names = {"{LANG}": name.upper(), "{Lang}": name.capitalize(), "{lang}": name.lower()}
-    details, absent = _read_splits(place, merged, _fill(specs, names), where)
+    details, absent, excluded = read_splits(place, merged, fill(specs, names), where)
     title = merged.get("title") or name.replace("_", " ").capitalize()
-    return Language(name, title, place, details, absent)
-
-
-def _usual_splits(place: Path, given: str | None) -> dict[str, list[str]]:
-    """Return patterns of the files ``train.*`` or ``train/*``, and so on, of a language."""
-    names = sorted(path.name for path in place.iterdir() if path.name[0] not in "._")
-    specs = {}
-    for split in SPLITS:
-        there = [name for name in names if name.split(".")[0] == split]
-        patterns = []
-        for name in there:
-            inside = [name]
-            if (place / name).is_dir():
-                suffixes = {one.suffix for one in (place / name).iterdir() if one.is_file()}
-                inside = [f"{name}/*{suffix}" for suffix in sorted(suffixes)]
-            patterns += [one for one in inside if given or format_of(one)]
-        if patterns:
-            specs[split] = patterns
-        elif there:
-            raise AttreeError(
-                "the format of this file cannot be told from its name",
-                file=place / there[0],
-                fix="end its name in .mrg, .ptb or .conllu, or set format in language.yaml",
-            )
-    return specs
-
-
-def _fill(value: Any, names: Mapping[str, str]) -> Any:
-    """Replace ``{Lang}`` and its like in every pattern."""
-    if isinstance(value, Mapping):
-        return {key: _fill(one, names) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_fill(one, names) for one in value]
-    if isinstance(value, str):
-        for placeholder, name in names.items():
-            value = value.replace(placeholder, name)
-    return value
-
-
-def _read_splits(
-    place: Path, merged: Mapping[str, Any], specs: Mapping[str, Any], where: str
-) -> tuple[dict[str, Split], dict[str, str]]:
-    """Find the files; return the splits that have some, and the patterns of the others."""
-    given: dict[str, Any] = {key: merged[key] for key in _SETTINGS if key in merged}
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
-    base = Settings(**given)
-    details: dict[str, Split] = {}
-    absent: dict[str, str] = {}
-    for name, spec in specs.items():
-        if not _NAME.fullmatch(name):
-            raise AttreeError(f"{name!r} is no name for a split", file=where)
-        spec = spec if isinstance(spec, Mapping) else {"files": spec}
-        patterns = _patterns(name, spec, specs, where)
-        found = find(patterns, place)
-        excluded = find(_listed(spec.get("exclude", [])), place)
-        files = tuple(file for file in found.files if file not in excluded.files)
-        if not files:
-            absent[name] = ", ".join(patterns)
-            continue
-        own = {key: spec[key] for key in ("max_words", "first") if key in spec}
-        settings = resolve(dataclasses.replace(base, **own), files)
-        details[name] = Split(files, settings, found.patterns, excluded.patterns, found.missing)
-    return details, absent
-
-
-def _patterns(
-    name: str, spec: Mapping[str, Any], specs: Mapping[str, Any], where: str
-) -> list[str]:
-    """Return the patterns of a split, or of all the splits that it is made from."""
-    if "files" in spec:
-        return _listed(spec["files"])
-    patterns = []
-    for other in _listed(spec["from"]):
-        source = specs.get(other)
-        if isinstance(source, Mapping) and "from" in source:
-            source = None
-        if source is None:
-            known = [one for one in specs if one != name]
-            raise AttreeError(
-                f"splits.{name}.from: there is no split {other} with files of its own",
-                file=where,
-                fix=nearest(other, known),
-            )
-        patterns += _listed(source["files"] if isinstance(source, Mapping) else source)
-    return patterns
-
-
-def _listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)
+    used = {file for one in details.values() for file in one.files} | excluded
+    unused = [file for file in treebank_files(place) if file not in used]
+    if any(layer.get("splits") for layer in layers):  # then files of other kinds are no accident
+        kinds = {file.suffix for file in used}
+        unused = [file for file in unused if file.suffix in kinds]
+    return Language(name, title, place, details, absent, tuple(unused))

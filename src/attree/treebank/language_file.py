@@ -1,89 +1,234 @@
-"""Checking a language's settings: the keys of ``language.yaml`` and of the workflow's overrides."""
+"""A language's settings: every key of ``language.yaml``, its kind, its check and its JSON Schema.
+
+The keys stand under ``treebanks.languages.<name>`` of the workflow's configuration too, where
+``folder`` is allowed as well. What can be chosen comes from the registries. `LAYOUTS` says how two
+well-known treebanks lie in their folders: ``{LANG}``, ``{Lang}`` and ``{lang}`` stand for the
+language's name in capitals, with one capital, and in lower case; what the language says itself
+overrides it.
+"""
 
 from __future__ import annotations
 
 import codecs
+import dataclasses
 import difflib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
 from attree.errors import AttreeError
-from attree.treebank.cleaning import policy
-from attree.treebank.layouts import LAYOUTS
-from attree.treebank.readers import FORMATS
-
-#: Returns what is wrong with a value, said as "must be …"; None if nothing.
-Check = Callable[[Any], str | None]
+from attree.treebank.cleaning import POLICIES, policies, policy
+from attree.treebank.formats import FORMATS
+from attree.treebank.sentence import Derived, Escapes, Functions, Nonprojective, Settings
 
 
-def _text(value: Any) -> str | None:
-    return None if isinstance(value, str) and value.strip() else "must be a text"
+def _wsj(section: str) -> str:
+    """Return where a section, or a range of them, lies under the LDC's folder, or nearer to it."""
+    places = ("parsed/mrg/wsj/", "*/parsed/mrg/wsj/", "mrg/wsj/", "wsj/", "")
+    return " | ".join(f"{place}{section}/*.{{mrg,MRG}}" for place in places)
 
 
-def _one_of(*choices: str) -> Check:
-    return lambda value: None if value in choices else f"must be one of {', '.join(choices)}"
+def _spmrl(*kinds: str) -> str:
+    """Return where one split lies: the first of ``kinds`` there is, the name in either case."""
+    base = "{LANG}_SPMRL/gold/ptb"
+    return " | ".join(
+        f"{place}{kind}/{kind}.{name}.gold.ptb"
+        for kind in kinds
+        for place in (f"{base}/", f"*/{base}/", "gold/ptb/", "")
+        for name in ("{Lang}", "{lang}")
+    )
 
 
-def _count(value: Any) -> str | None:
-    good = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return None if good else "must be a whole number above 0"
+LAYOUTS: dict[str, dict[str, Any]] = {
+    # the article's 45,089 training sentences fit sections 00-21 and 24
+    "ptb": {
+        "format": "ptb",
+        "punctuation": "ptb",
+        "splits": {
+            "train": [_wsj("{00..21}"), _wsj("24")],
+            "train_standard": [_wsj("{02..21}")],
+            "dev": [_wsj("22")],
+            "test": [_wsj("23")],
+            "wsj10": {"from": ["train", "dev", "test"], "max_words": 10},
+        },
+    },
+    # Hebrew and Swedish ship train5k only
+    "spmrl": {
+        "format": "spmrl",
+        "splits": {
+            "train": _spmrl("train", "train5k"),
+            "dev": _spmrl("dev"),
+            "test": _spmrl("test"),
+        },
+    },
+}
 
 
-def _texts(value: Any) -> str | None:
-    good = isinstance(value, list) and all(isinstance(one, str) for one in value)
-    return None if good else 'must be a list of texts (write "…" round each)'
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of value: in words ("must be …"), as a test, and as a JSON Schema."""
+
+    words: str
+    fits: Callable[[Any], bool]
+    schema: Mapping[str, Any]
 
 
-def _text_or_texts(value: Any) -> str | None:
-    return _text(value) and _texts(value) and "must be a text or a list of texts"
+def _one_of(choices: Iterable[str]) -> Kind:
+    names = list(choices)
+    return Kind(
+        f"one of {', '.join(names)}",
+        lambda value: isinstance(value, str) and value in names,
+        {"enum": names},
+    )
 
 
-def _encoding(value: Any) -> str | None:
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_encoding(value: Any) -> bool:
     try:
         codecs.lookup(value)
     except (LookupError, TypeError):
-        return "must be the name of an encoding, such as utf-8 or latin-1"
-    return None
+        return False
+    return True
 
 
-def _punctuation(value: Any) -> str | None:
+def _is_policy(value: Any) -> bool:
     try:
         policy(value if isinstance(value, str) else "")
-    except AttreeError as error:
-        return error.fix and error.fix.replace("choose", "must be", 1)
-    return None
+    except AttreeError:
+        return False
+    return True
 
 
-def _mapping(value: Any) -> str | None:
-    good = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-    return None if good else "must map names to values"
+def _is_regex(value: Any) -> bool:
+    try:
+        re.compile(value)
+    except (re.error, TypeError):
+        return False
+    return isinstance(value, str)
 
 
-_FILTERS: dict[str, Check] = {"max_words": _count, "first": _count}
-SPLIT_KEYS: dict[str, Check] = {
-    "files": _text_or_texts,
-    "from": _text_or_texts,
-    "exclude": _text_or_texts,
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+
+
+_TEXT = Kind("a text", _is_text, {"type": "string", "pattern": r"\S"})
+_TEXTS = Kind(
+    'a list of texts (write "…" round each)',
+    _are_texts,
+    {"type": "array", "items": {"type": "string"}},
+)
+_PATTERNS = Kind(
+    "a text or a list of texts",
+    lambda value: _is_text(value) or _are_texts(value),
+    {"anyOf": [_TEXT.schema, _TEXTS.schema]},
+)
+_SHARE = Kind(
+    "true or a share from 0 to 1",
+    lambda value: (
+        value is True
+        or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1)
+    ),
+    {"anyOf": [{"const": True}, {"type": "number", "minimum": 0, "maximum": 1}]},
+)
+_REGEX = Kind("a regular expression", _is_regex, {"type": "string", "format": "regex"})
+_COUNT = Kind("a whole number above 0", _is_count, {"type": "integer", "minimum": 1})
+_ENCODING = Kind(
+    "the name of an encoding, such as utf-8 or latin-1", _is_encoding, {"type": "string"}
+)
+_POLICY = Kind(
+    policies(),
+    _is_policy,
+    {
+        "type": "string",
+        "pattern": "^({})$".format(
+            "|".join(rf"{name}:.*\S.*" if one.takes else name for name, one in POLICIES.items())
+        ),
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of ``language.yaml``: the kind of its value, and what it sets."""
+
+    kind: Kind
+    sets: str
+
+
+_FILTERS = {
+    "max_words": Key(_COUNT, "longer sentences are skipped and counted"),
+    "first": Key(_COUNT, "sentences after this many are skipped and counted"),
+}
+SPLIT_KEYS = {
+    "files": Key(_PATTERNS, "the split's files, as patterns in the language's folder"),
+    "from": Key(_PATTERNS, "other splits, whose files it has"),
+    "exclude": Key(_PATTERNS, "files that are left out, as patterns"),
     **_FILTERS,
 }
-LANGUAGE_KEYS: dict[str, Check] = {
-    "title": _text,
-    "folder": _text,
-    "layout": _one_of(*LAYOUTS),
-    "format": _one_of(*FORMATS),
-    "encoding": _encoding,
-    "punctuation": _punctuation,
-    "dummy_roots": _texts,
-    "drop_labels": _texts,
-    "escapes": _one_of("undo", "keep"),
-    "nonprojective": _one_of("skip", "lift"),
-    "derived": _one_of("constituency", "dependency"),
-    "splits": _mapping,
+_SPLIT_SCHEMA = {
+    "type": "object",
+    "oneOf": [{"required": ["files"]}, {"required": ["from"]}],
+}
+
+
+def _schema(keys: Mapping[str, Key]) -> dict[str, Any]:
+    """Return the JSON Schema of a mapping with these keys."""
+    properties = {
+        name: {"description": f"{key.kind.words}: {key.sets}", **key.kind.schema}
+        for name, key in keys.items()
+    }
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+_SPLITS = Kind(
+    "a mapping from names to values",
+    _is_mapping,
+    {
+        "type": "object",
+        "additionalProperties": {
+            "description": "a pattern, a list of patterns, or a mapping with files or from",
+            "anyOf": [_PATTERNS.schema, _schema(SPLIT_KEYS) | _SPLIT_SCHEMA],
+        },
+    },
+)
+LANGUAGE_KEYS = {
+    "title": Key(_TEXT, "the language's name in tables"),
+    "folder": Key(_TEXT, "where its files lie, for a language in none of treebanks.folders"),
+    "layout": Key(_one_of(LAYOUTS), "where files lie as that treebank is distributed"),
+    "format": Key(_one_of(FORMATS), "default: told by the file's extension"),
+    "encoding": Key(_ENCODING, "default: utf-8"),
+    "punctuation": Key(_POLICY, "which words stay; default: what is usual in the format"),
+    "dummy_roots": Key(_TEXTS, "labels above a sentence that are no phrases"),
+    "drop_labels": Key(_TEXTS, "labels whose subtrees are left out, words and all"),
+    "traces": Key(_REGEX, "words that are traces, and are left out"),
+    "functions": Key(_one_of(get_args(Functions)), "function tags of labels, such as NP-SBJ"),
+    "escapes": Key(_one_of(get_args(Escapes)), "the Penn Treebank's escapes, such as -LRB-"),
+    "nonprojective": Key(_one_of(get_args(Nonprojective)), "dependency trees that cross"),
+    "derived": Key(_one_of(get_args(Derived)), "what the brackets were made from"),
+    "accept_loss": Key(_SHARE, "how much may be lost where a tenth of the trees is too little"),
+    "splits": Key(_SPLITS, "split → its files"),
     **_FILTERS,
 }
+
+
+def language_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a language's settings, made from `LANGUAGE_KEYS`."""
+    return {"description": "the settings of a language"} | _schema(LANGUAGE_KEYS)
 
 
 def read_language_file(path: Path) -> dict[str, Any]:
@@ -97,10 +242,10 @@ def read_language_file(path: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise AttreeError(
-            f"this is not YAML ({getattr(error, 'problem', None) or 'it holds odd characters'})",
+            f"this is not YAML ({getattr(error, 'problem', None) or 'characters not allowed'})",
             file=path,
             line=mark.line + 1 if mark else None,
-            fix="mend it, or delete it to use the defaults",
+            fix="correct it",
         ) from None
     except UnicodeDecodeError:
         raise AttreeError("this is not UTF-8", file=path, fix="save it as UTF-8") from None
@@ -128,22 +273,34 @@ def check_settings(values: Any, where: str | Path) -> dict[str, Any]:
                     file=where,
                     fix="files: lists patterns, from: lists other splits",
                 )
-        elif problem := _text_or_texts(split):
+        elif not _PATTERNS.fits(split):
             raise AttreeError(
-                f"splits.{name} {problem}", file=where, fix="or have the key files or from"
+                f"splits.{name} must be {_PATTERNS.words}",
+                file=where,
+                fix="or a mapping with the key files or from",
             )
     return dict(values)
 
 
-def _check(values: Any, keys: Mapping[str, Check], prefix: str, where: str | Path) -> None:
+def _check(values: Any, keys: Mapping[str, Key], prefix: str, where: str | Path) -> None:
     if not isinstance(values, Mapping):
         raise AttreeError(
-            "this must hold keys and values", file=where, fix=f"the keys are {', '.join(keys)}"
+            "expected keys and values", file=where, fix=f"the keys are {', '.join(keys)}"
         )
     for key, value in values.items():
         if key not in keys:
             near = difflib.get_close_matches(str(key), keys, n=1)
             fix = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(keys)}"
             raise AttreeError(f"unknown key {prefix}{key}", file=where, fix=fix)
-        if problem := keys[key](value):
-            raise AttreeError(f"{prefix}{key} {problem}, not {value!r}", file=where)
+        kind = keys[key].kind
+        if not kind.fits(value):
+            raise AttreeError(f"{prefix}{key} must be {kind.words}, not {value!r}", file=where)
+
+
+def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those checked values that belong to `Settings`, as it holds them."""
+    names = {one.name for one in dataclasses.fields(Settings)}
+    found = {key: value for key, value in values.items() if key in names}
+    if "accept_loss" in found:
+        found["accept_loss"] = float(found["accept_loss"])
+    return {key: tuple(one) if isinstance(one, list) else one for key, one in found.items()}

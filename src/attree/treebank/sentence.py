@@ -1,12 +1,21 @@
-"""What crosses every boundary of this package: a sentence read, or a sentence that was not."""
+"""What crosses every boundary of this package: sentences, settings, and what a format is."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 #: One phrase node: half-open word interval and label.
 Span = tuple[int, int, str]
+
+#: What to do with PTB's escapes in words (``-LRB-``, ``\\/``), and with crossing dependencies; what
+#: brackets were made from.
+Functions = Literal["cut", "keep"]
+Escapes = Literal["undo", "keep"]
+Nonprojective = Literal["skip", "lift"]
+Derived = Literal["constituency", "dependency"]
 
 #: ``failed``: could not be read; ``emptied``: no word was left; ``skipped``: left out on purpose
 #: (not projective, longer than ``max_words``, after the first ``first``).
@@ -24,6 +33,7 @@ class Sentence:
             root, traces and preterminals are not in it.
         file: the file it came from, as it was named.
         line: the 1-based line its tree starts on.
+        crossing: whether branches crossed, and phrases were raised (see ``crossing``).
     """
 
     words: tuple[str, ...]
@@ -31,13 +41,108 @@ class Sentence:
     spans: tuple[Span, ...]
     file: str
     line: int
+    crossing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """One sentence that is not in the table, with where it stands and why."""
+    """One sentence that is not in the table: where it stands, why, and what setting may help."""
 
     file: str
     line: int
     reason: str
     status: Status
+    setting: str = ""
+
+
+_ESCAPED = re.compile(r"\\([/*])|-([LR][RSC]B)-")
+_BRACKET = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}"}
+
+#: Outer nodes that treebanks put above every sentence; an empty label counts where it is unary.
+DUMMY_ROOTS = ("TOP", "VROOT", "ROOT", "S1")
+#: Subtrees that annotate a tree and hold none of its words (IcePaHC-style corpora).
+DROP_LABELS = ("META", "lemma")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of one split; ``None`` means what the format says (see ``formats.resolve``).
+
+    Args:
+        format: a name of ``formats.FORMATS``; by default told by the files' extension.
+        encoding: of the files; by default UTF-8, or what the file or its format says.
+        punctuation: a policy of ``cleaning.POLICIES``.
+        dummy_roots: outer labels that are no phrases; ``""`` is an outer node without a label.
+        drop_labels: labels of subtrees that are left out, words and all.
+        traces: a regular expression of words that stand for no word, beside those tagged -NONE-.
+        functions: ``cut`` function tags (``NP-SBJ``) off labels, or ``keep`` them.
+        escapes: ``undo`` PTB's escapes (``-LRB-``, ``\\/``) in words, or ``keep`` them.
+        nonprojective: what to do with a crossing dependency tree.
+        max_words: longer sentences (after cleaning) are skipped.
+        first: sentences after the first so many (after cleaning and ``max_words``) are skipped.
+        derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.
+        accept_loss: the share of sentences, and of words, that may be lost (see ``check.refuse``).
+    """
+
+    format: str | None = None
+    encoding: str | None = None
+    punctuation: str | None = None
+    dummy_roots: tuple[str, ...] | None = None
+    drop_labels: tuple[str, ...] | None = None
+    traces: str | None = None
+    functions: Functions = "cut"
+    escapes: Escapes = "undo"
+    nonprojective: Nonprojective = "skip"
+    max_words: int | None = None
+    first: int | None = None
+    derived: Derived | None = None
+    accept_loss: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A treebank format: a registry line of ``formats.FORMATS`` names one.
+
+    Args:
+        read: text of a whole file, its name, settings → every sentence, in order.
+        extensions: of files that are in this format unless something else is given.
+        punctuation: the policy that is usual for treebanks in this format.
+        dummy_roots, drop_labels, traces: as in `Settings`.
+        derived: what its brackets are derived from.
+        fallback: the encoding of files that are not UTF-8.
+        certain: tells from the beginning of a text that it is in this format, without a doubt.
+        family: of two formats of one family, that which is ``certain`` is read, whatever the
+            extension.
+        graphs: like ``read``, but yields ``crossing.Graph``, where branches may cross.
+        write: ``crossing.Graph`` → pieces of text; None where it cannot be written.
+        continuous: whether what is written must be made continuous.
+        binary: whether ``read`` opens the file itself, and is given no text.
+    """
+
+    read: Callable[[str, str, Settings], Iterator[Sentence | Rejected]]
+    extensions: tuple[str, ...]
+    punctuation: str = "keep"
+    dummy_roots: tuple[str, ...] = DUMMY_ROOTS
+    drop_labels: tuple[str, ...] = DROP_LABELS
+    traces: str | None = None
+    derived: Derived = "constituency"
+    fallback: str = ""
+    certain: Callable[[str], bool] | None = None
+    family: str = ""
+    graphs: Callable[[str, str, Settings], Iterator[Any]] | None = None
+    write: Callable[[Iterator[Any]], Iterator[str]] | None = None
+    continuous: bool = False
+    binary: bool = False
+
+
+def cut_label(label: str) -> str:
+    """Cut function tags: at the first ``-`` or ``=``, unless that is the first character."""
+    for place, character in enumerate(label):
+        if character in "-=":
+            return label[:place] or label
+    return label
+
+
+def unescape(word: str) -> str:
+    r"""Undo PTB's escapes: ``\/``, ``\*``, and brackets such as ``-LRB-``."""
+    return _ESCAPED.sub(lambda found: found[1] or _BRACKET[found[2]], word)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from attree.schemas import REJECTED, SENTENCES
@@ -39,7 +36,7 @@ class TableBuilder:
         self._sentences = []
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Return the tables of `schemas.SENTENCES` and `records.REJECTED`."""
+        """Return the tables of `schemas.SENTENCES` and `schemas.REJECTED`."""
         self._flush()
         rows = [(one.file, one.line, one.reason, one.status) for one in self._rejected]
         columns = list(zip(*rows, strict=True)) or [()] * len(REJECTED)
@@ -76,34 +73,3 @@ def from_table(table: pa.Table) -> Iterator[Sentence]:
             spans = tuple(zip(row["starts"], row["ends"], row["labels"], strict=True))
             words, tags = tuple(row["words"]), tuple(row["tags"])
             yield Sentence(words, tags, spans, row["file"], row["line"])
-
-
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """The spans of all sentences of a table, one after the other.
-
-    Args:
-        n_words: words of each sentence, int32 (sentences,).
-        offsets: sentence s has spans ``offsets[s]:offsets[s + 1]``, int64 (sentences + 1,).
-        starts, ends: half-open word intervals, int32 (spans,), pre-order in each sentence.
-        labels: (spans,), dictionary-encoded strings.
-    """
-
-    n_words: npt.NDArray[np.int32]
-    offsets: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int32]
-    ends: npt.NDArray[np.int32]
-    labels: pa.DictionaryArray
-
-
-def spans_of(table: pa.Table) -> Spans:
-    """Return a sentence table's spans as flat arrays, without an object for each."""
-    columns = {name: table[name].combine_chunks() for name in ("words", "starts", "ends", "labels")}
-    sizes = {name: column.value_lengths().to_numpy() for name, column in columns.items()}
-    return Spans(
-        n_words=sizes["words"].astype(np.int32),
-        offsets=np.concatenate(([0], np.cumsum(sizes["starts"], dtype=np.int64))),
-        starts=columns["starts"].flatten().to_numpy(),
-        ends=columns["ends"].flatten().to_numpy(),
-        labels=columns["labels"].flatten().dictionary_encode(),
-    )

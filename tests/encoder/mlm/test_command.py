@@ -6,15 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from attree.encoder.mlm.command import register
+from attree.encoder.command import app
 from attree.errors import AttreeError
 from tests.encoder.mlm.conftest import headed
-
-app = typer.Typer()
-register(app)
 
 
 def call(*arguments: object) -> None:

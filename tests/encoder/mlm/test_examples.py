@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.encoder.mlm.examples import Examples, Schedule, encode, proportions, sequences
-from attree.encoder.mlm.masking import IGNORED, Masking, Specials, collate
+from attree.encoder.mlm.data import proportions
+from attree.encoder.mlm.examples import (
+    IGNORED,
+    Examples,
+    Masking,
+    Schedule,
+    Specials,
+    collate,
+    encode,
+    sequences,
+)
 from attree.errors import AttreeError
 from tests.encoder import checkpoints
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from attree.encoder.load import load_encoder
-from attree.encoder.mlm.data import by_language
+from attree.encoder.mlm.data import balanced_lines, by_language
+from attree.encoder.mlm.models import train_tokeniser
 from attree.encoder.mlm.pretraining import PretrainingRecipe, pretrain
-from attree.encoder.mlm.tokeniser import balanced_lines, train_tokeniser
 from attree.encoder.source import EncoderSource
 from attree.errors import AttreeError
 from tests.encoder import checkpoints

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModel
+from transformers import AutoModel, AutoTokenizer
 
 from attree.encoder.load import load_encoder
-from attree.encoder.mlm import head, runs, training
-from attree.encoder.mlm.head import load_tokeniser
+from attree.encoder.mlm import models, runs, training
 from attree.encoder.mlm.tuning import TuningRecipe, tune
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.errors import AttreeError
@@ -69,7 +68,7 @@ def test_warming_up_a_new_head_changes_no_weight_of_the_encoder(
     after = load_file(next(tmp_path.glob(".out*/new head/checkpoint-6")) / "model.safetensors")
     shared = [name for name in before if "pooler" not in name]
     assert all(torch.equal(before[name], after[f"bert.{name}"]) for name in shared)
-    new, _ = head.load_for_masking(tmp_path / "base", seed=1)
+    new, _ = models.load_for_masking(tmp_path / "base", seed=1)
     changed = new.get_parameter("cls.predictions.transform.dense.weight")
     assert not torch.equal(changed, after["cls.predictions.transform.dense.weight"])
 
@@ -206,7 +205,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run(
     def broken(model: Any, batch: Any, *, mean: bool = True) -> Any:
         nonlocal calls
         calls += mean
-        loss = head.masked_loss(model, batch, mean=mean)
+        loss = models.masked_loss(model, batch, mean=mean)
         return loss * float("nan") if calls == 7 else loss
 
     monkeypatch.setattr(training, "masked_loss", broken)
@@ -226,7 +225,7 @@ def test_too_little_text(text: Path, tmp_path: Path) -> None:
 
 def test_a_tokeniser_of_another_model(text: Path, tmp_path: Path) -> None:
     headed("bert", tmp_path / "base")
-    tokeniser = load_tokeniser(tmp_path / "base")
+    tokeniser = AutoTokenizer.from_pretrained(tmp_path / "base")
     tokeniser.add_tokens([f"zz{number}" for number in range(400)])
     tokeniser.save_pretrained(tmp_path / "base")
     encoder = resolve(EncoderSource(slug="odd", kind="path", id=str(tmp_path / "base")))

@@ -1,4 +1,4 @@
-"""Sequences of word pieces: cut from text, and drawn in a set order.
+"""Sequences of word pieces: cut from text, drawn in a set order, masked as BERT masks.
 
 What the model sees at a place of the run is a function of the seed and that place alone, never of
 a generator's state: a run that was killed goes on with exactly the batches it would have had.
@@ -6,21 +6,85 @@ a generator's state: a run that was killed goes on with exactly the batches it w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
+import torch
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerFast
 
-from attree.encoder.mlm.masking import Masking, Specials
+from attree.encoder.mlm.data import proportions
 from attree.errors import AttreeError
 
 _LINES_AT_ONCE = 2_000
 _BATCHES_SORTED_TOGETHER = 50
 # What a generator is for, so that no two draw the same numbers.
 _ORDER, _SHUFFLE, _MASK = range(3)
+
+#: Label of a piece that is not to be predicted, as in torch and transformers.
+IGNORED = -100
+
+
+@dataclass(frozen=True, slots=True)
+class Specials:
+    """What masking and padding need to know of a tokeniser.
+
+    Args:
+        first, last, pad, mask: ids of [CLS], [SEP], [PAD] and [MASK], whatever they are called.
+        maskable: bool (vocabulary,), false for specials and the unknown piece.
+    """
+
+    first: int
+    last: int
+    pad: int
+    mask: int
+    maskable: np.ndarray
+
+    @classmethod
+    def of(cls, tokeniser: PreTrainedTokenizerFast) -> Specials:
+        """Read them off a tokeniser; refuse one that lacks any."""
+        names = ("cls_token", "sep_token", "pad_token", "mask_token")
+        found = {name: getattr(tokeniser, f"{name}_id") for name in names}
+        for name, value in found.items():
+            if value is None:
+                raise AttreeError(
+                    f"this encoder's tokeniser has no {name}, which masked-LM training needs",
+                    file=tokeniser.name_or_path,
+                    fix="use an encoder that was trained as a masked language model",
+                )
+        maskable = np.ones(len(tokeniser), dtype=bool)
+        maskable[tokeniser.all_special_ids] = False
+        first, last, pad, mask = found.values()
+        return cls(first, last, pad, mask, maskable)
+
+
+@dataclass(frozen=True, slots=True)
+class Masking:
+    """BERT's masking: of ``share`` of the pieces 80 % become [MASK], 10 % any piece, 10 % stay."""
+
+    specials: Specials
+    share: float = 0.15
+
+    def __call__(
+        self, ids: np.ndarray, random: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return input ids and labels, int64 (pieces,); labels are :data:`IGNORED` elsewhere.
+
+        As in BERT the number of pieces masked is the rounded share, at least one.
+        """
+        inputs, labels = ids.astype(np.int64), np.full(len(ids), IGNORED, dtype=np.int64)
+        there = np.flatnonzero(self.specials.maskable[ids])
+        count = min(len(there), max(1, round(self.share * len(there))))
+        chosen = random.choice(there, size=count, replace=False)
+        labels[chosen] = inputs[chosen]
+        fate = random.random(count)
+        inputs[chosen[fate < 0.8]] = self.specials.mask
+        any_piece = chosen[fate >= 0.9]
+        inputs[any_piece] = random.integers(len(self.specials.maskable), size=len(any_piece))
+        return inputs, labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +189,6 @@ def _joined(lines: Iterable[np.ndarray], between: int, room: int) -> Iterator[np
         yield np.concatenate(waiting)[:-1]
 
 
-def proportions(sizes: Sequence[int], exponent: float) -> np.ndarray:
-    """Return how often to draw from each corpus: ``p ∝ size ** exponent``.
-
-    1 keeps the sizes as they are, 0 draws from all alike; multilingual BERT took 0.7.
-    """
-    weights = np.asarray(sizes, dtype=np.float64) ** exponent
-    return np.asarray(weights / weights.sum())
-
-
 class Schedule(Dataset[tuple[np.ndarray, np.ndarray]]):
     """Every sequence that a run sees, masked, in the order in which it sees them.
 
@@ -212,3 +267,19 @@ def _rounded(shares: np.ndarray, total: int) -> np.ndarray:
     short = total - int(counts.sum())
     counts[np.argsort(counts - shares * total, kind="stable")[:short]] += 1
     return counts
+
+
+def collate(pad: int) -> Callable[[Sequence[tuple[np.ndarray, np.ndarray]]], dict[str, Any]]:
+    """Return what makes a batch of masked sequences: int64 tensors (batch, longest)."""
+
+    def batch(items: Sequence[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
+        shape = (len(items), max(len(inputs) for inputs, _ in items))
+        ids, labels = np.full(shape, pad, dtype=np.int64), np.full(shape, IGNORED, dtype=np.int64)
+        mask = np.zeros(shape, dtype=np.int64)
+        for row, (inputs, wanted) in enumerate(items):
+            ids[row, : len(inputs)], labels[row, : len(inputs)] = inputs, wanted
+            mask[row, : len(inputs)] = 1
+        arrays = {"input_ids": ids, "attention_mask": mask, "labels": labels}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    return batch

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attree.encoder.mlm.data import Corpus, Extent, by_language, measure
+from attree.encoder.mlm.data import Corpus, Extent, balanced_lines, by_language, measure
 from attree.encoder.mlm.runs import (
     TOKENISER,
     already_made,
@@ -134,8 +134,9 @@ def _tokeniser(
     folder: Path,
 ) -> PreTrainedTokenizerFast:
     """Train the tokeniser, or take the one that this run trained before it was killed."""
-    from attree.encoder.mlm.head import load_tokeniser
-    from attree.encoder.mlm.tokeniser import balanced_lines, save_tokeniser, train_tokeniser
+    from transformers import PreTrainedTokenizerFast
+
+    from attree.encoder.mlm.models import save_tokeniser, train_tokeniser
 
     if not folder.exists():
         note("training the tokeniser")
@@ -152,7 +153,7 @@ def _tokeniser(
             found = trained.get_vocab_size()
             note(f"the text gives only {found:,} of {recipe.vocabulary:,} word pieces")
         save_tokeniser(trained, folder, length=recipe.length)
-    return load_tokeniser(folder)
+    return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
 
 
 def _plan(
@@ -161,8 +162,7 @@ def _plan(
     recipe: PretrainingRecipe,
     seed: int,
 ) -> tuple[Schedule, Phase]:
-    from attree.encoder.mlm.examples import Schedule
-    from attree.encoder.mlm.masking import Masking, Specials
+    from attree.encoder.mlm.examples import Masking, Schedule, Specials
     from attree.encoder.mlm.training import Phase
 
     schedule = Schedule(

@@ -60,7 +60,7 @@ def already_made(output: Path, identity: Mapping[str, Any]) -> bool:
         if described.is_file()
         else "this is there already and is no result of a run",
         file=output,
-        fix="choose another output folder, or delete this one",
+        fix="choose another output folder",
     )
 
 
@@ -93,7 +93,7 @@ def working_folder(output: Path, identity: Mapping[str, Any]) -> Iterator[Path]:
                 raise AttreeError(
                     "here are the checkpoints of another run with the same output",
                     file=work,
-                    fix="repeat that run's options to go on with it, or delete this folder",
+                    fix="repeat that run's options to go on with it, or choose another output",
                 )
             shutil.rmtree(work / TOKENISER, ignore_errors=True)
             write_json(described, {"run": run, **identity})
@@ -132,7 +132,7 @@ def write_result(
         output: the folder; it does not exist, or is empty.
         model: saved as safetensors.
         tokeniser: the folder whose tokeniser files are copied.
-        identity: what was asked for, in hashes and settings.
+        identity: what was asked for, in hashes and settings; ``kind`` is the module that made it.
         about: what else ``provenance.json`` is to say.
     """
     more = {
@@ -144,7 +144,10 @@ def write_result(
         for pattern in _TOKENISER_FILES:
             for file in tokeniser.glob(pattern):
                 shutil.copyfile(file, part / file.name)
-        write_json(part / PROVENANCE, provenance(code=["encoder.mlm"], settings=identity, **more))
+        write_json(
+            part / PROVENANCE,
+            provenance(code=[f"attree.encoder.mlm.{identity['kind']}"], settings=identity, **more),
+        )
     note(f"{output}: written")
 
 

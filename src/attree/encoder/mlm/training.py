@@ -18,9 +18,9 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from attree.encoder.mlm.examples import Examples, Schedule
-from attree.encoder.mlm.head import masked_loss
-from attree.encoder.mlm.masking import collate
+from attree.encoder.load import choose_device
+from attree.encoder.mlm.examples import Examples, Schedule, collate
+from attree.encoder.mlm.models import masked_loss
 from attree.encoder.mlm.runs import checkpoint_folder, last_checkpoint, note, seal
 from attree.errors import AttreeError
 from attree.progress import progress
@@ -54,13 +54,6 @@ class Phase:
     every: int
     seed: int
     device: str | None = None
-
-
-def choose_device(name: str | None) -> torch.device:
-    """Return the device to train on."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise AttreeError("there is no CUDA device here", fix="leave --device out")
-    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def autocast(device: torch.device) -> torch.autocast:
@@ -244,7 +237,7 @@ class _Watch(TrainerCallback):
             raise AttreeError(
                 f"the training loss is not a number at step {step}",
                 file=folder,
-                fix="delete these checkpoints and run again with a lower --learning-rate",
+                fix="run again with a lower --learning-rate",
             )
 
 

@@ -16,13 +16,11 @@ from attree.encoder.mlm.runs import (
     write_result,
 )
 from attree.encoder.source import ResolvedEncoder, verify
-from attree.errors import AttreeError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from attree.encoder.mlm.examples import Examples
-    from attree.encoder.mlm.masking import Masking
+    from attree.encoder.mlm.examples import Examples, Masking
     from attree.encoder.mlm.training import Curve
 
 
@@ -122,18 +120,12 @@ def _prepare(
     device: str | None,
 ) -> tuple[_Run, bool]:
     """Load the model, cut the text; return what trains, and whether the head is new."""
-    from attree.encoder.mlm.examples import sequences
-    from attree.encoder.mlm.head import load_for_masking, load_tokeniser
-    from attree.encoder.mlm.masking import Masking, Specials
+    from attree.encoder.load import read_tokeniser
+    from attree.encoder.mlm.examples import Masking, Specials, sequences
+    from attree.encoder.mlm.models import load_for_masking
 
     model, new_head = load_for_masking(folder, seed=seed)
-    tokeniser = load_tokeniser(folder)
-    if len(tokeniser) > model.config.vocab_size:
-        raise AttreeError(
-            "the tokeniser has more pieces than the encoder has embeddings",
-            file=folder,
-            fix="check that tokeniser and model.safetensors belong together",
-        )
+    tokeniser = read_tokeniser(folder, model)
     masking = Masking(Specials.of(tokeniser), recipe.mask_share)
     length = min(recipe.length, encoder.max_pieces)
     least = {"text": recipe.batch, "held_out": 1}
@@ -158,7 +150,7 @@ class _Run:
 
     def warm_up_head(self) -> Curve:
         """Train the new head alone: the encoder, and with it the tied decoder, stays as it is."""
-        from attree.encoder.mlm.head import freeze_encoder
+        from attree.encoder.mlm.models import freeze_encoder
 
         if not self.recipe.head_steps:
             return []

@@ -1,0 +1,131 @@
+"""Averaging parsers: the tree that agrees best with the trees of several (Shayegh et al. 2024).
+
+The F1 of a tree ``T`` with the tree ``M`` of a member is ``2 |T ∩ M| / (|T| + |M|)`` over distinct
+spans of two words and more, the whole sentence among them. A binary tree has ``n - 1`` of them
+whatever it looks like, so that its mean F1 is a sum over its spans: of each, the members that have
+it, weighted by ``2 / (n - 1 + |M|)``. The chart finds the best sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.decoding.decoders import chart
+from attree.errors import AttreeError
+from attree.scoring.tables import SplitScores
+from attree.trees import Trees
+
+#: Table cells at a time, 8 bytes each in a few tables.
+_CELLS_AT_A_TIME = 1_000_000
+
+
+def average(members: Sequence[Trees], *, threshold: float | None = None) -> Trees:
+    """Return the trees that agree best with those of several parsers.
+
+    Args:
+        members: the trees of each parser, all of the same sentences; they need not be binary.
+        threshold: None for binary trees, those of the highest mean F1. Else a share of the members
+            from 0 to 1: the trees, not binary in general, that maximise the sum over their spans of
+            the share of members that have the span, less the threshold. The whole sentence is
+            always a span.
+
+    Returns:
+        unlabelled trees; a span's score is the share of members that have it. Ties take the
+        smallest split.
+
+    Raises:
+        AttreeError: no members, or members whose sentences differ.
+    """
+    _check(members, threshold)
+    words = members[0].n_words
+    parts = [
+        _average([one.take(rows) for one in members], threshold)
+        for rows in _chunks((words + 1) ** 2)
+    ]
+    empty = np.empty(0, np.int32)
+    return Trees.concatenate(parts) if parts else Trees.binary(words, empty, empty)
+
+
+def _check(members: Sequence[Trees], threshold: float | None) -> None:
+    if not members:
+        raise AttreeError("an average needs the trees of at least one parser")
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise AttreeError(f"threshold {threshold} is not a share", fix="give one from 0 to 1")
+    words = members[0].n_words
+    for number, one in enumerate(members[1:], 2):
+        if len(one) != words.size:
+            raise AttreeError(
+                f"parser {number} has trees of {len(one):,} sentences and parser 1 of"
+                f" {words.size:,}",
+                fix="average parsers of the same sentences",
+            )
+        unequal = np.flatnonzero(one.n_words != words)
+        if unequal.size:
+            at = int(unequal[0])
+            raise AttreeError(
+                f"sentence {at} has {one.n_words[at]} words by parser {number} and {words[at]} by"
+                " parser 1",
+                fix="average parsers of the same sentences",
+            )
+
+
+def _chunks(cells: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yield places of sentences whose tables take about `_CELLS_AT_A_TIME` together."""
+    if cells.size:
+        chunk = np.cumsum(cells) // _CELLS_AT_A_TIME
+        yield from np.split(np.arange(cells.size), np.flatnonzero(np.diff(chunk)) + 1)
+
+
+def _average(members: Sequence[Trees], threshold: float | None) -> Trees:
+    words = members[0].n_words
+    side = words + 1
+    tables = np.concatenate(([0], np.cumsum(side**2)))
+    shares, scores = np.zeros(tables[-1]), np.zeros(tables[-1])
+    for one in members:
+        tree, starts, ends = _distinct(one)
+        cell = tables[tree] + starts * side[tree] + ends
+        shares[cell] += 1.0 / len(members)
+        spans = words - 1 + np.bincount(tree, minlength=words.size)
+        scores[cell] += 2.0 / (len(members) * spans[tree])
+    if threshold is not None:
+        scores = np.maximum(shares - threshold, 0.0)
+    trees = _best(words, scores)
+    place = tables[trees.tree_of] + trees.starts * side[trees.tree_of] + trees.ends
+    trees = replace(trees, scores=shares[place])
+    if threshold is None:
+        return trees
+    whole = (trees.starts == 0) & (trees.ends == words[trees.tree_of])
+    return trees.keep(whole | (shares[place] > threshold))
+
+
+def _distinct(trees: Trees) -> tuple[NDArray[np.int64], ...]:
+    """Return tree, start and end of the distinct spans of two words and more, the whole among them.
+
+    They are sorted, once each.
+    """
+    long = trees.n_words > 1
+    tree = np.concatenate([trees.tree_of, np.flatnonzero(long)])
+    starts = np.concatenate([trees.starts, np.zeros(int(long.sum()), np.int32)])
+    ends = np.concatenate([trees.ends, trees.n_words[long]])
+    rows = np.stack([tree, starts, ends], axis=1)[ends - starts > 1]
+    found = np.unique(rows, axis=0)
+    return found[:, 0], found[:, 1], found[:, 2]
+
+
+def _best(words: NDArray[np.int64], scores: NDArray[np.float64]) -> Trees:
+    """Return the binary trees whose spans' scores, in the upper triangles, sum highest."""
+    terms = np.empty_like(scores)
+    at = 0
+    for n in words:
+        cells = slice(at, at + (n + 1) ** 2)
+        above = scores[cells].reshape(n + 1, n + 1)
+        terms[cells] = (above + above.T).ravel()  # left(i, k) at [k, i], right(k, j) at [k, j]
+        at = cells.stop
+    total = int(np.maximum(words - 1, 0).sum())
+    starts, ends = np.empty(total, np.int32), np.empty(total, np.int32)
+    chart(SplitScores(words, np.zeros_like(terms), terms, has_cross=False), starts, ends)
+    return Trees.binary(words, starts, ends)

@@ -1,0 +1,81 @@
+"""The decoders: each writes the ``n-1`` spans of every sentence's tree in pre-order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.decoding.kernels import add_best, add_best_with_cross, marginals, normalise, top_down
+from attree.scoring.tables import SplitScores
+from attree.trees import Spans
+
+
+def greedy(scores: SplitScores, starts: Spans, ends: Spans) -> None:
+    """Split the sentence at its best point, then each part again."""
+    has_terms, has_cross = scores.has_terms, scores.has_cross
+    top_down(scores.n_words, scores.prefix, scores.terms, has_terms, has_cross, starts, ends)
+
+
+def chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
+    """Find the tree whose splits sum highest.
+
+    ``best(i, j) = max_k split(i, k, j) + best(i, k) + best(k, j)``
+    """
+    _chart_over(scores, _own_terms(scores), starts, ends)
+
+
+def normalised_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
+    """Find the most probable tree, top down: of the highest ``Σ log p(k | i, j)``.
+
+    ``p`` is the softmax over a span's splits. Likelihood training normalises over the splits of one
+    span at a time, so that only these make the scores of different spans comparable.
+    """
+    terms = _own_terms(scores)
+    normalise(scores.n_words, scores.prefix, terms, True, scores.has_cross)
+    _chart_over(scores, terms, starts, ends)
+
+
+def marginal_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
+    """Find the tree with the most spans expected to be right: of the highest summed marginals."""
+    _chart_over(replace(scores, has_cross=False), span_marginals(scores), starts, ends)
+
+
+def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
+    """Return the probability of every span of two words and more, a table for each sentence.
+
+    Spans are drawn from the whole sentence downwards, splits by ``p(k | i, j)``, the softmax over a
+    span's splits. Span ``[i, j)`` of a sentence of ``n`` words lies at ``[i, j]`` and ``[j, i]`` of
+    its ``(n+1, n+1)`` table.
+    """
+    probabilities = np.empty_like(scores.prefix)
+    marginals(
+        scores.n_words,
+        scores.prefix,
+        scores.terms,
+        scores.has_terms,
+        scores.has_cross,
+        probabilities,
+    )
+    return probabilities
+
+
+def _own_terms(scores: SplitScores) -> NDArray[np.float64]:
+    return scores.terms if scores.has_terms else np.zeros_like(scores.prefix)
+
+
+def _chart_over(
+    scores: SplitScores, terms: NDArray[np.float64], starts: Spans, ends: Spans
+) -> None:
+    """Decode with ``terms``, which becomes the chart, in place of the scores' own.
+
+    The best score of a span is added to its left and its right term as soon as it is known. On the
+    way up only maxima are taken; the splits are looked for on the way down, in the ``n-1`` spans of
+    the tree alone: with these terms the best tree is the greedy one.
+    """
+    if scores.has_cross:
+        add_best_with_cross(scores.n_words, scores.prefix, terms)
+    else:
+        add_best(scores.n_words, terms)
+    top_down(scores.n_words, scores.prefix, terms, True, scores.has_cross, starts, ends)

@@ -1,0 +1,318 @@
+"""What lies in a checkpoint's folder: checked before anything is loaded, and hashed.
+
+Only what is checked and hashed here is ever read: :func:`only_checked` shows ``transformers`` a
+folder that holds these files and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from attree.encoder.families import FAMILIES, Family
+from attree.errors import AttreeError
+from attree.files import check_regular, described, read_described
+
+_CONFIG = "config.json"
+_WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+TOKENISER_FILES = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+)
+_LARGEST_TOKENISER = 256 * 2**20
+
+Count = Annotated[int, Meta(ge=1, le=10_000_000)]
+Layers = Annotated[int, Meta(ge=1, le=1_000)]
+_Share = Annotated[float, Meta(ge=0, le=1)]
+_Whole = Annotated[int, Meta(ge=-10_000_000, le=10_000_000)]
+
+#: Attention of transformers' own, which attree's takes the place of.
+_ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "attree")
+
+#: Keys of ``config.json`` that change what the model's ``forward`` returns or is computed by.
+_NOT_THE_MODEL_S = {
+    *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
+    *("auto_map", "return_dict", "use_return_dict", "torchscript"),
+    *("output_attentions", "output_hidden_states", "torch_dtype", "dtype"),
+}
+
+
+class _Config(msgspec.Struct):
+    """Keys of ``config.json`` that the families have in common, all of them optional."""
+
+    model_type: str = ""
+    vocab_size: Count | None = None
+    hidden_size: Count | None = None
+    embedding_size: Count | None = None
+    intermediate_size: Count | None = None
+    type_vocab_size: Count | None = None
+    max_position_embeddings: Count | None = None
+    num_hidden_layers: Layers | None = None
+    num_attention_heads: Layers | None = None
+    dim: Count | None = None
+    hidden_dim: Count | None = None
+    n_layers: Layers | None = None
+    n_heads: Layers | None = None
+    hidden_dropout_prob: _Share | None = None
+    attention_probs_dropout_prob: _Share | None = None
+    dropout: _Share | None = None
+    attention_dropout: _Share | None = None
+    embedding_dropout: _Share | None = None
+    mlp_dropout: _Share | None = None
+    classifier_dropout: _Share | None = None
+    layer_norm_eps: _Share | None = None
+    norm_eps: _Share | None = None
+    initializer_range: Annotated[float, Meta(ge=0, le=1_000)] | None = None
+    hidden_act: str | None = None
+    hidden_activation: str | None = None
+    activation: str | None = None
+    pad_token_id: _Whole | None = None
+    attn_implementation: str | None = None
+    underscored: str | None = msgspec.field(name="_attn_implementation", default=None)
+    internal: str | None = msgspec.field(name="_attn_implementation_internal", default=None)
+    position_embedding_type: str | None = None
+    is_decoder: bool | None = None
+    add_cross_attention: bool | None = None
+    quantization_config: dict[str, Any] | None = None
+    pruned_heads: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What ``config.json`` states, whatever the family calls it."""
+
+    family: str
+    n_layers: Layers
+    n_heads: Layers
+    hidden_size: Count
+    max_pieces: Annotated[int, Meta(ge=3, le=10_000_000)]
+
+
+class _TokeniserConfig(msgspec.Struct):
+    # "no limit" is written as an integer of thirty digits
+    model_max_length: Annotated[float, Meta(ge=3)] | None = None
+    tokenizer_class: str | None = None
+
+
+class _Index(msgspec.Struct):
+    weight_map: Annotated[dict[str, str], Meta(min_length=1, max_length=1_000_000)]
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read and check ``config.json``; return what a model may be built from.
+
+    Raises:
+        AttreeError: absent, damaged, a value that cannot be, or one that would take attention out
+            of attree's hands.
+    """
+    path = folder / _CONFIG
+    if not path.is_file():
+        raise AttreeError(
+            "no checkpoint here: config.json is missing",
+            file=folder,
+            fix="give the folder that `save_pretrained` wrote",
+        )
+    what = "model configuration"
+    values = read_described(path, dict[str, Any], what=what)
+    known = described(values, _Config, file=path, what=what)
+    for key in ("attn_implementation", "_attn_implementation", "_attn_implementation_internal"):
+        if values.get(key) is not None and values[key] not in _ATTENTION:
+            raise AttreeError(
+                f"{key}: {values[key]!r} is attention that attree does not know",
+                file=path,
+                fix="take the key out",
+            )
+    for key, plain in (("position_embedding_type", (None, "absolute")), ("is_decoder", _NONE)):
+        _refuse_other(values, key, plain, path)
+    for key in ("add_cross_attention", "quantization_config", "pruned_heads"):
+        _refuse_other(values, key, _NONE, path)
+    if known.model_type not in FAMILIES:
+        raise AttreeError(
+            f"models of type {values.get('model_type')!r} are not supported: attree cannot read "
+            "their attention",
+            file=path,
+            fix="use one of " + ", ".join(FAMILIES),
+        )
+    return {key: value for key, value in values.items() if key not in _NOT_THE_MODEL_S}
+
+
+_NONE: tuple[Any, ...] = (None, False, {})
+
+
+def _refuse_other(values: dict[str, Any], key: str, plain: tuple[Any, ...], path: Path) -> None:
+    if values.get(key) not in plain:
+        raise AttreeError(
+            f"{key}: attree cannot read the attention of such a model ({values[key]!r})"[:300],
+            file=path,
+            fix="use another encoder",
+        )
+
+
+def shape_of(folder: Path) -> Shape:
+    """Return family, layers, heads, hidden size and longest input that ``config.json`` states.
+
+    Raises:
+        AttreeError: as :func:`read_config`; no attention; or more weights than the files hold.
+    """
+    config, path = read_config(folder), folder / _CONFIG
+    family = FAMILIES[config["model_type"]]
+    n_layers, n_heads = config.get(family.layers, 0), config.get(family.heads, 0)
+    if not n_layers or not n_heads:
+        raise AttreeError(
+            "this model has no attention to parse with: its configuration states no "
+            + (f"attention heads ({family.heads})" if n_layers else f"layers ({family.layers})"),
+            file=path,
+            fix="choose an encoder with self-attention",
+        )
+    found = {
+        "family": config["model_type"],
+        "n_layers": n_layers,
+        "n_heads": n_heads,
+        "hidden_size": config.get(family.hidden),
+        "max_pieces": _longest(config, family, folder),
+    }
+    shape = described(found, Shape, file=path, what="model configuration")
+    if shape.hidden_size % shape.n_heads:
+        raise AttreeError(
+            f"{family.hidden}: {shape.hidden_size} cannot be shared by {shape.n_heads} heads",
+            file=path,
+            fix="check that the download or copy is whole",
+        )
+    _check_size(shape, config, folder)
+    return shape
+
+
+def _longest(config: dict[str, Any], family: Family, folder: Path) -> int:
+    """Return the pieces that the model takes, and that its tokeniser says it takes."""
+    unused = 0
+    if family.starts_after_padding:
+        padding = config.get("pad_token_id")
+        unused = (1 if padding is None else padding) + 1
+    limit = (config.get(family.positions) or 512) - unused
+    path = folder / "tokenizer_config.json"
+    if path.is_file():
+        stated = read_described(path, _TokeniserConfig, what="tokeniser configuration")
+        limit = min(limit, int(stated.model_max_length or limit))
+    return limit
+
+
+def _check_size(shape: Shape, config: dict[str, Any], folder: Path) -> None:
+    """Refuse a configuration of far more weights than there are, before memory is taken for them.
+
+    Every layer has four square projections at least, and a weight has a byte at least.
+    """
+    narrow = min(shape.hidden_size, config.get("embedding_size") or shape.hidden_size)
+    least = 4 * shape.n_layers * shape.hidden_size**2 + narrow * (config.get("vocab_size") or 0)
+    there = sum(file.stat().st_size for file in weight_files(folder))
+    if least > there:
+        raise AttreeError(
+            f"this configuration describes {least:,} weights or more, the files hold {there:,} "
+            "bytes",
+            file=folder / _CONFIG,
+            fix="check that config.json and model.safetensors belong together",
+        )
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """Return configuration, weights and tokeniser files; refuse what cannot be loaded safely."""
+    weights = weight_files(folder)
+    tokeniser = [folder / name for name in TOKENISER_FILES if _stands(folder / name)]
+    for file in tokeniser:
+        check_regular(file, what="tokeniser file", largest=_LARGEST_TOKENISER)
+    names = {file.name for file in tokeniser}
+    if not names & {"tokenizer.json", "vocab.txt"} and not {"vocab.json", "merges.txt"} <= names:
+        raise AttreeError(
+            "this checkpoint has no fast tokeniser (tokenizer.json)",
+            file=folder,
+            fix="write one with AutoTokenizer.from_pretrained(...).save_pretrained(...)",
+        )
+    return [folder / _CONFIG, *weights, *tokeniser]
+
+
+def _stands(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return ``model.safetensors``, or the index and the files that it names.
+
+    Raises:
+        AttreeError: none, only pickles, not regular files, or an index that names anything but
+            ``.safetensors`` files of this folder.
+    """
+    if _stands(folder / _WEIGHTS):
+        check_regular(folder / _WEIGHTS, what="file of weights")
+        return [folder / _WEIGHTS]
+    if _stands(folder / INDEX):
+        return [folder / INDEX, *_indexed(folder)]
+    pickled = sorted([*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt")])
+    raise AttreeError(
+        f"the weights are stored only as a pickle ({pickled[0].name}), which can run code"
+        if pickled
+        else "the weights (model.safetensors) are missing",
+        file=folder,
+        fix="save the model anew with `save_pretrained`, which writes model.safetensors",
+    )
+
+
+def _indexed(folder: Path) -> list[Path]:
+    index = read_described(folder / INDEX, _Index, what="index of weights")
+    files = []
+    for name in sorted(set(index.weight_map.values())):
+        if not name.endswith(".safetensors") or Path(name).name != name or "\0" in name:
+            raise AttreeError(
+                f"this index names {name!r}: only .safetensors files beside it are read",
+                file=folder / INDEX,
+                fix="save the model anew with `save_pretrained`",
+            )
+        check_regular(folder / name, what="file of weights")
+        files.append(folder / name)
+    return files
+
+
+def fingerprint(files: list[Path]) -> str:
+    """Hash names and contents; about a second a gigabyte."""
+    whole = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as handle:
+            content = hashlib.file_digest(handle, "sha256").hexdigest()
+        whole.update(f"{file.name} {content}\n".encode())
+    return whole.hexdigest()[:32]
+
+
+def stamps(files: list[Path]) -> dict[str, list[int]]:
+    """Return size and time of each file."""
+    found = {file.name: file.stat() for file in files}
+    return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in found.items()}
+
+
+@contextlib.contextmanager
+def only_checked(folder: Path) -> Iterator[Path]:
+    """Yield a private folder with links to a checkpoint's checked files, and nothing else.
+
+    So nothing outside the fingerprint is read: no adapter, no further tokeniser file, no code; and
+    ``config.json`` says nothing of how attention is to be computed.
+    """
+    files = checkpoint_files(folder)
+    with tempfile.TemporaryDirectory(prefix="attree-") as name:
+        view = Path(name)
+        for file in files:
+            if file.name != _CONFIG:
+                (view / file.name).symlink_to(file.absolute())
+        (view / _CONFIG).write_text(json.dumps(read_config(folder)), encoding="utf-8")
+        yield view

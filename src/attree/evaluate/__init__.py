@@ -1,0 +1,1 @@
+"""``attree evaluate``: from trees in files to F1."""

@@ -1,0 +1,117 @@
+"""Whether a difference in F1 could be chance: paired bootstrap over sentences (Efron 1979).
+
+Sentences are drawn with replacement, the same ones for both parsers, and the difference is taken
+again; it is compared with the difference observed (Berg-Kirkpatrick, Burkett and Klein 2012).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from attree.errors import AttreeError
+from attree.evaluation.metrics import Scored
+
+#: Sentences drawn at a time: a few MB.
+_DRAWN_AT_A_TIME = 500_000
+
+
+class Difference(NamedTuple):
+    """A difference between two parsers, in percentage points.
+
+    Attributes:
+        difference: the first one's score minus the other's.
+        p: two-sided p value: the share of resamples whose difference is at least as far from the
+            one observed as that is from 0, with one added to both counts, so that it is never 0.
+        low, high: the middle 95 % of the resampled differences.
+    """
+
+    difference: float
+    p: float
+    low: float
+    high: float
+
+
+def corpus_f1_parts(counts: ArrayLike, *, root: bool = True) -> NDArray[np.float64]:
+    """Return numerator and denominator of each sentence's share in corpus F1.
+
+    Args:
+        counts: (sentences, 3): spans in both trees, in gold, in predicted, the whole sentence among
+            them, as in a table of scores; or brackets, as
+            :func:`attree.evaluation.evalb.labelled_results` counts them.
+        root: whether the whole sentence counts; without it, it is taken off all three.
+
+    Returns:
+        float64 (sentences, 2).
+    """
+    matched, gold, predicted = np.asarray(counts, dtype=np.int64).T
+    if not root:
+        scored = (gold > 0).astype(np.int64)
+        matched, gold, predicted = matched - scored, gold - scored, predicted - scored
+    return np.stack([2.0 * matched, 1.0 * (gold + predicted)], axis=1)
+
+
+def parts(scored: Scored, metric: str) -> NDArray[np.float64]:
+    """Return numerator and denominator of each sentence's share in an F1 of METRICS."""
+    if metric == "sentence_f1":
+        counted = ~np.isnan(scored.sentence_f1)
+        return np.stack([np.where(counted, scored.sentence_f1, 0.0), 1.0 * counted], axis=1)
+    if metric not in ("corpus_f1", "corpus_f1_no_root"):
+        raise ValueError(f"{metric} is not a ratio of sums over sentences")
+    counts = np.stack([scored.matched, scored.gold, scored.predicted], axis=1)
+    return corpus_f1_parts(counts, root=metric == "corpus_f1")
+
+
+def paired_bootstrap(
+    one: NDArray[np.float64], other: NDArray[np.float64], *, resamples: int = 10_000, seed: int = 0
+) -> Difference:
+    """Compare two parsers on the same sentences.
+
+    Args:
+        one: float64 (sentences, 2), numerator and denominator of each sentence; the parser's score
+            is the ratio of their sums, in percent.
+        other: the same of the other parser, in the same order.
+        resamples: how many times all sentences are drawn.
+        seed: equal seeds give equal results.
+
+    Raises:
+        AttreeError: unequal numbers of sentences, or nothing to score.
+    """
+    if one.shape != other.shape:
+        raise AttreeError(
+            f"one parser was scored on {len(one):,} sentences and the other on {len(other):,}",
+            fix="score both on the same sentences",
+        )
+    both = np.concatenate([one, other], axis=1)
+    if not (both.sum(axis=0)[[1, 3]] > 0).all():
+        raise AttreeError("no sentence here can be scored", fix="compare on longer sentences")
+    observed = float(_difference(both.sum(axis=0)))
+    drawn = _difference(_resampled_sums(both, resamples, seed))
+    # rounding must not turn an equal difference into a smaller one
+    as_far = np.abs(drawn - observed) >= abs(observed) - 1e-9
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    p = (1 + int(as_far.sum())) / (1 + resamples)
+    return Difference(observed, p, float(low), float(high))
+
+
+def _resampled_sums(values: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
+    generator, n = np.random.default_rng(seed), len(values)
+    sums = np.empty((resamples, values.shape[1]))
+    step = max(1, _DRAWN_AT_A_TIME // n)
+    for first in range(0, resamples, step):
+        rows = generator.integers(n, size=(min(step, resamples - first), n))
+        times = np.stack([np.bincount(row, minlength=n) for row in rows])
+        sums[first : first + len(rows)] = times @ values
+    return sums
+
+
+def _difference(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the difference of two ratios; one without a denominator is 0."""
+    over = np.moveaxis(sums, -1, 0)
+    ratios = [
+        np.divide(up, down, out=np.zeros_like(up), where=down > 0)
+        for up, down in (over[:2], over[2:])
+    ]
+    return 100.0 * (ratios[0] - ratios[1])

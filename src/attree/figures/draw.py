@@ -1,0 +1,181 @@
+"""Pictures: lines with error bars, heat maps of heads and of words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from attree.experiments.rows import ARTICLE, COMPUTED
+from attree.files import whole_file
+
+_MARKERS = "osD^vP*X"
+_LINES_WITH_ROOM = 6
+_MAPS_ACROSS = 4
+
+Matrix = NDArray[np.float64]
+
+#: axis → what stands under the picture
+AXIS_TITLES = {
+    "trees": "trees",
+    "layer": "layer",
+    "size": "size of the projection",
+    "max_words": "longest sentence, in words",
+    "test": "test set",
+    "step": "steps",
+}
+
+
+def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -> None:
+    """Draw corpus F1 over the columns of a table, a line a parser, its deviation as error bars.
+
+    Args:
+        rows: the table's (its Parquet file): label, column, source, corpus_f1, corpus_f1_std.
+        title: of the picture.
+        axis: a name in :data:`attree.experiments.rows.AXES`.
+        output: .png, .svg or .pdf.
+    """
+    shown = [
+        row for row in rows if row["source"] in (COMPUTED, ARTICLE) and row["corpus_f1"] is not None
+    ]
+    columns = list(dict.fromkeys(row["column"] for row in shown))
+    places = _places(columns)
+    labels = list(dict.fromkeys(row["label"] for row in shown))
+    beside = len(labels) > _LINES_WITH_ROOM  # the key would lie over the lines
+    figure, axes = plt.subplots(figsize=(8.4 if beside else 6.4, 4.2), layout="constrained")
+    for index, label in enumerate(labels):
+        own = _without_repeats([row for row in shown if row["label"] == label])
+        axes.errorbar(
+            [places[row["column"]] for row in own],
+            [row["corpus_f1"] for row in own],
+            yerr=[row["corpus_f1_std"] or 0.0 for row in own],
+            label=label,
+            marker=_MARKERS[index % len(_MARKERS)],
+            linestyle="--" if own[0]["source"] == ARTICLE else "-",
+            markersize=4,
+            linewidth=1.2,
+            capsize=3,
+        )
+    if axis == "trees" and min(places.values(), default=0) > 0:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    axes.set_xticks([places[column] for column in columns], columns, fontsize=8)
+    axes.set_xlabel(AXIS_TITLES[axis])
+    axes.set_ylabel("corpus F1")
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    if beside:
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        axes.legend(fontsize=8)
+    _save(figure, output)
+
+
+def _without_repeats(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out what a set with fewer trees than were asked for gave once more."""
+    seen: set[int] = set()
+    kept = []
+    for row in rows:
+        asked, used = str(row.get("trees")), row.get("trees_used")
+        if used is not None and asked.isdigit() and used < int(asked):
+            if used in seen:
+                continue
+            seen.add(used)
+        kept.append(row)
+    return kept
+
+
+def _places(columns: list[str]) -> dict[str, float]:
+    """Return where columns stand: by their number if all have one, else side by side."""
+    try:
+        return {column: float(column) for column in columns}
+    except ValueError:
+        return {column: float(place) for place, column in enumerate(columns)}
+
+
+def heat_maps(matrices: dict[str, Matrix], labels: dict[str, Any], output: Path) -> None:
+    """Draw matrices as heat maps, four side by side, lighter is higher as in the article.
+
+    Args:
+        matrices: title → matrix.
+        labels: ``x`` and ``y`` axis titles, and ``words`` to stand along both axes if any.
+        output: .png, .svg or .pdf.
+    """
+    words = labels.get("words")
+    across = min(len(matrices), _MAPS_ACROSS)
+    down = -(-len(matrices) // _MAPS_ACROSS)
+    side = 3.6 if words is None else max(3.2, 0.3 * len(words))
+    figure, every = plt.subplots(
+        down, across, figsize=(side * across, side * down), layout="constrained", squeeze=False
+    )
+    for axes in every.flat[len(matrices) :]:
+        axes.set_axis_off()
+    for axes, (title, matrix) in zip(every.flat, matrices.items(), strict=False):
+        picture = _heat_map(axes, matrix, title, labels)
+        figure.colorbar(picture, ax=axes, shrink=0.8)
+    _save(figure, output)
+
+
+def heads_map(ranking: pa.Table, title: str, output: Path) -> None:
+    """Draw the F1 of every attention head, layers down, heads across, the selected ones framed.
+
+    Each cell carries its F1, so that the picture can be read without the table.
+
+    Args:
+        ranking: columns layer, head, corpus_f1, selected.
+        title: of the picture.
+        output: .png, .svg or .pdf.
+    """
+    places = (np.asarray(ranking["layer"]), np.asarray(ranking["head"]))
+    f1 = np.full((places[0].max() + 1, places[1].max() + 1), np.nan)
+    f1[places] = np.asarray(ranking["corpus_f1"])
+    chosen = np.zeros(f1.shape, dtype=bool)
+    chosen[places] = np.asarray(ranking["selected"])
+    size = (1.6 + 0.58 * f1.shape[1], 1.5 + 0.42 * f1.shape[0])
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    heading = f"{title}\n{int(chosen.sum())} selected heads framed"
+    picture = _heat_map(axes, f1, heading, {"x": "head", "y": "layer"})
+    _write_values(axes, f1)
+    for layer, head in np.argwhere(chosen):
+        place = (head - 0.47, layer - 0.45)
+        frame = plt.Rectangle(place, 0.94, 0.9, fill=False, edgecolor="red", linewidth=1.8)
+        axes.add_patch(frame)
+    figure.colorbar(picture, ax=axes, label="corpus F1")
+    _save(figure, output)
+
+
+def _heat_map(axes: Any, matrix: Matrix, title: str, labels: dict[str, Any]) -> Any:
+    picture = axes.imshow(matrix, cmap="viridis", aspect="auto")
+    axes.set_title(title, fontsize=9)
+    words = labels.get("words")
+    if words is None:
+        axes.set_xticks(range(matrix.shape[1]))
+        axes.set_yticks(range(matrix.shape[0]))
+    else:
+        axes.set_xticks(range(len(words)), words, rotation=90, fontsize=7)
+        axes.set_yticks(range(len(words)), words, fontsize=7)
+    axes.set_xlabel(labels["x"])
+    axes.set_ylabel(labels["y"])
+    return picture
+
+
+def _write_values(axes: Any, matrix: Matrix) -> None:
+    low, high = np.nanmin(matrix), np.nanmax(matrix)
+    for row, column in np.ndindex(matrix.shape):
+        value = matrix[row, column]
+        color = "white" if value < low + 0.6 * (high - low) else "black"
+        text = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
+        axes.text(column, row, f"{value:.0f}", **text)
+
+
+def _save(figure: Any, output: Path) -> None:
+    with whole_file(output) as part:
+        figure.savefig(part, format=output.suffix.lstrip(".") or "png", dpi=150)
+    plt.close(figure)

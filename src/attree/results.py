@@ -1,0 +1,36 @@
+"""Where the workflow's results lie: the paths that the rules and the experiments share.
+
+``<results>`` is the folder that the configuration names; Snakemake puts it in by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+SENTENCES = "<results>/treebanks/{language}/{split}.parquet"
+ENCODER = "<results>/encoders/{encoder}.json"
+ALL_HEADS = "<results>/attention/{encoder}/all/{language}/{split}.json"
+SCORES = "<results>/scores/{encoder}/{parser}/{language}/{split}.json"
+SENTENCE_SCORES = SCORES.replace(".json", ".parquet")
+BASELINES = "<results>/scores/baselines/{language}/{split}.json"
+
+#: What the experiments ask for, the records of their rows, and the list that each job leaves.
+PLAN = "<results>/experiments/plan.json"
+RECORDS = "<results>/experiments/records"
+JOB = "<results>/experiments/jobs/{job}.json"
+EXPERIMENT = "<results>/experiments/tables/{experiment}.csv"
+
+
+def path_of(template: str, language_split: str = "", **wildcards: Any) -> str:
+    """Fill in one of the paths above.
+
+    Args:
+        template: one of the constants; ``<results>`` stays unless ``results`` is given.
+        language_split: ``english/test`` for ``{language}/{split}``.
+        wildcards: the others, and ``results``.
+    """
+    if language_split:
+        wildcards["language"], _, wildcards["split"] = language_split.partition("/")
+    if results := wildcards.pop("results", None):
+        template = template.replace("<results>", str(results))
+    return template.format(**wildcards)

@@ -1,0 +1,304 @@
+"""From the stages' results to tables: scores over languages, of one language, treebank sizes."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from attree.errors import AttreeError
+from attree.files import read_json
+from attree.schemas import SENTENCES, read_table
+from attree.tables import METRICS
+from attree.tables.render import Table, number
+from attree.tables.resampling import SentenceScores, intervals
+
+#: Baselines in table order, with short headings: they stand beside every parser.
+BASELINES = {
+    "right_branching": "right",
+    "left_branching": "left",
+    "balanced": "balanced",
+    "random_uniform_split": "random split",
+    "random_shift_reduce": "random shift",
+    "random_uniform_tree": "random tree",
+    "upper_bound": "binary ceiling",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRow:
+    """The scores of one parser on one split, in percent; means where there are several seeds.
+
+    Attributes:
+        values: metric → score, None where nothing could be scored.
+        sentences, scored, skipped, fallback: see :class:`attree.evaluation.counts.Counts`.
+        treebank: what became of the sentences of the files: ``read``, ``failed``, ``emptied``…
+        intervals: metric → the 95 % interval of its score, where each sentence's score is there.
+        label_recall: label → ``recall`` and ``count``.
+        published: metric → the article's figure.
+    """
+
+    language: str
+    split: str
+    encoder: str
+    parser: str
+    values: Mapping[str, float | None]
+    sentences: int
+    scored: int
+    skipped: int
+    fallback: int
+    derived: str
+    punctuation: str
+    selection: str
+    treebank: Mapping[str, int] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    label_recall: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    published: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> str:
+        """What to say of a treebank that was not read whole; empty where it was."""
+        read = self.treebank.get("read", 0)
+        whole = read + self.treebank.get("failed", 0) + self.treebank.get("emptied", 0)
+        return "" if read == whole else f"{read:,} of {whole:,} sentences read"
+
+    @property
+    def heading(self) -> str:
+        """The short name that a table's column carries."""
+        return BASELINES.get(self.parser, self.parser)
+
+    def flat(self) -> dict[str, Any]:
+        """Return the row with label recalls and published figures as columns of their own."""
+        row: dict[str, Any] = {}
+        for key, value in asdict(self).items():
+            row |= value if key == "values" else {key: value}
+        recalls, published = row.pop("label_recall"), row.pop("published")
+        counts, intervals = row.pop("treebank"), row.pop("intervals")
+        row |= {f"treebank_{name}": count for name, count in counts.items()}
+        for metric, (low, high) in intervals.items():
+            row |= {f"{metric}_low": low, f"{metric}_high": high}
+        for label, entry in recalls.items():
+            row[f"recall_{label}"] = entry["recall"]
+            row[f"count_{label}"] = entry["count"]
+        for metric in METRICS:
+            row[f"published_{metric}"] = published.get(metric)
+        return row
+
+
+Published = Mapping[tuple[str, str, str], float]
+
+
+def read_published(path: Path | None, table: str) -> Published:
+    """Read the published figures of one of the article's tables.
+
+    Returns:
+        ``(row, language, metric)`` in lower case → value; empty when there is no file.
+
+    Raises:
+        AttreeError: the file is absent, or lacks one of its columns.
+    """
+    if path is None:
+        return {}
+    if not path.is_file():
+        raise AttreeError("this file of published figures does not exist", file=path)
+    with path.open(encoding="utf-8", newline="") as handle:
+        reader = csv.DictReader(handle)
+        wanted = {"table", "row", "language", "metric", "value"}
+        if missing := wanted - set(reader.fieldnames or ()):
+            raise AttreeError(f"missing columns {', '.join(sorted(missing))}", file=path, line=1)
+        return {
+            (row["row"].lower(), row["language"].lower(), row["metric"].lower()): float(
+                row["value"]
+            )
+            for row in reader
+            if row["table"] == table
+        }
+
+
+def score_rows(paths: Iterable[Path], published: Published) -> list[ScoreRow]:
+    """Read summaries of ``attree score`` and ``attree baselines``, parsers before baselines."""
+    parsers, baselines = [], []
+    for path in paths:
+        summary = read_json(path, what="score summary")
+        if "baselines" not in summary:
+            parsers.append(_row(summary, published, path))
+            continue
+        for name in BASELINES:
+            one = {**summary, **summary["baselines"][name], "parser": name, "encoder": "none"}
+            baselines.append(_row(one, published, path))
+    return parsers + baselines
+
+
+def _row(summary: Mapping[str, Any], published: Published, path: Path) -> ScoreRow:
+    try:
+        protocol = summary["protocol"]
+        key = (summary["parser"].lower(), summary["language"].lower())
+        return ScoreRow(
+            language=summary["language"],
+            split=summary["split"],
+            encoder=summary["encoder"],
+            parser=summary["parser"],
+            values={metric: summary[metric] for metric in METRICS},  # null: nothing to score
+            sentences=protocol["sentences"]["total"],
+            scored=protocol["sentences"]["scored"],
+            skipped=protocol["sentences"]["skipped"],
+            fallback=protocol["sentences"].get("fallback", 0),
+            derived=protocol["derived"],
+            punctuation=protocol["punctuation"],
+            selection=protocol.get("selection") or "",
+            treebank=protocol.get("treebank") or {},
+            intervals=_intervals(path) if "baselines" not in summary else {},
+            label_recall=summary.get("label_recall", {}),
+            published={m: published[(*key, m)] for m in METRICS if (*key, m) in published},
+        )
+    except KeyError as error:
+        raise AttreeError(
+            f"this score summary has no {error}",
+            file=path,
+            fix="run `attree score` again",
+        ) from None
+
+
+def _intervals(summary: Path) -> Mapping[str, tuple[float, float]]:
+    """Return the intervals by the table of sentences that ``attree score`` writes beside."""
+    scores = summary.with_suffix(".parquet")
+    return intervals(SentenceScores.read(scores)) if scores.is_file() else {}
+
+
+def crosslingual(rows: Sequence[ScoreRow], title: str) -> list[Table]:
+    """Build a table for each metric: a row a language, a column a parser or baseline.
+
+    Constituency treebanks and dependency-derived brackets never share a table. Where the article
+    published a figure, it stands in a column of its own beside the computed one.
+    """
+    kinds = dict.fromkeys(["constituency", *(row.derived for row in rows)])
+    tables = []
+    for kind in kinds:
+        own = [row for row in rows if row.derived == kind]
+        heading = title if kind == "constituency" else f"{title}, {kind}-derived brackets"
+        tables += [_across(own, metric, heading) for metric in ("corpus_f1", "sentence_f1") if own]
+    return tables
+
+
+def _across(rows: Sequence[ScoreRow], metric: str, title: str) -> Table:
+    columns = list(dict.fromkeys(_column(row, rows) for row in rows))
+    columns.sort(key=lambda heading: heading in BASELINES.values())
+    by_cell = {(row.language, row.split, _column(row, rows)): row for row in rows}
+    published = {_column(row, rows) for row in rows if metric in row.published}
+    headings = ["language", "sentences"]
+    for column in columns:
+        headings += [column, f"{column} (article)"] if column in published else [column]
+    lines = []
+    for language, split in dict.fromkeys((row.language, row.split) for row in rows):
+        cells = [by_cell.get((language, split, column)) for column in columns]
+        first = next(row for row in cells if row is not None)
+        line = [f"{_name(first)}{' *' if first.lost else ''}", f"{first.scored:,}"]
+        for column, row in zip(columns, cells, strict=True):
+            line.append(number(row.values[metric] if row else None))
+            if column in published:
+                line.append(number(row.published.get(metric) if row else None))
+        lines.append(line)
+    return Table(f"{title}: {METRICS[metric]}", headings, lines, _note(rows))
+
+
+def _name(row: ScoreRow) -> str:
+    return row.language if row.split == "test" else f"{row.language} {row.split}"
+
+
+def language(rows: Sequence[ScoreRow]) -> list[Table]:
+    """Build one language's tables: all three F1 scores, then label recall, for every parser."""
+    tables = []
+    for name, split in dict.fromkeys((row.language, row.split) for row in rows):
+        own = [row for row in rows if (row.language, row.split) == (name, split)]
+        headings = ["parser", "encoder", *METRICS.values()]
+        lines = [
+            [row.heading, row.encoder, *(number(row.values[metric]) for metric in METRICS)]
+            for row in own
+        ]
+        tables.append(Table(f"{name}, {split}", headings, lines, _note(own)))
+        labels = {
+            label: int(entry["count"])
+            for label, entry in own[0].label_recall.items()
+            if entry["count"]
+        }
+        if labels:
+            headings = ["parser", *(f"{label} ({count:,})" for label, count in labels.items())]
+            lines = [
+                [row.heading]
+                + [number(row.label_recall.get(label, {}).get("recall")) for label in labels]
+                for row in own
+            ]
+            note = "Share of the gold constituents with this label that were found, in percent."
+            tables.append(Table(f"{name}, {split}: recall by label", headings, lines, note))
+    return tables
+
+
+def _column(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:
+    """Name a column by the parser, and by the encoder too where one language has two."""
+    if row.parser in BASELINES:
+        return row.heading
+    encoders = {
+        other.encoder
+        for other in rows
+        if (other.language, other.split, other.parser) == (row.language, row.split, row.parser)
+    }
+    return row.heading if len(encoders) == 1 else f"{row.heading} {row.encoder}"
+
+
+def _note(rows: Sequence[ScoreRow]) -> str:
+    """Say what the figures of a table rest on."""
+    parts = []
+    if any(row.derived != "constituency" for row in rows):
+        parts.append("Dependency-derived brackets: not comparable with constituency treebanks.")
+    parts.append("Random rows are means over their seeds; one-word sentences are not scored.")
+    if fallback := sum(row.fallback for row in rows):
+        parts.append(f"{fallback:,} sentences past the encoder's limit were branched right.")
+    if lost := {_name(row): row.lost for row in rows if row.lost}:
+        parts += [f"* {name}: {what}." for name, what in lost.items()]
+    if selection := sorted({row.selection for row in rows if row.selection}):
+        parts.append(f"Heads selected on {', '.join(selection)}.")
+    return " ".join(parts)
+
+
+def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any]]:
+    """Return one record a split: read, kept, rejected, words, and the published count if any."""
+    import pyarrow.compute as pc
+
+    records = []
+    for path in paths:
+        table, metadata = read_table(path, schema=SENTENCES, what="sentence table")
+        counts = metadata["counts"]
+        lengths = pc.list_value_length(table["words"])
+        key = (metadata["split"].lower(), metadata["language"].lower(), "sentences")
+        records.append(
+            {
+                "language": metadata["language"],
+                "split": metadata["split"],
+                "sentences": table.num_rows,
+                **{f"sentences_{name}": count for name, count in counts.items()},
+                "words": pc.sum(lengths).as_py() or 0,
+                "longest": pc.max(lengths).as_py() or 0,
+                "derived": metadata["derived"],
+                "punctuation": metadata["punctuation"],
+                "published": int(published[key]) if key in published else None,
+            }
+        )
+    return records
+
+
+def sizes(records: Sequence[dict[str, Any]]) -> list[Table]:
+    """Build the table: a row a language and split."""
+    with_published = any(record["published"] is not None for record in records)
+    headings = ["language", "split", "sentences", "rejected", "words", "longest"]
+    rows = []
+    for record in records:
+        rejected = record["sentences_failed"] + record["sentences_emptied"]
+        row = [record["language"], record["split"], f"{record['sentences']:,}", f"{rejected:,}"]
+        row += [f"{record['words']:,}", f"{record['longest']:,}"]
+        if with_published:
+            row.append("–" if record["published"] is None else f"{record['published']:,}")
+        rows.append(row)
+    note = "Rejected: unreadable trees and sentences that cleaning left without a word."
+    return [Table("Treebanks", headings + ["article"] * with_published, rows, note)]

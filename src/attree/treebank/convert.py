@@ -1,0 +1,148 @@
+"""Treebank files from one format into another: what ``attree treebank convert`` does."""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from attree.errors import AttreeError
+from attree.files import whole_file
+from attree.treebank.brackets import bracketed
+from attree.treebank.crossing import (
+    Graph,
+    attach_to_neighbours,
+    continuous,
+    graph_of,
+    without_dummy_root,
+)
+from attree.treebank.crossing import spans as continuous_spans
+from attree.treebank.formats import FORMATS, format_of
+from attree.treebank.sentence import Rejected, Settings, unescape
+from attree.treebank.sources import read_text
+
+
+@dataclass(slots=True)
+class Converted:
+    """What became of the sentences: how many were written, how many changed, what was rejected."""
+
+    written: int = 0
+    raised: int = 0
+    rejected: list[Rejected] = field(default_factory=list)
+    words: collections.Counter[str] = field(default_factory=collections.Counter)
+
+
+def writable() -> list[str]:
+    """Return the formats that can be written."""
+    return [name for name, one in FORMATS.items() if one.write or one.binary]
+
+
+def target(output: Path) -> str:
+    """Return the format that can be written and that the extension of a file stands for.
+
+    Raises:
+        AttreeError: there is none.
+    """
+    name = format_of(output)
+    family = FORMATS[name].family if name else ""
+    for one in writable():
+        if one == name or (name not in writable() and family and FORMATS[one].family == family):
+            return one
+    raise AttreeError(
+        "the format is not known from this file's extension",
+        file=output,
+        fix=f"add --to with one of {', '.join(writable())}",
+    )
+
+
+def convert(files: Iterable[Path], settings: Settings, output: Path, to: str) -> Converted:
+    """Write the sentences of ``files`` to ``output``, whole or not at all.
+
+    Args:
+        files: read one after the other.
+        settings: resolved; nothing is cleaned, every word stays.
+        output: replaced where it exists.
+        to: a name of `writable`.
+
+    Raises:
+        AttreeError: the format cannot be written, no sentence could be read, or a word cannot stand
+            in the format.
+    """
+    if to not in writable():
+        raise AttreeError(f"{to} cannot be written", fix=f"choose one of {', '.join(writable())}")
+    done = Converted()
+    graphs = _graphs(files, settings, done)
+    with whole_file(output) as part:
+        if FORMATS[to].binary:
+            _write_table(graphs, settings, part, done)
+        else:
+            write = FORMATS[to].write
+            assert write is not None
+            ready = _made_continuous(graphs, done) if FORMATS[to].continuous else graphs
+            with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
+                handle.writelines(write(_checked(ready, to, done)))
+        if not done.written:
+            first = done.rejected[0] if done.rejected else Rejected(str(output), 1, "", "failed")
+            raise AttreeError(
+                f"no sentence could be read ({first.reason})", file=first.file, line=first.line
+            )
+    return done
+
+
+def _graphs(files: Iterable[Path], settings: Settings, done: Converted) -> Iterator[Graph]:
+    one = FORMATS[settings.format or ""]
+    for file in files:
+        text = "" if one.binary else read_text(file, settings.encoding or "utf-8")
+        for item in (one.graphs or one.read)(text, str(file), settings):
+            if isinstance(item, Rejected):
+                done.rejected.append(item)
+            else:
+                yield item if isinstance(item, Graph) else graph_of(item)
+
+
+def _made_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph]:
+    for graph in graphs:
+        graph = without_dummy_root(graph)
+        attach_to_neighbours(graph)
+        done.raised += continuous_spans(graph)[1]
+        yield graph
+
+
+def _checked(graphs: Iterable[Graph], to: str, done: Converted) -> Iterator[Graph]:
+    """Count the sentences, and the words that the format cannot hold as they are."""
+    for graph in graphs:
+        done.written += 1
+        for word in graph.words:
+            if _read_back(word, to) != word:
+                done.words[word] += 1
+        yield graph
+
+
+def _read_back(word: str, to: str) -> str:
+    """Return what a reader of the format takes a word for, once it is written."""
+    if to == "discbracket":
+        return unescape(re.sub(r"\s", "_", word))
+    if to == "stanza":
+        return re.sub(r"[\t\n]", " ", word)
+    if FORMATS[to].continuous:
+        return unescape(bracketed([word], ["X"], [])[3:-1])
+    return word
+
+
+def _write_table(graphs: Iterable[Graph], settings: Settings, part: Path, done: Converted) -> None:
+    import pyarrow.parquet as pq
+
+    from attree.schemas import pack
+    from attree.treebank.table import TableBuilder
+
+    builder = TableBuilder()
+    for graph in graphs:
+        sentence = continuous(graph, settings)
+        done.written += 1
+        done.raised += sentence.crossing
+        builder.add(sentence)
+    table, _ = builder.tables()
+    metadata = {"format": settings.format, "derived": settings.derived, "language": "", "split": ""}
+    pq.write_table(table.replace_schema_metadata(pack(metadata)), part, compression="zstd")

@@ -1,0 +1,234 @@
+"""Trees whose branches may cross, and the standard way to make them continuous.
+
+The conversion is that of the SPMRL and TIGER literature (Boyd 2007; Maier's treetools): what hangs
+on the virtual root, punctuation above all, is attached to the lowest node that spans its
+neighbours; then every node keeps the block of words that holds its head, and what is in its other
+blocks is raised to the node above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from attree.treebank.sentence import DUMMY_ROOTS, Rejected, Sentence, Settings, Span, cut_label
+
+_Item = tuple[int, int, bool]  # start, end, whether it is the child's own block
+
+
+@dataclass(slots=True)
+class Graph:
+    """One tree as a graph: words, then nodes, each with the node above it.
+
+    Args:
+        words, tags: of the sentence.
+        labels: of the nodes; node k is number ``len(words) + k``.
+        parents: of the words, then of the nodes: a node's number, or -1 for the virtual root.
+        functions: of the edge above each word, then each node; empty for none.
+        file, line: where it stands.
+    """
+
+    words: list[str]
+    tags: list[str]
+    labels: list[str]
+    parents: list[int]
+    functions: list[str]
+    file: str = ""
+    line: int = 1
+    name: str = field(default="", compare=False)
+
+    def children(self) -> list[list[int]]:
+        """Return the children of every node by its first word, those of the virtual root last."""
+        firsts = [word[0] for word in self.yields()]
+        below: list[list[int]] = [[] for _ in range(len(self.parents) + 1)]
+        for place in sorted(range(len(self.parents)), key=lambda one: (firsts[one], one)):
+            below[self.parents[place]].append(place)
+        return below
+
+    def yields(self) -> list[list[int]]:
+        """Return the words below every word and node, in order."""
+        found: list[list[int]] = [[] for _ in self.parents]
+        for word in range(len(self.words)):
+            place = word
+            while place >= 0:
+                found[place].append(word)
+                place = self.parents[place]
+        return found
+
+    def problem(self) -> str | None:
+        """Return what keeps this from being a tree; None if nothing does."""
+        if not self.words:
+            return "a tree without words"
+        n, size = len(self.words), len(self.parents)
+        used = [False] * size
+        for place, parent in enumerate(self.parents):
+            if parent != -1 and not n <= parent < size:
+                return f"{self._called(place)} hangs on a node that does not exist"
+            if parent >= 0:
+                used[parent] = True
+        for place in range(n, size):
+            if not used[place]:
+                return f"{self._called(place)} has no children"
+        done = set[int]()
+        for place in range(size):
+            path: list[int] = []
+            while place >= 0 and place not in done:
+                if place in path:
+                    return f"{self._called(place)} is above itself"
+                path.append(place)
+                place = self.parents[place]
+            done.update(path)
+        return None
+
+    def _called(self, place: int) -> str:
+        n = len(self.words)
+        if place < n:
+            return f"word {place + 1} ({self.words[place]})"
+        return f"node {place - n + 1} ({self.labels[place - n]})"
+
+
+def without_dummy_root(graph: Graph, roots: Sequence[str] = DUMMY_ROOTS) -> Graph:
+    """Dissolve nodes above the whole sentence that are no phrases into the virtual root."""
+    n = len(graph.words)
+    while graph.parents.count(-1) == 1:
+        top = graph.parents.index(-1)
+        if top < n or graph.labels[top - n] not in roots:
+            break
+        parents = [-1 if one == top else one - (one > top) for one in graph.parents]
+        del parents[top], graph.labels[top - n], graph.functions[top]
+        graph.parents = parents
+    return graph
+
+
+def attach_to_neighbours(graph: Graph) -> None:
+    """Attach what hangs on the virtual root to the lowest node that spans its neighbours.
+
+    From left to right; what begins or ends the sentence stays, and so does what has no node but the
+    virtual root around it. On the right, neighbours that hang on the virtual root too are passed.
+    """
+    yields = graph.yields()
+    tops = graph.children()[-1]
+    for number, place in enumerate(tops):
+        left, last = yields[place][0] - 1, yields[place][-1]
+        for other in tops[number + 1 :]:
+            if yields[other][0] < last:
+                continue
+            if yields[other][0] > last + 1:
+                break
+            last = yields[other][-1]
+        if left >= 0 and last + 1 < len(graph.words):
+            graph.parents[place] = _lowest_above(graph.parents, left, last + 1)
+
+
+def _lowest_above(parents: list[int], one: int, other: int) -> int:
+    """Return the lowest node above two words; -1 if only the virtual root is."""
+    above = set()
+    place = parents[one]
+    while place >= 0:
+        above.add(place)
+        place = parents[place]
+    place = parents[other]
+    while place >= 0 and place not in above:
+        place = parents[place]
+    return place
+
+
+def _head(children: list[int], functions: list[str]) -> int:
+    """Return the head among children: the first HD, else the last NK, else the first."""
+    edges = [functions[child] for child in children]
+    if "HD" in edges:
+        return children[edges.index("HD")]
+    if "NK" in edges:
+        return children[len(edges) - 1 - edges[::-1].index("NK")]
+    return children[0]
+
+
+def spans(graph: Graph) -> tuple[tuple[Span, ...], bool]:
+    """Return the spans of a graph made continuous, in pre-order, and whether any was raised."""
+    n, below = len(graph.words), graph.children()
+    order = [-1]  # top-down
+    for place in order:
+        order.extend(child for child in below[place] if child >= n)
+    items: dict[int, list[_Item]] = {word: [(word, word + 1, True)] for word in range(n)}
+    found: dict[int, tuple[int, int]] = {}
+    raised = False
+    for place in reversed(order[1:]):
+        head = _head(below[place], graph.functions)
+        mine = sorted(
+            (start, end, own and child == head)
+            for child in below[place]
+            for start, end, own in items.pop(child)
+        )
+        start, end = _head_block(mine)
+        found[place] = (start, end)
+        rest = [(a, b, False) for a, b, _ in mine if b <= start or a >= end]
+        items[place] = [(start, end, True), *rest]
+        raised = raised or bool(rest)
+    rank = {place: number for number, place in enumerate(order)}
+    top_down = sorted(found, key=lambda place: (found[place][0], -found[place][1], rank[place]))
+    return tuple((*found[place], graph.labels[place - n]) for place in top_down), raised
+
+
+def _head_block(items: list[_Item]) -> tuple[int, int]:
+    """Return the stretch of adjacent items that the head is in."""
+    place = next(number for number, item in enumerate(items) if item[2])
+    first = last = place
+    while first and items[first - 1][1] == items[first][0]:
+        first -= 1
+    while last + 1 < len(items) and items[last][1] == items[last + 1][0]:
+        last += 1
+    return items[first][0], items[last][1]
+
+
+def continuous(graph: Graph, settings: Settings) -> Sentence:
+    """Return a graph as a sentence with continuous phrases; the graph's root edges change."""
+    roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
+    graph = without_dummy_root(graph, roots)
+    attach_to_neighbours(graph)
+    phrases, raised = spans(graph)
+    name = cut_label if settings.functions == "cut" else str
+    return Sentence(
+        tuple(graph.words),
+        tuple(graph.tags),
+        tuple((start, end, name(label)) for start, end, label in phrases),
+        graph.file,
+        graph.line,
+        raised,
+    )
+
+
+Graphs = Callable[[str, str, Settings], Iterator[Graph | Rejected]]
+
+
+def reader(graphs: Graphs) -> Callable[[str, str, Settings], Iterator[Sentence | Rejected]]:
+    """Return the reader of sentences that goes with a reader of graphs."""
+
+    def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+        for one in graphs(text, file, settings):
+            yield one if isinstance(one, Rejected) else continuous(one, settings)
+
+    return read
+
+
+def graph_of(sentence: Sentence) -> Graph:
+    """Return a sentence's tree as a graph; what follows ``-`` in a label is its function."""
+    n = len(sentence.words)
+    labels: list[str] = []
+    parents, functions = [-1] * n, [""] * n
+    opened: list[tuple[int, int]] = []  # end, node
+    waiting = list(sentence.spans)[::-1]
+    for word in range(n):
+        while opened and opened[-1][0] <= word:
+            opened.pop()
+        while waiting and waiting[-1][0] == word:
+            _, end, label = waiting.pop()
+            name = cut_label(label)
+            parents.append(opened[-1][1] if opened else -1)
+            functions.append(label[len(name) + 1 :])
+            opened.append((end, n + len(labels)))
+            labels.append(name)
+        parents[word] = opened[-1][1] if opened else -1
+    tags = list(sentence.tags)
+    return Graph(
+        list(sentence.words), tags, labels, parents, functions, sentence.file, sentence.line
+    )

@@ -1,0 +1,133 @@
+"""Treebanks in brackets that differ from the Penn Treebank's in how a leaf is written.
+
+A dialect is declared by what its leaves look like, what is no word, and how its files are known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from attree.treebank import brackets
+from attree.treebank.sentence import DROP_LABELS, DUMMY_ROOTS, Format, Rejected, Sentence, Settings
+
+_LEAF = re.compile(r"\(([^\s()]+)([ \t]+)([^\s()]+)((?:[ \t]+[^\s()]+)?)([ \t]*)\)")
+_PENN_TRACE = r"0|\*(?:[A-Za-z]+\*)?(?:-\d+)?|\*\?\*"
+
+#: Words as written in the dialect → as they are.
+_ICELANDIC = {"<dash/>": "–", "<paren>": "-LRB-", "</paren>": "-RRB-", "<slash/>": "/"}
+_SPANISH = {"-Fpa-": "-LRB-", "-Fpt-": "-RRB-", "-Fca-": "[", "-Fct-": "]"}
+
+
+def _dialect(
+    word: Callable[[str, str], str], words: Mapping[str, str]
+) -> Callable[[str, str, Settings], Iterator[Sentence | Rejected]]:
+    """Return a reader that rewrites each leaf to its tag and its word."""
+
+    def leaf(found: re.Match[str]) -> str:
+        tag, space, one, more, end = found.groups()
+        written = word(one, more.strip())
+        return f"({tag}{space}{words.get(written, written)}{end})"
+
+    def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+        return brackets.read(_LEAF.sub(leaf, text), file, settings)
+
+    return read
+
+
+def _word_and_lemma(word: str, lemma: str) -> str:
+    """Return the word of ``word lemma``."""
+    return word
+
+
+def _word_dash_lemma(word: str, more: str) -> str:
+    """Return the word of ``word-lemma``: its half, since a word with hyphens has such a lemma.
+
+    ``$`` marks where a word was cut in two.
+    """
+    if more or re.fullmatch(_PENN_TRACE, word):
+        return f"{word} {more}".strip()
+    parts = word.split("-")
+    if len(parts) > 1:
+        word = "-".join(parts[: len(parts) // 2 if len(parts) % 2 == 0 else -1])
+    return (word.removesuffix("$").removeprefix("$") if len(word) > 1 else word) or "-"
+
+
+def _share(text: str, leaf: str) -> float:
+    """Return the share of a text's leaves that a regular expression fits."""
+    leaves = _LEAF.findall(text)
+    fit = sum(
+        re.fullmatch(leaf, f"{tag} {word}{more}") is not None for tag, _, word, more, _ in leaves
+    )
+    return fit / max(len(leaves), 1)
+
+
+def _is_icepahc(text: str) -> bool:
+    """Tell whether nearly all leaves are ``TAG word-lemma``, and some are Penn traces."""
+    trace = re.search(r"\*(?:T|ICH|con|exp|pro|arb)\*|\(C 0\)|\(ID \S+\)", text)
+    return trace is not None and _share(text, r"[^a-z\s]+ (?:\S+-\S+|0|\*\S+|<\S+|\{\S+)") > 0.9
+
+
+def _is_penn_history(text: str) -> bool:
+    """Tell whether there is an ``ID`` and a root without a label for every tree."""
+    trees = len(re.findall(r"^\( ?\(", text, re.MULTILINE))
+    ids = len(re.findall(r"\(ID [^\s()]+\)\s*\)", text))
+    return ids > 0 and ids >= 0.9 * trees - 1 and not _is_icepahc(text)
+
+
+def _is_cess(text: str) -> bool:
+    """Tell whether nearly all leaves are ``tag word lemma`` with EAGLES tags."""
+    return _share(text, r"(?:[a-z]{1,2}[a-z0-9]*|F[a-z]{1,2}|[ZWX][a-z]?|-\S+) \S+ \S+") > 0.8
+
+
+_HISTORY_DROPPED = ("ID", "CODE", "META", "METADATA", "COMMENT", "REF", "LINEBREAK")
+_ROOTS = (*DUMMY_ROOTS, "")
+
+#: Icelandic and Faroese Parsed Historical Corpora: ``(N-N hest$-hestur)``.
+ICEPAHC = Format(
+    _dialect(_word_dash_lemma, _ICELANDIC),
+    (),
+    dummy_roots=_ROOTS,
+    drop_labels=_HISTORY_DROPPED,
+    traces=_PENN_TRACE,
+    certain=_is_icepahc,
+    family="brackets",
+)
+#: Penn Parsed Corpora of Historical English and those in their manner, without lemmas.
+PENN_HISTORY = Format(
+    brackets.read,
+    (),
+    dummy_roots=_ROOTS,
+    drop_labels=_HISTORY_DROPPED,
+    traces=_PENN_TRACE,
+    certain=_is_penn_history,
+    family="brackets",
+)
+#: GreynirCorpus: META beside every tree, lemmas and hyphenation inside its preterminals.
+GREYNIR = Format(
+    brackets.read_spmrl,
+    (),
+    dummy_roots=_ROOTS,
+    drop_labels=(*DROP_LABELS, "exp_seg", "exp_abbrev"),
+    certain=lambda text: "(META" in text and "(lemma " in text,
+    family="brackets",
+)
+#: Floresta Sintá(c)tica: comments, leafless punctuation, Latin-1.
+FLORESTA = Format(
+    brackets.read_spmrl,
+    (),
+    dummy_roots=_ROOTS,
+    fallback="latin-1",
+    certain=lambda text: re.search(r"^#\d+ C[A-Z]\d+-\d+ ", text, re.MULTILINE) is not None,
+    family="brackets",
+)
+#: CESS-ECE and AnCora: ``(ncms000 grupo grupo)``, ``*0*`` for a subject that is not expressed.
+CESS = Format(
+    _dialect(_word_and_lemma, _SPANISH),
+    (".tbf",),
+    dummy_roots=_ROOTS,
+    traces=r"\*\d*\*",
+    fallback="iso8859-15",
+    certain=_is_cess,
+    family="brackets",
+)

@@ -1,0 +1,148 @@
+"""Discbracket (disco-dop, treetools): bracketed trees whose leaves are the numbers of words.
+
+A line holds a tree: ``(S (VP (VB 1=go)) (NP 0=we))``, or ``(S (VP (VB 1)) (NP 0))``, a tab, and the
+words separated by spaces. Numbers count from 0, or from 1 where none is 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from attree.treebank.crossing import Graph, reader, without_dummy_root
+from attree.treebank.sentence import Format, Rejected, Settings, cut_label, unescape
+from attree.treebank.sources import undecoded
+
+_TOKEN = re.compile(r"\(\s*([^\s()]*)|(\))|([^\s()]+)")
+_LEAF = re.compile(r"(\d+)(?:=(.*))?", re.DOTALL)
+_QUOTED = {"(": "#LRB#", ")": "#RRB#"}
+
+
+class _BadTreeError(Exception):
+    """What is wrong with a tree."""
+
+
+def graphs(text: str, file: str, settings: Settings) -> Iterator[Graph | Rejected]:
+    """Yield every line of ``text`` in order, each as a `Graph` or as `Rejected`."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        if problem := undecoded(line, 0, len(line), settings.encoding or "utf-8"):
+            yield Rejected(file, number, problem[0], "failed", problem[1])
+            continue
+        try:
+            yield _graph(line, file, number, undo=settings.escapes == "undo")
+        except _BadTreeError as bad:
+            yield Rejected(file, number, f"{bad} — correct this tree", "failed")
+
+
+def _graph(line: str, file: str, number: int, *, undo: bool) -> Graph:
+    tree, _, sentence = line.partition("\t")
+    labels, above, leaves = _nodes(tree)
+    order = sorted(leaves)
+    first = order[0][0] if order and order[0][0] == 1 else 0
+    if [leaf[0] for leaf in order] != list(range(first, first + len(order))):
+        raise _BadTreeError("the leaves' numbers are not those of a sentence, each once")
+    words = [leaf[1] for leaf in order]
+    if sentence:
+        words = sentence.rstrip("\n").split("\t")[0].split(" ")
+        if len(words) != len(order):
+            raise _BadTreeError(f"{len(order)} leaves, but {len(words)} words after the tab")
+    if not all(words):
+        raise _BadTreeError("a leaf without a word")
+    preterminals = [leaf[2] for leaf in order]
+    # a node with one child, a word, is the word's tag
+    kept = [node for node in range(len(labels)) if node not in set(preterminals)]
+    places = {node: len(words) + place for place, node in enumerate(kept)} | {-1: -1}
+    nodes = preterminals + kept
+    rows = [(cut_label(unescape(labels[node])), unescape(labels[node])) for node in nodes]
+    n = len(words)
+    graph = Graph(
+        words=[_word(word, undo=undo) for word in words],
+        tags=[name for name, _ in rows[:n]],
+        labels=[name for name, _ in rows[n:]],
+        parents=[places.get(above[node], -2) for node in nodes],
+        functions=[whole[len(name) + 1 :] for name, whole in rows],
+        file=file,
+        line=number,
+    )
+    if problem := graph.problem():
+        raise _BadTreeError(problem)
+    return without_dummy_root(graph, ("VROOT",))
+
+
+def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str, int]]]:
+    """Return labels and parents of the nodes, and number, word and tag's node of the leaves."""
+    labels: list[str] = []
+    above: list[int] = []
+    leaves: list[tuple[int, str, int]] = []
+    opened: list[int] = []
+    for found in _TOKEN.finditer(tree):
+        if found[2]:
+            if not opened:
+                raise _BadTreeError("a bracket closes nothing")
+            opened.pop()
+        elif found[3] is not None:
+            leaf = _LEAF.fullmatch(found[3])
+            if leaf is None or not opened:
+                raise _BadTreeError(f"expected a leaf such as 0=word, found {found[3]!r}")
+            leaves.append((int(leaf[1]), leaf[2] or "", opened[-1]))
+        else:
+            if leaves and opened and leaves[-1][2] == opened[-1]:
+                raise _BadTreeError("a node beside a word under one node")
+            if not opened and labels:
+                raise _BadTreeError("more than one tree on a line")
+            above.append(opened[-1] if opened else -1)
+            opened.append(len(labels))
+            labels.append(found[1])
+    if opened:
+        raise _BadTreeError(f"{len(opened)} brackets are not closed")
+    if not leaves:
+        raise _BadTreeError("a tree without words")
+    if len({node for _, _, node in leaves}) < len(leaves):
+        raise _BadTreeError("two words under one tag")
+    return labels, above, leaves
+
+
+def _word(word: str, *, undo: bool) -> str:
+    for character, quoted in _QUOTED.items():
+        word = word.replace(quoted, character)
+    return unescape(word) if undo else word
+
+
+def _safe(text: str) -> str:
+    for character, quoted in _QUOTED.items():
+        text = text.replace(character, quoted)
+    return re.sub(r"\s", "_", text)
+
+
+def write(graphs: Iterator[Graph]) -> Iterator[str]:
+    """Yield a line for each graph; brackets in words become ``#LRB#``, white space ``_``."""
+    for graph in graphs:
+        n, below = len(graph.words), graph.children()
+        parts: list[str] = []
+        todo: list[int | None] = [-1]  # None closes a node
+        while todo:
+            place = todo.pop()
+            if place is None:
+                parts.append(")")
+                continue
+            label = "VROOT" if place < 0 else [*graph.tags, *graph.labels][place]
+            if place >= 0 and graph.functions[place]:
+                label += f"-{graph.functions[place]}"
+            label = label.replace("(", "-LRB-").replace(")", "-RRB-")
+            if 0 <= place < n:
+                parts.append(f" ({label} {place}={_safe(graph.words[place])})")
+            else:
+                parts.append(f" ({label}")
+                todo += [None, *below[place][::-1]]
+        yield "".join(parts).strip() + "\n"
+
+
+FORMAT = Format(
+    reader(graphs),
+    (".discbracket", ".dbr"),
+    certain=lambda text: re.match(r"\s*\([^\n]*\(\S+ \d+=", text) is not None,
+    graphs=graphs,
+    write=write,
+)

@@ -1,0 +1,150 @@
+"""NEGRA export, versions 3 and 4: a line a word, then a line a node, each with its parent's number.
+
+Columns are separated by tabs or spaces: word, in version 4 the lemma, tag, morphology, function of
+the edge, parent. Nodes are called ``#500`` and up, 0 is the virtual root. What follows the parent
+(secondary edges, comments) is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from attree.errors import AttreeError
+from attree.treebank.crossing import Graph, reader
+from attree.treebank.sentence import Format, Rejected, Settings
+from attree.treebank.sources import undecoded
+
+_NODE = re.compile(r"#(\d{3,})")
+_BEGIN, _END = re.compile(r"#BOS\s+(\S+)"), re.compile(r"#EOS\b")
+_FIRST = 500
+
+
+class _BadLineError(Exception):
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(problem)
+        self.line, self.problem = line, problem
+
+
+def graphs(text: str, file: str, settings: Settings) -> Iterator[Graph | Rejected]:
+    """Yield every sentence of ``text`` in order, each as a `Graph` or as `Rejected`."""
+    for first, name, lines, closed in _blocks(text):
+        block = "\n".join(lines)
+        if problem := undecoded(block, 0, len(block), settings.encoding or "utf-8"):
+            yield Rejected(file, first, problem[0], "failed", problem[1])
+        elif not closed:
+            yield Rejected(file, first, "this sentence has no #EOS line", "failed")
+        else:
+            try:
+                yield _graph(lines, first, file, name)
+            except _BadLineError as bad:
+                yield Rejected(file, bad.line, bad.problem, "failed")
+
+
+def _blocks(text: str) -> Iterator[tuple[int, str, list[str], bool]]:
+    """Yield of each sentence the line of ``#BOS``, its name, its lines, whether it is closed."""
+    first, name = 0, ""
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if found := _BEGIN.match(line):
+            if first:
+                yield first, name, lines, False
+            first, name, lines = number, found[1], []
+        elif first and _END.match(line):
+            yield first, name, lines, True
+            first = 0
+        elif first:
+            lines.append(line)
+    if first:
+        yield first, name, lines, False
+
+
+def _graph(lines: list[str], first: int, file: str, name: str) -> Graph:
+    """Read the lines of one sentence.
+
+    Raises:
+        _BadLineError: too few columns, a node twice, or no tree.
+    """
+    words: list[list[str]] = []
+    nodes: dict[str, list[str]] = {}
+    above: list[tuple[str, int]] = []  # parent, line
+    for number, line in enumerate(lines, start=first + 1):
+        if not line.strip() or (line.startswith("%%") and len(line.split()) < 5):
+            continue
+        fields = _fields(line, number)
+        found = _NODE.fullmatch(fields[0])
+        if found is None:
+            if nodes:
+                raise _BadLineError(number, f"the word {fields[0]!r} stands below the nodes")
+            words.append(fields)
+        elif found[1] in nodes:
+            raise _BadLineError(number, f"node {fields[0]} stands twice")
+        else:
+            nodes[found[1]] = fields
+        above.append((fields[3], number))
+    places = {node: len(words) + number for number, node in enumerate(nodes)} | {"0": -1}
+    for parent, number in above:
+        if parent not in places:
+            raise _BadLineError(number, f"the parent #{parent} is no node of this sentence")
+    rows = [*words, *nodes.values()]
+    graph = Graph(
+        words=[row[0] for row in words],
+        tags=[row[1] for row in words],
+        labels=[row[1] for row in nodes.values()],
+        parents=[places[parent] for parent, _ in above],
+        functions=["" if row[2] == "--" else row[2] for row in rows],
+        file=file,
+        line=first,
+        name=name,
+    )
+    if problem := graph.problem():
+        raise _BadLineError(first, problem)
+    return graph
+
+
+def _fields(line: str, number: int) -> list[str]:
+    """Return word, tag, function and parent of a line of either version."""
+    fields = re.split(r"\t+", line.strip("\n")) if "\t" in line else line.split()
+    fields = [field.strip() for field in fields]
+    if len(fields) > 4 and fields[4].isdigit():
+        return [fields[0], fields[1], fields[3], fields[4]]
+    if len(fields) > 5 and fields[5].isdigit():
+        return [fields[0], fields[2], fields[4], fields[5]]
+    raise _BadLineError(
+        number, f"expected 5 or 6 columns, the last a parent's number, found {len(fields)}"
+    )
+
+
+def write(graphs: Iterator[Graph]) -> Iterator[str]:
+    """Yield the text of graphs in version 4.
+
+    Raises:
+        AttreeError: a word that this format cannot hold.
+    """
+    yield "#FORMAT 4\n"
+    for number, graph in enumerate(graphs, start=1):
+        n = len(graph.words)
+        yield f"#BOS {number} 0 0 0 %% {graph.name or number}\n"
+        for place, parent in enumerate(graph.parents):
+            word = graph.words[place] if place < n else f"#{_FIRST + place - n}"
+            if place < n and (_NODE.fullmatch(word) or re.search(r"[\t\n]", word)):
+                raise AttreeError(
+                    f"NEGRA export cannot hold the word {word!r}",
+                    file=graph.file,
+                    line=graph.line,
+                    fix="choose another format, such as tigerxml",
+                )
+            label = graph.tags[place] if place < n else graph.labels[place - n]
+            edge = graph.functions[place] or "--"
+            above = _FIRST + parent - n if parent >= 0 else 0
+            yield f"{word}\t--\t{label or '--'}\t--\t{edge}\t{above}\n"
+        yield f"#EOS {number}\n"
+
+
+FORMAT = Format(
+    reader(graphs),
+    (".export", ".negra"),
+    certain=lambda text: re.search(r"^#BOS\s", text, re.MULTILINE) is not None,
+    graphs=graphs,
+    write=write,
+)

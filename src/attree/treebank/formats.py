@@ -1,0 +1,156 @@
+"""The treebank formats by name, and reading files of any of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from attree.errors import AttreeError
+from attree.treebank import (
+    brackets,
+    conllu,
+    dialects,
+    discbracket,
+    export,
+    stanza,
+    tigerxml,
+)
+from attree.treebank.sentence import Format, Rejected, Sentence, Settings
+from attree.treebank.sources import read_text
+
+
+def _read_table(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+    from attree.schemas import SENTENCES, read_table
+    from attree.treebank.table import from_table
+
+    yield from from_table(read_table(file, schema=SENTENCES, what="table of sentences")[0])
+
+
+#: Format → what reads and writes it. To add one: a file with a `Format`, and a line here.
+FORMATS = {
+    "ptb": brackets.PTB,
+    "spmrl": brackets.SPMRL,
+    "conllu": conllu.FORMAT,
+    "stanza": stanza.FORMAT,
+    "export": export.FORMAT,
+    "discbracket": discbracket.FORMAT,
+    "tigerxml": tigerxml.FORMAT,
+    "icepahc": dialects.ICEPAHC,
+    "penn-history": dialects.PENN_HISTORY,
+    "greynir": dialects.GREYNIR,
+    "floresta": dialects.FLORESTA,
+    "cess": dialects.CESS,
+    "parquet": Format(_read_table, (".parquet",), binary=True),
+}
+_HEAD = 1 << 16  # bytes by which a file's format is recognised
+_DECLARED = re.compile(rb"\s*<\?xml[^>]*\bencoding=[\"']([\w.:-]+)[\"']")
+
+
+def format_of(path: str | Path) -> str | None:
+    """Return the format that a file's extension stands for; None if none."""
+    extension = Path(path).suffix.lower()
+    for name, one in FORMATS.items():
+        if extension in one.extensions:
+            return name
+    return None
+
+
+def recognised(path: str | Path, family: str) -> str | None:
+    """Return the format that a file's beginning is certainly in; None if none is certain.
+
+    Formats of a family are told from each other only where the file is known to be of that family.
+    """
+    try:
+        with Path(path).open("rb") as handle:
+            head = handle.read(_HEAD)
+    except OSError:
+        return None
+    text = head.decode("utf-8", errors="replace").replace("\r\n", "\n")
+    for name, one in sorted(FORMATS.items(), key=lambda item: bool(item[1].extensions)):
+        own = one.family == family or one.family != "brackets"
+        if one.certain and own and one.certain(text):
+            return name
+    return None
+
+
+def _told(path: str | Path) -> str | None:
+    """Return a file's format by its extension, or that of the same family that is certain."""
+    name = format_of(path)
+    if name is None or not FORMATS[name].family:
+        return name
+    found = recognised(path, FORMATS[name].family)
+    return found if found and FORMATS[found].family == FORMATS[name].family else name
+
+
+def sniff(file: str | Path, settings: Settings) -> str:
+    """Return the format that a file is certainly in; empty where that is how it is read."""
+    usual = FORMATS[settings.format or ""]
+    found = None if usual.binary else recognised(file, usual.family)
+    return found if found and found != settings.format else ""
+
+
+def resolve(settings: Settings, files: Sequence[str | Path]) -> Settings:
+    """Fill in what the format says wherever ``settings`` says nothing.
+
+    Raises:
+        AttreeError: an unknown format, or none is given and the files do not tell one.
+    """
+    name = settings.format
+    if name is None:
+        told = {_told(file) for file in files}
+        name = next(iter(told)) if len(told) == 1 else None
+        if name is None:
+            raise AttreeError(
+                "the format is not known from the files' extensions",
+                file=files[0] if files else None,
+                fix=f"add --format with one of {', '.join(FORMATS)}",
+            )
+    if name not in FORMATS:
+        raise AttreeError(f"unknown format {name!r}", fix=f"choose one of {', '.join(FORMATS)}")
+    usual = FORMATS[name]
+    given = {
+        key: getattr(usual, key)
+        for key in ("punctuation", "dummy_roots", "drop_labels", "traces", "derived")
+        if getattr(settings, key) is None
+    }
+    encoding = settings.encoding or next(
+        (found for file in files if (found := _encoding(file, usual.fallback)) != "utf-8"), "utf-8"
+    )
+    return dataclasses.replace(settings, format=name, encoding=encoding, **given)
+
+
+def _encoding(file: str | Path, fallback: str) -> str:
+    """Return the encoding that an XML file declares, or ``fallback`` for what is not UTF-8."""
+    try:
+        with Path(file).open("rb") as handle:
+            head = handle.read(_HEAD)
+            if found := _DECLARED.match(head):
+                return found[1].decode("ascii").lower()
+            if fallback:
+                (head + handle.read()).decode("utf-8")
+    except UnicodeDecodeError:
+        return fallback
+    except OSError:  # told when the file is read
+        pass
+    return "utf-8"
+
+
+def read_files(files: Iterable[str | Path], settings: Settings) -> Iterator[Sentence | Rejected]:
+    """Yield every sentence of ``files`` in order, each as a `Sentence` or as `Rejected`.
+
+    Args:
+        files: read one at a time.
+        settings: resolved (see `resolve`).
+
+    Raises:
+        AttreeError: a file is absent, or the encoding is unknown or not the file's.
+    """
+    one = FORMATS[settings.format or ""]
+    for file in files:
+        text = "" if one.binary else read_text(file, settings.encoding or "utf-8")
+        if text.strip() or one.binary:
+            yield from one.read(text, str(file), settings)
+        else:
+            yield Rejected(str(file), 1, "the file is empty", "failed")

@@ -1,0 +1,122 @@
+"""``attree try``: a sentence in, its tree drawn in the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from attree.parser import Parser
+    from attree.tree import Tree
+
+_LOOK = "How the tree is shown"
+
+
+def try_command(
+    sentence: Annotated[
+        str | None, typer.Argument(help="A sentence; - reads lines; without one you are asked.")
+    ] = None,
+    parser: Annotated[
+        str,
+        typer.Option(help="upoa, upio, upio-log, a folder of `attree train`, or a heads' file."),
+    ] = "upio-log",
+    compare: Annotated[
+        str | None, typer.Option(help="Several parsers one below the other: upoa,upio,my-parser.")
+    ] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help="Another encoder: its description, a folder or a package.")
+    ] = None,
+    language: Annotated[
+        str, typer.Option(help="Whose rules split text into words: en, de, …; xx for any.")
+    ] = "en",
+    words: Annotated[
+        bool, typer.Option("--words", help="The words are separated by spaces already.")
+    ] = False,
+    brackets: Annotated[
+        bool, typer.Option("--brackets", help="Brackets on one line.", rich_help_panel=_LOOK)
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Words, spans and score as JSON.", rich_help_panel=_LOOK)
+    ] = False,
+    svg: Annotated[
+        Path | None, typer.Option(help="Draw into this file too.", rich_help_panel=_LOOK)
+    ] = None,
+) -> None:
+    """Draw the tree of a sentence.
+
+    The ready parsers need no tree of yours and know English; for another language give --parser
+    a parser of it.
+
+    Example:
+      attree try "A cat chased the mice."
+      echo "the old man walked home" | attree try - --words --brackets
+    """
+    from attree.parser import Parser
+    from attree.text import safe
+
+    names = compare.split(",") if compare else [parser]
+    loaded = {name: Parser.load(name.strip(), encoder=encoder, language=language) for name in names}
+    drawn = "brackets" if brackets else "json" if as_json else "tree"
+    for text in _sentences(sentence):
+        given = text.split() if words else text
+        for name, one in loaded.items():
+            tree = one.parse([given])[0]
+            if len(loaded) > 1:
+                print(f"{safe(name)}:")
+            print(_shown(tree, drawn))
+            if svg is not None:
+                _write_svg(tree, svg)
+            _warn(tree, one)
+
+
+def _sentences(sentence: str | None) -> Iterable[str]:
+    if sentence == "-":
+        return (line.rstrip("\n") for line in sys.stdin if line.strip())
+    return _asked() if sentence is None else [sentence]
+
+
+def _asked() -> Iterator[str]:
+    """Ask for sentences until an empty line or the end of input."""
+    while True:
+        try:
+            text = input("sentence> " if sys.stdin.isatty() else "").strip()
+        except EOFError:
+            return
+        if not text:
+            return
+        yield text
+
+
+def _shown(tree: Tree, how: str) -> str:
+    from attree.text import safe
+
+    if how == "brackets":
+        return safe(tree.brackets())
+    if how == "json":
+        found: dict[str, Any] = {"words": tree.words, "spans": tree.spans}
+        if tree.labels is not None:
+            found |= {"labels": tree.labels}
+        return json.dumps(found | {"score": tree.score, "status": tree.status})
+    return str(tree)
+
+
+def _write_svg(tree: Tree, path: Path) -> None:
+    from attree.files import write_text
+
+    write_text(path, tree._repr_svg_())
+
+
+def _warn(tree: Tree, parser: Parser) -> None:
+    """Say on stderr what the tree does not show."""
+    said = {
+        "too_long": f"longer than the {parser.encoder.max_pieces} word pieces that the encoder "
+        "takes: branched right",
+        "failed": "the encoder's numbers for it are not finite: branched right",
+    }
+    if tree.status in said:
+        print(f"attree: this sentence is {said[tree.status]}", file=sys.stderr)

@@ -1,0 +1,107 @@
+"""The good files that attacks start from, made once by the commands themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.harness import Server
+from tests.encoder.checkpoints import save
+
+TREES = "( (S (NP (DT the) (JJ old) (NN man)) (VP (VBD walked) (NP (NN home)))) )\n" * 3 + (
+    "( (S (NP (DT a) (NN cat)) (VP (VBD chased) (NP (DT the) (NNS mice))) (. .)) )\n" * 20
+)
+RECIPE = ("--score", "inside_outside", "--decoder", "chart", "--heads", "best:2")
+COMMANDS = (
+    ("encoder", "resolve", "--slug", "bert", "--path", "checkpoint", "--output", "bert.json"),
+    ("treebank", "dev.mrg", "--language", "english", "--split", "dev", "--output", "dev.parquet"),
+    (
+        "attention",
+        "dev.parquet",
+        "--encoder",
+        "bert.json",
+        "--heads",
+        "all",
+        "--output",
+        "all.json",
+    ),
+    (
+        "heads",
+        "all.json",
+        "--sentences",
+        "dev.parquet",
+        *RECIPE,
+        "--output",
+        "heads.parquet",
+        "--selection",
+        "selection.json",
+    ),
+    (
+        "attention",
+        "dev.parquet",
+        "--encoder",
+        "bert.json",
+        "--selections",
+        "selection.json",
+        "--output",
+        "selected.json",
+    ),
+    ("decode", "selected.json", "--selection", "selection.json", "--output", "parses.parquet"),
+    (
+        "score",
+        "parses.parquet",
+        "--sentences",
+        "dev.parquet",
+        "--output",
+        "scores.parquet",
+        "--summary",
+        "summary.json",
+    ),
+    (
+        "train",
+        "--sentences",
+        "dev.parquet",
+        "--encoder",
+        "bert.json",
+        "--output",
+        "parser",
+        "--trees",
+        "8",
+        "--steps",
+        "2",
+    ),
+    (
+        "parse",
+        "lines.txt",
+        "--output",
+        "parsed",
+        "--encoder",
+        "checkpoint",
+        "--heads",
+        "list:0.1,1.2",
+        "--dashboard",
+        "none",
+    ),
+)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    base = tmp_path_factory.mktemp("attacks") / "base"
+    base.mkdir()
+    save("bert", base / "checkpoint")
+    (base / "dev.mrg").write_text(TREES)
+    (base / "lines.txt").write_text("the old man walked home\na cat\n" * 3)
+    made = Server(base)
+    for command in COMMANDS:
+        ran = made.run(base, command)
+        assert ran["status"] == 0, (command, ran)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path

@@ -1,0 +1,317 @@
+"""What a checkpoint may not do: decide on attention, hold NaN, name files, hang, take memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from attree.encoder import checkpoint as checkpoints
+from attree.encoder.load import Encoder, choose_device, load_encoder
+from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+from attree.errors import AttreeError
+
+WORDS = [["the", "old", "man"], ["a", "cat", "chased", "the", "mice"], ["walked", "home"]]
+EVERY = [(layer, head) for layer in range(3) for head in range(4)]
+
+
+@pytest.fixture
+def checkpoint(bert: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(bert, tmp_path / "checkpoint"))
+
+
+def source(folder: Path) -> EncoderSource:
+    return EncoderSource("tiny", "path", str(folder))
+
+
+def edit(folder: Path, name: str = "config.json", /, **changes: Any) -> None:
+    values = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps(values | changes))
+
+
+def attention_of(folder: Path) -> torch.Tensor:
+    encoder = load_encoder(source(folder), device="cpu")
+    return encoder.run(encoder.tokenise(WORDS), heads=EVERY).attention
+
+
+@pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
+@pytest.mark.parametrize("value", ["sdpa", "eager", "flash_attention_2"])
+def test_attention_is_ours_whatever_the_configuration_says(
+    key: str, value: str, bert: Path, checkpoint: Path
+) -> None:
+    edit(checkpoint, **{key: value})
+    torch.testing.assert_close(attention_of(checkpoint), attention_of(bert), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
+@pytest.mark.parametrize("value", ["someone/kernel", "someone/kernel@main:f", "paged|sdpa", ""])
+def test_attention_from_elsewhere_is_refused(key: str, value: str, checkpoint: Path) -> None:
+    edit(checkpoint, **{key: value})
+    with pytest.raises(AttreeError, match=f"config.json: {key}: .* attree does not know"):
+        resolve(source(checkpoint))
+
+
+def test_options_of_the_output_change_nothing(bert: Path, checkpoint: Path) -> None:
+    edit(checkpoint, return_dict=False, output_attentions=True, output_hidden_states=True)
+    encoder = load_encoder(source(checkpoint), device="cpu")
+    output = encoder.run(encoder.tokenise(WORDS), heads=EVERY, states=[3])
+    torch.testing.assert_close(output.attention, attention_of(bert), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("missing", [{"heads": [(1, 0)]}, {"states": [3]}, {"states": [0]}])
+def test_a_model_that_passes_ours_by_is_refused_and_unwritten_memory_never_read(
+    missing: dict[str, Any], bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = load_encoder(source(bert), device="cpu")
+
+    class Nothing(torch.nn.Module):
+        def forward(self, **_: Any) -> Any:
+            raise checkpoints_enough
+
+    from attree.encoder import attention
+
+    checkpoints_enough = attention._Enough()
+    monkeypatch.setattr(encoder, "model", Nothing())
+    with pytest.raises(AttreeError, match="did not give all the attention or states asked for"):
+        encoder.run(encoder.tokenise(WORDS), **missing)
+
+
+def spoil(folder: Path, value: float, name: str = "encoder.layer.1.attention.self.query") -> None:
+    file = folder / "model.safetensors"
+    weights = {key: tensor.clone() for key, tensor in load_file(file).items()}
+    weights[f"{name}.weight"][3, 5] = value
+    save_file(weights, file, metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_not_finite_are_refused_once(value: float, checkpoint: Path) -> None:
+    spoil(checkpoint, value)
+    with pytest.raises(AttreeError, match=r"NaN or infinite numbers \(encoder.layer.1"):
+        load_encoder(source(checkpoint), device="cpu")
+
+
+def test_huge_finite_weights_load(checkpoint: Path) -> None:
+    spoil(checkpoint, 3e38)
+    load_encoder(source(checkpoint), device="cpu")
+
+
+@pytest.mark.parametrize("wanted", [{"heads": EVERY}, {"heads": [(2, 1)]}, {"states": [2, 3]}])
+def test_a_batch_says_which_sentences_are_finite(wanted: dict[str, Any], bert: Path) -> None:
+    encoder = load_encoder(source(bert), device="cpu")
+    pieces = encoder.tokenise(WORDS)
+    assert encoder.run(pieces, **wanted).finite.tolist() == [True, True, True]
+    (cat,) = set(pieces[1].ids[pieces[1].word_of == 1]) - {int(i) for i in pieces[0].ids}
+    broken = encoder.model.get_input_embeddings().weight.data  # type: ignore[operator,union-attr]
+    broken[int(cat)] = float("nan")
+    assert encoder.run(pieces, **wanted).finite.tolist() == [True, False, True]
+
+
+def link(target: str) -> Callable[[Path], None]:
+    def make(file: Path) -> None:
+        file.symlink_to(target)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (Path.mkdir, "is a folder"),
+        (link("nowhere"), "does not exist, only a link to nothing"),
+        (os.mkfifo, "is a device or pipe"),
+        (link("/dev/zero"), "is a device or pipe"),
+        (link("model.safetensors"), "cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_what_is_no_regular_file(
+    name: str, make: Callable[[Path], None], message: str, checkpoint: Path
+) -> None:
+    if name == "tokenizer.json" and message == "cannot be read":
+        pytest.skip("a loop of its own name only")
+    (checkpoint / name).unlink()
+    make(checkpoint / name)
+    with pytest.raises(AttreeError, match=f"{name}: .*{message}"):
+        resolve(source(checkpoint))
+
+
+def shard(folder: Path, **named: str) -> None:
+    """Split the weights into two files and an index; ``named`` overrides where weights lie."""
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    names = sorted(weights)
+    halves = {"model-1.safetensors": names[::2], "model-2.safetensors": names[1::2]}
+    for file, some in halves.items():
+        part = {name: weights[name].contiguous() for name in some}
+        save_file(part, folder / file, metadata={"format": "pt"})
+    where = {name: file for file, some in halves.items() for name in some}
+    index = {"metadata": {"total_size": 1}, "weight_map": where | named}
+    (folder / checkpoints.INDEX).write_text(json.dumps(index))
+
+
+def test_weights_in_shards_are_those_of_one_file(bert: Path, checkpoint: Path) -> None:
+    shard(checkpoint)
+    torch.testing.assert_close(attention_of(checkpoint), attention_of(bert), rtol=0, atol=0)
+
+
+def test_every_file_that_is_read_is_in_the_fingerprint(checkpoint: Path) -> None:
+    shard(checkpoint)
+    found = resolve(source(checkpoint))
+    assert {"model-1.safetensors", "model-2.safetensors", checkpoints.INDEX} <= set(found.stamps)
+    with (checkpoint / "model-2.safetensors").open("ab") as handle:
+        handle.write(b" ")
+    with pytest.raises(AttreeError, match="has changed since"):
+        load_encoder(found, device="cpu")
+
+
+def test_nothing_outside_the_fingerprint_is_read(bert: Path, checkpoint: Path) -> None:
+    before = resolve(source(checkpoint))
+    for name in ("adapter_config.json", "generation_config.json", "chat_template.jinja",
+                 "preprocessor_config.json", "spiece.model", "modeling_x.py"):  # fmt: skip
+        (checkpoint / name).write_text("{")
+    assert resolve(source(checkpoint)) == before
+    torch.testing.assert_close(attention_of(checkpoint), attention_of(bert), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["evil.bin", "../evil.safetensors", "/etc/evil.safetensors", "a/b.safetensors", "x.pt", ""],
+)
+def test_an_index_names_safetensors_of_its_folder_only(name: str, checkpoint: Path) -> None:
+    (checkpoint / "evil.bin").write_bytes(b"cos\nsystem\n")
+    shard(checkpoint, **{"embeddings.word_embeddings.weight": name})
+    with pytest.raises(AttreeError, match=r"only \.safetensors files beside it are read"):
+        resolve(source(checkpoint))
+
+
+def test_an_index_names_files_that_exist(checkpoint: Path) -> None:
+    shard(checkpoint, **{"embeddings.word_embeddings.weight": "model-3.safetensors"})
+    with pytest.raises(AttreeError, match=r"model-3.safetensors: .* does not exist"):
+        resolve(source(checkpoint))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_hidden_layers": 10**7}, "num_hidden_layers: expected int <= 1000"),
+        ({"num_hidden_layers": -1}, "num_hidden_layers: expected int >= 1"),
+        ({"num_hidden_layers": "lots"}, "num_hidden_layers: expected int"),
+        ({"num_hidden_layers": 900}, "describes 3,.* weights or more, the files hold"),
+        ({"num_hidden_layers": [3]}, "num_hidden_layers: expected int"),
+        ({"num_attention_heads": 5}, "hidden_size: 32 cannot be shared by 5 heads"),
+        ({"hidden_size": None}, "hidden_size: expected int, got null"),
+        ({"hidden_size": 10**6}, "weights or more, the files hold"),
+        ({"vocab_size": 10**7}, "weights or more, the files hold"),
+        ({"vocab_size": 10**12}, "vocab_size: expected int <= 10000000"),
+        ({"max_position_embeddings": 2}, "max_pieces: expected int >= 3"),
+        ({"max_position_embeddings": {}}, "max_position_embeddings: expected int"),
+        ({"hidden_dropout_prob": 5}, "hidden_dropout_prob: expected float <= 1"),
+        ({"layer_norm_eps": "x"}, "layer_norm_eps: expected float"),
+        ({"hidden_act": 3}, "hidden_act: expected str"),
+        ({"position_embedding_type": "relative_key"}, "position_embedding_type: attree cannot"),
+        ({"is_decoder": True}, "is_decoder: attree cannot"),
+        ({"quantization_config": {"quant_method": "x"}}, "quantization_config: attree cannot"),
+        ({"pruned_heads": {"0": [1]}}, "pruned_heads: attree cannot"),
+        ({"model_type": ["bert"]}, "model_type: expected str"),
+        ({"anything": 10**30, "more": [1, {"a": float("inf")}]}, "not valid"),
+        ({"model_type": 7}, "model_type: expected str"),
+    ],
+)
+def test_a_configuration_has_types_and_ranges(
+    changes: dict[str, Any], message: str, checkpoint: Path
+) -> None:
+    edit(checkpoint, **changes)
+    with pytest.raises(AttreeError, match=r"config\.json:[\d:]* .*" + message) as caught:
+        resolve(source(checkpoint))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", checkpoints.INDEX])
+@pytest.mark.parametrize(
+    "text",
+    ['"lots"', "[]", "null", "1e999", "[" * 200_000, '{"a":' * 200_000, "", "\0"],
+    ids=lambda text: text[:5],
+)
+def test_descriptions_that_are_none(name: str, text: str, checkpoint: Path) -> None:
+    if name == checkpoints.INDEX:
+        shard(checkpoint)
+    (checkpoint / name).write_text(text)
+    with pytest.raises(AttreeError, match=f"{name}:") as caught:
+        resolve(source(checkpoint))
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "{", '{"version":"1.0","model":{"type":"Evil"}}'])
+def test_a_tokeniser_that_is_none(text: str, checkpoint: Path) -> None:
+    (checkpoint / "tokenizer.json").write_text(text)
+    with pytest.raises(AttreeError, match="the tokeniser cannot be loaded") as caught:
+        load_encoder(source(checkpoint), device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_layers": 4}, "n_layers is 4 there, 3 here"),
+        ({"max_pieces": 500}, "max_pieces is 500 there, 64 here"),
+        ({"family": "electra"}, "family is electra there, bert here"),
+        ({"n_layers": -1}, "n_layers: expected int >= 1"),
+        ({"kind": "ftp"}, "kind: unknown 'ftp'"),
+        ({"dtype": "int8"}, "dtype: unknown 'int8'"),
+        ({"family": "gpt2"}, "family: unknown 'gpt2'"),
+        ({"fingerprint": "x\n"}, "fingerprint: expected str matching regex"),
+        ({"stamps": {"config.json": "x"}}, "stamps.*: expected array, got str"),
+        ({"folder": 3}, "folder: expected str"),
+    ],
+)
+def test_a_description_that_does_not_fit(
+    changes: dict[str, Any], message: str, checkpoint: Path, tmp_path: Path
+) -> None:
+    resolve(source(checkpoint)).write(tmp_path / "x.json")
+    edit(tmp_path, "x.json", **changes)
+    with pytest.raises(AttreeError, match=message):
+        load_encoder(ResolvedEncoder.read(tmp_path / "x.json"), device="cpu")
+
+
+def test_a_package_s_parents_are_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "canary").mkdir()
+    (tmp_path / "canary/__init__.py").write_text("raise RuntimeError('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("canary.model", "", ".", "__main__", "a b"):
+        with pytest.raises(AttreeError, match="is not installed"):
+            resolve(EncoderSource("x", "package", name))
+    assert "canary" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["evil", "cuda:", "cuda:1x", "meta", "cpu\n", "", "cuda:9999"])
+def test_devices_by_name(name: str) -> None:
+    with pytest.raises(AttreeError, match=r"unknown device .* — choose cpu, cuda"):
+        choose_device(name)
+
+
+def test_a_device_that_this_machine_lacks() -> None:
+    with pytest.raises(AttreeError, match=r"--device cuda:99: this machine has"):
+        choose_device("cuda:99")
+    assert choose_device("cpu") == torch.device("cpu")
+
+
+def test_positions_begin_after_the_padding(tmp_path: Path) -> None:
+    from tests.encoder.checkpoints import save
+
+    edit(Path(save("roberta", tmp_path).id), pad_token_id=10)
+    found = resolve(source(tmp_path))
+    assert found.max_pieces == 64 - 11
+    encoder: Encoder = load_encoder(found, device="cpu")
+    longest = [["a"] * 51]
+    assert not encoder.tokenise(longest)[0].too_long
+    assert encoder.run(encoder.tokenise(longest), heads=[(0, 0)]).finite.tolist() == [True]

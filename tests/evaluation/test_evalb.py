@@ -1,0 +1,178 @@
+"""EVALB's own outputs, line by line, and its rules one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from attree.cli import app
+from attree.errors import AttreeError
+from attree.evaluation.evalb import ERROR, OK, SKIPPED, Result, compare, labelled_results, read_tree
+from attree.evaluation.evalb_parameters import COLLINS, Parameters, read_parameters
+from attree.trees import Trees
+from tests.evaluation.reference import random_tree
+
+
+@pytest.fixture
+def evalb(data: Path) -> Path:
+    return data / "constituency/fixtures_evalb/EVALB"
+
+
+def printed(*arguments: object) -> list[str]:
+    given = ["evalb", *map(str, arguments)]
+    found = CliRunner().invoke(app, given, catch_exceptions=False, standalone_mode=False)
+    return found.stdout.split("\n")
+
+
+def test_the_sample_is_that_of_the_first_release(evalb: Path) -> None:
+    sample = evalb / "sample"
+    files = (sample / "sample.gld", sample / "sample.tst", "--prm", sample / "sample.prm")
+    wanted = (sample / "sample.rsl").read_text().split("\n")
+    assert printed(*files, "--release", "1997") == wanted
+
+
+def test_the_repaired_quotes_are_those_of_the_second_release(evalb: Path) -> None:
+    bug = evalb / "bug"
+    files = (bug / "bug.gld", bug / "bug.tst", "--prm", evalb / "new.prm")
+    found = printed(*files, "--release", "2006")
+    wanted = (bug / "bug.rsl-new").read_text().split("\n")
+    # the file has lost blanks at the beginning of lines
+    assert [line.lstrip() for line in found] == [line.lstrip() for line in wanted]
+    begin = wanted.index("=== Summary ===")
+    assert found[begin:] == wanted[begin:]
+
+
+def test_the_last_release_counts_crossing_brackets_in_its_totals(evalb: Path) -> None:
+    bug = evalb / "bug"
+    found = printed(bug / "bug.gld", bug / "bug.tst", "--prm", evalb / "new.prm")
+    crossing = [int(row.split()[8]) for row in found[3:8]]
+    assert found[9].split() == ["62.83", "57.72", "71", "113", "123", str(sum(crossing)), "161",
+                                "129", "80.12"]  # fmt: skip
+
+
+def score(gold: str, test: str, parameters: Parameters = COLLINS) -> Result:
+    return compare(read_tree(gold, parameters), read_tree(test, parameters), parameters)
+
+
+def counts(result: Result) -> tuple[int, int, int]:
+    assert result.status == OK
+    return result.matched, result.gold, result.test
+
+
+def test_functions_of_labels_and_equal_labels_do_not_matter() -> None:
+    gold = "(TOP (S (NP-SBJ-1 (P a)) (PRT=2 (R up))))"
+    assert counts(score(gold, "(S1 (S (NP (P a)) (ADVP (R up))))")) == (3, 3, 3)
+    assert counts(score(gold, "(S (VP (P a)) (X (R up)))")) == (1, 3, 3)
+
+
+def test_without_labels_spans_count() -> None:
+    found = score("(S (A (P a)) (P b))", "(T (B (P a)) (P b))", Parameters(labelled=False))
+    assert counts(found) == (2, 2, 2)
+
+
+def test_as_many_of_a_span_match_as_both_have() -> None:
+    assert counts(score("(NP (NP (P a)))", "(NP (P a))")) == (1, 2, 1)
+    assert counts(score("(NP (P a))", "(NP (NP (NP (P a))))")) == (1, 1, 3)
+
+
+def test_deleted_words_take_empty_brackets_with_them() -> None:
+    gold = "(S (NP (P a)) (VP (V b) (SBAR (-NONE- 0) (S (-NONE- *T*-1)))) (. .))"
+    found = score(gold, "(S (NP (P a)) (VP (V b)) (. .))")
+    assert counts(found) == (3, 3, 3)
+    assert (found.length, found.words, found.tags) == (3, 2, 2)
+
+
+def test_an_outer_bracket_without_a_label_counts() -> None:
+    assert counts(score("( (S (P a)))", "(S (P a))")) == (1, 2, 1)
+
+
+def test_crossing_brackets_are_counted_in_the_test_tree() -> None:
+    words = [f"(P {letter})" for letter in "abcd"]
+    gold = f"(S (X {words[0]} {words[1]}) (Y {words[2]} {words[3]}))"
+    test = f"(S {words[0]} (X (Y {words[1]} {words[2]}) {words[3]}))"
+    found = score(gold, test)
+    assert counts(found) == (1, 3, 3)
+    assert found.crossing == 2
+
+
+def test_sentences_that_cannot_be_scored_say_why() -> None:
+    assert score("(S (P a))", "").status == SKIPPED
+    assert score("(S (P a))", "(S (P a) (P b))").problem == "Length unmatch (1|2)"
+    assert score("(S (P a))", "(S (P b))").problem == "Words unmatch (a|b)"
+
+
+@pytest.mark.parametrize("bad", ["(S (P a)", "(S (P a)))", "(S (P a b))", "(S a (P b))", "x"])
+def test_a_tree_that_cannot_be_read_costs_its_sentence_alone(tmp_path: Path, bad: str) -> None:
+    (tmp_path / "g").write_text("(S (P a))\n(S (P a))\n")
+    (tmp_path / "t").write_text(f"{bad}\n(S (P a))\n")
+    found = printed(tmp_path / "g", tmp_path / "t")
+    assert [row.split()[2] for row in found[3:5]] == [str(ERROR), str(OK)]
+    assert "Number of Valid sentence  =      1" in found
+
+
+def test_a_file_that_ends_early_is_said(tmp_path: Path) -> None:
+    (tmp_path / "g").write_text("(S (P a))\n" * 3)
+    (tmp_path / "t").write_text("(S (P a))\n" * 2)
+    run = CliRunner().invoke(app, ["evalb", str(tmp_path / "g"), str(tmp_path / "t")])
+    assert "3 : Number of lines unmatch (too many lines in gold file)" in run.stderr
+    assert "Number of sentence        =      2" in run.stdout
+
+
+def test_more_errors_than_allowed_end_the_run(tmp_path: Path) -> None:
+    (tmp_path / "g").write_text("(S (P a))\n" * 5)
+    (tmp_path / "t").write_text("(S (P b))\n" * 5)
+    (tmp_path / "p").write_text("MAX_ERROR 3\n")
+    with pytest.raises(AttreeError, match="more than 3 errors"):
+        printed(tmp_path / "g", tmp_path / "t", "--prm", tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("DELETE TOP", "unknown keyword DELETE"),
+        ("EQ_LABEL A", "EQ_LABEL needs 2 values"),
+        ("MAX_ERROR many", "MAX_ERROR many is not a number"),
+    ],
+)
+def test_a_bad_parameter_file_names_its_line(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "p").write_text(f"# comment\nLABELED 0\n{text}\n")
+    with pytest.raises(AttreeError, match=f"p:3: {problem}"):
+        read_parameters(tmp_path / "p")
+
+
+def test_the_published_parameters_are_read(evalb: Path) -> None:
+    found = read_parameters(evalb / "COLLINS.prm")
+    assert found.delete == {"TOP", "-NONE-", ",", ":", "``", "''", "."}
+    assert found.same_labels == {("ADVP", "PRT")}
+    assert (found.labelled, found.cutoff, found.max_errors) == (True, 40, 10)
+
+
+def bracketed(n: int, spans: list[tuple[int, int]], labels: list[str]) -> str:
+    """Write a tree out of its spans in pre-order, every word with a tag of its own."""
+    text = []
+    for word in range(n):
+        text += [f"({label} " for (i, _), label in zip(spans, labels, strict=True) if i == word]
+        text += [f"(T w{word})", ")" * sum(j == word + 1 for _, j in spans), " "]
+    return "".join(text)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 10_000))
+def test_labelled_trees_have_the_counts_of_their_brackets(lengths: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sides = []
+    for _ in range(2):
+        trees = [sorted(random_tree(rng, n, binary=False), key=lambda s: (s[0], -s[1]))
+                 for n in lengths]  # fmt: skip
+        labels = [[str(rng.choice(["NP-SBJ", "ADVP", "PRT", "TOP", "S"])) for _ in one]
+                  for one in trees]  # fmt: skip
+        sides.append((trees, labels))
+    found = labelled_results(*(Trees.from_spans(lengths, *side) for side in sides))
+    for row, n, *pairs in zip(found, lengths, *(zip(*side, strict=True) for side in sides),
+                              strict=True):  # fmt: skip
+        wanted = score(*(bracketed(n, *pair) for pair in pairs))
+        assert tuple(row) == counts(wanted)

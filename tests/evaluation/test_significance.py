@@ -1,0 +1,103 @@
+"""Paired bootstrap against one written plainly, and on cases whose answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from attree.errors import AttreeError
+from attree.evaluation.metrics import score
+from attree.evaluation.significance import corpus_f1_parts, paired_bootstrap, parts
+from attree.parses import Parses
+from tests.evaluation.reference import parses, random_tree, sentences
+
+Counts = list[tuple[int, int, int]]
+
+
+def corpus_f1(counts: Counts) -> float:
+    down = sum(gold + predicted for _, gold, predicted in counts)
+    return 100 * 2 * sum(matched for matched, _, _ in counts) / down if down else 0.0
+
+
+def naive(one: Counts, other: Counts, resamples: int, seed: int) -> tuple[float, float]:
+    """Return the difference and its p value, a resample and a sentence at a time."""
+    rng = np.random.default_rng(seed)
+    observed = corpus_f1(one) - corpus_f1(other)
+    as_far = 0
+    for _ in range(resamples):
+        rows = rng.integers(len(one), size=len(one))
+        drawn = corpus_f1([one[row] for row in rows]) - corpus_f1([other[row] for row in rows])
+        as_far += abs(drawn - observed) >= abs(observed) - 1e-9
+    return observed, (1 + as_far) / (1 + resamples)
+
+
+def random_counts(seed: int, sentences: int, better: float) -> Counts:
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(sentences):
+        gold = int(rng.integers(1, 20))
+        found.append((1 + int(rng.binomial(gold - 1, better)), gold, gold + 2))
+    return found
+
+
+@pytest.mark.parametrize("better", [0.5, 0.55, 0.7])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_it_is_the_plain_bootstrap(seed: int, better: float) -> None:
+    one, other = random_counts(seed, 30, better), random_counts(seed + 10, 30, 0.5)
+    found = paired_bootstrap(corpus_f1_parts(one), corpus_f1_parts(other), resamples=300, seed=seed)
+    assert found[:2] == pytest.approx(naive(one, other, 300, seed))
+    assert found.low <= found.difference <= found.high
+
+
+def test_the_same_parser_twice_differs_by_nothing() -> None:
+    one = corpus_f1_parts(random_counts(0, 20, 0.5))
+    assert paired_bootstrap(one, one, resamples=50) == (0, 1, 0, 0)
+
+
+def test_better_on_every_sentence_is_not_chance_and_the_sign_says_which() -> None:
+    good, bad = corpus_f1_parts([(9, 10, 10)] * 40), corpus_f1_parts([(8, 10, 10)] * 40)
+    found = paired_bootstrap(good, bad, resamples=999)
+    assert found.difference == pytest.approx(10)
+    assert found.p == pytest.approx(1 / 1000)
+    assert paired_bootstrap(bad, good, resamples=999).difference == pytest.approx(-10)
+
+
+def test_p_values_of_equal_parsers_are_spread_evenly() -> None:
+    found = [
+        paired_bootstrap(
+            corpus_f1_parts(random_counts(2 * seed, 60, 0.5)),
+            corpus_f1_parts(random_counts(2 * seed + 1, 60, 0.5)),
+            resamples=200,
+        ).p
+        for seed in range(200)
+    ]
+    assert 0.02 <= np.mean(np.array(found) < 0.1) <= 0.2
+    assert 0.4 <= np.mean(np.array(found) < 0.5) <= 0.6
+
+
+def test_every_f1_of_the_tables_is_the_ratio_of_its_parts() -> None:
+    rng = np.random.default_rng(3)
+    lengths = [int(n) for n in rng.integers(1, 12, size=20)]
+
+    def trees(binary: bool) -> list[list[tuple[int, int]]]:
+        return [random_tree(rng, n, binary=binary) for n in lengths]
+
+    gold = Parses.gold(
+        sentences([(n, [(*s, "X") for s in one]) for n, one in zip(lengths, trees(False),
+                                                                   strict=True)])
+    )  # fmt: skip
+    scored = score(gold, Parses.of_table(parses(list(zip(lengths, trees(True), strict=True)))))
+    for metric in ("corpus_f1", "corpus_f1_no_root", "sentence_f1"):
+        found: NDArray[np.float64] = parts(scored, metric).sum(axis=0)
+        assert 100 * found[0] / found[1] == pytest.approx(getattr(scored.counts, metric))
+    with pytest.raises(ValueError, match="precision"):
+        parts(scored, "precision")
+
+
+def test_unequal_sentences_and_nothing_to_score_are_refused() -> None:
+    one = corpus_f1_parts([(1, 2, 2)] * 3)
+    with pytest.raises(AttreeError, match="on 3 sentences and the other on 2"):
+        paired_bootstrap(one, one[:2])
+    with pytest.raises(AttreeError, match="no sentence here can be scored"):
+        paired_bootstrap(np.zeros((3, 2)), np.zeros((3, 2)))

@@ -1,0 +1,115 @@
+"""Published figures beside computed ones, and the text of a cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from attree.experiments.table import Cell, _published, tables
+from tests.workflow.conftest import ROOT
+
+ARTICLE = ROOT / "workflow/resources/published/article.csv"
+PAPER = yaml.safe_load((ROOT / "workflow/configs/paper.yaml").read_text(encoding="utf-8"))
+
+
+def published(name: str, columns: list[str], test: str | None = None) -> dict[str, dict[str, Cell]]:
+    """Return the article's lines of an experiment of the paper's overlay."""
+    spec = PAPER["experiments"][name]
+    tables = spec["published"]
+    layout = {
+        "axis": spec["columns"],
+        "published": {"*": tables} if isinstance(tables, str) else tables,
+    }
+    found: dict[str, dict[str, Cell]] = {}
+    tests = {column: test or column for column in columns}
+    for cell in _published(layout, ARTICLE, columns, tests):
+        found.setdefault(cell.label, {})[cell.column] = cell
+    return found
+
+
+def test_the_few_shot_table_has_the_article_s_rows() -> None:
+    lines = published("few-shot", ["10", "20", "40", "50", "80"], "english/test")
+    assert set(lines) == {
+        f"{name} (article)" for name in ("fpoa", "fpio", "berkeley", "fss", "upio")
+    }
+    assert lines["fpio (article)"]["20"].text("corpus_f1") == "60.40 (61.60)"
+    assert lines["fss (article)"]["50"].text("corpus_f1") == "(61.20)"
+    assert "20" not in lines["fss (article)"]
+
+
+def test_the_table_by_length_has_scores_and_speeds() -> None:
+    lines = published("by-length", ["≤10", "≤20", "all"], "english/test")
+    cell = lines["c-pcfg (article)"]["≤10"]
+    assert (cell.mean("corpus_f1"), cell.mean("sentences_a_second")) == (70.6, 14.0)
+    assert lines["upio-3-heads-mlm (article)"]["all"].mean("corpus_f1") == 50.3
+
+
+def test_each_test_set_has_the_figures_of_its_own_table() -> None:
+    lines = published("unsupervised", ["english/test", "english/wsj10"])
+    cell = lines["upoa-3-heads-mlm (article)"]
+    assert cell["english/test"].text("corpus_f1") == "50.90 ± 0.20 (51.40)"
+    assert cell["english/wsj10"].text("corpus_f1") == "72.60 ± 0.60 (73.80)"
+    assert cell["english/test"].recall["PP"] == [79.7]
+
+
+def test_other_languages_and_the_ablations_are_found() -> None:
+    lines = published("cross-lingual", ["korean/test", "basque/test"])
+    assert lines["berkeley (article)"]["basque/test"].mean("corpus_f1") == 29.4
+    assert lines["kim-2020 (article)"]["korean/test"].mean("sentence_f1") == 45.7
+    lines = published("ablations", ["english/test"])
+    assert lines["upio-inside (article)"]["english/test"].mean("corpus_f1") == 41.1
+
+
+@pytest.mark.parametrize(
+    ("values", "notes", "said"),
+    [
+        ([], [], "–"),
+        ([50.0], [], "50.00"),
+        ([50.0, 54.0], [], "52.00 ± 2.83 (54.00)"),
+        ([50.0], ["2,794 trees"], "50.00 [2,794 trees]"),
+    ],
+)
+def test_the_text_of_a_cell(values: list[float], notes: list[str], said: str) -> None:
+    cell = Cell("fpio", "10", "computed", values={"corpus_f1": values}, notes=notes)
+    assert cell.text("corpus_f1") == said
+
+
+def test_a_line_without_the_metric_is_left_out() -> None:
+    cell = Cell("kim-2020 (article)", "korean/test", "article", values={"sentence_f1": [45.7]})
+    layout = {
+        "title": "T",
+        "axis": "test",
+        "metrics": ["corpus_f1", "sentence_f1"],
+        "labels": False,
+    }
+    corpus, sentence = tables([cell], layout)
+    assert not corpus.rows
+    assert sentence.rows == [["kim-2020 (article)", "45.70"]]
+
+
+def test_few_shot_parsers_below_a_line_are_named() -> None:
+    def cell(label: str, column: str, f1: float, **about: str) -> Cell:
+        return Cell(label, column, "computed", about, {"corpus_f1": [f1]})
+
+    layout = {
+        "title": "T",
+        "axis": "test",
+        "metrics": ["corpus_f1"],
+        "labels": False,
+        "above": "upio",
+    }
+    found = [cell("upio", "french", 34.9), cell("upoa", "french", 30.0)]
+    found += [cell("upio", "german", 28.0), cell("fpio", "german", 29.0, layers_used="3")]
+    (table,) = tables(found, layout)
+    assert table.note == "Every few-shot parser is above upio in every column."
+    found.append(cell("fpio", "french", 29.2, layers_used="3"))
+    (table,) = tables(found, layout)
+    assert table.note == "Few-shot parsers not above upio: fpio on french (29.20, 34.90)."
+    (table,) = tables(found, {**layout, "above": None})
+    assert table.note == ""
+
+
+def test_the_figures_name_what_exists() -> None:
+    assert Path(ROOT / PAPER["published"]) == ARTICLE

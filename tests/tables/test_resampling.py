@@ -1,0 +1,76 @@
+"""Intervals and differences by bootstrap, against a plain loop and what must hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from attree.errors import AttreeError
+from attree.schemas import SCORES, write_table
+from attree.tables.resampling import SEED, SentenceScores, differences, intervals
+
+
+def scores(path: Path, seed: int, n: int = 60, better: float = 0.0) -> Path:
+    """Write the scores of a made-up parser on ``n`` sentences, the first of one word."""
+    rng = np.random.default_rng(seed)
+    words = np.concatenate([[1], np.random.default_rng(0).integers(3, 12, n - 1)])
+    gold = np.where(words > 1, np.maximum(words - 2, 1), 0)
+    share = np.clip(rng.uniform(0.2, 0.6, n) + better, 0, 1)
+    matched = np.where(words > 1, 1 + np.floor(share * (gold - 1)), 0).astype(int)
+    f1 = np.where(gold + words > 3, 200 * (matched - 1) / np.maximum(gold + words - 3, 1), 100)
+    columns = {
+        "sentence": np.arange(n),
+        "n_words": words,
+        "status": ["ok"] * n,
+        "gold": gold,
+        "predicted": np.maximum(words - 1, 0),
+        "matched": matched,
+        "sentence_f1": pa.array(f1, mask=words == 1),
+    }
+    write_table(path, pa.table(columns).cast(SCORES), schema=SCORES, metadata={})
+    return path
+
+
+def test_the_whole_is_the_f1_of_the_sums(tmp_path: Path) -> None:
+    found = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
+    shared, spans = found.parts[:, 2].sum(), found.parts[:, :2].sum()
+    assert found.f1()["corpus_f1"][0] == pytest.approx(200 * shared / spans)
+    trees = (found.parts[:, 0] > 0).sum()
+    no_root = 200 * (shared - trees) / (spans - 2 * trees)
+    assert found.f1()["corpus_f1_no_root"][0] == pytest.approx(no_root)
+
+
+def test_resamples_are_those_of_a_plain_loop(tmp_path: Path) -> None:
+    found = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
+    n = len(found.parts)
+    rng = np.random.default_rng(SEED)
+    values = []
+    for counts in rng.multinomial(n, np.full(n, 1 / n), size=2000):
+        rows = np.repeat(np.arange(n), counts)
+        drawn = found.parts[rows]
+        values.append(200 * drawn[:, 2].sum() / drawn[:, :2].sum())
+    low, high = np.quantile(values, [0.025, 0.975])
+    assert intervals(found)["corpus_f1"] == pytest.approx((low, high))
+
+
+def test_a_parser_that_is_better_everywhere_differs_and_one_from_itself_does_not(
+    tmp_path: Path,
+) -> None:
+    plain = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
+    good = SentenceScores.read(scores(tmp_path / "b.parquet", 1, better=0.3))
+    found = differences(good, plain)["corpus_f1"]
+    assert 0 < found.low < found.a - found.b < found.high and found.p < 0.01
+    back = differences(plain, good)["corpus_f1"]
+    assert (back.low, back.high) == pytest.approx((-found.high, -found.low))
+    same = differences(plain, plain)["sentence_f1"]
+    assert (same.low, same.high, same.p) == (0, 0, 1)
+
+
+def test_other_sentences_are_refused(tmp_path: Path) -> None:
+    a = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
+    b = SentenceScores.read(scores(tmp_path / "b.parquet", 1, n=50))
+    with pytest.raises(AttreeError, match=r"different sentences \(60 and 50\)"):
+        differences(a, b)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attree import Parser, Tree
+from attree.decoding.batch import decode
+from attree.errors import AttreeError
+from attree.parser import Prepared
+from tests.encoder.checkpoints import TEXT, save
+
+HEADS = "list:0.1,1.2"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny BERT: 3 layers, 4 heads, at most 64 pieces."""
+    return Path(save("bert", tmp_path_factory.mktemp("bert")).id)
+
+
+@pytest.fixture(scope="module")
+def parser(folder: Path) -> Parser:
+    return Parser.load("upio", encoder=str(folder), heads=HEADS, device="cpu")
+
+
+WORDS = [line.split() for line in TEXT]
+
+
+def test_every_sentence_has_the_tree_of_its_own_association(parser: Parser) -> None:
+    """Batches, order and company change nothing."""
+    trees = parser.parse([*WORDS, *reversed(WORDS)])
+    for words, tree in zip([*WORDS, *reversed(WORDS)], trees, strict=True):
+        matrix = parser.association(words)
+        assert matrix.shape == (len(words), len(words))
+        wanted = decode(matrix.ravel(), [len(words)], score="inside_outside", decoder="chart")
+        assert tree.words == tuple(words)
+        assert tree.spans == wanted.of(0).spans
+        assert tree.status == "ok"
+
+
+def test_one_string_is_one_tree_and_its_words_are_split_by_rules(parser: Parser) -> None:
+    tree = parser.parse("The old man didn't walk home.")
+    assert isinstance(tree, Tree)
+    assert tree.words == ("The", "old", "man", "did", "n't", "walk", "home", ".")
+    assert tree.spans[0] == (0, 8) and len(tree.spans) == 7
+    assert parser.parse(["The old man.", ["a", "cat"]])[0].words == ("The", "old", "man", ".")
+
+
+def test_what_has_no_tree_to_find(parser: Parser) -> None:
+    long = ["cat"] * 70
+    trees = parser.parse([[], ["one"], "", long, ["a", " ", "cat"], ["\u200b", "x\x1b[31m"]])
+    assert [tree.status for tree in trees] == ["ok", "ok", "ok", "too_long", "ok", "ok"]
+    assert [tree.spans for tree in trees[:3]] == [(), (), ()]
+    assert trees[3].spans == tuple((i, 70) for i in range(69))
+    assert trees[3].score is None
+    assert trees[4].words == ("a", "cat")
+    assert parser.parse([]) == []
+    assert "\x1b" not in str(trees[5]) and "x" in str(trees[5])
+
+
+def test_a_bound_on_words_is_the_parser_s(folder: Path) -> None:
+    parser = Parser.load("upoa", encoder=str(folder), heads=HEADS, device="cpu", max_words=3)
+    assert [tree.status for tree in parser.parse([["a"] * 3, ["a"] * 4])] == ["ok", "too_long"]
+
+
+def test_a_stream_is_read_as_it_is_parsed(parser: Parser) -> None:
+    read = 0
+
+    def endless() -> Iterator[list[str]]:
+        nonlocal read
+        for words in itertools.cycle(WORDS):
+            read += 1
+            yield words
+
+    first = list(itertools.islice(parser.stream(endless()), 600))
+    assert [tree.words for tree in first] == [
+        tuple(words) for words in itertools.islice(itertools.cycle(WORDS), 600)
+    ]
+    assert read <= 1024
+
+
+def test_a_sentence_whose_numbers_are_not_finite_costs_no_other(
+    parser: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = parser.model.features
+
+    def broken(pieces):  # the association of sentences of five words is NaN
+        values, n_words = whole(pieces)
+        cells = np.repeat(n_words == 5, n_words**2)
+        return np.where(cells, np.nan, values), n_words
+
+    sentences = [["a"] * 5, ["the", "old", "man"], ["a", "cat", "sat"]]
+    good = parser.parse(sentences)
+    monkeypatch.setattr(parser.model, "features", broken)
+    found = parser.parse(sentences)
+    assert [tree.status for tree in found] == ["failed", "ok", "ok"]
+    assert found[0].spans == ((0, 5), (1, 5), (2, 5), (3, 5))
+    assert found[1:] == good[1:]
+
+
+def test_batches_hold_every_sentence_of_two_words_once(parser: Parser) -> None:
+    prepared = parser.prepare([*WORDS, ["one"], []])
+    assert isinstance(prepared, Prepared)
+    wanted = [place for place, words in enumerate(WORDS) if len(words) > 1]
+    assert sorted(np.concatenate(prepared.batches).tolist()) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("upio-logg", "unknown parser 'upio-logg' — did you mean upio-log"),
+        ("", "unknown parser ''"),
+        ("upoa", "does not say which heads"),
+    ],
+)
+def test_an_unknown_parser_is_one_line(folder: Path, name: str, problem: str) -> None:
+    with pytest.raises(AttreeError, match=problem):
+        Parser.load(name, encoder=str(folder))
+
+
+def test_importing_attree_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, attree; heavy = {'torch', 'transformers', 'numba', 'pyarrow', 'numpy'};"
+        "print(sorted(heavy & set(sys.modules))); from attree import Parser, Tree, Trees;"
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:2] == ["[]", "False"]
+    with pytest.raises(AttributeError, match="no attribute 'Parsers'"):
+        import attree
+
+        attree.Parsers  # noqa: B018

@@ -1,0 +1,434 @@
+"""Crossing branches: formats that have them, both ways, and how they are made continuous."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nltk
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attree.schemas import SENTENCES, read_table
+from attree.treebank import brackets, discbracket, export, stanza, tigerxml
+from attree.treebank.crossing import Graph, attach_to_neighbours, graph_of, spans
+from attree.treebank.formats import FORMATS, read_files, resolve
+from attree.treebank.sentence import Rejected, Sentence, Settings
+from tests.treebank.test_roundtrip import sentences
+
+HOSTILE = ("(", ")", "-LRB-", r"\/", "a b", "#", "##x##", "#500x", "<&\"'>", "0", "*T*-1", "%%")
+#: Was wir tun, ist gut: a clause whose noun phrase is torn in two, and commas at the root.
+TORN = """#FORMAT 3
+#BOS 1 0 0 0 %% first
+Was	PWS	--	HD	500
+hat	VAFIN	--	HD	502
+,	$,	--	--	0
+er	PPER	--	HD	501
+getan	VVPP	--	HD	500
+?	$.	--	--	0
+#500	VP	--	OC	502
+#501	NP	--	SB	502
+#502	S	--	--	0
+#EOS 1
+"""
+
+
+@st.composite
+def graphs(draw: st.DrawFn, words: tuple[str, ...] = ("a", "b", "(", "-x", "€")) -> Graph:
+    """Draw words, and nodes over any of the words and nodes before them."""
+    n = draw(st.integers(1, 7))
+    parents, tops = [-1] * n, list(range(n))
+    labels: list[str] = []
+    for _ in range(draw(st.integers(0, 5))):
+        chosen = [top for top in tops if draw(st.booleans())] or tops[:1]
+        place = n + len(labels)
+        for child in chosen:
+            parents[child] = place
+        parents.append(-1)
+        labels.append(draw(st.sampled_from(["S", "NP", "VP"])))
+        tops = [top for top in tops if top not in chosen] + [place]
+    edges = [draw(st.sampled_from(["HD", "NK", "OC", ""])) for _ in parents]
+    tokens = [draw(st.sampled_from(words)) for _ in range(n)]
+    return Graph(tokens, ["T"] * n, labels, parents, edges)
+
+
+def shape(graph: Graph) -> tuple[Any, ...]:
+    """Return what a graph says, whatever its nodes' numbers."""
+    n, yields = len(graph.words), graph.yields()
+    rows = []
+    for place, parent in enumerate(graph.parents):
+        chain = []
+        while parent >= 0:
+            chain.append((graph.labels[parent - n], tuple(yields[parent])))
+            parent = graph.parents[parent]
+        name = graph.tags[place] if place < n else graph.labels[place - n]
+        rows.append((tuple(yields[place]), name, graph.functions[place], tuple(chain)))
+    return tuple(graph.words), sorted(rows)
+
+
+def back(graph: Graph, module: Any, **settings: Any) -> Graph:
+    text = "".join(module.write(iter([graph])))
+    (found,) = module.graphs(text, "f", Settings(**settings))
+    assert isinstance(found, Graph), found
+    return found
+
+
+@pytest.mark.parametrize("module", [export, discbracket, tigerxml])
+@given(graph=graphs())
+def test_written_and_read_again(module: Any, graph: Graph) -> None:
+    assert shape(back(graph, module)) == shape(graph)
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_hostile_words(word: str) -> None:
+    graph = Graph([word, "x"], ["T", "$("], ["S"], [2, -1, -1], ["HD", "", ""])
+    assert shape(back(graph, tigerxml)) == shape(graph)
+    assert shape(back(graph, export)) == shape(graph)
+    if word != "a b":
+        assert shape(back(graph, discbracket, escapes="keep")) == shape(graph)
+    text = "".join(stanza.write(iter([graph])))
+    (found,) = stanza.read(text, "f", Settings())
+    assert isinstance(found, Sentence)
+    assert found.words == (word, "x")
+    (line,) = brackets.write(iter([graph]))
+    assert [leaf.replace("_", " ") for leaf in nltk.Tree.fromstring(line).leaves()][1] == "x"
+
+
+@given(sentences(words=st.text("abcäß·'", min_size=1)))
+def test_a_sentence_is_a_graph_and_nltk_reads_its_brackets(sentence: Sentence) -> None:
+    graph = graph_of(sentence)
+    assert graph.problem() is None
+    assert spans(graph) == (sentence.spans, False)
+    (line,) = brackets.write(iter([graph]))
+    assert nltk.Tree.fromstring(line).leaves() == list(sentence.words)
+
+
+def raised_by_hand(graph: Graph) -> list[tuple[int, int, str]]:
+    """Raise non-head blocks one after the other until every node is one block (Boyd 2007)."""
+    n = len(graph.words)
+    parents = list(graph.parents)
+    heads = {}
+    first = Graph(graph.words, graph.tags, graph.labels, parents, graph.functions)
+    for place, below in enumerate(first.children()[:-1]):
+        if below:
+            edges = [graph.functions[child] for child in below]
+            if "HD" in edges:
+                heads[place] = below[edges.index("HD")]
+            elif "NK" in edges:
+                heads[place] = [child for child, edge in zip(below, edges, strict=True)
+                                if edge == "NK"][-1]  # fmt: skip
+            else:
+                heads[place] = below[0]
+
+    def words(place: int) -> list[int]:
+        below = [child for child, parent in enumerate(parents) if parent == place]
+        return [place] if place < n else sorted(itertools.chain(*map(words, below)))
+
+    def blocks(place: int) -> list[list[int]]:
+        found: list[list[int]] = []
+        for word in words(place):
+            if found and found[-1][-1] == word - 1:
+                found[-1].append(word)
+            else:
+                found.append([word])
+        return found
+
+    def depth(place: int) -> int:
+        return 0 if parents[place] < 0 else 1 + depth(parents[place])
+
+    while True:
+        torn = [place for place in range(n, len(parents)) if len(blocks(place)) > 1]
+        if not torn:
+            break
+        place = max(torn, key=depth)
+        head = words(heads[place])
+        keep = next(block for block in blocks(place) if set(head) <= set(block))
+        for child, parent in enumerate(list(parents)):
+            if parent == place and not set(words(child)) <= set(keep):
+                parents[child] = parents[place]
+    return sorted(
+        (words(place)[0], words(place)[-1] + 1, graph.labels[place - n])
+        for place in range(n, len(parents))
+    )
+
+
+@given(graphs())
+def test_raising_against_a_naive_one(graph: Graph) -> None:
+    found, raised = spans(graph)
+    assert sorted(found) == raised_by_hand(graph)
+    assert list(found) == sorted(found, key=lambda span: (span[0], -span[1]))
+    assert raised == any(len(one) != one[-1] - one[0] + 1 for one in graph.yields() if one)
+    for (a, b, _), (c, d, _) in itertools.combinations(found, 2):
+        assert b <= c or d <= a or (a <= c and d <= b) or (c <= a and b <= d)
+
+
+def test_punctuation_is_attached_and_the_rest_raised() -> None:
+    (sentence,) = export.FORMAT.read(TORN, "f", Settings())
+    assert isinstance(sentence, Sentence)
+    assert sentence.words == ("Was", "hat", ",", "er", "getan", "?")
+    assert sentence.spans == ((0, 5, "S"), (0, 1, "VP"), (3, 4, "NP"))
+    assert sentence.crossing
+    (graph,) = export.graphs(TORN, "f", Settings())
+    assert isinstance(graph, Graph)
+    assert graph.functions[:2] == ["HD", "HD"]
+    attach_to_neighbours(graph)
+    assert graph.parents[2] == 8  # the comma, under S
+    assert graph.parents[5] == -1  # the last mark stays
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "problem"),
+    [
+        ("#502\tS\t--\t--\t0", "#502\tS\t--\t--\t500", 2, "is above itself"),
+        ("SB\t502", "SB\t777", 10, "#777 is no node"),
+        ("er\tPPER\t--\tHD\t501", "er\tPPER\t--\tHD\t500", 2, "node 2 (NP) has no child"),
+        ("#501\tNP", "#500\tNP", 10, "node #500 stands twice"),
+        ("getan\tVVPP\t--\tHD\t500", "getan\tVVPP", 7, "expected 5 or 6 columns"),
+        ("getan", "get\udce4n", 2, "0xE4"),
+        ("#EOS 1\n", "", 2, "has no #EOS line"),
+    ],
+)
+def test_a_bad_export_sentence_costs_no_other(old: str, new: str, line: int, problem: str) -> None:
+    found = list(export.graphs(TORN.replace(old, new) + TORN, "f", Settings()))
+    assert isinstance(found[0], Rejected)
+    assert (found[0].line, len(found)) == (line, 2)
+    assert problem in found[0].reason
+    assert isinstance(found[1], Graph)
+
+
+def test_version_4_has_a_lemma() -> None:
+    lines = [
+        line.replace("\t", "\tlemma\t", 1) if "\t" in line else line for line in TORN.splitlines()
+    ]
+    (three,) = export.graphs(TORN, "f", Settings())
+    (four,) = export.graphs("\n".join(lines), "f", Settings())
+    (spaced,) = export.graphs(TORN.replace("\t", "  "), "f", Settings())
+    assert three == four == spaced
+
+
+@pytest.mark.parametrize(
+    ("tree", "problem"),
+    [
+        ("(S (A 0=a) (B 2=b))", "not those of a sentence"),
+        ("(S (A 0=a) (B 0=b))", "not those of a sentence"),
+        ("(S (A 0=a)", "not closed"),
+        ("(S (A 0=a)))", "closes nothing"),
+        ("(S (A a))", "expected a leaf"),
+        ("(S (A 0=))", "without a word"),
+        ("(S (A 0) (B 1))\tone", "2 leaves, but 1 words"),
+        ("(S)", "without words"),
+        ("(S 0=a 1=b)", "two words under one tag"),
+        ("(A 0=a) (B 1=b)", "more than one tree"),
+    ],
+)
+def test_a_bad_discbracket_line_costs_no_other(tree: str, problem: str) -> None:
+    good = "(S (VP (VB 1=go)) (NP 0=we))"
+    bad, fine = discbracket.graphs(f"{tree}\n{good}\n", "f", Settings())
+    assert isinstance(bad, Rejected)
+    assert problem in bad.reason
+    assert isinstance(fine, Graph)
+    assert fine.words == ["we", "go"]
+
+
+def test_words_after_a_tab() -> None:
+    (zero,) = discbracket.graphs("(S (VP (VB 1)) (NP 0))\twe go", "f", Settings())
+    (one,) = discbracket.graphs("(S (VP (VB 2)) (NP 1))\twe go", "f", Settings())
+    assert isinstance(zero, Graph)
+    assert zero == one
+    assert zero.words == ["we", "go"]
+
+
+TIGER = """<?xml version="1.0"?>
+<corpus><body>
+<s id="s1"><graph root="s1_500"><terminals><t id="s1_1" word="&lt;a b" pos="N"/></terminals>
+<nonterminals><nt id="s1_500" cat="NP"><edge label="HD" idref="s1_1"/></nt></nonterminals>
+</graph></s><s id="s2"><graph root="s2_500"><terminals><t id="s2_1" word="b" pos="N"/></terminals>
+<nonterminals><nt id="s2_500" cat="NP"><edge label="HD" idref="s2_1"/></nt></nonterminals>
+</graph></s></body></corpus>
+"""
+
+
+def test_tiger_xml() -> None:
+    first, second = tigerxml.graphs(TIGER, "f", Settings())
+    assert isinstance(first, Graph)
+    assert isinstance(second, Graph)
+    assert (first.words, first.line, second.line) == (["<a b"], 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (('idref="s1_1"', 'idref="s1_9"'), "an edge leads to 's1_9'"),
+        (('idref="s1_1"/>', 'idref="s1_1"/><edge label="X" idref="s1_1"/>'), "attached twice"),
+        (('idref="s1_1"', 'idref="s1_500"'), "above itself"),
+        (('id="s1_500"', 'id="s1_1"'), "stands twice"),
+        (('word="&lt;a b"', 'word=""'), "has no word"),
+        (('<edge label="HD" idref="s1_1"/>', ""), "has no children"),
+    ],
+)
+def test_a_bad_tiger_sentence_costs_no_other(change: tuple[str, str], problem: str) -> None:
+    bad, fine = tigerxml.graphs(TIGER.replace(*change, 1), "f", Settings())
+    assert isinstance(bad, Rejected)
+    assert problem in bad.reason
+    assert bad.line == 3
+    assert isinstance(fine, Graph)
+
+
+def test_tiger_xml_cut_short() -> None:
+    fine, bad = tigerxml.graphs(TIGER[: TIGER.index("s2_500")], "f", Settings())
+    assert isinstance(fine, Graph)
+    assert isinstance(bad, Rejected)
+    assert "in sentence s2; nothing after it is read" in bad.reason
+
+
+@pytest.mark.parametrize(
+    "entities",
+    [
+        '<!ENTITY x SYSTEM "file:///etc/hostname">',
+        '<!ENTITY a "ha"><!ENTITY x "&a;&a;&a;&a;&a;&a;&a;&a;">',
+        '<!ENTITY % p SYSTEM "http://localhost:9/x.dtd"> %p;',
+    ],
+)
+def test_entities_are_refused(entities: str) -> None:
+    text = TIGER.replace("<corpus>", f"<!DOCTYPE corpus [{entities}]><corpus>").replace(
+        "&lt;a b", "&x;"
+    )
+    (refused,) = tigerxml.graphs(text, "f", Settings())
+    assert isinstance(refused, Rejected)
+    assert "declares an entity, which is refused" in refused.reason
+
+
+def test_stanza_comments() -> None:
+    row = "\t_" * 8
+    text = (
+        f"# text = a (\n# constituency = (ROOT (NP (DT a) (-LRB- -LRB-)))\n1\ta{row}\n2\t({row}\n"
+        f"\n# text = b\n1\tb{row}\n\n# constituency = (ROOT (X x) (Y y))\n1\tx{row}\n"
+    )
+    first, second, third = stanza.read(text, "f", Settings())
+    assert isinstance(first, Sentence)
+    assert (first.words, first.spans, first.line) == (("a", "("), ((0, 2, "NP"),), 2)
+    assert isinstance(second, Rejected)
+    assert second.line == 6
+    assert isinstance(third, Rejected)
+    assert third.reason == "the tree has 2 words, the rows 1"
+
+
+class TestRealFiles:
+    @pytest.fixture(scope="class")
+    def folder(self, data: Path) -> Path:
+        return data / "constituency/de_squoia"
+
+    def load(self, *files: Path) -> list[Sentence]:
+        settings = resolve(Settings(), files)
+        found = list(read_files(files, settings))
+        assert all(isinstance(item, Sentence) for item in found)
+        return found  # type: ignore[return-value]
+
+    def test_the_same_treebank_in_every_format(self, folder: Path) -> None:
+        exported = self.load(folder / "de_squoia.export")
+        assert (len(exported), sum(one.crossing for one in exported)) == (2695, 475)
+        spmrl = self.load(folder / "de_squoia.spmrl_style.ptb")
+        assert [one.words for one in exported] == [one.words for one in spmrl]
+        same = sum(one.spans == other.spans for one, other in zip(exported, spmrl, strict=True))
+        assert same >= 2569  # the rest has other heads
+        keys = sorted((one.words, one.tags, one.spans) for one in exported)
+        disc = self.load(folder / "de_squoia.discbracket")
+        assert sorted((one.words, one.tags, one.spans) for one in disc) == keys
+        tiger = self.load(*sorted(folder.glob("*.xml")))
+        assert sorted((one.words, one.tags, one.spans) for one in tiger) == keys
+
+    def test_treetools_makes_the_same_trees_and_reads_what_is_written(
+        self, folder: Path, tmp_path: Path
+    ) -> None:
+        treeinput = pytest.importorskip("treetools.treeinput")
+        from treetools import transform, trees
+
+        file = folder / "de_squoia.export"
+        settings = resolve(Settings(dummy_roots=()), [file])
+        ours = [one for one in read_files([file], settings) if isinstance(one, Sentence)]
+        for tree, sentence in zip(treeinput.export(str(file), "utf-8"), ours, strict=True):
+            for step in ("root_attach", "negra_mark_heads", "boyd_split", "raising"):
+                tree = getattr(transform, step)(tree)
+            places = [
+                ([leaf.data["num"] for leaf in trees.terminals(node)], node.data["label"])
+                for node in trees.preorder(tree)
+                if trees.has_children(node) and node is not tree
+            ]
+            assert sorted((n[0] - 1, n[-1], x) for n, x in places) == sorted(sentence.spans)
+        readers: dict[str, Callable[..., Any]] = {
+            "export": treeinput.export,
+            "tigerxml": treeinput.tigerxml,
+        }
+        for name, read in readers.items():
+            graphs = (one for one in export.graphs(file.read_text(encoding="utf-8"), "f", settings))
+            written = tmp_path / name
+            write = FORMATS[name].write
+            assert write is not None
+            written.write_text("".join(write(graphs)), encoding="utf-8")
+            theirs = read(str(written), "utf-8", quiet=True)
+            for tree, sentence in zip(theirs, ours, strict=True):
+                leaves = [leaf.data["word"] for leaf in trees.terminals(tree)]
+                assert leaves == list(sentence.words)
+
+
+class TestConvert:
+    @pytest.mark.parametrize("to", ["xml", "export", "discbracket", "mrg", "ptb", "conllu"])
+    def test_there_and_back(self, attree: Any, tmp_path: Path, to: str) -> None:
+        (tmp_path / "a.export").write_text(TORN)
+        done = attree("convert", "a.export", "--output", f"b.{to}")
+        assert done.status == 0
+        assert f"b.{to}: 1 sentences written, 0 rejected" in done.err
+        assert attree("convert", f"b.{to}", "--output", "c.export").status == 0
+        (before,) = export.graphs(TORN, "f", Settings())
+        (after,) = export.graphs((tmp_path / "c.export").read_text(), "f", Settings())
+        assert isinstance(before, Graph)
+        assert isinstance(after, Graph)
+        if to in ("xml", "export", "discbracket"):
+            assert shape(after) == shape(before)
+            assert "crossing" not in done.err
+        else:
+            assert "1 sentences had crossing branches, which were made continuous" in done.err
+            assert spans(after)[0] == ((0, 5, "S"), (0, 1, "VP"), (3, 4, "NP"))
+            assert after.functions[6:] == ["", "OC", "SB"]
+
+    def test_to_a_table_and_back(self, attree: Any, tmp_path: Path) -> None:
+        (tmp_path / "a.mrg").write_text("(S (NP-SBJ (DT a)) (VP (VB b)))\n")
+        assert attree("convert", "a.mrg", "--output", "b.parquet").status == 0
+        table, metadata = read_table(tmp_path / "b.parquet", schema=SENTENCES)
+        assert metadata["derived"] == "constituency"
+        assert table["labels"].to_pylist() == [["S", "NP", "VP"]]
+        assert attree("convert", "b.parquet", "--output", "c.mrg").status == 0
+        assert "(VP (VB b))" in (tmp_path / "c.mrg").read_text()
+
+    def test_words_that_brackets_cannot_hold_are_told(self, attree: Any, tmp_path: Path) -> None:
+        (tmp_path / "a.export").write_text(TORN.replace("getan", "-LRB-").replace("Was", "a b"))
+        done = attree("convert", "a.export", "--output", "b.mrg")
+        assert "warning: 2 words cannot stand in ptb as they are: 'a b', '-LRB-'" in done.err
+
+    @pytest.mark.parametrize(
+        ("arguments", "problem"),
+        [
+            (["a.export", "--output", "b.foo"], "the format is not known from this file's"),
+            (["a.export", "--output", "b.x", "--to", "icepahc"], "icepahc cannot be written"),
+            (["none.export", "--output", "b.mrg"], "no such file"),
+            (["bad.export", "--output", "b.mrg"], "no sentence could be read"),
+        ],
+    )
+    def test_one_line_and_a_failure(
+        self, attree: Any, tmp_path: Path, arguments: list[str], problem: str
+    ) -> None:
+        (tmp_path / "a.export").write_text(TORN)
+        (tmp_path / "bad.export").write_text("#BOS 1\nx\n#EOS 1\n")
+        done = attree("convert", *arguments)
+        assert problem in str(done.status)
+        assert "\n" not in str(done.status)
+        assert sorted(one.name for one in tmp_path.iterdir()) == ["a.export", "bad.export"]
+
+    def test_a_word_that_export_cannot_hold(self, attree: Any, tmp_path: Path) -> None:
+        (tmp_path / "a.mrg").write_text("(S (NN #500))\n")
+        done = attree("convert", "a.mrg", "--output", "b.export")
+        assert "a.mrg:1: NEGRA export cannot hold the word '#500'" in str(done.status)
+        assert not (tmp_path / "b.export").exists()

@@ -1,0 +1,186 @@
+"""Formats by name, and the dialects of brackets that a file itself tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attree.errors import AttreeError
+from attree.schemas import read_table
+from attree.treebank.cleaning import Counts, prepare
+from attree.treebank.formats import FORMATS, read_files, resolve, sniff
+from attree.treebank.sentence import Rejected, Sentence, Settings
+from tests.treebank.test_command import TREE
+
+ICEPAHC = """( (IP-MAT (NP-SBJ (N-N Mót$-mót) (D-N $ið-hinn))
+          (BEDI var-vera)
+          (CP-REL (WNP-1 0)
+                  (C sem-sem)
+                  (IP-SUB (NP-SBJ *T*-1) (CODE {COM:a_remark}) (VBPI sér-sjá)))
+          (NP-PRD (NPR-N Norður-Kórea-norður-kórea))
+          (, <dash/>)
+          (NP (NUM-N 18.-átjándi))
+          (. .-.)))
+
+( (IP-MAT (NP-SBJ *con*) (VBPI fer-fara) (C 0) (. .-.))
+  (ID 2012.BOOK,.2))
+"""
+HISTORY = """( (IP-MAT (NP-SBJ (PRO He)) (VBD saide) (CP-THT (C 0)
+   (IP-SUB (NP-SBJ *pro*) (VB go))) (. .))
+  (ID CMX,1.1))
+
+( (CODE <P_1>) (ID CMX,1.2))
+
+( (IP-MAT (NP-SBJ (PRO We)) (VBD well-wente) (. .))
+  (ID CMX,1.3))
+"""
+CESS = """(
+  (S
+    (sn.e-SUJ *0*)
+    (grup.verb
+      (vmis3s0 compró comprar))
+    (sn-CD
+      (espec.ms
+        (da0ms0 el el))
+      (grup.nom.ms
+        (ncms000 grupo grupo)
+        (Fpa -Fpa- -Fpa-)
+        (np0000o EDF EDF)
+        (Fpt -Fpt- -Fpt-)))
+    (Fp . .)))
+"""
+FLORESTA = """#1 CP1-1 Um gato.
+(UTT+np (>N+art Um)
+        (H+n gat\u00e3o)
+        (.))
+"""
+GREYNIR = """( (META (ID-CORPUS 1) (COMMENT ))
+  (S0 (NP (no_et sj\u00f3\u00f0ir (lemma sj\u00f3\u00f0ur) (exp_seg sj\u00f3-\u00f0ir))
+          (person Siggu Kling (lemma Sigga Kling)))))
+"""
+
+
+def load(path: Path, **settings: Any) -> tuple[Settings, list[Sentence | Rejected]]:
+    resolved = resolve(Settings(**settings), [path])
+    return resolved, list(read_files([path], resolved))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "encoding", "format", "words"),
+    [
+        ("a.psd", ICEPAHC, "utf-8", "icepahc",
+         ["Mót ið var sem sér Norður-Kórea – 18. .", "fer ."]),
+        ("a.psd", HISTORY, "utf-8", "penn-history", ["He saide go .", "", "We well-wente ."]),
+        ("a.tbf", CESS, "iso8859-15", "cess", ["compró el grupo ( EDF ) ."]),
+        ("a.mrg", CESS, "utf-8", "cess", ["compró el grupo ( EDF ) ."]),
+        ("a.ptb", FLORESTA, "latin-1", "floresta", ["Um gatão ."]),
+        ("a.ptb", FLORESTA, "utf-8", "floresta", ["Um gatão ."]),
+        ("a.gld", GREYNIR, "utf-8", "greynir", ["sjóðir Siggu Kling"]),
+        ("a.mrg", TREE, "utf-8", "ptb", ["the dog barks"]),
+        ("a.ptb", TREE, "utf-8", "spmrl", ["the dog barks ."]),
+    ],
+)  # fmt: skip
+def test_a_dialect_is_known_by_its_file(
+    tmp_path: Path, name: str, text: str, encoding: str, format: str, words: list[str]
+) -> None:
+    (tmp_path / name).write_text(text, encoding=encoding)
+    settings, found = load(tmp_path / name)
+    assert (settings.format, settings.encoding) == (format, encoding)
+    read = [
+        " ".join(item.words) if isinstance(item, Sentence) else ""
+        for item in prepare(found, settings, Counts())
+    ]
+    assert read == words
+
+
+def test_what_is_given_wins(tmp_path: Path) -> None:
+    (tmp_path / "a.psd").write_text(ICEPAHC, encoding="utf-8")
+    settings, found = load(tmp_path / "a.psd", format="spmrl", traces="x")
+    assert (settings.format, settings.traces) == ("spmrl", "x")
+    assert isinstance(found[0], Sentence)
+    assert found[0].words[0] == "Mót$-mót"
+
+
+def test_phrases_and_lines_of_a_dialect(tmp_path: Path) -> None:
+    (tmp_path / "a.tbf").write_text(CESS, encoding="utf-8")
+    (_, (found,)) = load(tmp_path / "a.tbf")
+    assert isinstance(found, Sentence)
+    assert found.line == 1
+    assert found.tags[1:4] == ("vmis3s0", "da0ms0", "ncms000")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "format"),
+    [
+        ("a.mrg", "#FORMAT 3\n#BOS 1\nx\tN\t--\t--\t0\n#EOS 1\n", "export"),
+        ("a.ptb", "<?xml version='1.0'?>\n<corpus/>", "tigerxml"),
+        ("a.ptb", "(S (A 1=a) (B 0=b))\n", "discbracket"),
+        ("a.mrg", "# text\n1\tw\t_\tN\t_\t_\t0\troot\t_\t_\n", "conllu"),
+        ("a.mrg", TREE, ""),
+    ],
+)
+def test_a_file_under_the_wrong_extension(
+    attree: Any, tmp_path: Path, name: str, text: str, format: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    settings = resolve(Settings(), [tmp_path / name])
+    assert sniff(tmp_path / name, settings) == format
+    if format in ("export", "tigerxml", "conllu"):
+        done = attree(name, "--output", "o.parquet")
+        assert f"set format: {format}" in str(done.status)
+
+
+def test_xml_says_its_encoding(tmp_path: Path) -> None:
+    text = (
+        "<?xml version='1.0' encoding='ISO-8859-1'?><corpus><body><s id='1'><graph><terminals>"
+        "<t id='a' word='Bär' pos='N'/></terminals><nonterminals/></graph></s></body></corpus>"
+    )
+    (tmp_path / "a.xml").write_text(text, encoding="latin-1")
+    settings, (found,) = load(tmp_path / "a.xml")
+    assert settings.encoding == "iso-8859-1"
+    assert isinstance(found, Sentence)
+    assert found.words == ("Bär",)
+    _, (bad,) = load(tmp_path / "a.xml", encoding="utf-8")
+    assert isinstance(bad, Rejected)
+    assert bad.setting == "encoding: latin-1"
+
+
+def test_formats_of_one_split_must_agree(tmp_path: Path) -> None:
+    (tmp_path / "a.mrg").write_text(TREE)
+    (tmp_path / "b.export").write_text("#BOS 1\n")
+    with pytest.raises(AttreeError, match="not known from the files' extensions"):
+        resolve(Settings(), [tmp_path / "a.mrg", tmp_path / "b.export"])
+
+
+def test_no_extension_stands_for_two_formats_but_within_a_family() -> None:
+    owners: dict[str, str] = {}
+    for name, one in FORMATS.items():
+        for extension in one.extensions:
+            assert owners.setdefault(extension, name) == name
+        assert one.certain is None or one.family or one.extensions
+
+
+@pytest.mark.parametrize("name", ["french.mrg", "latin1.ptb", "icelandic.psd", "spanish.tbf"])
+def test_nothing_dropped_in_is_read_as_its_owner_would_not_expect(
+    attree: Any, tmp_path: Path, name: str
+) -> None:
+    """The four treebanks that were once read wrongly without a word."""
+    good = {
+        "french.mrg": "( (SENT (NP (DET le) (NC été)) (VN (V va)) (PONCT .)))\n" * 20,
+        "latin1.ptb": "( (SENT (NP (DET le) (NC été)) (VN (V va)) (PONCT .)))\n" * 20,
+        "icelandic.psd": ICEPAHC,
+        "spanish.tbf": CESS,
+    }[name]
+    (tmp_path / name).write_text(good, encoding="latin-1" if "latin1" in name else "utf-8")
+    done = attree(name, "--output", "o.parquet")
+    if name == "latin1.ptb":
+        assert "no sentence could be read (0 read, 0 skipped, 20 failed" in str(done.status)
+        assert "encoding: latin-1" in str(done.status)
+        return
+    table, _ = read_table(tmp_path / "o.parquet")
+    words = table["words"].to_pylist()[0]
+    assert words[-1] == "."
+    assert not any("-" in word[1:-1] and word != "Norður-Kórea" for word in words)
+    assert not set(words) & {"0", "*T*-1", "*0*", "ID"}
