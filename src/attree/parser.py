@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError, NotFiniteError
 from attree.parser_source import Overrides, ParserSource, find_parser
-from attree.tree import Tree
+from attree.tree import NO_LABEL, Tree
 from attree.trees import Trees
 
 if TYPE_CHECKING:
@@ -255,6 +255,8 @@ class Parser:
         done = np.concatenate([np.zeros(0, np.int64), *prepared.batches])
         rest = np.setdiff1d(np.arange(len(prepared.pieces)), done)
         others = _branched_right([prepared.pieces[place].n_words for place in rest])
+        if any(part.labels is not None for part in found):
+            others = others.labelled([NO_LABEL] * others.starts.size)
         order = np.argsort(np.concatenate([done, rest]), kind="stable")
         return Trees.concatenate([*found, others]).take(order)
 

@@ -75,8 +75,7 @@ class TrainedFolder:
     def load(self, *, device: str | None, threads: int | None) -> Model:
         """Load the encoder and the weights."""
         from attree.encoder.load import load_encoder
-        from attree.fewshot.model import TrainedModel
-        from attree.fewshot.parser_folder import load_parser
+        from attree.fewshot.parser import TrainedModel, load_parser
 
         encoder = load_encoder(self.encoder, device=device, threads=threads)
         return TrainedModel(load_parser(self.folder, device=str(encoder.device)), encoder)

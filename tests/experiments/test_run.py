@@ -18,7 +18,7 @@ from attree.experiments.data import Sentences, drawn, set_apart
 from attree.experiments.job import run_job
 from attree.experiments.rows import Row
 from attree.experiments.table import cells, tables
-from attree.fewshot.threshold import THRESHOLDS
+from attree.fewshot.fit import THRESHOLDS
 from attree.heads.ranking import Recipe, rank
 from attree.provenance import digest
 from tests.experiments.conftest import table

@@ -7,11 +7,13 @@ import pytest
 import torch
 
 from attree.decoding.batch import decode as decode_associations
-from attree.fewshot.decoders import NAMES, decode, likelihoods
 from attree.fewshot.inside import marginals
-from attree.fewshot.scores import span_scores
+from attree.fewshot.recipes import CHOICES
+from attree.fewshot.scores import decode, likelihoods, span_scores
 from tests.fewshot import reference
 
+#: those that read split scores alone
+OF_ASSOCIATIONS = [name for name in CHOICES["decoder"] if not name.endswith("_risk")]
 LENGTHS = [5, 1, 7, 2, 3]
 
 
@@ -23,7 +25,7 @@ def example(seed: int = 0):
 
 
 @pytest.mark.parametrize("score", ["outside", "inside_outside"])
-@pytest.mark.parametrize("decoder", [name for name in NAMES if name != "minimum_risk"])
+@pytest.mark.parametrize("decoder", OF_ASSOCIATIONS)
 def test_equals_decoding_the_associations(score: str, decoder: str):
     matrices, scores = example()
     values = np.concatenate([matrix.ravel() for matrix in matrices])

@@ -7,32 +7,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attree.draw import by_id, draw_trees, fingerprints, refuse_overlap
 from attree.errors import AttreeError
-from attree.fewshot.choice import Choice, choose_trees
-from attree.fewshot.draw import by_id, draw, fingerprints, refuse_overlap
+from attree.fewshot.session import Choice, choose_trees
 from attree.schemas import read_table
 from tests.fewshot.conftest import table
 
 
 def test_draws_are_seeded_and_nested(treebank: Path):
     rows, _ = read_table(treebank)
-    ten = draw(rows, 10, seed=1)
-    assert ten == draw(rows, 10, seed=1)
-    assert ten[:4] == draw(rows, 4, seed=1)
-    assert set(ten) != set(draw(rows, 10, seed=2))
+    ten = draw_trees(rows, 10, seed=1)
+    assert ten == draw_trees(rows, 10, seed=1)
+    assert ten[:4] == draw_trees(rows, 4, seed=1)
+    assert set(ten) != set(draw_trees(rows, 10, seed=2))
     lengths = [len(words) for words in rows["words"].to_pylist()]
     assert min(lengths[row] for row in ten) > 2
-    assert not set(draw(rows, 5, seed=1, apart_from=ten)) & set(ten)
-    assert draw(rows, None, seed=1) == [row for row, n in enumerate(lengths) if n > 2]
+    assert not set(draw_trees(rows, 5, seed=1, apart_from=ten)) & set(ten)
+    assert draw_trees(rows, None, seed=1) == [row for row, n in enumerate(lengths) if n > 2]
 
 
 def test_too_few_trees_are_told(treebank: Path, tmp_path: Path):
     rows, _ = read_table(treebank)
     with pytest.raises(AttreeError, match=r"400 trees were asked for, there are \d+"):
-        draw(rows, 400, seed=0)
+        draw_trees(rows, 400, seed=0)
     short, _ = read_table(table(tmp_path / "short.parquet", 5, 0, longest=2))
     with pytest.raises(AttreeError, match="all 5 trees have one or two words"):
-        draw(short, 2, seed=0)
+        draw_trees(short, 2, seed=0)
 
 
 def test_ids_choose_sentences(treebank: Path):

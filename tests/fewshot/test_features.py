@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import torch
 
 from attree.errors import AttreeError
 from attree.fewshot import features
-from attree.fewshot.features import Layout, ShardStore, in_memory, on_disk
-from attree.fewshot.scorer import Shape, Source
+from attree.fewshot.features import Layout, ShardStore, in_memory, on_disk, run
+from attree.fewshot.recipes import RECIPES
+from attree.fewshot.scorer import BatchSource, Scorer
 
 SENTENCES = [
     ["the", "old", "harbour"],
@@ -20,6 +22,16 @@ SENTENCES = [
     ["a", "b"],
 ]
 LAYOUT = Layout((0, 2), 12, 32)
+
+
+def shapes(*, specials: bool = False) -> dict[str, dict[str, Any]]:
+    """Settings of every part, over the layers of the layout."""
+    size = {"hidden": 32, "size": 32, "heads": 1, "specials": specials}
+    return {
+        "projection": {"layers": [2], **size},
+        "boundary": {"layers": [0, 2], "hidden": 32},
+        "heads": {"heads": 12},
+    }
 
 
 def test_features_are_the_encoders(encoder):
@@ -66,29 +78,48 @@ def test_bad_layers_and_long_sentences_are_told(encoder):
 @pytest.mark.parametrize("specials", [False, True])
 def test_batches_lay_out_what_each_part_reads(encoder, specials: bool):
     store = in_memory(encoder, SENTENCES, LAYOUT)
-    shape = Shape((2,), (0, 2), 12, 32, 32, 1, specials)
-    batch = Source(store, shape).batch([2, 0])
+    scorer = Scorer(RECIPES["tree-crf-full"], shapes(specials=specials))
+    batch = BatchSource(store, scorer).batch([2, 0])
+    projection, (before, after), attention = (
+        batch.features[name] for name in ("projection", "boundary", "heads")
+    )
     assert batch.n_words.tolist() == [5, 3]
     for row, place in enumerate((2, 0)):
         record, words = store.record(place), store.word_of[place]
         n = int(words.max()) + 1
         kept = (words >= 0) | specials
-        assert batch.states.pieces.mask[row].sum() == kept.sum()
-        np.testing.assert_allclose(batch.attention[row, :, :n, :n], record.attention)
-        assert batch.attention[row, :, n:].sum() == 0
+        assert projection.pieces.mask[row].sum() == kept.sum()
+        np.testing.assert_allclose(attention[row, :, :n, :n], record.attention)
+        assert attention[row, :, n:].sum() == 0
         for boundary in range(n + 1):
             # the last piece of the word before, the first of the word after, specials at the ends
             left = np.flatnonzero(words == boundary - 1)[-1] if boundary else 0
             right = np.flatnonzero(words == boundary)[0] if boundary < n else len(words) - 1
-            for side, piece in ((batch.before, left), (batch.after, right)):
+            for side, piece in ((before, left), (after, right)):
                 expected = record.states[:, piece].ravel().astype(np.float32)
                 np.testing.assert_array_equal(side[row, boundary], expected)
 
 
 def test_places_choose_sentences(encoder):
     store = in_memory(encoder, SENTENCES, LAYOUT)
-    shape = Shape((2,), (), 0, 32, 32, 1)
-    chosen = Source(store, shape, [3, 0])
+    scorer = Scorer(RECIPES["fpio"], shapes())
+    chosen = BatchSource(store, scorer, [3, 0])
     assert len(chosen) == 2
-    ours, theirs = chosen.batch([0]).states, Source(store, shape).batch([3]).states
-    assert torch.equal(ours.states, theirs.states)
+    ours, theirs = chosen.batch([0]), BatchSource(store, scorer).batch([3])
+    assert torch.equal(ours.features["projection"].states, theirs.features["projection"].states)
+
+
+@pytest.mark.parametrize("specials", [False, True])
+def test_what_is_read_back_scores_as_what_the_encoder_just_said(encoder, specials: bool):
+    """Features that stay on the device, against the same through a store (rounded to float16)."""
+    scorer = Scorer(RECIPES["tree-crf-full"], shapes(specials=specials))
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in scorer.parameters():
+            parameter.normal_(0, 0.1, generator=generator)
+        stored = BatchSource(in_memory(encoder, SENTENCES, LAYOUT), scorer).batch(range(4))
+        direct = scorer.lay_out(run(encoder, encoder.tokenise(SENTENCES), scorer.layout()))
+        assert direct.n_words.tolist() == stored.n_words.tolist()
+        ours, theirs = scorer.scores(direct).span, scorer.scores(stored).span
+    assert ours.abs().max() > 1
+    torch.testing.assert_close(ours, theirs, atol=2e-2, rtol=1e-2)

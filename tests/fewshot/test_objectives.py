@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 from attree.errors import AttreeError
 from attree.fewshot.gold import GoldTree, gold_batch, gold_tree
-from attree.fewshot.objectives import OBJECTIVES
-from attree.fewshot.scores import SPLIT_SCORES, span_scores
+from attree.fewshot.recipes import LABELLED
+from attree.fewshot.scores import TERMS, span_scores
+from attree.fewshot.training import OBJECTIVES
 from tests.fewshot import reference
 
 OBJECTIVE_AND_SCORE = [
     (objective, score)
     for objective in OBJECTIVES
-    for score in SPLIT_SCORES
-    if (objective, score) != ("tree_crf", "outside")
+    for score in TERMS
+    if objective not in LABELLED and (objective, score) != ("tree_crf", "outside")
 ]
 
 

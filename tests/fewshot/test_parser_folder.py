@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 from attree.cli import app
+from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
-from attree.fewshot.draw import read_trees
-from attree.fewshot.fit import Plan, fit, source_of
-from attree.fewshot.parser_folder import load_parser, save_parser
-from attree.fewshot.recipes import RECIPES
+from attree.fewshot.fit import fit, source_of
+from attree.fewshot.gold import read_trees
+from attree.fewshot.parser import load_parser, save_parser
+from attree.fewshot.recipes import RECIPES, TrainingPlan
+from attree.parser import Parser
+from attree.parser_source import Overrides, find_parser
 from attree.schemas import read_table
 
 
@@ -23,11 +27,11 @@ from attree.schemas import read_table
 def test_a_parser_read_back_parses_the_same(name: str, encoder, treebank: Path, tmp_path: Path):
     table, _ = read_table(treebank)
     trees = read_trees(table, range(3, 15))
-    plan = Plan(RECIPES[name], layers=(1, 2), steps=5)
+    plan = TrainingPlan(RECIPES[name], layers=(1, 2), steps=5)
     parser = fit(encoder, trees, plan)
     save_parser(parser, tmp_path / "p")
     again = load_parser(tmp_path / "p")
-    source = source_of(encoder, trees.words, parser.shape)
+    source = source_of(encoder, trees.words, parser.scorer)
     assert parser.decode(source) == again.decode(source)
     assert again.recipe == parser.recipe
     assert again.shape == parser.shape
@@ -52,7 +56,7 @@ def folder(resolved: Path, treebank: Path, tmp_path_factory: pytest.TempPathFact
 def test_the_command_says_what_it_did(folder: Path):
     about = json.loads((folder / "parser.json").read_text())
     assert about["encoder"]["slug"] == "bert"
-    assert about["shape"]["layers"] == [2]
+    assert about["shape"]["projection"]["layers"] == [2]
     assert about["recipe"]["objective"] == "tree_crf"
     told = about["about"]
     assert told["seed"] == 1
@@ -68,6 +72,14 @@ def test_the_command_says_what_it_did(folder: Path):
     assert {"attree", "torch"} <= set(told["versions"])
 
 
+def test_a_parser_finds_its_encoder_by_itself(folder: Path, resolved: Path, tmp_path: Path):
+    alone = shutil.copytree(folder, tmp_path / "alone")
+    source = find_parser(str(alone), Overrides())
+    assert source.encoder.fingerprint == ResolvedEncoder.read(resolved).fingerprint
+    tree = Parser.of(source, device="cpu").parse([["the", "old", "man"]])[0]
+    assert len(tree.spans) == 2
+
+
 @pytest.mark.parametrize("damage", ["cut", "absent", "other shape"])
 def test_damaged_folders_are_told(damage: str, folder: Path, tmp_path: Path):
     broken = tmp_path / "p"
@@ -75,7 +87,7 @@ def test_damaged_folders_are_told(damage: str, folder: Path, tmp_path: Path):
     about = json.loads((folder / "parser.json").read_text())
     weights = (folder / "weights.safetensors").read_bytes()
     if damage == "other shape":
-        about["shape"]["layers"] = [1, 2]
+        about["shape"]["projection"]["layers"] = [1, 2]
     (broken / "parser.json").write_text(json.dumps(about))
     if damage != "absent":
         (broken / "weights.safetensors").write_bytes(weights[: -100 if damage == "cut" else None])
@@ -101,7 +113,7 @@ def test_settings_are_tuned_on_request(resolved: Path, treebank: Path, tmp_path:
     parser = load_parser(tmp_path / "p")
     tried = [(each["layers"], each["dropout"]) for each in parser.about["tuning"]]
     assert tried == [(layers, rate) for layers in ([1], [2], [1, 2]) for rate in (0.1, 0.3)]
-    assert (list(parser.shape.layers), parser.recipe.dropout) in tried
+    assert (parser.layers, parser.recipe.dropout) in tried
 
 
 def test_unknown_parsers_are_told():

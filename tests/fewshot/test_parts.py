@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from attree.fewshot.parts import Batch, BoundaryPart, HeadPart, added
+from attree.fewshot.parts import BoundaryPart, HeadPart
+from attree.fewshot.scorer import added
 from tests.fewshot import reference
 
 LENGTHS = (4, 2, 7)
 
 
-def heads_batch(seed: int = 0) -> tuple[list[np.ndarray], Batch]:
+def heads_batch(seed: int = 0) -> tuple[list[np.ndarray], tuple[torch.Tensor, torch.Tensor]]:
     generator = np.random.default_rng(seed)
     matrices = [generator.dirichlet(np.ones(n), size=(6, n)) for n in LENGTHS]
     padded = np.stack([reference.padded([m[head] for m in matrices]) for head in range(6)], 1)
-    return matrices, Batch(torch.tensor(LENGTHS), attention=torch.from_numpy(padded).float())
+    return matrices, (torch.from_numpy(padded).float(), torch.tensor(LENGTHS))
 
 
 def test_separate_weights_score_inside_and_outside():
@@ -24,7 +25,7 @@ def test_separate_weights_score_inside_and_outside():
     part = HeadPart(6, combination="log", separate=True, first=0.0)
     with torch.no_grad():
         part.weights.copy_(torch.randn(2, 6, generator=torch.Generator().manual_seed(0)))
-        span = part.scores(batch).span.numpy()
+        span = part.scores(*batch).span.numpy()
     inner, outer = part.weights.detach().numpy()
     for place, each in enumerate(matrices):
         log = np.log(each + 1e-6)
@@ -41,7 +42,7 @@ def test_a_uniform_start_averages_the_heads(combination: str):
     matrices, batch = heads_batch(1)
     part = HeadPart(6, combination=combination, separate=False, first=1 / 6)
     with torch.no_grad():
-        (mixed,) = part.associations(batch)
+        (mixed,) = part.associations(*batch)
     for row, each in zip(mixed, matrices, strict=True):
         mean = each.mean(0)
         expected = mean if combination == "raw" else np.log(mean + 1e-6)
@@ -53,12 +54,12 @@ def test_a_uniform_start_averages_the_heads(combination: str):
 def test_boundaries_are_scored_at_both_ends():
     generator = torch.Generator().manual_seed(0)
     before, after = torch.randn(2, 3, 8, 5, generator=generator)
-    batch = Batch(torch.tensor(LENGTHS), before=before, after=after)
+    batch = ((before, after), torch.tensor(LENGTHS))
     part = BoundaryPart(5, rate=0.3)
     with torch.no_grad():
-        assert part.scores(batch).span.abs().sum() == 0
+        assert part.scores(*batch).span.abs().sum() == 0
         part.weights.copy_(torch.randn(5, 4, generator=generator))
-        span = part.scores(batch).span
+        span = part.scores(*batch).span
     w = part.weights.detach()
     for place, n in enumerate(LENGTHS):
         for i in range(8):
@@ -73,7 +74,7 @@ def test_boundaries_are_scored_at_both_ends():
 def test_parts_add_up():
     _, batch = heads_batch()
     part = HeadPart(6, combination="log", separate=False, first=0.3)
-    scores = part.scores(batch)
+    scores = part.scores(*batch)
     twice = added([scores, scores])
     assert torch.equal(twice.span, 2 * scores.span)
     assert torch.equal(twice.table, scores.table)

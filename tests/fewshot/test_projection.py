@@ -9,13 +9,10 @@ import pytest
 import torch
 
 from attree.errors import AttreeError
-from attree.fewshot.projection import (
-    FLOOR,
-    Projection,
-    association_of,
-    initialise,
-    state_batch,
-)
+from attree.fewshot import projection as projections
+from attree.fewshot.features import Layout, MemoryStore, read_back
+from attree.fewshot.projection import Projection, StateBatch, association_of, initialise
+from attree.scoring import FLOOR
 
 HIDDEN = 12
 
@@ -25,6 +22,13 @@ def sentences(seed: int, word_of: list[list[int]], layers: int = 1):
     words = [np.array(w, np.int32) for w in word_of]
     states = [generator.normal(size=(layers, len(w), HIDDEN)).astype(np.float16) for w in words]
     return states, words
+
+
+def state_batch(states: list[np.ndarray], word_of: list[np.ndarray]) -> StateBatch:
+    layout = Layout(tuple(range(len(states[0]))), 0, HIDDEN)
+    store = MemoryStore(layout, [each.ravel() for each in states], word_of)
+    output = read_back(store, range(len(states)), layout)
+    return projections.state_batch(output, layout.layers, specials=True)
 
 
 def weights(seed: int, layers: int = 1, size: int = HIDDEN):

@@ -9,14 +9,11 @@ import pytest
 import torch
 
 from attree.errors import AttreeError
-from attree.fewshot.draw import read_trees
-from attree.fewshot.fit import Plan, fit, source_of
-from attree.fewshot.gold import gold_tree
+from attree.fewshot.fit import THRESHOLDS, choose, choose_threshold, fit, grid, source_of
+from attree.fewshot.gold import gold_tree, read_trees
 from attree.fewshot.parts import dropout
-from attree.fewshot.recipes import RECIPES, adapted
-from attree.fewshot.threshold import THRESHOLDS, choose_threshold
+from attree.fewshot.recipes import RECIPES, TrainingPlan, adapted
 from attree.fewshot.training import Training, batches, train
-from attree.fewshot.tune import choose, grid
 from attree.schemas import read_table
 
 
@@ -34,21 +31,21 @@ def trees(treebank):
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_parser_fits_its_trees(name: str, encoder, trees):
     recipe = adapted(RECIPES[name], dropout=0.0)
-    plan = Plan(recipe, layers=(2,), steps=60, batch=12, seed=1)
+    plan = TrainingPlan(recipe, layers=(2,), steps=60, batch=12, seed=1)
     parser = fit(encoder, trees, plan)
     assert parser.about["loss"]["last"] < parser.about["loss"]["first"]
     if recipe.objective == "tree_crf" and "projection" in recipe.parts:
-        untrained = fit(encoder, trees, Plan(recipe, layers=(2,), steps=1, seed=1))
-        source = source_of(encoder, trees.words, parser.shape)
+        untrained = fit(encoder, trees, TrainingPlan(recipe, layers=(2,), steps=1, seed=1))
+        source = source_of(encoder, trees.words, parser.scorer)
         assert parser.f1(source, trees.gold) > untrained.f1(source, trees.gold)
 
 
 @pytest.mark.parametrize("name", ["fpio", "tree-crf"])
 def test_equal_seeds_give_equal_bits(name: str, encoder, trees):
-    plan = Plan(RECIPES[name], layers=(1, 2), steps=8, seed=3)
+    plan = TrainingPlan(RECIPES[name], layers=(1, 2), steps=8, seed=3)
     first, second, other = (
         projection(fit(encoder, trees, p)).query
-        for p in (plan, plan, Plan(RECIPES[name], layers=(1, 2), steps=8, seed=4))
+        for p in (plan, plan, TrainingPlan(RECIPES[name], layers=(1, 2), steps=8, seed=4))
     )
     assert torch.equal(first, second)
     assert not torch.equal(first, other)
@@ -71,7 +68,7 @@ def test_dropout_keeps_the_mean():
 
 
 def test_early_stopping_keeps_the_best_weights(encoder, trees):
-    parser = fit(encoder, trees, Plan(RECIPES["tree-crf"], layers=(2,), steps=1))
+    parser = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=1))
     scores = iter([10.0, 30.0, 20.0, 15.0, 12.0, 11.0])
     seen = {}
 
@@ -81,7 +78,7 @@ def test_early_stopping_keeps_the_best_weights(encoder, trees):
         return f1
 
     settings = Training("tree_crf", steps=100, check_every=5, patience=3)
-    source = source_of(encoder, trees.words, parser.shape)
+    source = source_of(encoder, trees.words, parser.scorer)
     report = train(parser.scorer, source, trees.gold, settings, held_out=held_out)
     assert report.best_step == 10
     assert report.checks == [(5, 10.0), (10, 30.0), (15, 20.0), (20, 15.0), (25, 12.0)]
@@ -89,8 +86,8 @@ def test_early_stopping_keeps_the_best_weights(encoder, trees):
 
 
 def test_a_loss_that_is_no_number_stops_and_names_step_and_tree(encoder, trees):
-    parser = fit(encoder, trees, Plan(RECIPES["tree-crf"], layers=(2,), steps=1))
-    source = source_of(encoder, trees.words, parser.shape)
+    parser = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=1))
+    source = source_of(encoder, trees.words, parser.scorer)
     source._store.record(4).states[:] = float("nan")
     settings = Training("tree_crf", batch=12)
     with pytest.raises(AttreeError, match=r"dev.mrg:\d+ .* is not a number at step 1"):
@@ -100,7 +97,7 @@ def test_a_loss_that_is_no_number_stops_and_names_step_and_tree(encoder, trees):
 def test_settings_are_chosen_on_other_trees(encoder, treebank, trees):
     table, _ = read_table(treebank)
     tuning = read_trees(table, [30, 31, 32])
-    plans = grid(Plan(RECIPES["tree-crf"], steps=5), layers=[(0,), (1,), (2, 3)])
+    plans = grid(TrainingPlan(RECIPES["tree-crf"], steps=5), layers=[(0,), (1,), (2, 3)])
     best, tried = choose(encoder, trees, tuning, plans)
     scores = [each["f1"] for each in tried]
     assert best == plans[scores.index(max(scores))]
@@ -109,8 +106,8 @@ def test_settings_are_chosen_on_other_trees(encoder, treebank, trees):
 def test_the_threshold_is_the_best_on_other_trees(encoder, treebank, trees):
     table, _ = read_table(treebank)
     other = read_trees(table, range(20, 38))
-    parser = fit(encoder, trees, Plan(RECIPES["tree-crf"], layers=(2,), steps=20))
-    source = source_of(encoder, other.words, parser.shape)
+    parser = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=20))
+    source = source_of(encoder, other.words, parser.scorer)
     best, found = choose_threshold(parser, source, other.gold)
     assert set(found) == {str(threshold) for threshold in THRESHOLDS}
     assert found[str(best)] == max(found.values())
@@ -120,15 +117,15 @@ def test_the_threshold_is_the_best_on_other_trees(encoder, treebank, trees):
 @pytest.mark.parametrize("wrong", [{"steps": 0}, {"batch": 0}])
 def test_no_training_is_told(encoder, trees, wrong: dict[str, int]):
     with pytest.raises(AttreeError, match="at the least"):
-        fit(encoder, trees, Plan(RECIPES["fpio"], layers=(1,), **wrong))
+        fit(encoder, trees, TrainingPlan(RECIPES["fpio"], layers=(1,), **wrong))
 
 
 def test_short_trees_alone_are_told(encoder, trees):
     short = [gold_tree(2, [(0, 2)], name="t")] * len(trees.gold)
     with pytest.raises(AttreeError, match="all trees chosen for training have one or two words"):
-        fit(encoder, replace(trees, gold=short), Plan(RECIPES["fpio"], layers=(1,)))
+        fit(encoder, replace(trees, gold=short), TrainingPlan(RECIPES["fpio"], layers=(1,)))
 
 
 def test_a_layer_that_does_not_exist_is_told(encoder, trees):
     with pytest.raises(AttreeError, match="choose a layer from 0 to 3"):
-        fit(encoder, trees, Plan(RECIPES["fpio"], layers=(7,)))
+        fit(encoder, trees, TrainingPlan(RECIPES["fpio"], layers=(7,)))

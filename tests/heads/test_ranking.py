@@ -12,9 +12,10 @@ import pytest
 from attree.attention.columns import ALL
 from attree.attention.compute import StageSettings
 from attree.attention.stage import columns_for, compute_attention
+from attree.draw import draw
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
-from attree.heads.ranking import Recipe, draw, rank, rank_heads
+from attree.heads.ranking import Recipe, rank, rank_heads
 from attree.heads.selection import HeadSelection
 from attree.parses import Parses
 from attree.schemas import HEADS

@@ -10,12 +10,10 @@ from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.fewshot.draw import read_trees
-from attree.fewshot.fit import Plan, fit, source_of
-from attree.fewshot.model import TrainedModel
-from attree.fewshot.parser import TrainedParser
-from attree.fewshot.parser_folder import save_parser
-from attree.fewshot.recipes import RECIPES
+from attree.fewshot.fit import fit, source_of
+from attree.fewshot.gold import read_trees
+from attree.fewshot.parser import TrainedModel, TrainedParser, save_parser
+from attree.fewshot.recipes import RECIPES, TrainingPlan
 from attree.parses import Parses
 from attree.parsing.from_parser import write_parses
 from attree.schemas import PARSES, SENTENCES, read_table, write_table
@@ -26,7 +24,7 @@ from tests.fewshot.conftest import table
 def parser(encoder, treebank: Path) -> TrainedParser:
     rows, _ = read_table(treebank)
     trees = read_trees(rows, range(3, 13))
-    return fit(encoder, trees, Plan(RECIPES["tree-crf-full"], layers=(1, 2), steps=20))
+    return fit(encoder, trees, TrainingPlan(RECIPES["tree-crf-full"], layers=(1, 2), steps=20))
 
 
 @pytest.fixture
@@ -47,7 +45,7 @@ def test_every_sentence_has_the_tree_of_the_batched_decoder(
     assert read.equals(parses.replace_schema_metadata(read.schema.metadata))
     assert metadata["selection"] == "(10 trees, seed 0)"
     words = read_table(test_set)[0].column("words").to_pylist()
-    trees = parser.decode(source_of(encoder, words, parser.shape))
+    trees = parser.decode(source_of(encoder, words, parser.scorer))
     assert Parses.of_table(parses).trees == trees
     assert [len(s) for s in parses["starts"].to_pylist()] == [max(len(w) - 1, 0) for w in words]
 

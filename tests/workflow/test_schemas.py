@@ -53,12 +53,12 @@ def test_policies_and_types_are_the_library_s() -> None:
 def test_few_shot_parsers_and_experiments_are_made_of_what_is_registered() -> None:
     from attree.corpus.output import FORMATS
     from attree.experiments.rows import AXES, SHOWN
-    from attree.fewshot.objectives import OBJECTIVES
+    from attree.fewshot.training import OBJECTIVES
 
     few = CONFIG["trained"]["additionalProperties"]["properties"]
     assert few["objective"]["enum"] == list(OBJECTIVES)
     assert few["association"]["enum"] == list(scoring.ASSOCIATIONS)
-    assert set(few["decoder"]["enum"]) == {*decoding.DECODERS, "minimum_risk"}
+    assert set(few["decoder"]["enum"]) == {*decoding.DECODERS, "minimum_risk", "labelled_risk"}
     experiment = CONFIG["experiments"]["additionalProperties"]["properties"]
     assert experiment["columns"]["enum"] == list(AXES)
     assert experiment["metrics"]["items"]["enum"] == list(SHOWN)

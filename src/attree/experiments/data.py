@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from attree.draw import draw_trees, fingerprints
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.evaluation.metrics import score
 from attree.evaluation.summary import percentages
 from attree.experiments.rows import APART, CODE, SPARES, Row, Set
-from attree.fewshot.draw import draw, fingerprints
 from attree.files import read_json, write_json
 from attree.parser import Parser
 from attree.parses import Parses
@@ -77,15 +77,15 @@ def drawn(row: Row, sentences: Sentences) -> list[int]:
     if row.trees == APART:
         return aside
     if row.trees == "all":
-        return draw(sentences.table, None, seed=row.seed, apart_from=aside)
+        return draw_trees(sentences.table, None, seed=row.seed, apart_from=aside)
     lengths = np.asarray(sentences.table["words"].combine_chunks().value_lengths())
     there = int((lengths > 2).sum()) - len(aside)
-    return draw(sentences.table, min(int(row.trees), there), seed=row.seed, apart_from=aside)
+    return draw_trees(sentences.table, min(int(row.trees), there), seed=row.seed, apart_from=aside)
 
 
 def set_apart(row: Row, sentences: Sentences) -> list[int]:
     """Return the trees that no row of this set and number ``apart`` is trained on."""
-    return draw(sentences.table, row.apart, seed=_APART_SEED) if row.apart else []
+    return draw_trees(sentences.table, row.apart, seed=_APART_SEED) if row.apart else []
 
 
 def overlap(row: Row, sets: Mapping[Set, Sentences], places: list[int]) -> int:

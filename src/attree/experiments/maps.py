@@ -96,7 +96,7 @@ def write_sentence(
     from attree.attention.sources import HEADS, load_source
     from attree.experiments.heads import Averager, source_of
     from attree.experiments.trained import Trainer
-    from attree.fewshot.model import TrainedModel
+    from attree.fewshot.parser import TrainedModel
     from attree.parser import Parser
 
     read = {name: Sentences.read(name, path) for name, path in sets.items()}

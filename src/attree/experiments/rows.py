@@ -18,7 +18,7 @@ CODE = {
 }
 #: What rows of a kind do not run, though what they share with the other kind imports it.
 SPARES = {
-    "heads": ("attree.experiments.trained", "attree.fewshot.model", "attree.fewshot.parser_folder"),
+    "heads": ("attree.experiments.trained", "attree.fewshot.parser"),
     "trained": ("attree.experiments.heads", "attree.heads.model", "attree.heads.ranking"),
 }
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from attree.draw import draw_trees
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
 from attree.experiments.data import (
@@ -22,17 +23,13 @@ from attree.experiments.data import (
     set_apart,
 )
 from attree.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, Row
-from attree.fewshot.draw import Trees, draw, read_trees
-from attree.fewshot.features import Layout, in_memory
-from attree.fewshot.fit import Plan, fit, shape_of, store_of
-from attree.fewshot.model import TrainedModel
-from attree.fewshot.parser import TrainedParser
+from attree.fewshot.fit import choose, choose_threshold, fit, grid, store_of, untrained
+from attree.fewshot.gold import GoldTrees, read_trees
+from attree.fewshot.parser import TrainedModel, TrainedParser
 from attree.fewshot.parts import HeadPart
-from attree.fewshot.recipes import adapted, recipe
-from attree.fewshot.scorer import Source
+from attree.fewshot.recipes import TrainingPlan, adapted, recipe
+from attree.fewshot.scorer import BatchSource
 from attree.fewshot.session import around_middle, parse_layers
-from attree.fewshot.threshold import choose_threshold
-from attree.fewshot.tune import choose, grid
 from attree.parser import OK, Parser
 from attree.parses import Parses
 from attree.provenance import digest
@@ -61,7 +58,7 @@ class Trainer:
     ) -> None:
         self.encoder, self.sets, self.records, self.scratch = encoder, sets, records, scratch
         self._trained: tuple[str, TrainedParser] | None = None
-        self._tests: dict[tuple[str, Layout], _Test] = {}
+        self._tests: dict[tuple[str, str], _Test] = {}
 
     def run(self, row: Row) -> dict[str, Any]:
         """Return a row's scores and how it was trained."""
@@ -87,9 +84,9 @@ class Trainer:
             **speed,
             "used": len(places),
             "overlap": shared,
-            "layers": list(parser.shape.layers),
+            "layers": parser.layers,
             "dropout": parser.recipe.dropout,
-            "size": parser.shape.size,
+            "size": row.size or self.encoder.hidden_size,
             "steps": about["steps"],
             "loss": about["loss"],
             "seconds": about["seconds"],
@@ -103,17 +100,16 @@ class Trainer:
         if self._trained is None or self._trained[0] != name:
             trees = read_trees(self.sets[row.train].table, places)
             plan = self._plan(row, trees)
-            shape, folder = shape_of(self.encoder, plan), self.scratch / "features"
+            scorer, folder = untrained(self.encoder, plan), self.scratch / "features"
             try:
-                store = store_of(self.encoder, trees.words, shape, folder=folder)
-                source = Source(store, shape, device=str(self.encoder.device))
-                parser = fit(self.encoder, trees, plan, sources=(source, None))
+                store = store_of(self.encoder, trees.words, scorer, folder=folder)
+                parser = fit(self.encoder, trees, plan, store=store)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
             self._trained = (name, parser)
         return self._trained[1]
 
-    def _plan(self, row: Row, trees: Trees) -> Plan:
+    def _plan(self, row: Row, trees: GoldTrees) -> TrainingPlan:
         plan = plan_of(row, self.encoder.n_layers)
         if row.layer != "tuned":
             return plan
@@ -121,7 +117,7 @@ class Trainer:
         chosen = replace(plan.recipe, dropout=found["dropout"])
         return replace(plan, layers=tuple(found["layers"]), recipe=chosen)
 
-    def _choice(self, row: Row, trees: Trees) -> dict[str, Any]:
+    def _choice(self, row: Row, trees: GoldTrees) -> dict[str, Any]:
         """Choose layers and dropout on the first of all draws of a parser and number of trees."""
         first = replace(row, seed=0)
         rests_on = (
@@ -159,7 +155,7 @@ class Trainer:
             return {} if asked is None else {"threshold": float(asked)}
         table = self.sets[row.train].table
         seen = {*places, *set_apart(row, self.sets[row.train])}
-        rest = [place for place in draw(table, None, seed=row.seed) if place not in seen]
+        rest = [place for place in draw_trees(table, None, seed=row.seed) if place not in seen]
         if not rest:
             raise AttreeError(
                 f"{row.parser}: every tree of {row.train} is trained on, so that none is left to "
@@ -167,13 +163,13 @@ class Trainer:
                 fix="draw fewer trees, or write the threshold as a number",
             )
         trees = read_trees(table, rest[:_THRESHOLD_TREES])
-        store = in_memory(self.encoder, trees.words, parser.shape.layout())
-        source = Source(store, parser.shape, device=str(self.encoder.device))
+        store = store_of(self.encoder, trees.words, parser.scorer)
+        source = BatchSource(store, parser.scorer, device=str(self.encoder.device))
         threshold, _ = choose_threshold(parser, source, trees.gold)
         return {"threshold": threshold, "threshold_trees": len(trees.gold)}
 
     def _test(self, name: str, parser: TrainedParser) -> _Test:
-        place = (name, parser.shape.layout())
+        place = (name, digest(parser.scorer.reads()))
         if place not in self._tests:
             self._tests[place] = _Test(self.encoder, self.sets[name], parser)
             while len(self._tests) > 1 and sum(t.size for t in self._tests.values()) > _KEPT:
@@ -182,7 +178,7 @@ class Trainer:
 
 
 class _Test:
-    """A test set with its features, read once for every parser of one shape."""
+    """A test set with its features, read once for every parser that reads the same."""
 
     def __init__(self, encoder: Encoder, sentences: Sentences, parser: TrainedParser) -> None:
         self.encoder, self.sentence = encoder, sentences.gold.sentence
@@ -205,7 +201,7 @@ class _Test:
         return Parses.with_policy(self.sentence, trees, prepared.status == OK, FALLBACK)
 
 
-def plan_of(row: Row, n_layers: int) -> Plan:
+def plan_of(row: Row, n_layers: int) -> TrainingPlan:
     """Return the training that a row asks for; a ``tuned`` layer is not settled yet.
 
     Args:
@@ -217,7 +213,7 @@ def plan_of(row: Row, n_layers: int) -> Plan:
     fixed = row.layer not in (None, "tuned")
     layers = parse_layers(str(row.layer)) if fixed else around_middle(n_layers, base.spread)
     given = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
-    return Plan(base, layers, size=row.size, seed=row.seed, **given)
+    return TrainingPlan(base, layers, size=row.size, seed=row.seed, **given)
 
 
 def head_weights(parser: TrainedParser, n_layers: int) -> list[Any] | None:

@@ -3,48 +3,89 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-import typer
+from typer import Option
+
+_TREES, _PARSER, _TUNING, _MORE = "Which trees", "Which parser", "Chosen on other trees", "Training"
 
 
 def train_command(
-    sentences: Path = typer.Option(..., help="Table of trees to choose from (attree treebank)."),
-    encoder: Path = typer.Option(..., help="Resolved encoder (attree encoder resolve)."),
-    output: Path = typer.Option(..., help="Folder for the trained parser."),
-    parser: str = typer.Option(
-        "tree-crf", help="fpio, fpoa, tree-crf, tree-crf-full, head-weights…"
-    ),
-    trees: str = typer.Option("80", help="How many trees to draw, or all."),
-    ids: str | None = typer.Option(None, help="Sentence numbers instead of a draw: 3,17,40."),
-    seed: int = typer.Option(0, help="Seed of the draw and of the training."),
-    layer: str | None = typer.Option(
-        None, help="Hidden states: 3, or 2,3,4; the middle if not said."
-    ),
-    size: int = typer.Option(0, help="Size of the projection; 0 for the encoder's own."),
-    start: str = typer.Option("encoder", help="First weights: encoder (its own) or random."),
-    association: str | None = typer.Option(None, help="log or raw, instead of the parser's own."),
-    objective: str | None = typer.Option(None, help="likelihood, margin or tree_crf instead."),
-    decoder: str | None = typer.Option(None, help="Another decoder than the parser's own."),
-    dropout: float | None = typer.Option(None, min=0, max=0.9, help="On the hidden states."),
-    learning_rate: float | None = typer.Option(None, help="Of Adam."),
-    steps: int = typer.Option(200, min=1, help="Batches trained on."),
-    batch: int = typer.Option(10, min=1, help="Trees in one batch."),
-    specials: bool = typer.Option(False, help="Keep [CLS] and [SEP] in the softmax."),
-    factor: str = typer.Option("right", help="How wide nodes are made binary: right or left."),
-    held_out: int = typer.Option(0, help="So many further trees for early stopping."),
-    tune_on: int = typer.Option(0, help="Choose layers (dropout) on so many further trees."),
-    tune_layers: str | None = typer.Option(None, help="Layers to choose among: 2;3;2,3,4."),
-    tune_dropout: list[float] = typer.Option(
-        [], min=0, max=0.9, help="A rate to choose among; again for more."
-    ),
-    evaluate_on: list[Path] = typer.Option([], help="Tables that no training tree may be in."),
-    allow_overlap: bool = typer.Option(False, help="Train on trees of those tables all the same."),
-    device: str | None = typer.Option(None, help="cpu or cuda; a GPU where there is one."),
+    sentences: Annotated[Path, Option(help="Table of trees (attree treebank).")],
+    encoder: Annotated[Path, Option(help="Encoder's description (attree encoder resolve).")],
+    output: Annotated[Path, Option(help="Folder for the trained parser.")],
+    trees: Annotated[
+        str, Option(help="How many to draw at random, or all.", rich_help_panel=_TREES)
+    ] = "80",
+    ids: Annotated[
+        str | None, Option(help="Sentence numbers, not a draw: 3,17,40.", rich_help_panel=_TREES)
+    ] = None,
+    seed: Annotated[int, Option(help="Of draw and training.", rich_help_panel=_TREES)] = 0,
+    factor: Annotated[
+        str, Option(help="Wide nodes branch right or left.", rich_help_panel=_TREES)
+    ] = "right",
+    evaluate_on: Annotated[
+        list[Path] | None,
+        Option(help="Table that no training tree may be in; repeatable.", rich_help_panel=_TREES),
+    ] = None,
+    allow_overlap: Annotated[
+        bool,
+        Option(
+            "--allow-overlap", help="Train on trees of those tables too.", rich_help_panel=_TREES
+        ),
+    ] = False,
+    parser: Annotated[
+        str, Option(help="fpio, fpoa, tree-crf, tree-crf-full…", rich_help_panel=_PARSER)
+    ] = "tree-crf",
+    layer: Annotated[
+        str | None,
+        Option(help="Hidden states: 3, or 2,3,4. Default: the middle.", rich_help_panel=_PARSER),
+    ] = None,
+    size: Annotated[
+        int, Option(help="Of the projection; 0: the encoder's.", rich_help_panel=_PARSER)
+    ] = 0,
+    specials: Annotated[
+        bool,
+        Option("--specials", help="Keep [CLS], [SEP] in the softmax.", rich_help_panel=_PARSER),
+    ] = False,
+    association: Annotated[str | None, Option(help="log or raw.", rich_help_panel=_PARSER)] = None,
+    objective: Annotated[
+        str | None, Option(help="likelihood, margin or tree_crf.", rich_help_panel=_PARSER)
+    ] = None,
+    decoder: Annotated[
+        str | None, Option(help="Instead of the parser's own.", rich_help_panel=_PARSER)
+    ] = None,
+    held_out: Annotated[int, Option(help="Trees for early stopping.", rich_help_panel=_TUNING)] = 0,
+    tune_on: Annotated[
+        int, Option(help="Trees to choose layers, dropout on.", rich_help_panel=_TUNING)
+    ] = 0,
+    tune_layers: Annotated[
+        str | None, Option(help="Layers to choose from: 2;3;2,3,4.", rich_help_panel=_TUNING)
+    ] = None,
+    tune_dropout: Annotated[
+        list[float] | None,
+        Option(min=0, max=0.9, help="A rate to choose from; repeatable.", rich_help_panel=_TUNING),
+    ] = None,
+    start: Annotated[
+        str, Option(help="First weights: encoder or random.", rich_help_panel=_MORE)
+    ] = "encoder",
+    dropout: Annotated[
+        float | None, Option(min=0, max=0.9, help="On hidden states.", rich_help_panel=_MORE)
+    ] = None,
+    learning_rate: Annotated[float | None, Option(help="Of Adam.", rich_help_panel=_MORE)] = None,
+    steps: Annotated[int, Option(min=1, help="Batches.", rich_help_panel=_MORE)] = 200,
+    batch: Annotated[int, Option(min=1, help="Trees a batch.", rich_help_panel=_MORE)] = 10,
+    device: Annotated[
+        str | None, Option(help="cpu, cuda. Default: a GPU if any.", rich_help_panel=_MORE)
+    ] = None,
 ) -> None:
-    """Train a few-shot parser and write its folder."""
+    """Train a few-shot parser and write its folder.
+
+    Example: attree train --sentences dev.parquet --encoder encoder.json --output parsers/mine
+    --parser tree-crf-full --trees 80
+    """
     from attree import process
     from attree.fewshot import session
-    from attree.fewshot.choice import Choice
     from attree.fewshot.recipes import adapted, recipe
 
     process.follow()
@@ -54,12 +95,12 @@ def train_command(
         sentences,
         encoder,
         adapted(recipe(parser), dropout=dropout, learning_rate=learning_rate, **changes),
-        Choice(trees, ids, seed, factor, held_out=held_out, tuning=tune_on),
+        session.Choice(trees, ids, seed, factor, held_out=held_out, tuning=tune_on),
         layers=session.parse_layers(layer) if layer else None,
         training={**first, "specials": specials, "steps": steps, "batch": batch},
         tune_layers=tuple(map(session.parse_layers, tune_layers.split(";") if tune_layers else [])),
-        tune_dropouts=tuple(tune_dropout),
-        evaluated=evaluate_on,
+        tune_dropouts=tuple(tune_dropout or ()),
+        evaluated=evaluate_on or (),
         allow_overlap=allow_overlap,
         device=device,
     )

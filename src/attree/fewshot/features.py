@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from attree.encoder.load import Encoder
-from attree.encoder.pieces import Pieces, batches
+from attree.encoder.load import Encoder, EncoderOutput
+from attree.encoder.pieces import PieceBatch, Pieces, batches
 from attree.errors import AttreeError
 from attree.files import read_json, whole_file, write_json
 
@@ -66,7 +67,7 @@ class Record:
     attention: NDArray[Any]
 
 
-class Store(Protocol):
+class FeatureStore(Protocol):
     """Features of sentences by place."""
 
     layout: Layout
@@ -133,7 +134,7 @@ def in_memory(encoder: Encoder, sentences: Sequence[Sequence[str]], layout: Layo
     """
     records: list[NDArray[np.float16]] = [np.empty(0, np.float16)] * len(sentences)
     word_of: list[NDArray[np.int32]] = [np.empty(0, np.int32)] * len(sentences)
-    for place, record, words in _run(encoder, sentences, layout):
+    for place, record, words in _each(encoder, sentences, layout):
         records[place], word_of[place] = record, words
     return MemoryStore(layout, records, word_of)
 
@@ -162,7 +163,7 @@ def on_disk(
     return ShardStore(folder)
 
 
-def _run(
+def _each(
     encoder: Encoder, sentences: Sequence[Sequence[str]], layout: Layout
 ) -> Iterator[tuple[int, NDArray[np.float16], NDArray[np.int32]]]:
     """Yield each sentence's place, record and words of pieces."""
@@ -182,22 +183,21 @@ def _run(
     )
     for group in groups:
         chosen = [pieces[place] for place in group]
-        for place, record in zip(group.tolist(), run_batch(encoder, chosen, layout), strict=True):
+        for place, record in zip(group.tolist(), _records(encoder, chosen, layout), strict=True):
             yield place, record, pieces[place].word_of
 
 
-def run_batch(
+def run(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> EncoderOutput:
+    """Run the encoder over one batch, none of it too long; the output stays on its device."""
+    heads = [divmod(head, encoder.n_heads) for head in range(layout.heads)]
+    return encoder.run(pieces, heads=heads, states=layout.layers)
+
+
+def _records(
     encoder: Encoder, pieces: Sequence[Pieces], layout: Layout
 ) -> list[NDArray[np.float16]]:
-    """Run the encoder over one batch and return the record of each sentence.
-
-    Args:
-        encoder: a loaded encoder.
-        pieces: none of them too long.
-        layout: what a record holds.
-    """
-    wanted = [divmod(head, encoder.n_heads) for head in range(layout.heads)]
-    output = encoder.run(pieces, heads=wanted, states=sorted(set(layout.layers)))
+    """Run the encoder over one batch and return the record of each sentence."""
+    output = run(encoder, pieces, layout)
     found = {layer: states.half().cpu().numpy() for layer, states in output.states.items()}
     attention = output.attention.half().cpu().numpy()
     records = []
@@ -206,3 +206,44 @@ def run_batch(
         states = [found[layer][row, : len(sentence.ids)].ravel() for layer in layout.layers]
         records.append(np.concatenate([*states, attention[row, :, :n, :n].ravel()]))
     return records
+
+
+def read_back(
+    store: FeatureStore, places: Sequence[int], layout: Layout, *, device: str = "cpu"
+) -> EncoderOutput:
+    """Return what the encoder said of some sentences, out of a store.
+
+    Args:
+        store: where their features are.
+        places: which sentences.
+        layout: what is wanted of the store's layout.
+        device: where to.
+    """
+    records = [store.record(place) for place in places]
+    word_of = [store.word_of[place] for place in places]
+    lengths = np.array([len(words) for words in word_of])
+    grid = np.arange(lengths.max()) < lengths[:, None]
+    padded = np.full(grid.shape, -1, np.int64)
+    padded[grid] = np.concatenate(word_of)
+    pieces = PieceBatch(
+        ids=torch.zeros(grid.shape, dtype=torch.int64),
+        mask=torch.from_numpy(grid.astype(np.int64)),
+        word_of=torch.from_numpy(padded),
+        n_words=torch.from_numpy(padded.max(1) + 1),
+    ).to(torch.device(device))
+    rows = {layer: store.layout.layers.index(layer) for layer in layout.layers}
+    states = {
+        layer: _padded([each.states[row] for each in records], device)
+        for layer, row in rows.items()
+    }
+    attention = _padded([each.attention[: layout.heads] for each in records], device)
+    return EncoderOutput(attention, states, pieces, [])
+
+
+def _padded(arrays: Sequence[NDArray[Any]], device: str) -> torch.Tensor:
+    """Stack arrays of the same number of axes, zero-padded along each; float32 on ``device``."""
+    most = np.max([array.shape for array in arrays], axis=0)
+    out = np.zeros((len(arrays), *most), np.float32)
+    for row, array in zip(out, arrays, strict=True):
+        row[tuple(slice(size) for size in array.shape)] = array
+    return torch.from_numpy(out).to(device)

@@ -1,25 +1,23 @@
-"""From trees and an encoder to a trained parser."""
+"""From trees and an encoder to a trained parser; settings and threshold chosen on other trees."""
 
 from __future__ import annotations
 
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
+from attree.draw import fingerprints
 from attree.encoder.load import Encoder
-from attree.fewshot.draw import Trees, fingerprints
-from attree.fewshot.features import Store, in_memory, on_disk
-from attree.fewshot.parser import TrainedParser
-from attree.fewshot.parts import ProjectionPart
-from attree.fewshot.projection import initialise
-from attree.fewshot.recipes import Recipe
-from attree.fewshot.scorer import Scorer, Shape, Source
-from attree.fewshot.threshold import choose_threshold
+from attree.errors import AttreeError
+from attree.evaluation.metrics import f1_of_each
+from attree.fewshot.features import FeatureStore, Layout, in_memory, on_disk
+from attree.fewshot.gold import GoldTree, GoldTrees
+from attree.fewshot.parser import TrainedParser, gold_spans
+from attree.fewshot.recipes import TrainingPlan
+from attree.fewshot.scorer import PARTS, BatchSource, Scorer
 from attree.fewshot.training import MARGINS, Training, train
 from attree.provenance import digest, versions
 
@@ -27,87 +25,56 @@ from attree.provenance import digest, versions
 IN_MEMORY = 8192
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """All that is asked of one training run.
-
-    Attributes:
-        recipe: the parser.
-        layers: hidden states that the projection reads.
-        boundary: those that the boundary part reads; by default the middle one of ``layers``.
-        size: of the projection; 0 for the encoder's own.
-        start: ``encoder`` (its query and key) or ``random``.
-        specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
-        steps, batch, seed, weight_decay: of the training.
-    """
-
-    recipe: Recipe
-    layers: tuple[int, ...] = ()
-    boundary: tuple[int, ...] = ()
-    size: int = 0
-    start: str = "encoder"
-    specials: bool = False
-    steps: int = 200
-    batch: int = 10
-    seed: int = 0
-    weight_decay: float = 0.0
-
-
-def shape_of(encoder: Encoder, plan: Plan) -> Shape:
-    """Return the shape of a plan's weights with this encoder.
+def untrained(encoder: Encoder, plan: TrainingPlan) -> Scorer:
+    """Make the scorer of a plan for this encoder, not started yet.
 
     Raises:
         AttreeError: a layer that the encoder does not have.
     """
-    parts = plan.recipe.parts
     encoder.check(states=(*plan.layers, *plan.boundary))
-    return Shape(
-        layers=plan.layers if "projection" in parts else (),
-        boundary=(plan.boundary or plan.layers[len(plan.layers) // 2 :][:1])
-        if "boundary" in parts
-        else (),
-        encoder_heads=encoder.n_layers * encoder.n_heads if "heads" in parts else 0,
-        hidden=encoder.hidden_size,
-        size=plan.size or encoder.hidden_size,
-        heads=plan.recipe.heads or encoder.n_heads,
-        specials=plan.specials,
-    )
+    return Scorer(plan.recipe, _shapes(encoder, plan))
+
+
+def _shapes(encoder: Encoder, plan: TrainingPlan) -> dict[str, dict[str, Any]]:
+    return {name: PARTS[name].shape(plan, encoder) for name in plan.recipe.parts}
 
 
 def store_of(
     encoder: Encoder,
     sentences: Sequence[Sequence[str]],
-    shape: Shape,
+    scorer: Scorer,
     *,
     folder: Path | None = None,
-) -> Store:
-    """Run the encoder once over sentences and keep what a parser of this shape reads.
+) -> FeatureStore:
+    """Run the encoder once over sentences and keep what a scorer reads.
 
     Args:
         encoder: a loaded encoder.
         sentences: their words.
-        shape: which features.
+        scorer: whose features.
         folder: where they go if there are more than :data:`IN_MEMORY` sentences.
     """
+    layout = scorer.layout(encoder.hidden_size)
     if len(sentences) > IN_MEMORY and folder is not None:
-        return on_disk(encoder, sentences, shape.layout(), folder)
-    return in_memory(encoder, sentences, shape.layout())
+        return on_disk(encoder, sentences, layout, folder)
+    return in_memory(encoder, sentences, layout)
 
 
 def source_of(
-    encoder: Encoder, sentences: Sequence[Sequence[str]], shape: Shape, **where: Any
-) -> Source:
-    """Run the encoder over sentences and return the batches that a parser of this shape reads."""
-    return Source(store_of(encoder, sentences, shape, **where), shape, device=str(encoder.device))
+    encoder: Encoder, sentences: Sequence[Sequence[str]], scorer: Scorer, **where: Any
+) -> BatchSource:
+    """Run the encoder over sentences and return the batches that a scorer reads."""
+    store = store_of(encoder, sentences, scorer, **where)
+    return BatchSource(store, scorer, device=str(encoder.device))
 
 
 def fit(
     encoder: Encoder,
-    trees: Trees,
-    plan: Plan,
+    trees: GoldTrees,
+    plan: TrainingPlan,
     *,
-    held_out: Trees | None = None,
-    sources: tuple[Source, Source | None] | None = None,
+    held_out: GoldTrees | None = None,
+    store: FeatureStore | None = None,
     folder: Path | None = None,
 ) -> TrainedParser:
     """Train a parser.
@@ -117,19 +84,18 @@ def fit(
         trees: to train on.
         plan: how.
         held_out: trees for early stopping and the dev score, none of them trained on.
-        sources: features of ``trees`` and ``held_out`` if they are there already.
+        store: features of ``trees`` if they have been computed already.
         folder: for hidden states that do not fit in memory.
 
     Raises:
         AttreeError: see :func:`attree.fewshot.training.train`; a layer that does not exist.
     """
-    shape = shape_of(encoder, plan)
-    scorer = _started(encoder, shape, plan)
-    parser = TrainedParser(plan.recipe, shape, scorer, _identity(encoder))
-    source, check_source = sources or (
-        source_of(encoder, trees.words, shape, folder=folder),
-        None if held_out is None else source_of(encoder, held_out.words, shape),
-    )
+    plan = replace(plan, labels=label_names(trees)) if "labels" in plan.recipe.parts else plan
+    scorer = _started(encoder, plan)
+    parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, _identity(encoder))
+    store = store or store_of(encoder, trees.words, scorer, folder=folder)
+    source = BatchSource(store, scorer, device=str(encoder.device))
+    check_source = None if held_out is None else source_of(encoder, held_out.words, scorer)
     check: Callable[[], float] | None = None
     if held_out is not None and check_source is not None:
         check = functools.partial(parser.f1, check_source, held_out.gold)
@@ -157,19 +123,26 @@ def fit(
     return parser
 
 
-def _started(encoder: Encoder, shape: Shape, plan: Plan) -> Scorer:
-    """Make the scorer, its projection started from the encoder's query and key or at random."""
-    scorer = Scorer(plan.recipe, shape)
-    if shape.layers:
-        part = scorer.parts["projection"]
-        assert isinstance(part, ProjectionPart)
-        generator = torch.Generator().manual_seed(plan.seed)
-        weights = [encoder.query_key(number) for number in shape.layers]
-        initialise(part.projection, weights, how=plan.start, generator=generator)
+def label_names(trees: GoldTrees) -> tuple[str, ...]:
+    """Return the labels of some trees, those of unary chains joined."""
+    found = sorted({label for tree in trees.gold for _, _, label in tree.labels})
+    if not found:
+        raise AttreeError(
+            "these trees have no labels",
+            fix="train a parser without labels, such as tree-crf-full",
+        )
+    return tuple(found)
+
+
+def _started(encoder: Encoder, plan: TrainingPlan) -> Scorer:
+    """Make the scorer with its first weights."""
+    scorer = untrained(encoder, plan)
+    for part in scorer.each().values():
+        part.start(encoder, plan)
     return scorer.to(encoder.device)
 
 
-def _training(plan: Plan) -> Training:
+def _training(plan: TrainingPlan) -> Training:
     recipe = plan.recipe
     return Training(
         objective=recipe.objective,
@@ -184,3 +157,73 @@ def _training(plan: Plan) -> Training:
 
 def _identity(encoder: Encoder) -> dict[str, Any]:
     return {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
+
+
+#: thresholds of span marginals tried; 0 leaves trees binary
+THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(13))
+
+
+def choose_threshold(
+    parser: TrainedParser, source: BatchSource, gold: Sequence[GoldTree]
+) -> tuple[float, dict[str, float]]:
+    """Return the threshold of span marginals whose pruned trees are best, and the F1 of each.
+
+    Args:
+        parser: one trained by ``tree_crf``, whose marginals mean something.
+        source: features of trees that are not trained on.
+        gold: those trees.
+    """
+    trees, likely = parser.decode_with_marginals(source)
+    right = gold_spans(gold)
+    found = {}
+    for threshold in THRESHOLDS:
+        pruned = f1_of_each(right, trees.keep(likely >= threshold))
+        found[str(threshold)] = float(pruned.corpus_f1[0])
+    best = max(THRESHOLDS, key=lambda threshold: (found[str(threshold)], -threshold))
+    return best, found
+
+
+def grid(
+    plan: TrainingPlan, *, layers: Sequence[tuple[int, ...]], dropouts: Sequence[float] = ()
+) -> list[TrainingPlan]:
+    """Vary a plan over layers and dropout rates."""
+    rates = dropouts or [plan.recipe.dropout]
+    return [
+        replace(plan, layers=chosen, recipe=replace(plan.recipe, dropout=rate))
+        for chosen in layers
+        for rate in rates
+    ]
+
+
+def choose(
+    encoder: Encoder, trees: GoldTrees, tuning: GoldTrees, plans: Sequence[TrainingPlan]
+) -> tuple[TrainingPlan, list[dict[str, Any]]]:
+    """Train by every plan on ``trees`` and return the one that parses ``tuning`` best.
+
+    Ties go to the earlier plan. Trees of ``tuning`` are scored and never trained on, and nothing
+    is stopped early on them. The encoder runs once, whatever the number of plans.
+
+    Returns:
+        the plan, and each plan's settings with its F1.
+    """
+    if not plans:
+        raise AttreeError("no settings to choose from", fix="name some layers")
+    scorers = [untrained(encoder, plan) for plan in plans]
+    layouts = [scorer.layout() for scorer in scorers]
+    layers = {layer for layout in layouts for layer in layout.layers}
+    heads = max(layout.heads for layout in layouts)
+    layout = Layout(tuple(sorted(layers)), heads, encoder.hidden_size)
+    store, other = (in_memory(encoder, part.words, layout) for part in (trees, tuning))
+    tried = []
+    for plan in plans:
+        parser = fit(encoder, trees, plan, store=store)
+        source = BatchSource(other, parser.scorer, device=str(encoder.device))
+        tried.append(
+            {
+                "layers": list(plan.layers),
+                "dropout": plan.recipe.dropout,
+                "f1": parser.f1(source, tuning.gold),
+            }
+        )
+    best = max(range(len(plans)), key=lambda place: (tried[place]["f1"], -place))
+    return plans[best], tried

@@ -1,4 +1,4 @@
-"""What a gold tree asks of the scores: splits of its binary form, spans that cross no bracket."""
+"""Gold trees: what each asks of the scores, splits of its binary form and spans that cross none."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 
 from attree.errors import AttreeError
-from attree.treebank.binarise import binarise
+from attree.treebank.binarise import FACTORS, binarise
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,15 @@ class GoldTree:
         brackets: (m, 2) distinct spans of two words and more, the whole sentence among them.
         splits: (s, 3) start, split, end of each span of three words and more of the binarised
             tree; a span of two words has one split only, so nothing is lost or learned there.
+        labels: start, end, label of each distinct span, of one word too, where labels are known;
+            those of a unary chain are joined, ``S+VP``.
     """
 
     name: str
     n_words: int
     brackets: np.ndarray
     splits: np.ndarray
+    labels: tuple[tuple[int, int, str], ...] = ()
 
 
 def gold_tree(
@@ -37,6 +41,7 @@ def gold_tree(
     *,
     name: str,
     factor: str = "right",
+    labels: Sequence[str] = (),
 ) -> GoldTree:
     """Build a :class:`GoldTree` from a sentence's spans (any order, unary chains and all).
 
@@ -45,11 +50,13 @@ def gold_tree(
         spans: half-open word intervals.
         name: the tree's name in errors.
         factor: ``right`` or ``left``, how nodes of more than two children are binarised.
+        labels: of the spans, in their order; none if they have none.
 
     Raises:
         AttreeError: no bracket, a bracket outside the sentence, or two that cross.
     """
-    everything = {(int(start), int(end)) for start, end in spans}
+    each = [(int(start), int(end)) for start, end in spans]
+    everything = set(each)
     if not everything:
         raise AttreeError(f"tree {name} has no brackets", fix="leave it out, or mend the treebank")
     try:
@@ -61,7 +68,55 @@ def gold_tree(
     kept = {(start, end) for start, end in everything if end - start > 1}
     brackets = sorted(kept | {(0, n_words)}) if n_words > 1 else []
     wide = splits[:, 2] - splits[:, 0] > 2
-    return GoldTree(name, n_words, np.array(brackets, np.int64).reshape(-1, 2), splits[wide])
+    found = np.array(brackets, np.int64).reshape(-1, 2)
+    return GoldTree(name, n_words, found, splits[wide], _joined(each, labels))
+
+
+def _joined(
+    spans: Sequence[tuple[int, int]], labels: Sequence[str]
+) -> tuple[tuple[int, int, str], ...]:
+    """Join the labels of equal spans, the upper node first."""
+    chains: dict[tuple[int, int], list[str]] = {}
+    for span, label in zip(spans, labels, strict=False):
+        chains.setdefault(span, []).append(label)
+    return tuple((start, end, "+".join(chain)) for (start, end), chain in chains.items())
+
+
+@dataclass(frozen=True, slots=True)
+class GoldTrees:
+    """Sentences of a treebank with their trees, checked.
+
+    Attributes:
+        sentence: their numbers in the table.
+        words: of each.
+        gold: the tree of each.
+    """
+
+    sentence: list[int]
+    words: list[list[str]]
+    gold: list[GoldTree]
+
+
+def read_trees(table: pa.Table, places: Sequence[int], *, factor: str = "right") -> GoldTrees:
+    """Take the rows ``places`` of a SENTENCES table as trees.
+
+    Raises:
+        AttreeError: crossing brackets, or none, naming the tree's file and line.
+    """
+    if factor not in FACTORS:
+        raise AttreeError(f"unknown factor {factor!r}", fix=f"choose one of {', '.join(FACTORS)}")
+    rows = table.take(pa.array(places, pa.int64())).to_pylist()
+    gold = [
+        gold_tree(
+            len(row["words"]),
+            zip(row["starts"], row["ends"], strict=True),
+            name=f"{row['file']}:{row['line']} (sentence {row['sentence']})",
+            factor=factor,
+            labels=row["labels"] or (),
+        )
+        for row in rows
+    ]
+    return GoldTrees([row["sentence"] for row in rows], [row["words"] for row in rows], gold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +128,7 @@ class GoldBatch:
         n_words: (trees,) int64.
         tree, start, split, end: (spans,) int64, the gold splits of all trees, flat.
         allowed: (trees, longest + 1, longest + 1) bool, spans that cross no bracket.
+        labels: of each tree, as of :class:`GoldTree`.
     """
 
     names: tuple[str, ...]
@@ -82,6 +138,7 @@ class GoldBatch:
     split: Tensor
     end: Tensor
     allowed: Tensor
+    labels: tuple[tuple[tuple[int, int, str], ...], ...] = ()
 
 
 def gold_batch(trees: Sequence[GoldTree], *, device: str = "cpu") -> GoldBatch:
@@ -96,7 +153,8 @@ def gold_batch(trees: Sequence[GoldTree], *, device: str = "cpu") -> GoldBatch:
     columns = (lengths, which, *splits.T.copy(), allowed)
     n_words, tree, start, split, end, free = (torch.from_numpy(c).to(device) for c in columns)
     names = tuple(each.name for each in trees)
-    return GoldBatch(names, n_words, tree, start, split, end, free)
+    labels = tuple(each.labels for each in trees)
+    return GoldBatch(names, n_words, tree, start, split, end, free, labels)
 
 
 def _crossing(brackets: np.ndarray, side: int) -> np.ndarray:

@@ -1,31 +1,46 @@
-"""A trained parser: scorer, decoder, and what it was trained on."""
+"""A trained parser: scorer, decoder, what it was trained on; on disk, and bound to its encoder.
+
+On disk it is a folder with ``parser.json`` and ``weights.safetensors``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError
 from attree.evaluation.metrics import f1_of_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
-from attree.fewshot.decoders import decode, likelihoods
-from attree.fewshot.features import MemoryStore, run_batch
+from attree.fewshot.features import run
 from attree.fewshot.gold import GoldTree
-from attree.fewshot.parts import Batch
-from attree.fewshot.recipes import Recipe
-from attree.fewshot.scorer import Scorer, Shape, Source
-from attree.fewshot.scores import SpanScores
+from attree.fewshot.labels import decode_labelled
+from attree.fewshot.recipes import CHOICES, RECIPES, FewShotRecipe, adapted
+from attree.fewshot.scorer import Batch, BatchSource, Scorer
+from attree.fewshot.scores import SpanScores, decode, likelihoods
+from attree.files import check_regular, read_described, whole_file, write_json
+from attree.scoring import SCORES
 from attree.trees import Trees
 
 #: cells of piece-level matrices scored at a time
 _CELLS_AT_A_TIME = 40_000
+
+_WEIGHTS = "weights.safetensors"
+_ABOUT = "parser.json"
+_AGAIN = "train it again"
+_WHAT = "description of a trained parser"
+#: No size of a parser is as large.
+_LARGEST = 100_000
 
 
 @dataclass(slots=True)
@@ -33,19 +48,26 @@ class TrainedParser:
     """A parser trained on a few trees.
 
     Attributes:
-        recipe, shape: what it is.
+        recipe: what it is.
+        shape: the settings of each part.
         scorer: the weights.
         encoder: slug, fingerprint, revision of the encoder it belongs to.
         about: seed, data hash, versions, dev score and the like, as JSON.
-        trained_on: :func:`attree.fewshot.draw.fingerprints` of the training sentences.
+        trained_on: :func:`attree.draw.fingerprints` of the training sentences.
     """
 
-    recipe: Recipe
-    shape: Shape
+    recipe: FewShotRecipe
+    shape: dict[str, dict[str, Any]]
     scorer: Scorer
     encoder: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
     trained_on: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    @property
+    def layers(self) -> list[int]:
+        """Hidden states that ``--layer`` and tuning chose; none where no part reads them."""
+        chosen = (part for part in self.scorer.each().values() if part.reads_layers)
+        return [layer for part in chosen for layer in part.layers]
 
     def check(self, encoder: Encoder) -> None:
         """Refuse an encoder that this parser was not trained with."""
@@ -59,27 +81,26 @@ class TrainedParser:
 
     def features(self, encoder: Encoder, pieces: Sequence[Pieces]) -> Batch:
         """Run the encoder over one batch of sentences, none too long, and lay out what is read."""
-        layout = self.shape.layout()
-        records = run_batch(encoder, pieces, layout)
-        store = MemoryStore(layout, records, [sentence.word_of for sentence in pieces])
-        source = Source(store, self.shape, device=str(encoder.device))
-        return source.batch(range(len(pieces)))
+        return self.scorer.lay_out(run(encoder, pieces, self.scorer.layout()))
 
     @torch.inference_mode()
     def span_scores(self, batch: Batch) -> SpanScores:
         """Score every span of a batch."""
         return self.scorer.scores(batch)
 
-    def trees(self, batch: Batch) -> Trees:
-        """Parse one batch."""
-        return decode(self.span_scores(batch), score=self.recipe.score, decoder=self.recipe.decoder)
+    def trees(self, batch: Batch, threshold: float = 0.0) -> Trees:
+        """Parse one batch; spans (labels) less likely than ``threshold`` are left out."""
+        recipe, scores = self.recipe, self.span_scores(batch)
+        if recipe.decoder == "labelled_risk":
+            return decode_labelled(scores, threshold or recipe.threshold)
+        return decode(scores, score=recipe.score, decoder=recipe.decoder, threshold=threshold)
 
-    def decode(self, source: Source) -> Trees:
+    def decode(self, source: BatchSource) -> Trees:
         """Parse every sentence of a source, in its order."""
         groups = _groups(source.lengths())
         return Trees.concatenate([self.trees(source.batch(places)) for places in groups])
 
-    def decode_with_marginals(self, source: Source) -> tuple[Trees, NDArray[np.float64]]:
+    def decode_with_marginals(self, source: BatchSource) -> tuple[Trees, NDArray[np.float64]]:
         """As :meth:`decode`, and the probability of every span among all binary trees."""
         found, likely = [], []
         for places in _groups(source.lengths()):
@@ -88,7 +109,7 @@ class TrainedParser:
             likely.append(likelihoods(self.span_scores(batch), found[-1]))
         return Trees.concatenate(found), np.concatenate(likely)
 
-    def f1(self, source: Source, gold: Sequence[GoldTree]) -> float:
+    def f1(self, source: BatchSource, gold: Sequence[GoldTree]) -> float:
         """Corpus F1 in percent, the whole sentence counted, on a source's sentences."""
         return float(f1_of_each(gold_spans(gold), self.decode(source)).corpus_f1[0])
 
@@ -117,7 +138,7 @@ class TrainedParser:
         """Everything but the weights, as JSON."""
         return {
             "recipe": asdict(self.recipe),
-            "shape": asdict(self.shape),
+            "shape": self.shape,
             "encoder": self.encoder,
             "about": self.about,
         }
@@ -140,3 +161,143 @@ def _groups(lengths: Sequence[int]) -> Iterator[range]:
             first, longest = place, length
     if lengths:
         yield range(first, len(lengths))
+
+
+def save_parser(parser: TrainedParser, folder: Path) -> None:
+    """Write ``parser``; ``parser.json`` comes last, so a folder that has it is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _ABOUT).unlink(missing_ok=True)
+    tensors = {
+        name: tensor.detach().cpu().contiguous()
+        for name, tensor in parser.scorer.state_dict().items()
+    }
+    tensors["trained_on"] = torch.from_numpy(parser.trained_on.astype("<u8").view(np.int64).copy())
+    with whole_file(folder / _WEIGHTS) as part:
+        save_file(tensors, part)
+    write_json(folder / _ABOUT, parser.describe())
+
+
+def load_parser(
+    folder: str | Path, *, device: str = "cpu", decoder: str | None = None
+) -> TrainedParser:
+    """Read a parser that :func:`save_parser` wrote.
+
+    Args:
+        folder: where it is.
+        device: where to.
+        decoder: another decoder than its own.
+
+    Raises:
+        AttreeError: no parser there, weights cut short, or weights of another shape.
+    """
+    folder = Path(folder)
+    about = _read_about(folder / _ABOUT)
+    recipe, path = adapted(about.recipe, decoder=decoder), folder / _WEIGHTS
+    there = check_regular(path, what="file of weights")
+    scorer = _scorer(about, folder / _ABOUT, there)
+    try:
+        tensors = load_file(path)
+        trained_on = tensors.pop("trained_on").numpy().view(np.uint64)
+        scorer.load_state_dict(tensors)
+    except (SafetensorError, RuntimeError, KeyError, OSError):
+        raise AttreeError(
+            "these weights are cut short or belong to another parser",
+            file=path,
+            fix=_AGAIN,
+        ) from None
+    scorer = scorer.to(device).eval()
+    return TrainedParser(recipe, about.shape, scorer, about.encoder, about.about, trained_on)
+
+
+class _About(msgspec.Struct):
+    """What ``parser.json`` holds."""
+
+    recipe: FewShotRecipe
+    shape: dict[str, dict[str, Any]]
+    encoder: dict[str, Any]
+    about: dict[str, Any]
+
+
+def _read_about(path: Path) -> _About:
+    found = read_described(path, _About, what=_WHAT, fix=_AGAIN)
+    parts = {part for recipe in RECIPES.values() for part in recipe.parts}
+    known = {**CHOICES, "score": tuple(SCORES), "parts": tuple(sorted(parts))}
+    for key, names in known.items():
+        value = getattr(found.recipe, key)
+        for name in value if key == "parts" else (value,):
+            if name not in names:
+                raise AttreeError(
+                    f"this {_WHAT} is not valid: recipe.{key}: unknown {name!r}",
+                    file=path,
+                    fix=f"choose one of {', '.join(names)}",
+                )
+    if not 0 <= found.recipe.dropout < 1:
+        problem = f"recipe.dropout: {found.recipe.dropout}"
+        raise AttreeError(f"this {_WHAT} is not valid: {problem}", file=path, fix=_AGAIN)
+    _check_shape(found.shape, path)
+    return found
+
+
+def _check_shape(shape: dict[str, dict[str, Any]], path: Path) -> None:
+    """Refuse settings of parts that are no sizes and names."""
+    for part, settings in shape.items():
+        for key, value in settings.items():
+            for each in value if isinstance(value, list) else (value,):
+                if not isinstance(each, str) and not (
+                    isinstance(each, int) and 0 <= each <= _LARGEST
+                ):
+                    raise AttreeError(
+                        f"this {_WHAT} is not valid: shape.{part}.{key}: {each}",
+                        file=path,
+                        fix=_AGAIN,
+                    )
+
+
+def _scorer(about: _About, path: Path, there: int) -> Scorer:
+    """Make the scorer; before it takes memory, refuse more weights than the file holds."""
+    try:
+        with torch.device("meta"):
+            empty = Scorer(about.recipe, about.shape)
+        least = sum(parameter.numel() for parameter in empty.parameters())
+        if least > there:
+            raise AttreeError(
+                f"parser.json describes {least:,} weights or more, this file holds {there:,} "
+                "bytes: they do not belong together",
+                file=path.with_name(_WEIGHTS),
+                fix=_AGAIN,
+            )
+        return Scorer(about.recipe, about.shape)
+    except (TypeError, KeyError):
+        raise AttreeError(f"this is not the {_WHAT}", file=path, fix=_AGAIN) from None
+
+
+class TrainedModel:
+    """A parser that ``attree train`` made (a :class:`attree.parser.Model`).
+
+    Args:
+        trained: the weights.
+        encoder: the one it was trained with.
+        threshold: spans of a lower marginal are dropped, so that trees need not be binary; 0 keeps
+            all.
+
+    Raises:
+        AttreeError: another encoder.
+    """
+
+    def __init__(self, trained: TrainedParser, encoder: Encoder, threshold: float = 0.0) -> None:
+        trained.check(encoder)
+        self.trained, self.encoder, self.threshold = trained, encoder, threshold
+
+    def features(self, pieces: Sequence[Pieces]) -> Batch:
+        """Run the encoder and lay out what the scorer reads."""
+        return self.trained.features(self.encoder, pieces)
+
+    def trees(self, features: Batch) -> Trees:
+        """Decode; the score of a span is its span score."""
+        return self.trained.trees(features, self.threshold)
+
+    @torch.inference_mode()
+    def associations(self, features: Batch) -> list[NDArray[np.float32]]:
+        """Return each sentence's trained association; of a log association its exponential."""
+        found = self.trained.scorer.association(features).cpu().numpy()
+        return [each[:n, :n] for each, n in zip(found, features.n_words.tolist(), strict=True)]

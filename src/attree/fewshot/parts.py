@@ -1,19 +1,29 @@
 """What a parser's span scores are summed from: each part reads some features and has weights.
 
-A part is a ``torch.nn.Module`` with ``scores(batch, generator)``, which gives
-:class:`~attree.fewshot.scores.SpanScores`; a generator asks for dropout. Adding a part is adding a
-class and its line in :mod:`attree.fewshot.scorer`.
+A part says everything about itself: what it reads of the encoder, how large its weights are, how
+they start and how fast they learn. Adding one is adding a class, its line in
+:data:`attree.fewshot.scorer.PARTS`, and a recipe that names it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from attree.fewshot.projection import FLOOR, Projection, StateBatch, association_of
+from attree.encoder.load import Encoder, EncoderOutput
+from attree.fewshot.projection import (
+    Projection,
+    StateBatch,
+    association_of,
+    initialise,
+    state_batch,
+)
+from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
 from attree.fewshot.scores import SpanScores, existing, span_scores
+from attree.scoring import FLOOR
 
 #: how the heads are put together → what is taken of each matrix, of the weights, and of the sum
 COMBINATIONS = {
@@ -24,37 +34,8 @@ COMBINATIONS = {
     "raw": (lambda a: a, lambda w: w, lambda a: a),
 }
 
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Features of a batch of sentences, laid out for every part.
-
-    Attributes:
-        n_words: (sentences,) int64.
-        states: for the projection; None if there is none.
-        before, after: (sentences, words + 1, width) states on the two sides of every boundary
-            between words, special tokens at the ends; None without a boundary part.
-        attention: (sentences, heads, words, words), zero-padded; None without head weights.
-    """
-
-    n_words: Tensor
-    states: StateBatch | None = None
-    before: Tensor | None = None
-    after: Tensor | None = None
-    attention: Tensor | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the features take."""
-        states = None if self.states is None else self.states.states
-        tensors = (states, self.before, self.after, self.attention)
-        return sum(tensor.nbytes for tensor in tensors if tensor is not None)
-
-    def square(self) -> Tensor:
-        """(sentences, words, words): True where both words exist."""
-        places = torch.arange(int(self.n_words.max()), device=self.n_words.device)
-        words = places < self.n_words[:, None]
-        return words[:, :, None] & words[:, None, :]
+#: A part's settings, as JSON.
+Shape = Mapping[str, Any]
 
 
 def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
@@ -65,31 +46,138 @@ def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> T
     return values * kept.to(values) / (1.0 - rate)
 
 
-class ProjectionPart(nn.Module):
+class Part(nn.Module):
+    """One summand of the span scores.
+
+    Attributes:
+        reads_layers: whether ``--layer`` says what it reads, so that layers can be tuned for it.
+        layers: hidden states that it reads.
+        encoder_heads: heads of the encoder, all layers together, whose attention it reads.
+    """
+
+    reads_layers: ClassVar[bool] = False
+    layers: tuple[int, ...] = ()
+    encoder_heads: int = 0
+
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the settings, as JSON, of a part trained by a plan."""
+        raise NotImplementedError
+
+    @classmethod
+    def of(cls, recipe: FewShotRecipe, shape: Shape) -> Part:
+        """Make the untrained part of a recipe."""
+        raise NotImplementedError
+
+    @classmethod
+    def learning_rate(cls, recipe: FewShotRecipe) -> float:
+        """Return Adam's learning rate for its weights."""
+        return recipe.learning_rate
+
+    def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
+        """Set the first weights, where they depend on the encoder."""
+
+    def reads(self) -> tuple[Any, ...]:
+        """Return what its features depend on: equal parts can share them."""
+        return (self.layers, self.encoder_heads)
+
+    def lay_out(self, output: EncoderOutput) -> Any:
+        """Return the features that it reads of a batch, on the batch's device."""
+        raise NotImplementedError
+
+    def scores(
+        self, features: Any, n_words: Tensor, generator: torch.Generator | None = None
+    ) -> SpanScores:
+        """Score every span of a batch; a generator asks for dropout."""
+        raise NotImplementedError
+
+    def attention(self, features: Any) -> Tensor | None:
+        """(sentences, words, words): the association that it has trained, if it has one."""
+        return None
+
+
+class ProjectionPart(Part):
     """Span scores of a trained association: ``s_in − s_out`` of its log (FPOA, FPIO, tree CRF).
 
     Args:
         projection: the query and key.
         association: ``log`` or ``raw``.
         rate: dropout on the hidden states.
+        layers: hidden states read, one a layer of the projection.
+        specials: whether ``[CLS]`` and ``[SEP]`` take part in the softmax.
     """
 
-    def __init__(self, projection: Projection, *, association: str, rate: float) -> None:
+    reads_layers = True
+
+    def __init__(
+        self,
+        projection: Projection,
+        *,
+        association: str,
+        rate: float,
+        layers: tuple[int, ...] = (),
+        specials: bool = False,
+    ) -> None:
         super().__init__()
         self.projection, self.kind, self.rate = projection, association, rate
+        self.layers, self.specials = layers, specials
 
-    def association(self, batch: Batch, generator: torch.Generator | None = None) -> Tensor:
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the layers, and the sizes of the projection."""
+        return {
+            "layers": list(plan.layers),
+            "hidden": encoder.hidden_size,
+            "size": plan.size or encoder.hidden_size,
+            "heads": plan.recipe.heads or encoder.n_heads,
+            "specials": plan.specials,
+        }
+
+    @classmethod
+    def of(cls, recipe: FewShotRecipe, shape: Shape) -> ProjectionPart:
+        """Make an empty projection."""
+        layers = tuple(shape["layers"])
+        sizes = (len(layers), shape["hidden"], shape["size"])
+        return cls(
+            Projection(*sizes, heads=shape["heads"]),
+            association=recipe.association,
+            rate=recipe.dropout,
+            layers=layers,
+            specials=shape["specials"],
+        )
+
+    def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
+        """Start from the encoder's query and key, or at random."""
+        generator = torch.Generator().manual_seed(plan.seed)
+        weights = [encoder.query_key(number) for number in self.layers]
+        initialise(self.projection, weights, how=plan.start, generator=generator)
+
+    def reads(self) -> tuple[Any, ...]:
+        """Return the layers, and whether special tokens take part."""
+        return (self.layers, self.specials)
+
+    def lay_out(self, output: EncoderOutput) -> StateBatch:
+        """Return the states of the pieces that take part."""
+        return state_batch(output, self.layers, specials=self.specials)
+
+    def association(self, features: StateBatch, generator: torch.Generator | None = None) -> Tensor:
         """(sentences, words, words): the association, zero-padded."""
-        assert batch.states is not None
-        raw = self.projection(batch.states, dropout(batch.states.states, self.rate, generator))
-        return association_of(raw, batch.states.words(), self.kind)
+        raw = self.projection(features, dropout(features.states, self.rate, generator))
+        return association_of(raw, features.words(), self.kind)
 
-    def scores(self, batch: Batch, generator: torch.Generator | None = None) -> SpanScores:
-        """Span scores of the sentences."""
-        return span_scores(self.association(batch, generator), batch.n_words)
+    def scores(
+        self, features: StateBatch, n_words: Tensor, generator: torch.Generator | None = None
+    ) -> SpanScores:
+        """Score every span of a batch."""
+        return span_scores(self.association(features, generator), n_words)
+
+    def attention(self, features: StateBatch) -> Tensor:
+        """(sentences, words, words): the association, of a log one its exponential."""
+        found = self.association(features).float()
+        return found.exp() if self.kind == "log" else found
 
 
-class BoundaryPart(nn.Module):
+class BoundaryPart(Part):
     """Linear scores of a span's two ends: ``w₁·h_i + w₂·h_{i−1} + w₃·h_{j−1} + w₄·h_j``.
 
     ``h`` are hidden states of the words on both sides of where a span begins and ends (the piece
@@ -98,26 +186,69 @@ class BoundaryPart(nn.Module):
     Args:
         width: of the states, all layers of them together.
         rate: dropout on the states.
+        layers: hidden states read.
     """
 
-    def __init__(self, width: int, *, rate: float) -> None:
+    def __init__(self, width: int, *, rate: float, layers: tuple[int, ...] = ()) -> None:
         super().__init__()
         self.weights = nn.Parameter(torch.zeros(width, 4))
-        self.rate = rate
+        self.rate, self.layers = rate, layers
 
-    def scores(self, batch: Batch, generator: torch.Generator | None = None) -> SpanScores:
-        """Span scores of the sentences."""
-        assert batch.before is not None
-        assert batch.after is not None
-        before = dropout(batch.before, self.rate, generator) @ self.weights[:, :2]
-        after = dropout(batch.after, self.rate, generator) @ self.weights[:, 2:]
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the layers, by default the middle one of the plan's."""
+        middle = plan.layers[len(plan.layers) // 2 :][:1]
+        return {"layers": list(plan.boundary or middle), "hidden": encoder.hidden_size}
+
+    @classmethod
+    def of(cls, recipe: FewShotRecipe, shape: Shape) -> BoundaryPart:
+        """Make weights that are zero."""
+        layers = tuple(shape["layers"])
+        return cls(len(layers) * shape["hidden"], rate=recipe.dropout, layers=layers)
+
+    def lay_out(self, output: EncoderOutput) -> tuple[Tensor, Tensor]:
+        """Return the states before and after every boundary (see :func:`boundary_states`)."""
+        return boundary_states(output, self.layers)
+
+    def scores(
+        self,
+        features: tuple[Tensor, Tensor],
+        n_words: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> SpanScores:
+        """Score every span of a batch."""
+        before = dropout(features[0], self.rate, generator) @ self.weights[:, :2]
+        after = dropout(features[1], self.rate, generator) @ self.weights[:, 2:]
         begins, ends = (before[..., 0] + after[..., 0]), (before[..., 1] + after[..., 1])
         span = begins.double()[:, :, None] + ends.double()[:, None, :]
-        span = span * existing(batch.n_words, span.shape[1])
-        return SpanScores(torch.zeros_like(span), span, batch.n_words)
+        span = span * existing(n_words, span.shape[1])
+        return SpanScores(torch.zeros_like(span), span, n_words)
 
 
-class HeadPart(nn.Module):
+def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Return the states on the two sides of every boundary between words.
+
+    Returns:
+        (sentences, words + 1, width) each: of the last piece of the word before and the first
+        piece of the word after, special tokens at the ends where there are some; meaningless past
+        a sentence.
+    """
+    word_of, n_words = output.word_of, output.n_words
+    sentence = torch.arange(len(n_words), device=word_of.device)
+    before_it = torch.nn.functional.pad(word_of, (1, 0), value=-1)[:, :-1]
+    row, piece = ((word_of >= 0) & (word_of != before_it)).nonzero(as_tuple=True)
+    after = word_of.new_zeros(len(n_words), output.batch.max_words + 1)
+    after[row, word_of[row, piece]] = piece
+    last = torch.where(word_of >= 0, torch.arange(word_of.shape[1], device=word_of.device), 0)
+    last_word, last_piece = last.amax(1), output.batch.mask.sum(1) - 1
+    after[sentence, n_words] = torch.minimum(last_word + 1, last_piece)
+    before = (after - 1).clamp(min=0)
+    before[sentence, n_words] = last_word
+    states = torch.cat([output.states[layer] for layer in layers], -1).float()
+    return states[sentence[:, None], before], states[sentence[:, None], after]
+
+
+class HeadPart(Part):
     """Span scores of a learned combination of the encoder's own heads.
 
     Args:
@@ -130,25 +261,41 @@ class HeadPart(nn.Module):
     def __init__(self, heads: int, *, combination: str, separate: bool, first: float) -> None:
         super().__init__()
         self.weights = nn.Parameter(torch.full((2 if separate else 1, heads), first))
-        self.combination = combination
+        self.combination, self.encoder_heads = combination, heads
 
-    def associations(self, batch: Batch) -> list[Tensor]:
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return how many heads the encoder has."""
+        return {"heads": encoder.n_layers * encoder.n_heads}
+
+    @classmethod
+    def of(cls, recipe: FewShotRecipe, shape: Shape) -> HeadPart:
+        """Make uniform weights; beside other parts the heads begin silent."""
+        heads = shape["heads"]
+        first = 0.0 if len(recipe.parts) > 1 else 1.0 / heads
+        separate, combination = recipe.separate, recipe.combination
+        return cls(heads, combination=combination, separate=separate, first=first)
+
+    @classmethod
+    def learning_rate(cls, recipe: FewShotRecipe) -> float:
+        """Return the learning rate of head weights."""
+        return recipe.head_rate
+
+    def lay_out(self, output: EncoderOutput) -> Tensor:
+        """Return the attention of every head (sentences, heads, words, words)."""
+        return output.attention
+
+    def associations(self, attention: Tensor, n_words: Tensor) -> list[Tensor]:
         """The combined matrices (sentences, words, words): one, or the inside and the outside."""
-        assert batch.attention is not None
         before, weigh, after = COMBINATIONS[self.combination]
-        mixed = torch.einsum("wh,bhij->wbij", weigh(self.weights), before(batch.attention))
-        return [after(matrix) * batch.square() for matrix in mixed]
+        mixed = torch.einsum("wh,bhij->wbij", weigh(self.weights), before(attention))
+        word = torch.arange(attention.shape[-1], device=n_words.device) < n_words[:, None]
+        square = word[:, :, None] & word[:, None, :]
+        return [after(matrix) * square for matrix in mixed]
 
-    def scores(self, batch: Batch, generator: torch.Generator | None = None) -> SpanScores:
-        """Span scores of the sentences; there is no dropout."""
-        inside, *outside = self.associations(batch)
-        return span_scores(inside, batch.n_words, outside[0] if outside else None)
-
-
-def added(parts: list[SpanScores]) -> SpanScores:
-    """Sum the span scores of several parts; the rectangle table is that of the first."""
-    first, *others = parts
-    span = first.span
-    for other in others:
-        span = span + other.span
-    return SpanScores(first.table, span, first.n_words)
+    def scores(
+        self, features: Tensor, n_words: Tensor, generator: torch.Generator | None = None
+    ) -> SpanScores:
+        """Score every span of a batch; there is no dropout."""
+        inside, *outside = self.associations(features, n_words)
+        return span_scores(inside, n_words, outside[0] if outside else None)

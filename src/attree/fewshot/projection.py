@@ -12,15 +12,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from attree.encoder.load import EncoderOutput
 from attree.encoder.pieces import PieceBatch, WordMerger
 from attree.errors import AttreeError
-
-#: Added under the logarithm, as everywhere in attree (``association: log``).
-FLOOR = 1e-6
+from attree.scoring import FLOOR
 
 #: what a projection's first weights are: the encoder's own query and key, or random ones
 STARTS = ("encoder", "random")
@@ -51,29 +49,20 @@ class StateBatch:
         return places < self.n_words[:, None]
 
 
-def state_batch(
-    states: Sequence[np.ndarray], word_of: Sequence[np.ndarray], *, device: str = "cpu"
-) -> StateBatch:
-    """Lay out sentences as a :class:`StateBatch`.
+def state_batch(output: EncoderOutput, layers: Sequence[int], *, specials: bool) -> StateBatch:
+    """Lay out what an encoder said of a batch, on its device.
 
     Args:
-        states: each (layers, pieces, hidden), of any floating type; taken to float32.
-        word_of: each (pieces,), the word of each piece, -1 for a special token that is kept.
-        device: where to.
+        output: the encoder's.
+        layers: hidden states that are wanted.
+        specials: whether ``[CLS]`` and ``[SEP]`` take part.
     """
-    lengths = [len(words) for words in word_of]
-    grid = np.arange(max(lengths)) < np.array(lengths)[:, None]
-    padded = np.full(grid.shape, -1, np.int64)
-    padded[grid] = np.concatenate(word_of)
-    pieces = PieceBatch(
-        ids=torch.from_numpy(np.zeros(grid.shape, np.int64)),
-        mask=torch.from_numpy(grid.astype(np.int64)),
-        word_of=torch.from_numpy(padded),
-        n_words=torch.from_numpy(padded.max(1) + 1),
-    )
-    flat = torch.from_numpy(np.concatenate(states, axis=1)).to(device).float()
-    rows = torch.from_numpy(np.flatnonzero(grid)).to(device)
-    return StateBatch(flat, rows, pieces.to(torch.device(device)))
+    batch = output.batch
+    kept = batch.mask.bool() if specials else batch.word_of >= 0
+    rows = kept.flatten().nonzero()[:, 0]
+    flat = torch.stack([output.states[layer].flatten(0, 1)[rows] for layer in layers])
+    pieces = PieceBatch(batch.ids, kept.long(), batch.word_of, batch.n_words)
+    return StateBatch(flat.float(), rows, pieces)
 
 
 class Projection(nn.Module):

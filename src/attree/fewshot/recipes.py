@@ -1,4 +1,4 @@
-"""The few-shot parsers by name: what each is trained and decoded by."""
+"""The few-shot parsers by name, and how one is trained."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ from attree.errors import AttreeError
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class FewShotRecipe:
     """A few-shot parser.
 
     Attributes:
-        parts: what its span scores are summed from: ``projection`` (trained query and key over
-            hidden states), ``heads`` (weights over the encoder's own heads), ``boundary`` (linear
-            in the hidden states at a span's ends).
-        objective: a name in :data:`attree.fewshot.objectives.OBJECTIVES`.
-        score: ``inside_outside``, or ``outside`` for a projection alone.
-        decoder: a name in :data:`attree.fewshot.decoders.NAMES`.
+        parts: what its span scores are summed from, names of :data:`attree.fewshot.scorer.PARTS`:
+            ``projection`` (trained query and key over hidden states), ``heads`` (weights over the
+            encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends).
+        objective: a name in :data:`attree.fewshot.training.OBJECTIVES`.
+        score: ``inside_outside``, or ``outside`` for a projection alone; a name in
+            :data:`attree.fewshot.scores.TERMS`.
+        decoder: see :func:`attree.fewshot.scores.decode`.
         dropout: on the hidden states.
         association: of the projection, ``log`` or ``raw``.
         heads: of the projection; 0 for as many as a layer of the encoder has.
         combination: of the encoder's heads, a name in :data:`attree.fewshot.parts.COMBINATIONS`.
         separate: other head weights inside than outside.
         learning_rate, head_rate: of Adam; the latter for head weights.
+        label_layers: hidden states that labels are read from, as far as the encoder has them; those
+            of the projection by default.
+        threshold: of ``labelled_risk``, what a label must gain to be kept.
         spread: how many layers on each side of the middle one are read by default.
     """
 
@@ -40,23 +44,56 @@ class Recipe:
     learning_rate: float = 1e-3
     head_rate: float = 1e-2
     spread: int = 0
+    label_layers: tuple[int, ...] = ()
+    threshold: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """All that is asked of one training run.
+
+    Attributes:
+        recipe: the parser.
+        layers: hidden states that the projection reads.
+        boundary: those that the boundary part reads; by default the middle one of ``layers``.
+        size: of the projection; 0 for the encoder's own.
+        start: ``encoder`` (its query and key) or ``random``.
+        specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
+        steps, batch, seed, weight_decay: of the training.
+        labels: those of the training trees, chains joined; found when it is trained.
+    """
+
+    recipe: FewShotRecipe
+    layers: tuple[int, ...] = ()
+    boundary: tuple[int, ...] = ()
+    size: int = 0
+    start: str = "encoder"
+    specials: bool = False
+    steps: int = 200
+    batch: int = 10
+    seed: int = 0
+    weight_decay: float = 0.0
+    labels: tuple[str, ...] = ()
 
 
 #: setting → its values, so that a wrong one is told before torch is loaded
 CHOICES = {
-    "objective": ("likelihood", "margin", "tree_crf"),
+    "objective": ("likelihood", "margin", "tree_crf", "labelled_tree_crf"),
     "association": ("log", "raw"),
-    "decoder": (*DECODERS, "minimum_risk"),
+    "decoder": (*DECODERS, "minimum_risk", "labelled_risk"),
 }
+
+#: choices that only parsers with labels take
+LABELLED = ("labelled_tree_crf", "labelled_risk")
 
 _IO = "inside_outside"
 
-RECIPES: dict[str, Recipe] = {
-    "fpio": Recipe(("projection",), "likelihood", _IO, "normalised_chart", dropout=0.1),
-    "fpoa": Recipe(("projection",), "margin", "outside", "greedy", dropout=0.3),
-    "tree-crf": Recipe(("projection",), "tree_crf", _IO, "chart", dropout=0.3, heads=0),
+RECIPES: dict[str, FewShotRecipe] = {
+    "fpio": FewShotRecipe(("projection",), "likelihood", _IO, "normalised_chart", dropout=0.1),
+    "fpoa": FewShotRecipe(("projection",), "margin", "outside", "greedy", dropout=0.3),
+    "tree-crf": FewShotRecipe(("projection",), "tree_crf", _IO, "chart", dropout=0.3, heads=0),
     # past the article: association, boundaries and heads in one tree CRF
-    "tree-crf-boundary": Recipe(
+    "tree-crf-boundary": FewShotRecipe(
         ("projection", "boundary"),
         "tree_crf",
         _IO,
@@ -65,7 +102,7 @@ RECIPES: dict[str, Recipe] = {
         heads=0,
         spread=1,
     ),
-    "tree-crf-full": Recipe(
+    "tree-crf-full": FewShotRecipe(
         ("projection", "boundary", "heads"),
         "tree_crf",
         _IO,
@@ -76,15 +113,28 @@ RECIPES: dict[str, Recipe] = {
         head_rate=1e-3,
         spread=1,
     ),
-    "head-weights": Recipe(("heads",), "tree_crf", _IO, "chart", separate=True),
-    "head-weights-tied": Recipe(("heads",), "tree_crf", _IO, "chart"),
-    "head-weights-article": Recipe(
+    # labels and nodes of more than two children
+    "tree-crf-labelled": FewShotRecipe(
+        ("projection", "boundary", "heads", "labels"),
+        "labelled_tree_crf",
+        _IO,
+        "labelled_risk",
+        dropout=0.3,
+        heads=0,
+        separate=True,
+        head_rate=1e-3,
+        spread=1,
+        threshold=0.35,
+    ),
+    "head-weights": FewShotRecipe(("heads",), "tree_crf", _IO, "chart", separate=True),
+    "head-weights-tied": FewShotRecipe(("heads",), "tree_crf", _IO, "chart"),
+    "head-weights-article": FewShotRecipe(
         ("heads",), "likelihood", _IO, "normalised_chart", combination="article"
     ),
 }
 
 
-def recipe(name: str) -> Recipe:
+def recipe(name: str) -> FewShotRecipe:
     """Return the recipe called ``name``.
 
     Raises:
@@ -97,11 +147,12 @@ def recipe(name: str) -> Recipe:
     return RECIPES[name]
 
 
-def adapted(base: Recipe, **changes: object) -> Recipe:
+def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
     """Return ``base`` with those of its settings replaced that are not None.
 
     Raises:
-        AttreeError: an objective, association or decoder that does not exist.
+        AttreeError: an objective, association or decoder that does not exist, or needs labels that
+            the parser has not.
     """
     given = {key: value for key, value in changes.items() if value is not None}
     for key, value in given.items():
@@ -109,4 +160,9 @@ def adapted(base: Recipe, **changes: object) -> Recipe:
             raise AttreeError(
                 f"unknown {key} {value!r}", fix=f"choose one of {', '.join(CHOICES[key])}"
             )
+    wrong = next((value for value in given.values() if value in LABELLED), None)
+    if wrong is not None and "labels" not in base.parts:
+        raise AttreeError(
+            f"{wrong} needs a parser with labels", fix="choose tree-crf-labelled, or leave it out"
+        )
     return replace(base, **given)  # type: ignore[arg-type]

@@ -1,13 +1,27 @@
-"""Span and split scores of padded batches of association matrices, differentiable."""
+"""Span and split scores of padded batches of association matrices, and trees out of them.
+
+A split score stands in :mod:`attree.scoring` for associations on disk; what training and decoding
+need of it beside is one function in :data:`TERMS`, differentiable.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
+
+from attree.decoding import DECODERS
+from attree.errors import NotFiniteError
+from attree.fewshot.inside import marginals
+from attree.registry import choose
+from attree.scoring import SCORES
+from attree.scoring.tables import SplitScores
+from attree.trees import Trees
 
 
 def rectangle_table(association: Tensor) -> Tensor:
@@ -37,11 +51,16 @@ class SpanScores:
         span: (batch, n + 1, n + 1), ``s_span(i, j) = s_in − s_out``; cells with ``i ≥ j`` or past
             the sentence are 0.
         n_words: (batch,).
+        labels: (batch, n + 1, n + 1, labels), the log probability of every label of each span, if
+            trees are labelled.
+        label_names: what they are called, the empty one first.
     """
 
     table: Tensor
     span: Tensor
     n_words: Tensor
+    labels: Tensor | None = None
+    label_names: tuple[str, ...] = ()
 
 
 def span_scores(inside: Tensor, n_words: Tensor, outside: Tensor | None = None) -> SpanScores:
@@ -68,20 +87,113 @@ def span_scores(inside: Tensor, n_words: Tensor, outside: Tensor | None = None) 
     return SpanScores(table, span * existing(n_words, table.shape[1]), n_words)
 
 
-def _outside(scores: SpanScores, b: Tensor, i: Tensor, k: Tensor, j: Tensor) -> Tensor:
-    """``d(i,k,j)``: minus the mean of the cells between the two parts."""
-    square = square_sums(scores.table)
-    across = square[b, i, j] - square[b, i, k] - square[b, k, j]
-    return -across / (2 * (k - i) * (j - k)).clamp(min=1)
+def _both_sides(span: Tensor) -> Tensor:
+    """Terms of a split that are the score of the span on either side."""
+    above = span.triu(1)
+    return above + above.transpose(1, 2)
 
 
-def _inside_outside(scores: SpanScores, b: Tensor, i: Tensor, k: Tensor, j: Tensor) -> Tensor:
-    """``s_span(i,k) + s_span(k,j)``."""
-    return scores.span[b, i, k] + scores.span[b, k, j]
-
-
-#: split score by name, as in :mod:`attree.scoring`: (scores, batch, start, split, end) → score
-SPLIT_SCORES: dict[str, Callable[[SpanScores, Tensor, Tensor, Tensor, Tensor], Tensor]] = {
-    "outside": _outside,
-    "inside_outside": _inside_outside,
+#: split score → its left and right terms as in :mod:`attree.scoring.tables`, (batch, n + 1, n + 1):
+#: ``left(i, k)`` at ``[k, i]``, ``right(k, j)`` at ``[k, j]``; None without any. Whether the cross
+#: term counts is said by the score's own module.
+TERMS: dict[str, Callable[[SpanScores], Tensor] | None] = {
+    "outside": None,
+    "inside_outside": lambda scores: _both_sides(scores.span),
 }
+
+
+def split_values(
+    scores: SpanScores, score: str, b: Tensor, i: Tensor, k: Tensor, j: Tensor
+) -> Tensor:
+    """Return ``left(i, k) + right(k, j) + cross(i, k, j)`` of sentences ``b``, broadcast.
+
+    Args:
+        scores: of the sentences.
+        score: a name of :data:`TERMS`.
+        b, i, k, j: sentence, start, split and end of each.
+    """
+    terms = TERMS[score]
+    found = scores.span.new_zeros(())
+    if terms is not None:
+        table = terms(scores)
+        found = table[b, k, i] + table[b, k, j]
+    if choose(SCORES, score, what="score").cross:
+        square = square_sums(scores.table)
+        across = square[b, i, j] - square[b, i, k] - square[b, k, j]
+        found = found - across / (2 * (k - i) * (j - k)).clamp(min=1)
+    return found
+
+
+def split_tables(scores: SpanScores, score: str) -> SplitScores:
+    """Return the split scores of a batch as every decoder reads them."""
+    n_words = scores.n_words.cpu().numpy()
+    terms, cross = TERMS[score], choose(SCORES, score, what="score").cross
+    blank = np.zeros(int(((n_words + 1) ** 2).sum()))
+    sums = _flat(scores.table + scores.table.transpose(1, 2), n_words) if cross else blank
+    found = np.zeros(0) if terms is None else _flat(terms(scores), n_words)
+    return SplitScores(n_words, sums, found, has_cross=cross)
+
+
+def decode(scores: SpanScores, *, score: str, decoder: str, threshold: float = 0.0) -> Trees:
+    """Parse a batch.
+
+    Args:
+        scores: of the sentences, padded.
+        score: a name of :data:`TERMS`; ``minimum_risk`` always takes span marginals.
+        decoder: a name of :data:`attree.decoding.DECODERS`, or ``minimum_risk``: the tree of the
+            highest expected number of right spans under the distribution over trees (for parsers
+            trained by ``tree_crf``).
+        threshold: spans of a lower marginal are left out, so that trees need not be binary.
+
+    Returns:
+        trees; the score of a span is ``s_span``.
+
+    Raises:
+        NotFiniteError: a sentence's scores are NaN or infinite.
+    """
+    span = scores.span.detach().cpu().numpy()
+    if not np.isfinite(span.sum()):
+        raise NotFiniteError("a sentence's span scores are NaN or infinite")
+    n_words = scores.n_words.cpu().numpy()
+    risk = decoder == "minimum_risk"
+    likely = marginals(span, n_words) if risk or threshold > 0 else None
+    if risk and likely is not None:
+        terms = _flat(_both_sides(torch.from_numpy(likely)), n_words)
+        split = SplitScores(n_words, np.zeros_like(terms), terms, has_cross=False)
+    else:
+        split = split_tables(scores, score)
+    trees = _decode(split, "chart" if risk else decoder)
+    trees = replace(trees, scores=span[trees.tree_of, trees.starts, trees.ends])
+    if threshold <= 0 or likely is None:
+        return trees
+    return trees.keep(_of_spans(likely, trees) >= threshold)
+
+
+def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:
+    """Return the marginal of each span of a batch's trees; that of the whole sentence is 1.
+
+    Dropping unlikely ones leaves trees that need not be binary.
+    """
+    span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
+    return _of_spans(marginals(span, n_words), trees)
+
+
+def _of_spans(likely: NDArray[np.float64], trees: Trees) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = likely[trees.tree_of, trees.starts, trees.ends]
+    # rounding must not cost the whole sentence its place
+    found[(trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])] = 1.0
+    return found
+
+
+def _flat(tables: Tensor, n_words: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Cut padded (batch, n + 1, n + 1) tables to each sentence's own cells, one after another."""
+    values = tables.detach().cpu().numpy()
+    parts = [table[: n + 1, : n + 1].ravel() for table, n in zip(values, n_words, strict=True)]
+    return np.concatenate(parts)
+
+
+def _decode(scores: SplitScores, decoder: str) -> Trees:
+    total = int(np.maximum(scores.n_words - 1, 0).sum())
+    starts, ends = np.empty(total, np.int32), np.empty(total, np.int32)
+    choose(DECODERS, decoder, what="decoder")(scores, starts, ends)
+    return Trees.binary(scores.n_words, starts, ends)

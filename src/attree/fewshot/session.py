@@ -8,17 +8,106 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from attree.draw import by_id, draw_trees, fingerprints, refuse_overlap
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
-from attree.fewshot.choice import Choice, Chosen, choose_trees
-from attree.fewshot.fit import Plan, fit
-from attree.fewshot.parser import TrainedParser
-from attree.fewshot.parser_folder import save_parser
-from attree.fewshot.recipes import Recipe
-from attree.fewshot.tune import choose, grid
+from attree.fewshot.fit import choose, fit, grid
+from attree.fewshot.gold import GoldTrees, read_trees
+from attree.fewshot.parser import TrainedParser, save_parser
+from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
+from attree.fewshot.scorer import PARTS
+from attree.schemas import SENTENCES, read_table
 
 Layers = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is asked for.
+
+    Attributes:
+        trees: a number, or ``all``.
+        ids: sentence numbers, comma-separated, in place of a draw.
+        seed: of the draws.
+        factor: how trees are binarised.
+        held_out, tuning: how many further trees for early stopping and for choosing settings.
+    """
+
+    trees: str
+    ids: str | None
+    seed: int
+    factor: str = "right"
+    held_out: int = 0
+    tuning: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The trees, and where they came from."""
+
+    trees: GoldTrees
+    held_out: GoldTrees | None
+    tuning: GoldTrees | None
+    provenance: dict[str, Any]
+
+
+def choose_trees(
+    path: Path, choice: Choice, evaluated: Sequence[Path], *, allow_overlap: bool = False
+) -> Chosen:
+    """Draw training trees, then tuning trees, then held-out trees, none of them twice.
+
+    Raises:
+        AttreeError: fewer than asked, crossing brackets, or training trees that are among those of
+            a table in ``evaluated``.
+    """
+    table, metadata = read_table(path, schema=SENTENCES, what="sentence table")
+    rows = _training_rows(table, choice)
+    # the trees that settings are tuned on come from the far end of the same order: they stay the
+    # same whatever the number of training trees
+    tuning = (
+        draw_trees(table, choice.tuning, seed=choice.seed + 1, apart_from=rows)
+        if choice.tuning
+        else []
+    )
+    apart = {*rows, *tuning}
+    held = (
+        draw_trees(table, choice.held_out, seed=choice.seed + 2, apart_from=apart)
+        if choice.held_out
+        else []
+    )
+    parts = [read_trees(table, part, factor=choice.factor) for part in (rows, held, tuning)]
+    everything = fingerprints(words for part in parts for words in part.words)
+    shared = 0
+    for other in evaluated:
+        sentences, _ = read_table(other, schema=SENTENCES, what="sentence table")
+        words = sentences.column("words").to_pylist()
+        shared += refuse_overlap(everything, words, allow=allow_overlap)
+    provenance = {
+        "language": metadata.get("language"),
+        "split": metadata.get("split"),
+        "punctuation": metadata.get("punctuation"),
+        "overlap": shared,
+    }
+    return Chosen(parts[0], parts[1] if held else None, parts[2] if tuning else None, provenance)
+
+
+def _training_rows(table: pa.Table, choice: Choice) -> list[int]:
+    if choice.ids is not None:
+        return by_id(table, _numbers(choice.ids, "sentence numbers"))
+    if choice.trees == "all":
+        return draw_trees(table, None, seed=choice.seed)
+    (wanted,) = _numbers(choice.trees, "number of trees")
+    return draw_trees(table, wanted, seed=choice.seed)
+
+
+def _numbers(text: str, what: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise AttreeError(f"{text!r} is no {what}", fix="write it in digits") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +120,7 @@ class Request:
         recipe: the parser.
         choice: which trees.
         layers: hidden states read; the middle of the encoder if None.
-        training: further settings of a :class:`~attree.fewshot.fit.Plan`.
+        training: further settings of a :class:`~attree.fewshot.recipes.TrainingPlan`.
         tune_layers: what is chosen among, where there are trees to tune on; each by default.
         tune_dropouts: dropout rates chosen among with them; the recipe's own by default.
         evaluated: tables that no tree may be in, unless ``allow_overlap``.
@@ -40,7 +129,7 @@ class Request:
 
     sentences: Path
     encoder: Path
-    recipe: Recipe
+    recipe: FewShotRecipe
     choice: Choice
     layers: Layers | None = None
     training: dict[str, Any] = field(default_factory=dict)
@@ -67,19 +156,23 @@ def train_parser(request: Request, output: Path) -> TrainedParser:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     parser.about |= {"tuning": tried, "table": chosen.provenance}
-    parser.encoder["revision"] = ResolvedEncoder.read(request.encoder).revision
+    # with these the parser finds its encoder again wherever it is
+    described = ResolvedEncoder.read(request.encoder)
+    parser.encoder |= {key: getattr(described, key) for key in ("kind", "id", "dtype", "revision")}
     save_parser(parser, output)
     return parser
 
 
-def _plan(request: Request, encoder: Encoder, chosen: Chosen) -> tuple[Plan, list[dict[str, Any]]]:
+def _plan(
+    request: Request, encoder: Encoder, chosen: Chosen
+) -> tuple[TrainingPlan, list[dict[str, Any]]]:
     """Settle the plan, on the tuning trees if there are any; and what was tried there."""
     recipe = request.recipe
     layers = request.layers or around_middle(encoder.n_layers, recipe.spread)
-    plan = Plan(recipe, layers, seed=request.choice.seed, **request.training)
+    plan = TrainingPlan(recipe, layers, seed=request.choice.seed, **request.training)
     if chosen.tuning is None:
         return plan, []
-    if "projection" not in recipe.parts:
+    if not any(PARTS[name].reads_layers for name in recipe.parts):
         raise AttreeError("head weights have no layer to tune", fix="leave --tune-on out")
     wanted = request.tune_layers or tuple((number,) for number in range(encoder.n_layers + 1))
     plans = grid(plan, layers=wanted, dropouts=request.tune_dropouts)

@@ -16,6 +16,7 @@ from attree.attention.shards import AssociationBatch, column_heads, read, read_m
 from attree.attention.sources import HEADS as ATTENTION
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
+from attree.draw import draw
 from attree.errors import AttreeError
 from attree.evaluation.counts import F1, Counts
 from attree.evaluation.metrics import count_each, gold_spans
@@ -103,12 +104,6 @@ def rank(
             fix="tune on a split with longer sentences",
         )
     return Ranking(heads, counts.f1(), np.sort(np.concatenate(used)), without)
-
-
-def draw(sentences: NDArray[np.int32], trees: int, seed: int) -> NDArray[np.int32]:
-    """Return ``trees`` of ``sentences`` drawn without replacement, all where there are fewer."""
-    generator = np.random.default_rng(seed)
-    return generator.permutation(np.sort(sentences))[:trees]
 
 
 def _counts(batch: AssociationBatch, gold: Parses, recipe: Recipe) -> Counts:

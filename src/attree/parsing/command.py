@@ -61,8 +61,7 @@ def apply_command(
     """Parse every sentence of a table by a trained parser."""
     from attree import process
     from attree.encoder.load import load_encoder
-    from attree.fewshot.model import TrainedModel
-    from attree.fewshot.parser_folder import load_parser
+    from attree.fewshot.parser import TrainedModel, load_parser
     from attree.parsing.from_parser import write_parses
 
     process.follow()

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from attree.draw import refuse_overlap
 from attree.errors import AttreeError
-from attree.fewshot.draw import refuse_overlap
-from attree.fewshot.model import TrainedModel
-from attree.fewshot.parser import TrainedParser
+from attree.fewshot.parser import TrainedModel, TrainedParser
 from attree.parser import OK, TOO_LONG, Parser
 from attree.parses import POLICIES, Parses
 from attree.progress import progress

@@ -25,6 +25,9 @@ SCORES = {
 #: what is done to the association before it is scored: as it is, or ``log(a + 1e-6)``
 ASSOCIATIONS = ("raw", "log")
 
+#: what is added before every logarithm of an association, since float16 attention holds zeros
+FLOOR = 1e-6
+
 
 class Scorer(NamedTuple):
     """A split score (see :mod:`attree.scoring.tables` for the equation and the tables).

@@ -27,13 +27,10 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.registry import choose
-from attree.scoring import SCORES, Scorer
+from attree.scoring import FLOOR, SCORES, Scorer
 from attree.scoring.prefix import prefix_sums, table_cells
 
 _NONE = np.zeros(0)
-
-#: Added before the logarithm, since float16 attention holds zeros.
-_FLOOR = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +101,7 @@ def _raw(values: NDArray[Any]) -> NDArray[Any]:
 
 def _log(values: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.log(values.astype(np.float64) + _FLOOR)
+        return np.log(values.astype(np.float64) + FLOOR)
 
 
 #: association → what it does; the names are those of :data:`attree.scoring.ASSOCIATIONS`

@@ -1,70 +1,40 @@
-"""Choosing the trees to train on, and keeping them apart from those to be parsed."""
+"""Drawing trees of a treebank, and keeping those trained on apart from those evaluated."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from attree.errors import AttreeError
-from attree.fewshot.gold import GoldTree, gold_tree
-from attree.treebank.binarise import FACTORS
-
-
-@dataclass(frozen=True, slots=True)
-class Trees:
-    """Sentences of a treebank with their trees, checked.
-
-    Attributes:
-        sentence: their numbers in the table.
-        words: of each.
-        gold: of each.
-    """
-
-    sentence: list[int]
-    words: list[list[str]]
-    gold: list[GoldTree]
-
-    def take(self, places: Sequence[int]) -> Trees:
-        """Return those at ``places``, in that order."""
-        return Trees(
-            [self.sentence[place] for place in places],
-            [self.words[place] for place in places],
-            [self.gold[place] for place in places],
-        )
-
-
-def read_trees(table: pa.Table, places: Sequence[int], *, factor: str = "right") -> Trees:
-    """Take the rows ``places`` of a SENTENCES table as trees.
-
-    Raises:
-        AttreeError: crossing brackets, or none, naming the tree's file and line.
-    """
-    if factor not in FACTORS:
-        raise AttreeError(f"unknown factor {factor!r}", fix=f"choose one of {', '.join(FACTORS)}")
-    rows = table.take(pa.array(places, pa.int64())).to_pylist()
-    gold = [
-        gold_tree(
-            len(row["words"]),
-            zip(row["starts"], row["ends"], strict=True),
-            name=f"{row['file']}:{row['line']} (sentence {row['sentence']})",
-            factor=factor,
-        )
-        for row in rows
-    ]
-    return Trees([row["sentence"] for row in rows], [row["words"] for row in rows], gold)
 
 
 def draw(
+    candidates: ArrayLike, count: int, seed: int, *, apart_from: Iterable[int] = ()
+) -> NDArray[Any]:
+    """Draw numbers without replacement, all where there are fewer.
+
+    Draws of one seed are nested: the first ten of 80 are the draw of ten.
+
+    Args:
+        candidates: numbers of sentences or rows, in any order.
+        count: how many.
+        seed: of the draw.
+        apart_from: numbers that must not be drawn.
+    """
+    order = np.random.default_rng(seed).permutation(np.sort(np.asarray(candidates)))
+    left: NDArray[Any] = order[~np.isin(order, list(apart_from))][:count]
+    return left
+
+
+def draw_trees(
     table: pa.Table, trees: int | None, *, seed: int, apart_from: Iterable[int] = ()
 ) -> list[int]:
-    """Draw trees of three words and more at random: rows of a SENTENCES table.
-
-    Draws of the same seed are nested: the first ten of 80 trees are the draw of ten.
+    """Draw trees of three words or more: rows of a SENTENCES table.
 
     Args:
         table: where from.
@@ -73,26 +43,26 @@ def draw(
         apart_from: rows that must not be drawn.
 
     Raises:
-        AttreeError: fewer trees than asked, or only such of one and two words.
+        AttreeError: fewer trees than asked for, or none of three words.
     """
-    words = table.column("words").combine_chunks()
-    lengths = np.asarray(words.value_lengths())
-    taken = set(apart_from)
+    lengths = np.asarray(table.column("words").combine_chunks().value_lengths())
     usable = np.flatnonzero(lengths > 2)
     if not len(usable):
         raise AttreeError(
             f"all {len(lengths)} trees have one or two words: nothing to learn from",
             fix="choose another treebank",
         )
-    if trees is not None:
-        usable = np.random.default_rng(seed).permutation(usable)
-    left = [row for row in usable.tolist() if row not in taken]
-    if trees is not None and not 0 < trees <= len(left):
+    taken = set(apart_from)
+    if trees is None:
+        return [row for row in usable.tolist() if row not in taken]
+    n_left = len(usable) - len(taken.intersection(usable.tolist()))
+    if not 0 < trees <= n_left:
         raise AttreeError(
-            f"{trees} trees were asked for, there are {len(left)} of three words and more",
+            f"{trees} trees were asked for, there are {n_left} of three words and more",
             fix="ask for fewer, or take all",
         )
-    return left[:trees]
+    rows: list[int] = draw(usable, trees, seed=seed, apart_from=taken).tolist()
+    return rows
 
 
 def by_id(table: pa.Table, ids: Sequence[int]) -> list[int]:

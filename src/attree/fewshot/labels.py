@@ -1,0 +1,201 @@
+"""Labels of spans, and the tree of the highest expected labelled F1.
+
+The probability of a labelled tree is that of its binary tree times, for each of its spans, that of
+the label given the span::
+
+    p(tree, labels) = exp(Σ s(i, j)) / Z · Π p(label | i, j)
+
+where a span that only binarisation makes has the empty label. The labels have a distribution of
+their own at each span, so the structure need not pay for them however few the trees.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from attree.compiled import kernel
+from attree.encoder.load import Encoder, EncoderOutput
+from attree.errors import NotFiniteError
+from attree.fewshot.gold import GoldBatch
+from attree.fewshot.inside import log_partition, marginals
+from attree.fewshot.parts import Part, Shape, boundary_states, dropout
+from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
+from attree.fewshot.scores import SpanScores
+from attree.trees import Trees
+
+#: Joins the labels of a unary chain, upper first.
+CHAIN = "+"
+
+
+class LabelPart(Part):
+    """Probabilities of labels, linear in the states at a span's two ends before the softmax.
+
+    A word by itself is scored by the state of its first piece instead. The span scores are 0.
+
+    Args:
+        names: the labels, the empty one first.
+        hidden: size of the states.
+        rate: dropout on the states.
+        layers: hidden states read.
+    """
+
+    def __init__(
+        self, names: tuple[str, ...], hidden: int, *, rate: float, layers: tuple[int, ...]
+    ) -> None:
+        super().__init__()
+        width = len(layers) * hidden
+        self.names, self.rate, self.layers = names, rate, layers
+        self.begins = nn.Parameter(torch.zeros(2 * width, len(names)))
+        self.ends = nn.Parameter(torch.zeros(2 * width, len(names)))
+        self.word = nn.Parameter(torch.zeros(width, len(names)))
+        self.bias = nn.Parameter(torch.zeros(2, len(names)))
+
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the layers and the labels of the training trees."""
+        layers = plan.recipe.label_layers or plan.layers
+        here = [layer for layer in layers if layer <= encoder.n_layers]
+        return {"layers": here, "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
+
+    @classmethod
+    def of(cls, recipe: FewShotRecipe, shape: Shape) -> LabelPart:
+        """Make weights that are zero."""
+        layers, names = tuple(shape["layers"]), tuple(shape["names"])
+        return cls(names, shape["hidden"], rate=recipe.dropout, layers=layers)
+
+    def lay_out(self, output: EncoderOutput) -> tuple[Tensor, Tensor]:
+        """Return the states before and after every boundary."""
+        return boundary_states(output, self.layers)
+
+    def logits(self, features: tuple[Tensor, Tensor], generator: torch.Generator | None) -> Tensor:
+        """(sentences, words + 1, words + 1, labels), before the softmax."""
+        both = dropout(torch.cat(features, -1), self.rate, generator)
+        spans = (both @ self.begins)[:, :, None] + (both @ self.ends)[:, None] + self.bias[0]
+        words = dropout(features[1], self.rate, generator) @ self.word + self.bias[1]
+        place = torch.arange(spans.shape[1] - 1, device=spans.device)
+        spans[:, place, place + 1] = words[:, :-1]
+        return spans
+
+    def scores(
+        self,
+        features: tuple[Tensor, Tensor],
+        n_words: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> SpanScores:
+        """Score every label of every span of a batch."""
+        labels = self.logits(features, generator).log_softmax(-1)
+        none = labels.new_zeros(labels.shape[:3], dtype=torch.float64)
+        return SpanScores(none, none, n_words, labels, self.names)
+
+
+def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
+    """``−log p(gold labels and brackets)``, summed over the binary trees that cross no bracket."""
+    assert scores.labels is not None
+    code = {name: place for place, name in enumerate(scores.label_names)}
+    target = torch.zeros(scores.span.shape, dtype=torch.int64)
+    for tree, labels in enumerate(gold.labels):
+        for start, end, name in labels:
+            target[tree, start, end] = code[name]
+    found = scores.labels.gather(-1, target.to(scores.span.device)[..., None])[..., 0].double()
+    place = torch.arange(found.shape[1] - 1, device=found.device)
+    words = (found[:, place, place + 1] * (place < scores.n_words[:, None])).sum(1)
+    free = log_partition(scores.span, scores.n_words)
+    return free - log_partition(scores.span + found, scores.n_words, gold.allowed) - words
+
+
+def decode_labelled(scores: SpanScores, threshold: float) -> Trees:
+    """Return the trees of the highest expected labelled F1.
+
+    The tree maximises ``Σ (p(span) p(label | span) − threshold)`` over its labels; for the F1 that
+    it reaches, half of it is the best threshold. A chain counts each of its labels. Spans that
+    gain nothing are left out, so that trees are not binary; the whole sentence always has a label.
+
+    Args:
+        scores: with labels.
+        threshold: what a label must gain.
+
+    Returns:
+        labelled trees; the score of a span is the log of its probability.
+
+    Raises:
+        NotFiniteError: a sentence's scores are NaN or infinite.
+    """
+    assert scores.labels is not None
+    span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
+    labels = scores.labels.detach().cpu().double().exp().numpy()
+    if not (np.isfinite(span.sum()) and np.isfinite(labels.sum())):
+        raise NotFiniteError("a sentence's span scores are NaN or infinite")
+    likely = marginals(span, n_words)
+    has = _members(scores.label_names)
+    found: list[tuple[int, int, int, str, float]] = []
+    for tree, n in enumerate(n_words.tolist()):
+        here, chances = likely[tree, : n + 1, : n + 1], labels[tree, : n + 1, : n + 1]
+        here[np.arange(n), np.arange(1, n + 1)] = 1.0
+        here[0, n] = 1.0
+        gains = (chances @ (has @ has.T)) * here[..., None] - threshold * has.sum(1)
+        best = gains.argmax(-1)
+        best[0, n] = 1 + gains[0, n, 1:].argmax()
+        gain = np.take_along_axis(gains, best[..., None], -1)[..., 0]
+        for start, end in _best_spans(np.maximum(gain, 0.0), n).tolist():
+            if gain[start, end] > 0 or (start, end) == (0, n):
+                name = scores.label_names[best[start, end]]
+                sure = float(np.log(max(here[start, end], 1e-300)))
+                found += [(tree, start, end, label, sure) for label in name.split(CHAIN) if label]
+    return _trees(n_words, found)
+
+
+def _members(names: tuple[str, ...]) -> NDArray[np.float64]:
+    """(chains, labels): which labels each chain holds, and how often."""
+    single = sorted({label for name in names for label in name.split(CHAIN) if label})
+    return np.array(
+        [[name.split(CHAIN).count(label) for label in single] for name in names], np.float64
+    ).reshape(len(names), len(single))
+
+
+@kernel
+def _best_spans(gain: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+    """Return the spans, one word long and more, of the binary tree of most gain, in pre-order."""
+    best = np.zeros((n + 1, n + 1))
+    split = np.zeros((n + 1, n + 1), np.int64)
+    for w in range(1, n + 1):
+        for i in range(n - w + 1):
+            j = i + w
+            most = -1.0 if w > 1 else 0.0
+            for k in range(i + 1, j):
+                if best[i, k] + best[k, j] > most:
+                    most = best[i, k] + best[k, j]
+                    split[i, j] = k
+            best[i, j] = most + gain[i, j]
+    spans = np.empty((2 * n - 1, 2), np.int64)
+    waiting = np.empty((2 * n, 2), np.int64)
+    waiting[0, 0], waiting[0, 1] = 0, n
+    left, done = 1, 0
+    while left:
+        left -= 1
+        i, j = waiting[left]
+        spans[done, 0], spans[done, 1] = i, j
+        done += 1
+        if j - i > 1:
+            k = split[i, j]
+            waiting[left, 0], waiting[left, 1] = k, j
+            waiting[left + 1, 0], waiting[left + 1, 1] = i, k
+            left += 2
+    return spans
+
+
+def _trees(n_words: NDArray[np.int64], found: list[tuple[int, int, int, str, float]]) -> Trees:
+    tree, starts, ends, names, scores = zip(*found, strict=True)
+    counts = np.bincount(np.array(tree), minlength=len(n_words))
+    trees = Trees(
+        n_words,
+        np.concatenate(([0], np.cumsum(counts))),
+        np.array(starts, np.int32),
+        np.array(ends, np.int32),
+        scores=np.array(scores),
+    )
+    return trees.labelled(names)

@@ -1,0 +1,137 @@
+"""Labelled trees: the likelihood and the decoder against enumeration, and what is saved."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attree.errors import AttreeError
+from attree.fewshot.fit import fit
+from attree.fewshot.gold import gold_batch, gold_tree, read_trees
+from attree.fewshot.inside import marginals
+from attree.fewshot.labels import decode_labelled, labelled_tree_crf
+from attree.fewshot.parser import TrainedModel, load_parser, save_parser
+from attree.fewshot.recipes import LABELLED, RECIPES, TrainingPlan, adapted
+from attree.fewshot.scores import SpanScores
+from attree.parser import Parser
+from attree.schemas import read_table
+from tests.fewshot import reference
+
+NAMES = ("", "A", "B", "A+B")
+
+
+def example(seed: int, n: int) -> SpanScores:
+    generator = np.random.default_rng(seed)
+    span = torch.from_numpy(np.triu(generator.normal(0, 2, (1, n + 1, n + 1)), 1))
+    labels = torch.from_numpy(generator.normal(0, 2, (1, n + 1, n + 1, len(NAMES))))
+    n_words = torch.tensor([n])
+    return SpanScores(torch.zeros_like(span), span, n_words, labels.log_softmax(-1), NAMES)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 6))
+def test_the_likelihood_sums_over_binarisations(seed: int, n: int):
+    generator = np.random.default_rng(seed)
+    scores = example(seed, n)
+    brackets = [*reference.random_tree(generator, 0, n), (0, 1)]
+    code = {span: int(generator.integers(1, 4)) for span in brackets}
+    gold = gold_tree(n, brackets, name="t", labels=[NAMES[code[span]] for span in brackets])
+    assert scores.labels is not None
+    span, chances = scores.span[0].numpy(), scores.labels[0].numpy()
+    total = 0.0
+    for tree in reference.trees(0, n):
+        if any(reference.crosses(a, b) for a in tree for b in brackets):
+            continue
+        everything = [*tree, *((place, place + 1) for place in range(n))]
+        labels = sum(chances[each][code.get(each, 0)] for each in everything)
+        total += math.exp(sum(span[each] for each in tree) + labels)
+    expected = reference.log_partition(span, n) - math.log(total)
+    found = labelled_tree_crf(scores, gold_batch([gold]), "inside_outside", 0.0)
+    assert found.item() == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 5), threshold=st.sampled_from([0.1, 0.35]))
+def test_the_tree_has_the_highest_expected_gain(seed: int, n: int, threshold: float):
+    scores = example(seed, n)
+    assert scores.labels is not None
+    likely = marginals(scores.span.numpy(), np.array([n]))[0]
+    likely[np.arange(n), np.arange(1, n + 1)] = 1.0
+    chances = scores.labels[0].exp().numpy()
+
+    def gain(i: int, j: int, name: int) -> float:
+        chain = [label for label in NAMES[name].split("+") if label]
+        right = [sum(chances[i, j, k] for k in range(4) if x in NAMES[k]) for x in chain]
+        return sum(likely[i, j] * each - threshold for each in right)
+
+    best = max(
+        sum(
+            max(gain(*span, name) for name in range(span == (0, n), 4))
+            for span in (*tree, *((place, place + 1) for place in range(n)))
+        )
+        for tree in reference.trees(0, n)
+    )
+    found = decode_labelled(scores, threshold).of(0)
+    assert found.labels is not None
+    reached = sum(
+        gain(*span, NAMES.index("+".join(chain))) for span, chain in _chains(found).items()
+    )
+    assert reached == pytest.approx(best)
+    assert found.spans[0] == (0, n)
+
+
+def _chains(tree) -> dict[tuple[int, int], list[str]]:
+    chains: dict[tuple[int, int], list[str]] = {}
+    for span, label in zip(tree.spans, tree.labels, strict=True):
+        chains.setdefault(span, []).append(label)
+    return chains
+
+
+def learnable(treebank: Path):
+    """Trees whose labels can be learned: a phrase is called after its first word."""
+    trees = read_trees(read_table(treebank)[0], range(3, 15))
+    gold = [
+        replace(tree, labels=tuple((i, j, words[i].upper()) for i, j in tree.brackets.tolist()))
+        for tree, words in zip(trees.gold, trees.words, strict=True)
+    ]
+    return replace(trees, gold=gold)
+
+
+def test_labels_are_learned_saved_and_parsed(encoder, treebank: Path, tmp_path: Path):
+    trees = learnable(treebank)
+    recipe = replace(RECIPES["tree-crf-labelled"], dropout=0.0, learning_rate=1e-2)
+    parser = fit(encoder, trees, TrainingPlan(recipe, layers=(1, 2), steps=150, batch=12))
+    save_parser(parser, tmp_path / "p")
+    found = Parser(TrainedModel(load_parser(tmp_path / "p"), encoder)).parse(trees.words)
+    again = Parser(TrainedModel(parser, encoder)).parse(trees.words)
+    assert found == again
+    right = total = 0
+    for tree, gold in zip(found, trees.gold, strict=True):
+        spans = Counter(zip(tree.spans, tree.labels or (), strict=True))
+        wanted = Counter(((i, j), label) for i, j, label in gold.labels)
+        right += (spans & wanted).total()
+        total += spans.total() + wanted.total()
+        assert len(tree.to_nltk().leaves()) == len(tree.words)
+    assert 2 * right / total > 0.8
+
+
+@pytest.mark.parametrize("change", [{"decoder": "labelled_risk"}, {"objective": LABELLED[0]}])
+def test_choices_that_need_labels_are_told(change: dict[str, str]):
+    adapted(RECIPES["tree-crf-labelled"], **change)
+    with pytest.raises(AttreeError, match="needs a parser with labels"):
+        adapted(RECIPES["tree-crf-full"], **change)
+
+
+def test_trees_without_labels_are_told(encoder, treebank: Path):
+    trees = learnable(treebank)
+    bare = replace(trees, gold=[replace(tree, labels=()) for tree in trees.gold])
+    with pytest.raises(AttreeError, match="these trees have no labels"):
+        fit(encoder, bare, TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1,)))
