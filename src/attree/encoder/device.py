@@ -1,4 +1,4 @@
-"""What an encoder is computed on, and in which type of numbers; imports torch and nothing heavier."""
+"""What an encoder is computed on, and in which type of numbers; imports only torch."""
 
 from __future__ import annotations
 
