@@ -44,7 +44,7 @@ SECTIONS = {
         "experiment": "attree.experiments.command:app",
         "table": "attree.tables.command:app",
         "figure": "attree.figures.command:app",
-    "report": "attree.report.command:report_command",
+        "report": "attree.report.command:report_command",
     },
 }
 COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
