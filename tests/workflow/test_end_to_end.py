@@ -43,7 +43,17 @@ def test_every_file_is_there(finished: Checkout) -> None:
         assert (results / f"figures/heads/tiny/{parser}/english/dev.png").stat().st_size > 1000
         assert len(read_json(results / f"heads/tiny/{parser}/english/dev.json")["heads"]) == 2
     assert {path.name for path in results.iterdir()} == {
-        *("treebanks", "encoders", "attention", "heads", "parses", "scores", "tables", "figures"),
+        *(
+            "treebanks",
+            "encoders",
+            "attention",
+            "heads",
+            "parses",
+            "scores",
+            "tables",
+            "figures",
+            "report",
+        ),
         *("corpus", "logs", "benchmarks"),
     }
 

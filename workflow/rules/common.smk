@@ -97,9 +97,13 @@ SIZED = {
 }
 
 
-def code_of(entry, without=lambda wildcards: ()):
+def hash_of(wildcards, entry, without):
+    return code_hash(entry, without=without(wildcards) if without else ())
+
+
+def code_of(entry, without=None):
     # Code is an input: what the entry imports, read when a job is planned that runs it.
-    return lambda wildcards: code_hash(entry, without=without(wildcards))
+    return partial(hash_of, entry=entry, without=without)
 
 
 def treebank_files(wildcards):
@@ -213,6 +217,11 @@ def corpus_encoder(wildcards):
 
 def corpus_is_trained(wildcards):
     return is_folder(config["corpora"][wildcards.corpus]["parser"])
+
+
+def corpus_spares(wildcards):
+    # Averaged heads run nothing of few-shot training.
+    return () if corpus_is_trained(wildcards) else ("attree.fewshot",)
 
 
 def corpus_parser(wildcards):

@@ -16,6 +16,6 @@ rule page:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.report.command:report_command"),
-        results=config["results"],
+        folder=subpath(output[0], ancestor=2),
     shell:
-        "attree report {params.results:q} --output {output} 2> {log}"
+        "attree report {params.folder:q} --output {output} 2> {log}"

@@ -65,7 +65,7 @@ def run_on_workers(
     with connected(kind, wanted) as (client, _, _):
         client.register_plugin(EncoderPlugin(encoder, settings))
         futures = client.map(_run, tasks, pure=False, retries=_RETRIES)
-        for future in as_completed(futures):
+        for future in as_completed(futures, loop=client.loop):
             yield future.result()
             future.release()
 
