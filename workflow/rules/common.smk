@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from snakemake.utils import validate
