@@ -12,18 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.errors import AttreeError, NotFiniteError
-from attree.parser_source import Overrides, ParserSource, find_parser
+from attree.parser_source import Model, Overrides, ParserSource, find_parser
 from attree.tree import NO_LABEL, Tree
 from attree.trees import Trees
 
 if TYPE_CHECKING:
-    from attree.encoder.load import Encoder
     from attree.encoder.pieces import Pieces
 
 #: A sentence as text, or as a list of words.
@@ -38,25 +37,6 @@ _CELLS_PER_BATCH = 1 << 20
 
 #: Sentences that `Parser.stream` takes at a time.
 _AT_A_TIME = 512
-
-
-class Model(Protocol):
-    """What kinds of parsers differ in; the steps may be taken by different threads."""
-
-    encoder: Encoder
-
-    def features(self, pieces: Sequence[Pieces]) -> Any:
-        """Run the encoder over one batch and keep what trees are made from."""
-
-    def trees(self, features: Any) -> Trees:
-        """Return a binary tree, with the scores of its spans, for each sentence of the batch.
-
-        Raises:
-            NotFiniteError: a sentence's scores are NaN or infinite.
-        """
-
-    def associations(self, features: Any) -> list[NDArray[np.float32]]:
-        """Return the (words, words) association of each sentence of the batch."""
 
 
 @dataclass(slots=True)

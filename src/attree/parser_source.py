@@ -7,13 +7,14 @@ out), and a folder that ``attree train`` wrote. A source is told to workers, eac
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from attree.attention.columns import mean_column, read_selection
 from attree.attention.sources import HEADS, checked, load_source
@@ -27,7 +28,28 @@ from attree.provenance import digest
 from attree.scoring import ASSOCIATIONS, SCORES
 
 if TYPE_CHECKING:
-    from attree.parser import Model
+    from attree.encoder.load import Encoder
+    from attree.encoder.pieces import Pieces
+    from attree.trees import Trees
+
+
+class Model(Protocol):
+    """What kinds of parsers differ in; the steps may be taken by different threads."""
+
+    encoder: Encoder
+
+    def features(self, pieces: Sequence[Pieces]) -> Any:
+        """Run the encoder over one batch and keep what trees are made from."""
+
+    def trees(self, features: Any) -> Trees:
+        """Return a binary tree, with the scores of its spans, for each sentence of the batch.
+
+        Raises:
+            NotFiniteError: a sentence's scores are NaN or infinite.
+        """
+
+    def associations(self, features: Any) -> list[NDArray[np.float32]]:
+        """Return the (words, words) association of each sentence of the batch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from attree.errors import AttreeError
-from attree.evaluation.metrics import score
-from attree.evaluation.significance import corpus_f1_parts, paired_bootstrap, parts
-from attree.parses import Parses
-from tests.evaluation.reference import parses, random_tree, sentences
+from attree.evaluation.significance import corpus_f1_parts, paired_bootstrap
 
 Counts = list[tuple[int, int, int]]
 
@@ -74,25 +70,6 @@ def test_p_values_of_equal_parsers_are_spread_evenly() -> None:
     ]
     assert 0.02 <= np.mean(np.array(found) < 0.1) <= 0.2
     assert 0.4 <= np.mean(np.array(found) < 0.5) <= 0.6
-
-
-def test_every_f1_of_the_tables_is_the_ratio_of_its_parts() -> None:
-    rng = np.random.default_rng(3)
-    lengths = [int(n) for n in rng.integers(1, 12, size=20)]
-
-    def trees(binary: bool) -> list[list[tuple[int, int]]]:
-        return [random_tree(rng, n, binary=binary) for n in lengths]
-
-    gold = Parses.gold(
-        sentences([(n, [(*s, "X") for s in one]) for n, one in zip(lengths, trees(False),
-                                                                   strict=True)])
-    )  # fmt: skip
-    scored = score(gold, Parses.of_table(parses(list(zip(lengths, trees(True), strict=True)))))
-    for metric in ("corpus_f1", "corpus_f1_no_root", "sentence_f1"):
-        found: NDArray[np.float64] = parts(scored, metric).sum(axis=0)
-        assert 100 * found[0] / found[1] == pytest.approx(getattr(scored.counts, metric))
-    with pytest.raises(ValueError, match="precision"):
-        parts(scored, "precision")
 
 
 def test_unequal_sentences_and_nothing_to_score_are_refused() -> None:

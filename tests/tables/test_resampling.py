@@ -43,6 +43,13 @@ def test_the_whole_is_the_f1_of_the_sums(tmp_path: Path) -> None:
     assert found.f1()["corpus_f1_no_root"][0] == pytest.approx(no_root)
 
 
+def test_every_f1_is_the_ratio_of_its_parts(tmp_path: Path) -> None:
+    found = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
+    for metric, whole in found.f1().items():
+        up, down = found.ratio(metric).sum(axis=0)
+        assert 100 * up / down == pytest.approx(whole[0])
+
+
 def test_resamples_are_those_of_a_plain_loop(tmp_path: Path) -> None:
     found = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
     n = len(found.parts)
@@ -62,7 +69,7 @@ def test_a_parser_that_is_better_everywhere_differs_and_one_from_itself_does_not
     plain = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
     good = SentenceScores.read(scores(tmp_path / "b.parquet", 1, better=0.3))
     found = differences(good, plain)["corpus_f1"]
-    assert 0 < found.low < found.a - found.b < found.high and found.p < 0.01
+    assert 0 < found.low < found.difference < found.high and found.p < 0.01
     back = differences(plain, good)["corpus_f1"]
     assert (back.low, back.high) == pytest.approx((-found.high, -found.low))
     same = differences(plain, plain)["sentence_f1"]

@@ -179,11 +179,10 @@ def parse_command(
     Exit status: 0 all lines have their rows, 1 an error or failed shards, 130 after Ctrl-C.
     """
     from attree import process
-    from attree.corpus.driver import Stop
+    from attree.corpus.driver import Place, Stop
     from attree.corpus.output import OutputOptions
     from attree.corpus.pipeline import RowSettings, WorkerSetup
     from attree.corpus.run import Request, parse_corpus
-    from attree.corpus.workers import Place
     from attree.encoder.device import settled
     from attree.parser_source import Overrides, find_parser
     from attree.progress import progress

@@ -20,9 +20,9 @@ from typing import Any
 from distributed import Client, WorkerPlugin, get_worker
 
 from attree.cluster import Cluster, Wanted, connected
+from attree.corpus.driver import Place, gpus
 from attree.corpus.folder import SECONDS_BETWEEN_HEARTBEATS, Writer
 from attree.corpus.pipeline import IN_FLIGHT, Done, Pipeline, Work, WorkerSetup
-from attree.corpus.workers import Place, gpus
 from attree.errors import AttreeError
 
 _PLUGIN = "attree-corpus"

@@ -9,18 +9,17 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from attree.corpus.folder import FAILED_SHARDS, PROGRESS, note, whole_shards
 from attree.corpus.manifest import Manifest, Shard, payloads
 from attree.corpus.output import Statistics
 from attree.corpus.pipeline import Done, Source, Work
-from attree.corpus.workers import Workers
 from attree.errors import AttreeError
 
 #: Times that a shard is tried before it counts as failed.
@@ -30,6 +29,40 @@ _SECONDS_BETWEEN_NOTES = 5.0
 _SECONDS_TO_END = 10.0
 #: After Ctrl-C; a shard that is not written by then is parsed by the next run.
 _SECONDS_TO_FINISH = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the work is done.
+
+    Attributes:
+        workers: how many; 0 for one a GPU, or one where there is none.
+        cluster: a key of :data:`attree.cluster.CLUSTERS`, or None for what one machine needs.
+        options: of that cluster, such as Slurm's queue, or the address of a scheduler.
+        dashboard: address that Dask's dashboard listens on, or None for no dashboard.
+    """
+
+    workers: int = 0
+    cluster: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    dashboard: str | None = None
+
+
+class Workers(Protocol):
+    """Where shards are parsed: this process, or Dask workers."""
+
+    @property
+    def slots(self) -> int:
+        """Shards that can be in flight at once."""
+
+    def submit(self, work: Work) -> Any:
+        """Start a shard; return a future with ``result()`` and ``add_done_callback()``."""
+
+    def lost(self, error: BaseException) -> str | None:
+        """Return why no worker can go on, if ``error`` means that."""
+
+    def check(self) -> None:
+        """Look after the workers; called every second or so."""
 
 
 @dataclass(slots=True)
@@ -229,3 +262,12 @@ def _work(manifest: Manifest, shard: Shard, parts: list[bytes]) -> Work:
 def _where(manifest: Manifest, shard: Shard) -> str:
     part = shard.parts[0]
     return f"{manifest.files[part.file].name}, line {part.first:,} and {shard.lines - 1:,} more"
+
+
+def gpus(device: str | None) -> int:
+    """Return the number of GPUs that workers may be given."""
+    if device is not None and not device.startswith("cuda"):
+        return 0
+    import torch
+
+    return torch.cuda.device_count() if device in (None, "cuda") else 1

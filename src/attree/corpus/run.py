@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attree.corpus.driver import Driver, Outcome, Stop
+from attree.corpus.driver import Driver, Outcome, Place, Stop, gpus
 from attree.corpus.folder import (
     FAILED_SHARDS,
     MANIFEST,
@@ -26,7 +26,7 @@ from attree.corpus.inputs import InputFile, find_inputs
 from attree.corpus.manifest import Manifest, Shard, check_same, cut
 from attree.corpus.output import Statistics, remove_shard, shard_path, shard_statistics
 from attree.corpus.pipeline import WorkerSetup
-from attree.corpus.workers import Place, gpus, workers
+from attree.corpus.workers import workers
 from attree.errors import AttreeError
 from attree.provenance import code_hash
 

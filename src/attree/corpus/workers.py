@@ -3,46 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Protocol
 
+from attree.corpus.driver import Place, Workers, gpus
 from attree.corpus.pipeline import IN_FLIGHT, Done, Work, WorkerSetup
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the work is done.
-
-    Attributes:
-        workers: how many; 0 for one a GPU, or one where there is none.
-        cluster: a key of :data:`attree.cluster.CLUSTERS`, or None for what one machine needs.
-        options: of that cluster, such as Slurm's queue, or the address of a scheduler.
-        dashboard: address that Dask's dashboard listens on, or None for no dashboard.
-    """
-
-    workers: int = 0
-    cluster: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    dashboard: str | None = None
-
-
-class Workers(Protocol):
-    """Where shards are parsed: this process, or Dask workers."""
-
-    @property
-    def slots(self) -> int:
-        """Shards that can be in flight at once."""
-
-    def submit(self, work: Work) -> Any:
-        """Start a shard; return a future with ``result()`` and ``add_done_callback()``."""
-
-    def lost(self, error: BaseException) -> str | None:
-        """Return why no worker can go on, if ``error`` means that."""
-
-    def check(self) -> None:
-        """Look after the workers; called every second or so."""
 
 
 class InProcess:
@@ -76,12 +41,3 @@ def workers(place: Place, setup: WorkerSetup) -> Iterator[Workers]:
 
     with dask_workers(place, setup, count) as found:
         yield found
-
-
-def gpus(device: str | None) -> int:
-    """Return the number of GPUs that workers may be given."""
-    if device is not None and not device.startswith("cuda"):
-        return 0
-    import torch
-
-    return torch.cuda.device_count() if device in (None, "cuda") else 1

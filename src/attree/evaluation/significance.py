@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from attree.errors import AttreeError
-from attree.evaluation.metrics import Scored
 
 #: Sentences drawn at a time: a few MB.
 _DRAWN_AT_A_TIME = 500_000
@@ -51,17 +50,6 @@ def corpus_f1_parts(counts: ArrayLike, *, root: bool = True) -> NDArray[np.float
         scored = (gold > 0).astype(np.int64)
         matched, gold, predicted = matched - scored, gold - scored, predicted - scored
     return np.stack([2.0 * matched, 1.0 * (gold + predicted)], axis=1)
-
-
-def parts(scored: Scored, metric: str) -> NDArray[np.float64]:
-    """Return numerator and denominator of each sentence's share in an F1 of METRICS."""
-    if metric == "sentence_f1":
-        counted = ~np.isnan(scored.sentence_f1)
-        return np.stack([np.where(counted, scored.sentence_f1, 0.0), 1.0 * counted], axis=1)
-    if metric not in ("corpus_f1", "corpus_f1_no_root"):
-        raise ValueError(f"{metric} is not a ratio of sums over sentences")
-    counts = np.stack([scored.matched, scored.gold, scored.predicted], axis=1)
-    return corpus_f1_parts(counts, root=metric == "corpus_f1")
 
 
 def paired_bootstrap(

@@ -272,7 +272,7 @@ def _scorer(about: _About, path: Path, there: int) -> Scorer:
 
 
 class TrainedModel:
-    """A parser that ``attree train`` made (a :class:`attree.parser.Model`).
+    """A parser that ``attree train`` made (a :class:`attree.parser_source.Model`).
 
     Args:
         trained: the weights.

@@ -22,7 +22,7 @@ Features = tuple[NDArray[Any], NDArray[np.int64]]
 
 
 class HeadsModel:
-    """The mean of some heads, scored and decoded (a :class:`attree.parser.Model`).
+    """The mean of some heads, scored and decoded (a :class:`attree.parser_source.Model`).
 
     Args:
         encoder: a loaded encoder.

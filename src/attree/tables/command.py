@@ -75,10 +75,11 @@ def compare(
     from attree.tables import METRICS, render
     from attree.tables.resampling import RESAMPLES, SentenceScores, differences
 
-    found = differences(SentenceScores.read(first), SentenceScores.read(second))
+    both = SentenceScores.read(first), SentenceScores.read(second)
+    whole = [one.f1() for one in both]
     lines = []
-    for metric, one in found.items():
-        figures = [f"{value:.2f}" for value in (one.a, one.b, one.a - one.b)]
+    for metric, one in differences(*both).items():
+        figures = [f"{float(f1[metric][0]):.2f}" for f1 in whole] + [f"{one.difference:.2f}"]
         interval = f"{one.low:.2f} to {one.high:.2f}"
         lines.append([METRICS[metric], *figures, interval, f"{one.p:.3f}"])
     headings = ["metric", "first", "second", "difference", "95 % interval", "p"]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.evaluation.counts import Counts
+from attree.evaluation.significance import Difference, corpus_f1_parts, paired_bootstrap
 from attree.schemas import SCORES, read_table
 from attree.tables import METRICS
 
@@ -57,32 +58,24 @@ class SentenceScores:
         counts = Counts(**dict(zip(_PARTS, (weights @ self.parts).T, strict=True)))
         return {metric: getattr(counts, metric) for metric in METRICS}
 
+    def ratio(self, metric: str) -> NDArray[np.float64]:
+        """Return (sentences, 2), numerator and denominator of each sentence's share in a metric."""
+        if metric == "sentence_f1":
+            return self.parts[
+                :, [_PARTS.index("sentence_f1_sum"), _PARTS.index("sentence_f1_count")]
+            ]
+        counts = self.parts[:, [_PARTS.index(name) for name in ("matched", "gold", "predicted")]]
+        return corpus_f1_parts(counts, root=metric == "corpus_f1")
+
 
 def intervals(scores: SentenceScores, level: float = 0.95) -> dict[str, tuple[float, float]]:
     """Return metric → the interval of its F1 in percent by percentile bootstrap over sentences."""
-    found = _resampled(scores)[0]
+    found = _resampled(scores)
     return {metric: _interval(values, level) for metric, values in found.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Parser a less parser b in one metric, in points of F1, with its 95 % interval.
-
-    Attributes:
-        a, b: F1 in percent.
-        low, high: of ``a - b``.
-        p: two-sided: twice the share of resamples in which the worse parser is not the worse.
-    """
-
-    a: float
-    b: float
-    low: float
-    high: float
-    p: float
-
-
 def differences(a: SentenceScores, b: SentenceScores) -> dict[str, Difference]:
-    """Compare two parsers on the same sentences: metric → difference.
+    """Compare two parsers on the same sentences: metric → difference (paired bootstrap).
 
     Raises:
         AttreeError: they are not scores of the same sentences.
@@ -93,34 +86,23 @@ def differences(a: SentenceScores, b: SentenceScores) -> dict[str, Difference]:
             f"{b.sentence.size:,})",
             fix="compare two parsers on one split, scored with the same max_words",
         )
-    ours, theirs = _resampled(a, b)
-    whole = a.f1(), b.f1()
-    found = {}
-    for metric, values in ours.items():
-        gap = values - theirs[metric]
-        low, high = _interval(gap, 0.95)
-        tails = min(float((gap <= 0).mean()), float((gap >= 0).mean()))
-        p = min(1.0, 2 * max(tails, 1 / RESAMPLES))
-        first, second = (float(one[metric][0]) for one in whole)
-        found[metric] = Difference(first, second, low, high, p)
-    return found
+    return {
+        metric: paired_bootstrap(a.ratio(metric), b.ratio(metric), resamples=RESAMPLES, seed=SEED)
+        for metric in METRICS
+    }
 
 
-def _resampled(*parsers: SentenceScores) -> list[F1s]:
-    """Return the F1 of every parser on the same resamples of the sentences."""
-    n = len(parsers[0].parts)
+def _resampled(scores: SentenceScores) -> F1s:
+    """Return metric → the F1 of each resample of the sentences."""
+    n = len(scores.parts)
     rng = np.random.default_rng(SEED)
     chunk = max(1, _AT_ONCE // max(n, 1))
-    found: list[list[F1s]] = [[] for _ in parsers]
+    found: list[F1s] = []
     for first in range(0, RESAMPLES, chunk):
         size = min(chunk, RESAMPLES - first)
         weights = rng.multinomial(n, np.full(n, 1 / max(n, 1)), size=size)
-        for parser, values in zip(parsers, found, strict=True):
-            values.append(parser.f1(weights))
-    return [
-        {metric: np.concatenate([part[metric] for part in values]) for metric in values[0]}
-        for values in found
-    ]
+        found.append(scores.f1(weights))
+    return {metric: np.concatenate([part[metric] for part in found]) for metric in METRICS}
 
 
 def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float]:
