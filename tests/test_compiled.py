@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -87,14 +88,21 @@ def test_a_folder_of_another_user_is_passed_over(
     assert compiled.cache_folder() is None
 
 
-def test_nothing_is_cached_beside_the_code(tmp_path: Path) -> None:
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+@pytest.mark.parametrize("mode", [0o755, 0o777])
+def test_beside_the_code_nothing_is_cached_that_others_could_change(
+    tmp_path: Path, mode: int
+) -> None:
+    package = Path(compiled.__file__).parent
+    shutil.copytree(package, tmp_path / "src/attree", ignore=shutil.ignore_patterns("__pycache__"))
+    kernels = tmp_path / "src/attree/decoding"
+    kernels.chmod(mode)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment |= {"PYTHONPATH": str(tmp_path / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("NUMBA_CACHE_DIR", None)
-    kernels = Path(compiled.__file__).parent / "decoding"
-    before = set(kernels.rglob("*.nb?"))
     subprocess.run([sys.executable, "-c", _DECODE], env=environment, check=True)
-    assert set(kernels.rglob("*.nb?")) == before
-    assert list((tmp_path / "attree/compiled").rglob("*.nbi"))
+    beside = list(kernels.rglob("*.nbi"))
+    own = list((tmp_path / "cache/attree/compiled").rglob("kernels*.nbi"))
+    assert (bool(beside), bool(own)) == (mode == 0o755, mode == 0o777)
 
 
 def test_kernels_divide_by_zero_as_numpy_does() -> None:

@@ -1,9 +1,9 @@
 """Compiled loops: one decorator, so that every kernel is cached and releases the interpreter lock.
 
 Numba keeps compiled code as pickles, and opening a pickle runs code: they lie in a folder that only
-the user can write, ``~/.cache/attree`` or ``NUMBA_CACHE_DIR``, never in a shared one. A kernel's
-key is the text of its *own file*: a kernel therefore calls only kernels of its own file, or a
-change elsewhere would go unseen.
+the user can write: ``NUMBA_CACHE_DIR``, else beside the source, else ``~/.cache/attree``. A
+kernel's key is the text of its *own file*: a kernel therefore calls only kernels of its own file, or
+a change elsewhere would go unseen.
 """
 
 from __future__ import annotations
@@ -41,18 +41,31 @@ def inlined(function: _Function) -> _Function:
 
 def _compile(function: _Function, **options: Any) -> _Function:
     options |= {"nogil": True, "error_model": "numpy"}
-    folder = cache_folder()
-    if folder is None:
+    beside = keeps_beside(Path(function.__code__.co_filename).parent)
+    folder = None if beside else cache_folder()
+    if folder is None and not beside:
         return numba.njit(**options)(function)
     config: Any = numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(folder)  # read when a kernel is declared, and by no one else now
+    # read when a kernel is declared, and by no one else now; none is beside the source
+    config.CACHE_DIR = "" if folder is None else str(folder)
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # the folder cannot be written after all
         return numba.njit(**options)(function)
     finally:
         config.CACHE_DIR = before
+
+
+@functools.cache
+def keeps_beside(package: Path) -> bool:
+    """Tell whether compiled code lies in its package's folder: nobody else can write there."""
+    try:
+        there = [package, *([cache] if (cache := package / "__pycache__").exists() else [])]
+        private = all(_is_private(folder) and os.access(folder, os.W_OK) for folder in there)
+    except OSError:
+        return False
+    return private and not os.environ.get("NUMBA_CACHE_DIR")
 
 
 @functools.cache
