@@ -2,8 +2,8 @@
 
 Numba keeps compiled code as pickles, and opening a pickle runs code: they lie in a folder that only
 the user can write: ``NUMBA_CACHE_DIR``, else beside the source, else ``~/.cache/attree``. A
-kernel's key is the text of its *own file*: a kernel therefore calls only kernels of its own file, or
-a change elsewhere would go unseen.
+kernel's key is the text of its *own file*: a kernel therefore calls only kernels of its own file,
+or a change elsewhere would go unseen.
 """
 
 from __future__ import annotations

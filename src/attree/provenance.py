@@ -38,6 +38,7 @@ NEUTRAL = {
     "attree.progress": "shows a bar",
     "attree.results": "says where results lie",
     "attree.provenance": "writes down what a result was made from",
+    "attree.text": "shows a control character instead of sending it",
 }
 
 

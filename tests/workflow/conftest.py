@@ -61,6 +61,7 @@ RULE_OF_OUTPUT = {
     "results/tables/sizes": "sizes_table",
     "results/tables/": "crosslingual_table",
     "results/figures/": "heads_figure",
+    "results/report/": "page",
     "results/corpus/": "parse_corpus",
 }
 _PUBLISHED = """\

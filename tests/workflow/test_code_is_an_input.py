@@ -12,7 +12,7 @@ from tests.workflow.conftest import ROOT, RULE_OF_OUTPUT
 
 _RULE = re.compile(r"^(?:use )?rule (?:\w+ as )?(\w+)(?: with)?:\n((?:(?: .*)?\n)+)", re.MULTILINE)
 #: What a rule's ``without`` stands for in the run that is recorded.
-WITHOUT = {"corpus_spares": ("attree.fewshot",), "row_spares": ()}
+WITHOUT = {"corpus_spares": ("attree.fewshot",), "EXPERIMENTS.spares": ()}
 
 
 def rules() -> dict[str, str]:
@@ -24,7 +24,7 @@ def rules() -> dict[str, str]:
 
 def entry(body: str) -> tuple[str, tuple[str, ...]]:
     """Return what a rule gives ``code_of``: the entry, and what is left out."""
-    found = re.search(r'code=code_of\(\s*"([\w.:]+)"(?:, without=(\w+))?\s*\)', body)
+    found = re.search(r'code=code_of\(\s*"([\w.:]+)"(?:, without=([\w.]+))?\s*\)', body)
     assert found, body
     return found[1], WITHOUT[found[2]] if found[2] else ()
 

@@ -28,8 +28,6 @@ AXES = ("trees", "layer", "size", "max_words", "test", "step")
 #: What a table can show: scores, and how fast rows ran.
 SHOWN = (*METRICS, "sentences_a_second", "seconds")
 
-#: Where a figure of a table comes from.
-COMPUTED, BASELINE, ARTICLE = "computed", "baseline", "article"
 
 #: The trees set apart from the draws, to choose settings or heads on.
 APART = "apart"

@@ -10,7 +10,8 @@ from typing import Any
 
 from attree.errors import AttreeError
 from attree.experiments.data import Records
-from attree.experiments.rows import ARTICLE, BASELINE, COMPUTED, SHOWN
+from attree.experiments.rows import SHOWN
+from attree.figures import ARTICLE, BASELINE, COMPUTED
 from attree.files import read_json
 from attree.tables import METRICS
 from attree.tables.build import BASELINES, read_published

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attree.experiments.rows import ARTICLE, COMPUTED
+from attree.figures import ARTICLE, COMPUTED
 from attree.files import whole_file
 
 _MARKERS = "osD^vP*X"
