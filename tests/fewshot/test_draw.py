@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attree.draw import by_id, draw_trees, fingerprints, refuse_overlap
 from attree.errors import AttreeError
 from attree.fewshot.session import Choice, choose_trees
+from attree.sampling import by_id, draw_trees, fingerprints, refuse_overlap
 from attree.schemas import read_table
 from tests.fewshot.conftest import table
 

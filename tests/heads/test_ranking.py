@@ -12,12 +12,12 @@ import pytest
 from attree.attention.columns import ALL
 from attree.attention.compute import StageSettings
 from attree.attention.stage import columns_for, compute_attention
-from attree.draw import draw
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.heads.ranking import Recipe, rank, rank_heads
 from attree.heads.selection import HeadSelection
 from attree.parses import Parses
+from attree.sampling import draw
 from attree.schemas import HEADS
 from tests.attention.conftest import WORDS, MakeTable
 from tests.attention.test_stage import matrices

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from attree.draw import draw_trees, fingerprints
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.evaluation.metrics import score
@@ -21,6 +20,7 @@ from attree.files import read_json, write_json
 from attree.parser import Parser
 from attree.parses import Parses
 from attree.provenance import code_hash, digest
+from attree.sampling import draw_trees, fingerprints
 from attree.schemas import SENTENCES, read_table
 
 #: The seed of the trees set apart, far from those of the draws.

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from attree.draw import draw_trees
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
 from attree.experiments.data import (
@@ -33,6 +32,7 @@ from attree.fewshot.session import around_middle, parse_layers
 from attree.parser import OK, Parser
 from attree.parses import Parses
 from attree.provenance import digest
+from attree.sampling import draw_trees
 from attree.schemas import FALLBACK
 
 #: A ``threshold`` that is to be found, and trees that it is chosen on at most.

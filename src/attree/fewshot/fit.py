@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from attree.draw import fingerprints
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
 from attree.evaluation.metrics import f1_of_each
@@ -20,6 +19,7 @@ from attree.fewshot.recipes import TrainingPlan
 from attree.fewshot.scorer import PARTS, BatchSource, Scorer
 from attree.fewshot.training import MARGINS, Training, train
 from attree.provenance import digest, versions
+from attree.sampling import fingerprints
 
 #: sentences whose states are kept in memory; more of them go to disk
 IN_MEMORY = 8192

@@ -53,7 +53,7 @@ class TrainedParser:
         scorer: the weights.
         encoder: slug, fingerprint, revision of the encoder it belongs to.
         about: seed, data hash, versions, dev score and the like, as JSON.
-        trained_on: :func:`attree.draw.fingerprints` of the training sentences.
+        trained_on: :func:`attree.sampling.fingerprints` of the training sentences.
     """
 
     recipe: FewShotRecipe

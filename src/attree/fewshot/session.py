@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from attree.draw import by_id, draw_trees, fingerprints, refuse_overlap
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
@@ -19,6 +18,7 @@ from attree.fewshot.gold import GoldTrees, read_trees
 from attree.fewshot.parser import TrainedParser, save_parser
 from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
 from attree.fewshot.scorer import PARTS
+from attree.sampling import by_id, draw_trees, fingerprints, refuse_overlap
 from attree.schemas import SENTENCES, read_table
 
 Layers = tuple[int, ...]

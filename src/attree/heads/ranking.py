@@ -16,7 +16,6 @@ from attree.attention.shards import AssociationBatch, column_heads, read, read_m
 from attree.attention.sources import HEADS as ATTENTION
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
-from attree.draw import draw
 from attree.errors import AttreeError
 from attree.evaluation.counts import F1, Counts
 from attree.evaluation.metrics import count_each, gold_spans
@@ -24,6 +23,7 @@ from attree.files import write_json
 from attree.heads.selection import HeadSelection
 from attree.parses import Parses
 from attree.provenance import provenance
+from attree.sampling import draw
 from attree.schemas import HEADS, SENTENCES, read_table, write_table
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from attree.draw import refuse_overlap
 from attree.errors import AttreeError
 from attree.fewshot.parser import TrainedModel, TrainedParser
 from attree.parser import OK, TOO_LONG, Parser
 from attree.parses import POLICIES, Parses
 from attree.progress import progress
 from attree.provenance import provenance
+from attree.sampling import refuse_overlap
 from attree.schemas import PARSES, SENTENCES, read_table, write_table
 from attree.trees import Trees
 

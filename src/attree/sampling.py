@@ -1,4 +1,4 @@
-"""Drawing trees of a treebank, and keeping those trained on apart from those evaluated."""
+"""Sampling trees of a treebank, and keeping those trained on apart from those evaluated."""
 
 from __future__ import annotations
 
