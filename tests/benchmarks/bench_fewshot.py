@@ -176,8 +176,9 @@ def _inference() -> dict[str, Any]:
         rates = [len(sentences) / _seconds(function, 3) for function in (ours, through_records)]
     finally:
         torch.set_num_threads(threads)
+    dtype = str(fast.dtype).removeprefix("torch.")
     return {
-        "name": f"tree-crf-full inference in {str(fast.dtype).split('.')[1]}, to float32 by records",
+        "name": f"tree-crf-full inference in {dtype}, to float32 through records",
         "ratio": rates[0] / rates[1],
         "goal": ">= 1.3",
         "unit": "sentences/s",
