@@ -39,7 +39,7 @@ def evaluate_command(
     ] = 1,
     parser: Annotated[
         str, typer.Option(help="Few-shot parsers of attree train.", rich_help_panel=_TRAIN)
-    ] = "tree-crf",
+    ] = "tree-crf-full",
     encoder: Annotated[
         str | None,
         typer.Option(
