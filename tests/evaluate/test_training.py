@@ -41,8 +41,8 @@ def test_each_number_of_trees_is_a_row_beside_the_baselines(
     shown = run("--train", train, "--test", test, *how, "--device", "cpu").stdout
     rows = [line.split() for line in shown.splitlines() if line.strip()[-3:-2] == "."]
     assert [" ".join(row[:-3]) for row in rows] == [
-        "tree-crf, 3 trees",
-        "tree-crf, 6 trees",
+        "tree-crf-full, 3 trees",
+        "tree-crf-full, 6 trees",
         "right branching",
         "left branching",
         "balanced",
@@ -61,7 +61,7 @@ def test_trees_in_both_files_are_refused(tmp_path: Path, files: tuple[Path, Path
     with pytest.raises(AttreeError, match="pass --allow-overlap"):
         run("--train", files[0], "--test", files[0], *how)
     shown = run("--train", files[0], "--test", files[0], *how, "--allow-overlap").stdout
-    assert "tree-crf, 3 trees" in shown
+    assert "tree-crf-full, 3 trees" in shown
 
 
 def test_what_is_evaluated_must_be_clear(files: tuple[Path, Path]) -> None:
