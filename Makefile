@@ -6,7 +6,8 @@ SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 # TORCH=cuda takes PyPI's build with its CUDA packages (several GB); cpu takes the small one.
 TORCH ?= cpu
-CORES ?= $(shell nproc)
+# nproc heeds OMP_NUM_THREADS, which is about threads of one process
+CORES ?= $(shell env -u OMP_NUM_THREADS nproc)
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH_PIN := $(shell grep '^torch==' envs/constraints.txt)
