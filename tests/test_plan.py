@@ -102,7 +102,7 @@ def test_a_parser_overrides_the_tuning_key_by_key() -> None:
         ),
         (
             {"tuning": {"language": "dutch", "split": "dev", "trees": "all", "seed": 0}},
-            "dutch is not",
+            "dutch does not exist",
         ),
     ],
 )
@@ -122,7 +122,7 @@ def test_a_corpus_needs_its_parser_s_heads_whether_a_table_has_it_or_not() -> No
         ("two", "few"),
     ]
     corpora["news"]["parser"] = "fewer"
-    with pytest.raises(AttreeError, match=r"corpora.news: parser fewer is not there — .* few\?"):
+    with pytest.raises(AttreeError, match=r"corpora.news: parser fewer does not exist — .* few\?"):
         make_plan(config(corpora=corpora), SPLITS)
 
 

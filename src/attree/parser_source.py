@@ -1,4 +1,4 @@
-"""Which parser is meant: what is said about it, before anything of it is loaded.
+"""Which parser is meant: its description, before anything of it is loaded.
 
 Two kinds: heads whose attention is averaged (what ``attree heads`` selected, or a recipe written
 out), and a folder that ``attree train`` wrote. A source is told to workers, each of which loads it.
@@ -108,7 +108,7 @@ ParserSource = AveragedHeads | TrainedFolder
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What is said beside a parser's name; None leaves a choice to the parser."""
+    """Choices given beside a parser's name; None leaves a choice to the parser."""
 
     encoder: str | None = None
     heads: str | None = None
@@ -128,7 +128,7 @@ def find_parser(parser: str, overrides: Overrides) -> ParserSource:
         parser: a selection of ``attree heads`` (``results/heads/….json``), a folder of
             ``attree train``, or a name of ``UNSUPERVISED``, by itself on the encoder of
             :data:`READY`.
-        overrides: what is said beside it. The encoder is a description (``….json``), an installed
+        overrides: choices given beside it. The encoder is a description (``….json``), an installed
             package or a folder; by default the one that ``results/encoders`` has for a selection.
 
     Raises:

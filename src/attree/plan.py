@@ -256,4 +256,4 @@ def _table_rows(
 
 def _known(name: str, known: Collection[str], what: str) -> None:
     if name not in known:
-        raise AttreeError(f"{what} {name} is not there", fix=nearest(name, known))
+        raise AttreeError(f"{what} {name} does not exist", fix=nearest(name, known))

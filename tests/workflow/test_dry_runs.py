@@ -117,11 +117,11 @@ def test_an_overlay_without_its_variables_is_one_line(checkout: Checkout, overla
         ({"parsers": {"upoa": {"score": "outer", "decoder": "greedy"}}}, "parsers.upoa.score"),
         (
             {"tables": {"t": {"runs": [{"encoders": ["tinny"], "parsers": ["upoa"]}]}}},
-            "encoder tinny is not there — did you mean tiny?",
+            "encoder tinny does not exist — did you mean tiny?",
         ),
         (
             {"tables": {"t": {"runs": [{"encoders": ["tiny"], "parsers": ["upao"]}]}}},
-            "parser upao is not there — did you mean upoa?",
+            "parser upao does not exist — did you mean upoa?",
         ),
         (
             {
@@ -131,7 +131,7 @@ def test_an_overlay_without_its_variables_is_one_line(checkout: Checkout, overla
                     }
                 }
             },
-            "language othr is not there — did you mean other?",
+            "language othr does not exist — did you mean other?",
         ),
         (
             {"treebanks": {"folders": ["$NOT_SET/treebanks"]}},

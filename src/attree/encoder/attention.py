@@ -26,7 +26,7 @@ _active: ContextVar[_Capture | None] = ContextVar("attree_capture", default=None
 
 
 class _Enough(BaseException):  # no `except Exception` inside a model may swallow it
-    """Everything wanted is in hand."""
+    """Everything wanted has been captured."""
 
 
 class _Capture:
@@ -53,7 +53,7 @@ class _Capture:
             raise _Enough
 
     def attended(self, layer: int) -> None:
-        """Note that the attention of ``layer`` is in hand."""
+        """Note that the attention of ``layer`` has been captured."""
         if layer >= self.last_attention and layer >= self.last_state:
             raise _Enough
 

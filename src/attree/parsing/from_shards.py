@@ -35,7 +35,7 @@ def write_parses(
         recipe: association, score and decoder; where one is None, the selection's own.
 
     Raises:
-        AttreeError: the selection is of another encoder, or the association is not there, not
+        AttreeError: the selection is of another encoder, or the association is missing, not
             whole, or not finite.
     """
     manifest, chosen = read_manifest(attention), read_selection(selection)

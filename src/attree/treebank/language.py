@@ -120,7 +120,7 @@ class Catalogue(Mapping[str, Language]):
         self.warnings: list[str] = []
 
     def __getitem__(self, name: str) -> Language:
-        """Return a language; raise an `AttreeError` that says why it is not there."""
+        """Return a language; raise an `AttreeError` that says why it does not exist."""
         if name in self.found:
             return self.found[name]
         if name in self.problems:
