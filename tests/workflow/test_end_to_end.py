@@ -121,7 +121,7 @@ def test_a_changed_treebank_runs_its_own_language_again(rerun: Checkout) -> None
     assert languages == {"other"}
     assert ran.rules == {
         *("treebank", "attention_selected", "parse", "score", "baselines"),
-        *("language_table", "sizes_table", "crosslingual_table", "all"),
+        *("language_table", "sizes_table", "crosslingual_table", "page", "all"),
     }
     kept = before.items() & shards(rerun).items()
     assert all("other" in path for path, _ in before.items() - kept)
@@ -141,7 +141,7 @@ def test_a_changed_parser_ranks_its_own_heads_and_encodes_no_tuning_set(rerun: C
         ("scoring/prefix.py", {"heads", "parse", "score"}, {"attention_all", "treebank"}),
         ("evaluation/metrics.py", {"heads", "score", "baselines"}, {"attention_all", "treebank"}),
         # A plot touches nothing but itself.
-        ("figures/heads.py", {"heads_figure"}, {"heads", "parse", "score", "attention_all"}),
+        ("figures/draw.py", {"heads_figure"}, {"heads", "parse", "score", "attention_all"}),
         ("tables/render.py", {"crosslingual_table"}, {"heads", "parse", "score", "attention_all"}),
         # Each command of a stage has its own code; training touches no unsupervised parser.
         ("parsing/from_shards.py", {"parse", "score"}, {"heads", "attention_selected"}),
