@@ -113,6 +113,7 @@ def run(
 
     if output is None and rejected is None and not check:
         raise AttreeError("nothing to do", fix="add --output FILE, or --check")
+    del arguments["folder"]  # where languages lie; the setting of that name is a language's own
     given = _given(arguments)
     jobs = list(_jobs(files or [], exclude or [], language, split, folder or _FOLDERS, given))
     if len(jobs) > 1 and (output or rejected):
