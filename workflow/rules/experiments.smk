@@ -35,7 +35,7 @@ rule experiments:
 
 
 rule experiment_plan:
-    # The jobs below look at their own part of it, by its hash, and not at its age.
+    # Rows that are finished lie as records: a job that looks at a new plan runs what is new in it.
     output:
         PLAN_FILE,
     log:
@@ -51,7 +51,7 @@ rule experiment_rows:
     input:
         EXPERIMENTS.inputs,
         encoder=EXPERIMENTS.encoder,
-        plan=ancient(PLAN_FILE),
+        plan=PLAN_FILE,
     output:
         JOB,
     log:
@@ -71,7 +71,7 @@ rule experiment_rows:
 rule experiment_table:
     input:
         lists=EXPERIMENTS.results,
-        plan=ancient(PLAN_FILE),
+        plan=PLAN_FILE,
     output:
         report(
             update(EXPERIMENT),
@@ -120,7 +120,7 @@ rule experiment_picture:
 rule experiment_weights:
     input:
         lists=EXPERIMENTS.results,
-        plan=ancient(PLAN_FILE),
+        plan=PLAN_FILE,
     output:
         report(
             "<results>/experiments/tables/{experiment}.weights.png",
@@ -149,7 +149,7 @@ rule experiment_sentence:
     input:
         EXPERIMENTS.map_inputs,
         encoder=EXPERIMENTS.map_encoder,
-        plan=ancient(PLAN_FILE),
+        plan=PLAN_FILE,
     output:
         report(
             "<results>/experiments/tables/{experiment}.sentence.png",
