@@ -331,7 +331,8 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
     for name in ("batched", "client", "comm.tcp", "core", "nanny", "scheduler", "utils", "worker"):
         # the stages report what matters of it, in one line
         logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL + 1)
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)
+    for name in ("asyncio", "tornado.application"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     cluster = CLUSTERS[kind](wanted)
     with contextlib.ExitStack() as stack:
         private = stack.enter_context(_private_folder(cluster.folder()))
