@@ -20,7 +20,9 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -89,7 +91,7 @@ class Wanted:
         }
 
 
-class Cluster:
+class Cluster(ABC):
     """A running cluster of one kind.
 
     Attributes:
@@ -133,10 +135,9 @@ class Cluster:
         """Return where the private folder of the run lies, None for the system's choice."""
         return None
 
-    @contextlib.contextmanager
-    def running(self, private: Path) -> Iterator[Any]:
+    @abstractmethod
+    def running(self, private: Path) -> AbstractContextManager[Any]:
         """Start it for the block, its scratch in ``private``; yield what a client connects to."""
-        raise NotImplementedError
 
     def queued(self, names: set[Any]) -> set[Any]:
         """Return the workers that a queue will start or has started; all if it does not answer."""
@@ -169,12 +170,8 @@ class Local(Cluster):
             }
             workers[number] = {"cls": Nanny, "options": options}
         scheduler = {"cls": Scheduler, "options": wanted.scheduler(self.security)}
-        with SpecCluster(
-            workers=workers,
-            scheduler=scheduler,
-            security=self.security,
-            silence_logs=logging.CRITICAL,
-        ) as found:
+        how: dict[str, Any] = {"security": self.security, "silence_logs": logging.CRITICAL}
+        with SpecCluster(workers=workers, scheduler=scheduler, **how) as found:
             yield found
 
 
@@ -203,13 +200,8 @@ class Slurm(Cluster):
     replaces = True
 
     options: ClassVar[Mapping[str, str]] = {
-        "queue": "queue",
-        "account": "account",
-        "cores": "job_cpu",
-        "memory": "memory",
-        "walltime": "walltime",
-        "interface": "interface",
-        "extra": "job_extra_directives",
+        **{name: name for name in ("queue", "account", "memory", "walltime", "interface")},
+        **{"cores": "job_cpu", "extra": "job_extra_directives"},
     }
 
     @classmethod
@@ -247,12 +239,7 @@ class Slurm(Cluster):
             del scheduler["host"]
         logs = (self.wanted.folder or Path()) / "logs"
         logs.mkdir(parents=True, exist_ok=True)
-        settings = {
-            "memory": "4GB",
-            "interface": "lo",
-            "job_cpu": self.wanted.threads or 1,
-            **given,
-        }
+        usual = {"memory": "4GB", "interface": "lo", "job_cpu": self.wanted.threads or 1}
         with SLURMCluster(
             cores=self.wanted.slots,
             processes=1,
@@ -266,7 +253,7 @@ class Slurm(Cluster):
             local_directory=str(private),
             worker_extra_args=["--no-dashboard"],
             silence_logs="error",
-            **settings,
+            **{**usual, **given},
         ) as self._cluster:
             self._cluster.scale(self.wanted.count)
             yield self._cluster
@@ -311,9 +298,10 @@ def _forget(folder: Path) -> None:
 def _private_folder(parent: Path | None) -> Iterator[Path]:
     """Yield a new folder of a name that nobody can guess and only this user can enter (0700)."""
     made = Path(tempfile.mkdtemp(prefix=".attree-", dir=parent))
+    scratch = made / "dask-scratch-space"  # Dask adds this part to any other name
     try:
-        # Dask adds this part to any other name
-        yield made / "dask-scratch-space"
+        scratch.mkdir(mode=0o700)
+        yield scratch
     finally:
         shutil.rmtree(made, ignore_errors=True)
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError, NotFiniteError
 from attree.parser_source import Model, Overrides, ParserSource, find_parser
+from attree.schemas import FAILED, FALLBACK, OK, TOO_LONG
 from attree.tree import NO_LABEL, Tree
 from attree.trees import Trees
 
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
 
 #: A sentence as text, or as a list of words.
 Sentence = str | Sequence[str]
-
-#: What became of a sentence: parsed; left out of the encoder because it is too long; or the
-#: encoder's numbers for it are not finite. The latter two are branched right.
-OK, TOO_LONG, FAILED = "ok", "too_long", "failed"
 
 #: Most cells of one batch's attention matrices: sentences × longest².
 _CELLS_PER_BATCH = 1 << 20
@@ -92,6 +89,7 @@ class Parser:
         association: str | None = None,
         score: str | None = None,
         decoder: str | None = None,
+        dtype: str | None = None,
         device: str | None = None,
         threads: int | None = None,
         **settings: Any,
@@ -106,6 +104,7 @@ class Parser:
                 the one that the parser was made with.
             heads: ``list:LAYER.HEAD,…`` or ``all``, instead of the parser's own.
             association, score, decoder: other choices than the parser's own.
+            dtype: ``float32``, ``bfloat16``, or ``auto``: bfloat16 where the device multiplies it.
             device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU where there is one.
             threads: of a CPU run; by default torch's own choice.
             settings: further arguments of :class:`Parser`.
@@ -113,7 +112,8 @@ class Parser:
         Raises:
             AttreeError: no such parser, another encoder's, or one that cannot be loaded.
         """
-        source = find_parser(str(parser), Overrides(encoder, heads, association, score, decoder))
+        chosen = Overrides(encoder, heads, association, score, decoder, dtype)
+        source = find_parser(str(parser), chosen)
         return cls.of(source, device=device, threads=threads, **settings)
 
     @classmethod
@@ -245,6 +245,6 @@ def _branched_right(n_words: Sequence[int]) -> Trees:
     """Return right-branching trees, their scores not a number."""
     from attree.decoding.fixed import fixed_trees
 
-    trees = fixed_trees("right_branching", n_words)
+    trees = fixed_trees(FALLBACK, n_words)
     scores = np.full(trees.starts.size, np.nan)
     return Trees(trees.n_words, trees.offsets, trees.starts, trees.ends, scores=scores)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from attree.attention.columns import mean_column, read_selection
 from attree.attention.sources import HEADS, checked, load_source
 from attree.decoding import DECODERS, UNSUPERVISED, Recipe
-from attree.encoder.source import EncoderSource, Head, ResolvedEncoder, resolve
+from attree.encoder.source import DTYPES, EncoderSource, Head, ResolvedEncoder, resolve
 from attree.errors import AttreeError
 from attree.files import check_regular, described, read_described, read_json
 from attree.heads.selection import HeadSelection
@@ -115,6 +115,7 @@ class Overrides:
     association: str | None = None
     score: str | None = None
     decoder: str | None = None
+    dtype: str | None = None
 
 
 #: An encoder and the heads of it that each unsupervised parser averages.
@@ -134,6 +135,17 @@ def find_parser(parser: str, overrides: Overrides) -> ParserSource:
     Raises:
         AttreeError: no such parser, another encoder's, or choices left open.
     """
+    found = _found(parser, overrides)
+    if overrides.dtype is None:
+        return found
+    if overrides.dtype not in DTYPES:
+        raise AttreeError(
+            f"unknown dtype {overrides.dtype!r}", fix=f"choose one of {', '.join(DTYPES)}"
+        )
+    return replace(found, encoder=replace(found.encoder, dtype=overrides.dtype))
+
+
+def _found(parser: str, overrides: Overrides) -> ParserSource:
     path = Path(parser)
     if parser and (path / "parser.json").is_file():
         return _trained(path, overrides)

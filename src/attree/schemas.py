@@ -44,6 +44,9 @@ REJECTED = pa.schema(
 #: What became of a sentence: parsed, given a right-branching tree in its place, or left without.
 OK, FALLBACK, SKIPPED = "ok", "right_branching", "skipped"
 
+#: Why a parser left a sentence alone: too long for the encoder, or its numbers are not finite.
+TOO_LONG, FAILED = "too_long", "failed"
+
 #: One row a sentence parsed: ``status`` is ``ok``, ``right_branching`` (fallback) or ``skipped``;
 #: ``starts``/``ends`` are the spans of two words and more in pre-order, the whole sentence first.
 PARSES = pa.schema(

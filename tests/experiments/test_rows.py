@@ -117,7 +117,6 @@ def test_a_hash_says_which_jobs_another_row_changes(planned: Plan) -> None:
     heads, trained = (SimpleNamespace(job=f"e.{kind}.tiny.0") for kind in ("heads", "trained"))
     assert before.rows(trained) == after.rows(trained)
     assert before.rows(heads) != after.rows(heads)
-    assert before.digest != after.digest
 
 
 def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ try:
     EXPERIMENTS = Experiments(config, RECIPES, PLAN)
 except AttreeError as error:
     sys.exit(f"attree: error: {error}")
+PLAN_PATH = path_of(PLAN_FILE, results=config["results"])
 
 
 wildcard_constraints:
@@ -34,24 +35,17 @@ rule experiments:
         "(for table in {params.tables}; do attree table show $table; done) 2> {log}"
 
 
-rule experiment_plan:
-    # Rows that are finished lie as records: a job that looks at a new plan runs what is new in it.
-    output:
-        PLAN_FILE,
-    log:
-        "<logs>/experiments/plan.log",
-    localrule: True
-    params:
-        digest=EXPERIMENTS.digest,
-    run:
-        EXPERIMENTS.write(output[0])
+onstart:
+    # Not a rule: every job would have to run again after one, whose rows are still the same. What a
+    # job reads of the plan is in the hash among its parameters.
+    if EXPERIMENTS.by_name:
+        EXPERIMENTS.write(PLAN_PATH)
 
 
 rule experiment_rows:
     input:
         EXPERIMENTS.inputs,
         encoder=EXPERIMENTS.encoder,
-        plan=PLAN_FILE,
     output:
         JOB,
     log:
@@ -63,15 +57,15 @@ rule experiment_rows:
     params:
         code=code_of("attree.experiments.command:rows", without=EXPERIMENTS.spares),
         rows=EXPERIMENTS.rows,
+        plan=PLAN_PATH,
     shell:
-        "attree experiment rows {wildcards.job} --plan {input.plan} --encoder {input.encoder}"
+        "attree experiment rows {wildcards.job} --plan {params.plan} --encoder {input.encoder}"
         " --output {output} 2> {log}"
 
 
 rule experiment_table:
     input:
-        lists=EXPERIMENTS.results,
-        plan=PLAN_FILE,
+        EXPERIMENTS.results,
     output:
         report(
             update(EXPERIMENT),
@@ -90,10 +84,11 @@ rule experiment_table:
         code=code_of("attree.experiments.command:table"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         layout=EXPERIMENTS.layout,
+        plan=PLAN_PATH,
         options=as_options({"published": config["published"]}),
     shell:
-        "attree experiment table {input.lists} --experiment {wildcards.experiment}"
-        " --plan {input.plan} {params.options} --output-prefix {params.prefix} 2> {log}"
+        "attree experiment table {input} --experiment {wildcards.experiment}"
+        " --plan {params.plan} {params.options} --output-prefix {params.prefix} 2> {log}"
 
 
 rule experiment_picture:
@@ -119,8 +114,7 @@ rule experiment_picture:
 
 rule experiment_weights:
     input:
-        lists=EXPERIMENTS.results,
-        plan=PLAN_FILE,
+        EXPERIMENTS.results,
     output:
         report(
             "<results>/experiments/tables/{experiment}.weights.png",
@@ -140,16 +134,16 @@ rule experiment_weights:
         code=code_of("attree.experiments.command:weights"),
         prefix=subpath(output[0], strip_suffix=".png"),
         layout=EXPERIMENTS.layout,
+        plan=PLAN_PATH,
     shell:
-        "attree experiment weights {input.lists} --experiment {wildcards.experiment}"
-        " --plan {input.plan} --output-prefix {params.prefix} 2> {log}"
+        "attree experiment weights {input} --experiment {wildcards.experiment}"
+        " --plan {params.plan} --output-prefix {params.prefix} 2> {log}"
 
 
 rule experiment_sentence:
     input:
         EXPERIMENTS.map_inputs,
         encoder=EXPERIMENTS.map_encoder,
-        plan=PLAN_FILE,
     output:
         report(
             "<results>/experiments/tables/{experiment}.sentence.png",
@@ -168,8 +162,9 @@ rule experiment_sentence:
         code=code_of("attree.experiments.command:sentence"),
         prefix=subpath(output[0], strip_suffix=".png"),
         layout=EXPERIMENTS.layout,
+        plan=PLAN_PATH,
     shell:
-        "attree experiment sentence --experiment {wildcards.experiment} --plan {input.plan}"
+        "attree experiment sentence --experiment {wildcards.experiment} --plan {params.plan}"
         " --encoder {input.encoder} --output-prefix {params.prefix} 2> {log}"
 
 

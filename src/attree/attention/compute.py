@@ -17,10 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from attree.attention.columns import Column
-from attree.attention.shards import OK, TOO_LONG, ShardWriter, open_shard
+from attree.attention.shards import ShardWriter, open_shard
 from attree.attention.sources import load_source
 from attree.errors import AttreeError
-from attree.schemas import SENTENCES, read_table
+from attree.schemas import OK, SENTENCES, TOO_LONG, read_table
 
 if TYPE_CHECKING:
     import torch

@@ -28,12 +28,10 @@ from numpy.typing import NDArray
 from attree.attention.columns import Column
 from attree.errors import AttreeError
 from attree.files import read_json, whole_file
-from attree.schemas import pack, unpack
+from attree.schemas import OK, pack, unpack
 
 if TYPE_CHECKING:
     from attree.encoder.source import Head
-
-OK, TOO_LONG = "ok", "too_long"
 
 #: Values of one row group, 16 or 32 MB: so that a reader needs little memory whatever the shard.
 _VALUES_AT_A_TIME = 8_000_000

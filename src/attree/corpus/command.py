@@ -124,6 +124,14 @@ def parse_command(
             help="cpu, cuda; by default a GPU where there is one.", rich_help_panel=_PLACE
         ),
     ] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            help="float32, bfloat16, or auto: bfloat16 where the device multiplies it. Other "
+            "batches change trees less in float32.",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(help="A Dask scheduler's address.", rich_help_panel=_PLACE),
@@ -190,7 +198,7 @@ def parse_command(
     process.follow()
     written = OutputOptions.parse(formats)
     kind, options = _cluster(scheduler, (tls_ca, tls_cert, tls_key), slurm=slurm)
-    found = find_parser(parser, Overrides(encoder, heads, association, score, decoder))
+    found = find_parser(parser, Overrides(encoder, heads, association, score, decoder, dtype))
     if found.encoder.dtype == "auto" and kind is None:  # workers elsewhere may have other devices
         found = replace(found, encoder=settled(found.encoder, device))
     settings = RowSettings(tokenizer, sentences, column, max_words, tokens_per_batch, written)

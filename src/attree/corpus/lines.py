@@ -8,16 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from attree.corpus.inputs import LINE_BYTES
+from attree.schemas import FAILED, OK, TOO_LONG
 from attree.words import Line
 
 #: What can become of an input line. Only ``ok`` rows have words and spans.
-OK = "ok"
 EMPTY = "empty"
-TOO_LONG = "too_long"
 UNDECODABLE = "undecodable"
 CONTROL = "control"
 MALFORMED = "malformed"
-FAILED = "failed"
 STATUSES = (OK, EMPTY, TOO_LONG, FAILED, UNDECODABLE, CONTROL, MALFORMED)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from attree.corpus.lines import OK
 from attree.errors import AttreeError
 from attree.files import whole_file, write_text
+from attree.schemas import OK
 from attree.trees import Trees
 
 _METADATA_KEY = b"attree"

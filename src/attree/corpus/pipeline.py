@@ -23,10 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from attree.corpus.lines import EMPTY, OK, TOO_LONG, parse_lines
+from attree.corpus.lines import EMPTY, parse_lines
 from attree.corpus.output import OutputOptions, Rows, Statistics, write_shard
 from attree.parser import Parser, Prepared
 from attree.parser_source import ParserSource
+from attree.schemas import OK, TOO_LONG
 from attree.trees import Trees
 from attree.words import Line, Tokeniser, tokeniser
 

@@ -22,7 +22,9 @@ _Revision = Annotated[
 ]
 _Path = Annotated[str | None, typer.Option(help="A folder that save_pretrained wrote.")]
 _Package = Annotated[str | None, typer.Option(help="A Python package that carries a checkpoint.")]
-_Dtype = Annotated[str, typer.Option(help=f"{', '.join(DTYPES)}: bfloat16 where the GPU has it.")]
+_Dtype = Annotated[
+    str, typer.Option(help=f"{', '.join(DTYPES)}: bfloat16 where the device multiplies it.")
+]
 _Description = Annotated[Path, typer.Option(help="Where to write the description (JSON).")]
 
 _Encoder = Annotated[

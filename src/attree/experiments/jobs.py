@@ -127,11 +127,6 @@ class Experiments:
         places = [[digest(asdict(p.row)), p.label, p.column] for p in one.rows]
         return {**{key: getattr(one, key) for key in _LAYOUT}, "places": places}
 
-    @functools.cached_property
-    def digest(self) -> str:
-        """A hash of everything that :meth:`write` writes."""
-        return digest([[asdict(one) for one in self.experiments.values()], self.config["results"]])
-
     def rows(self, wildcards: Any) -> str:
         """Return a hash of a job's rows: when it changes, the job runs again."""
         return digest([asdict(row) for row in self.by_name[wildcards.job].rows])

@@ -29,11 +29,11 @@ from attree.fewshot.parts import HeadPart
 from attree.fewshot.recipes import TrainingPlan, adapted, recipe
 from attree.fewshot.scorer import BatchSource
 from attree.fewshot.session import around_middle, parse_layers
-from attree.parser import OK, Parser
+from attree.parser import Parser
 from attree.parses import Parses
 from attree.provenance import digest
 from attree.sampling import draw_trees
-from attree.schemas import FALLBACK
+from attree.schemas import FALLBACK, OK
 
 #: A ``threshold`` that is to be found, and trees that it is chosen on at most.
 CHOSEN = "chosen"

@@ -7,6 +7,7 @@ they start and how fast they learn. Adding one is adding a class, its line in
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -46,7 +47,7 @@ def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> T
     return values * kept.to(values) / (1.0 - rate)
 
 
-class Part(nn.Module):
+class Part(nn.Module, ABC):
     """One summand of the span scores.
 
     Attributes:
@@ -60,14 +61,14 @@ class Part(nn.Module):
     encoder_heads: int = 0
 
     @classmethod
+    @abstractmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
         """Return the settings, as JSON, of a part trained by a plan."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def of(cls, recipe: FewShotRecipe, shape: Shape) -> Part:
         """Make the untrained part of a recipe."""
-        raise NotImplementedError
 
     @classmethod
     def learning_rate(cls, recipe: FewShotRecipe) -> float:
@@ -81,15 +82,15 @@ class Part(nn.Module):
         """Return what its features depend on: equal parts can share them."""
         return (self.layers, self.encoder_heads)
 
+    @abstractmethod
     def lay_out(self, output: EncoderOutput) -> Any:
         """Return the features that it reads of a batch, on the batch's device."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scores(
         self, features: Any, n_words: Tensor, generator: torch.Generator | None = None
     ) -> SpanScores:
         """Score every span of a batch; a generator asks for dropout."""
-        raise NotImplementedError
 
     def attention(self, features: Any) -> Tensor | None:
         """(sentences, words, words): the association that it has trained, if it has one."""

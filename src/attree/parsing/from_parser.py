@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from attree.errors import AttreeError
 from attree.fewshot.parser import TrainedModel, TrainedParser
-from attree.parser import OK, TOO_LONG, Parser
+from attree.parser import Parser
 from attree.parses import POLICIES, Parses
 from attree.progress import progress
 from attree.provenance import provenance
 from attree.sampling import refuse_overlap
-from attree.schemas import PARSES, SENTENCES, read_table, write_table
+from attree.schemas import OK, PARSES, SENTENCES, TOO_LONG, read_table, write_table
 from attree.trees import Trees
 
 #: The modules that decide a parse.
