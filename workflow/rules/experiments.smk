@@ -185,7 +185,7 @@ rule tune_encoder:
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:
-        "attree encoder tune --encoder {input.encoder} {params.options}"
+        "attree encoder tune --encoder {input.encoder} {params.options} --restart"
         " --output {params.folder} 2> {log} && touch {output}"
 
 
