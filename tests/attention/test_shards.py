@@ -93,5 +93,5 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(AttreeError, match="a shard is missing"):
         list(read(tmp_path / "dev.json", ALL))
     write_json(tmp_path / "dev.json", {"columns": {}})
-    with pytest.raises(AttreeError, match="no manifest"):
+    with pytest.raises(AttreeError, match="not a manifest"):
         list(read(tmp_path / "dev.json", ALL))

@@ -169,7 +169,7 @@ rule experiment_sentence:
 
 
 rule tune_encoder:
-    # Masked-LM tuning; a run that was killed goes on from its last checkpoint beside the folder.
+    # Masked-LM tuning; a run that was killed resumes at its last checkpoint beside the folder.
     input:
         unpack(EXPERIMENTS.tuning_inputs),
     output:

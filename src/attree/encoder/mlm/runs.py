@@ -84,7 +84,7 @@ def has_new_head(folder: str | Path) -> bool:
 def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) -> Iterator[Path]:
     """Yield the folder of a run's checkpoints, ``.<output>.checkpoints`` beside its output.
 
-    It outlives a kill, so that the next call of the same run goes on from there, and is removed
+    It outlives a kill, so that the same command continues from there, and is removed
     when the block ends well.
 
     Raises:
@@ -101,7 +101,7 @@ def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) 
                 raise AttreeError(
                     "here are checkpoints of another run that was interrupted",
                     file=work,
-                    fix="repeat that run's options to go on with it, or pass --restart to drop it",
+                    fix="repeat that run's options to continue it, or pass --restart to drop it",
                 )
             for folder in (*begun, work / TOKENISER):
                 shutil.rmtree(folder, ignore_errors=True)

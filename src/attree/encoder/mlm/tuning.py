@@ -65,7 +65,7 @@ def tune(
 ) -> None:
     """Tune ``encoder`` on ``text`` and write a checkpoint folder, whole or not at all.
 
-    A run that was killed goes on from its last checkpoint. The result is a function of its
+    A run that was killed resumes at its last checkpoint. The result is a function of its
     arguments on a CPU, killed or not.
 
     Args:
