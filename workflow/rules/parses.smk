@@ -5,11 +5,11 @@ rule parse:
         selection=selection,
     output:
         PARSES,
+    log:
+        "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:
         encoder=rf"(?!{IMPORTED}/)[^/]+",
         parser="|".join(map(re.escape, config["parsers"])),
-    log:
-        "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     conda:
         "../../envs/cpu.yaml"
     params:
