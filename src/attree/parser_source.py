@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from attree.attention.columns import mean_column, read_selection
 from attree.attention.sources import HEADS, checked, load_source
 from attree.decoding import DECODERS, UNSUPERVISED, Recipe
-from attree.encoder.source import DTYPES, EncoderSource, Head, ResolvedEncoder, resolve
+from attree.encoder.source import (
+    DTYPES,
+    EncoderSource,
+    Head,
+    ResolvedEncoder,
+    find_encoder,
+    resolve,
+)
 from attree.errors import AttreeError
 from attree.files import check_regular, described, read_described, read_json
 from attree.heads.selection import HeadSelection
@@ -160,13 +167,13 @@ def _found(parser: str, overrides: Overrides) -> ParserSource:
     if overrides.heads is None:
         return _ready(parser, overrides)
     return _from_recipe(
-        UNSUPERVISED[parser].settings(), overrides, find_encoder(overrides.encoder, None)
+        UNSUPERVISED[parser].settings(), overrides, _encoder(overrides.encoder, None)
     )
 
 
 def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
     ready = read_json(READY, what="list of ready heads")
-    encoder = find_encoder(overrides.encoder or ready["encoder"], None)
+    encoder = find_encoder(overrides.encoder or ready["encoder"])
     if encoder.fingerprint != ready["fingerprint"]:
         raise AttreeError(
             f"{parser} does not say which heads of {encoder.slug}",
@@ -186,7 +193,7 @@ def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
         for below, above in zip(parents, list(parents)[1:], strict=False)
         if above.name == "heads"
     ]
-    encoder = find_encoder(overrides.encoder, beside[0] if beside else None)
+    encoder = _encoder(overrides.encoder, beside[0] if beside else None)
     found = _from_recipe(selection, overrides, encoder)
     if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
         raise AttreeError(
@@ -226,19 +233,13 @@ def _listed(text: str, encoder: ResolvedEncoder, source: str) -> list[Head]:
     return selection.apply(np.zeros(shape))
 
 
-def find_encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
-    """Return the encoder of a description, folder or package; by default the one ``beside``."""
-    if name is None:
-        if beside is None or not beside.is_file():
-            raise AttreeError(
-                "which encoder is not said", fix="give --encoder results/encoders/….json"
-            )
-        return ResolvedEncoder.read(beside)
-    path = Path(name)
-    if path.suffix == ".json":
-        return ResolvedEncoder.read(path)
-    kind = "path" if path.is_dir() else "package"
-    return resolve(EncoderSource(slug=path.name, kind=kind, id=name, dtype="auto"))
+def _encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
+    """Return the encoder of that name (see ``find_encoder``); by default the one ``beside``."""
+    if name is not None:
+        return find_encoder(name)
+    if beside is None or not beside.is_file():
+        raise AttreeError("which encoder is not said", fix="give --encoder results/encoders/….json")
+    return ResolvedEncoder.read(beside)
 
 
 _TRAINED = "description of a trained parser"
@@ -281,7 +282,7 @@ def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) ->
         keys = ("slug", "kind", "id", "revision")
         # in the type that the device multiplies fastest: trees hardly change, and a third is gained
         return resolve(EncoderSource(**{key: about[key] for key in keys}, dtype="auto"))
-    return find_encoder(overrides.encoder, beside)
+    return _encoder(overrides.encoder, beside)
 
 
 def _identity(encoder: ResolvedEncoder) -> dict[str, str]:
