@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.source import ResolvedEncoder
+from attree.encoder.source import find_encoder
 from attree.errors import AttreeError
 from attree.fewshot.fit import choose, fit, grid
 from attree.fewshot.gold import GoldTrees, read_trees
@@ -127,7 +127,7 @@ class Request:
 
     Attributes:
         sentences: table that trees are chosen from.
-        encoder: description of the encoder.
+        encoder: what ``find_encoder`` finds.
         recipe: the parser.
         choice: which trees.
         layers: hidden states read; the middle of the encoder if None.
@@ -193,7 +193,8 @@ def train_parser(
         request.evaluated,
         allow_overlap=request.allow_overlap,
     )
-    encoder = load_encoder(request.encoder, device=request.device)
+    described = find_encoder(request.encoder)
+    encoder = load_encoder(described, device=request.device)
     plan, tried = _plan(request, encoder, chosen)
     scratch = output.with_name(f".{output.name}.features")
     try:
@@ -210,7 +211,6 @@ def train_parser(
         shutil.rmtree(scratch, ignore_errors=True)
     parser.about |= {"tuning": tried, "table": chosen.provenance}
     # with these the parser finds its encoder again wherever it is
-    described = ResolvedEncoder.read(request.encoder)
     parser.encoder |= {key: getattr(described, key) for key in ("kind", "id", "dtype", "revision")}
     save_parser(parser, output)
     return parser
