@@ -91,11 +91,20 @@ class AveragedHeads:
 
 @dataclass(frozen=True, slots=True)
 class TrainedFolder:
-    """A parser that ``attree train`` wrote."""
+    """A parser that ``attree train`` wrote.
+
+    Attributes:
+        encoder: where it lies.
+        folder: what was written.
+        fingerprint: of its weights.
+        language, punctuation: of the trees it was trained on; empty where that is not known.
+    """
 
     encoder: ResolvedEncoder
     folder: str
     fingerprint: str
+    language: str = ""
+    punctuation: str = ""
 
     def describe(self) -> dict[str, Any]:
         """Return what its trees depend on, as JSON."""
@@ -250,15 +259,25 @@ class _EncoderAbout(msgspec.Struct):
     fingerprint: str
 
 
+class _Table(msgspec.Struct):
+    language: str | None = None
+    punctuation: str | None = None
+
+
+class _Training(msgspec.Struct):
+    table: _Table = msgspec.field(default_factory=_Table)
+
+
 class _About(msgspec.Struct):
     encoder: _EncoderAbout
     recipe: dict[str, Any]
+    about: _Training = msgspec.field(default_factory=_Training)
 
 
 def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     path = folder / "parser.json"
     about = read_described(path, dict[str, Any], what=_TRAINED, fix="train it again")
-    described(about, _About, file=path, what=_TRAINED, fix="train it again")
+    table = described(about, _About, file=path, what=_TRAINED, fix="train it again").about.table
     encoder = _encoder_of(about["encoder"], folder, overrides)
     if about["encoder"]["fingerprint"] != encoder.fingerprint:
         raise AttreeError(
@@ -269,7 +288,13 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     weights = folder / "weights.safetensors"
     check_regular(weights, what="file of weights")
     hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
-    return TrainedFolder(encoder, str(folder.absolute()), digest([about["recipe"], hashed]))
+    return TrainedFolder(
+        encoder,
+        str(folder.absolute()),
+        digest([about["recipe"], hashed]),
+        language=table.language or "",
+        punctuation=table.punctuation or "",
+    )
 
 
 def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) -> ResolvedEncoder:

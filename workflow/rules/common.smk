@@ -241,4 +241,5 @@ def corpus_parser_option(wildcards, input):
 
 def corpus_options(wildcards):
     one = config["corpora"][wildcards.corpus]
-    return as_options(but(one, "inputs", "encoder", "parser"))
+    without = ["--no-sentences"] if one["sentences"] is False else []
+    return " ".join([as_options(but(one, "inputs", "encoder", "parser")), *without])
