@@ -71,7 +71,7 @@ def test_whitespace_cannot_split_into_sentences() -> None:
         ((None, None, "mine"), ("en", True), "as no language is given"),
         (("de", None, "french"), ("de", True), "rules for de$"),
         (("de", False, ""), ("de", False), "^words are split"),
-        (("whitespace", None, "french"), ("whitespace", False), "split at spaces"),
+        (("whitespace", None, "french"), ("whitespace", False), "^$"),
     ],
 )
 def test_how_text_is_split_is_chosen_and_said(

@@ -54,12 +54,13 @@ def choose(tokenizer: str | None, sentences: bool | None, trained_on: str) -> tu
         trained_on: the language of the parser's trees as far as it is known, such as ``french``.
 
     Returns:
-        a name for :func:`tokeniser`, whether sentences are split, and a line that says so.
+        a name for :func:`tokeniser`, whether sentences are split, and a line that says so, empty
+        where it was asked for.
     """
     code = tokenizer or _CODES.get(trained_on.lower(), "")
     split = code != WHITESPACE if sentences is None else sentences
     if code == WHITESPACE:
-        return code, split, "words are split at spaces, a sentence a line (--tokenizer whitespace)"
+        return code, split, ""
     why = "" if tokenizer else f", the parser's language ({trained_on})"
     if not code:
         code, why = "en", ", as no language is given: --language de, or --tokenizer whitespace"

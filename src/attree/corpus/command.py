@@ -271,7 +271,8 @@ def _words(found: ParserSource, tokenizer: str | None, sentences: bool | None) -
 
     trained_on, punctuation = getattr(found, "language", ""), getattr(found, "punctuation", "")
     tokenizer, sentences, line = choose(tokenizer, sentences, trained_on)
-    _say(line)
+    if line:
+        _say(line)
     if punctuation not in ("", "keep"):
         _say(
             f"this parser was trained on trees without punctuation ({punctuation}), and not for "
