@@ -247,7 +247,7 @@ def _encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
     if name is not None:
         return find_encoder(name)
     if beside is None or not beside.is_file():
-        raise AttreeError("which encoder is not said", fix="give --encoder results/encoders/….json")
+        raise AttreeError("no encoder is given", fix="give --encoder results/encoders/….json")
     return ResolvedEncoder.read(beside)
 
 

@@ -91,7 +91,7 @@ def test_at_the_end_only_what_a_living_writer_has_in_flight_stays(tmp_path: Path
 
 
 def test_status_of_a_folder_where_nothing_was_begun(tmp_path: Path) -> None:
-    with pytest.raises(AttreeError, match="no corpus was ever begun here"):
+    with pytest.raises(AttreeError, match="this folder holds no run of `attree parse`"):
         status(tmp_path)
 
 
