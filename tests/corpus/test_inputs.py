@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from attree.corpus import inputs
-from attree.corpus.inputs import InputFile, find_inputs, natural, open_input, refuse_treebanks
-from attree.corpus.lines import STATUSES, line_ids, parse_lines, reasons
+from attree.corpus.inputs import InputFile, find_inputs, natural, open_input
+from attree.corpus.lines import STATUSES, line_ids, parse_lines, reasons, refuse_treebanks
 from attree.errors import AttreeError
 from tests.corpus.conftest import BAD_LINES
 

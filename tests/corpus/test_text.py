@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from attree.cli import app
-from attree.corpus.command import _words
 from attree.corpus.output import read_trees
+from attree.corpus.stream import how_split
 from attree.errors import AttreeError
 from attree.parser_source import TrainedFolder
 from tests.encoder.checkpoints import save
@@ -92,7 +92,7 @@ def test_standard_input_comes_back_in_brackets(run: Run) -> None:
 
 def test_a_parser_trained_without_punctuation_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     made: TrainedFolder = TrainedFolder(None, "p", "f", "german", "ptb")  # type: ignore[arg-type]
-    assert _words(made, None, None) == ("de", True)
+    assert how_split(made, None, None) == ("de", True)
     said = capsys.readouterr().err
     assert "the parser's language (german)" in said
     assert "was trained on trees without punctuation (ptb)" in said

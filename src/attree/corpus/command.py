@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from attree.text import safe
-
-if TYPE_CHECKING:
-    from attree.parser_source import ParserSource
-
 #: The input that is standard input.
 STANDARD_INPUT = Path("-")
-_LINES_AT_A_TIME = 64
 _PARSER, _INPUT, _PLACE = "Parser", "Input and output", "Where it runs"
 
 Inputs = Annotated[
@@ -228,6 +220,7 @@ def parse_command(
     from attree.corpus.output import OutputOptions
     from attree.corpus.pipeline import RowSettings, WorkerSetup
     from attree.corpus.run import Request, parse_corpus
+    from attree.corpus.stream import how_split, stream
     from attree.encoder.device import settled
     from attree.errors import AttreeError
     from attree.parser_source import Overrides, find_parser
@@ -244,9 +237,9 @@ def parse_command(
     found = find_parser(parser, Overrides(encoder, heads, association, score, decoder, dtype))
     if found.encoder.dtype == "auto" and kind is None:  # workers elsewhere may have other devices
         found = replace(found, encoder=settled(found.encoder, device))
-    tokenizer, sentences = _words(found, tokenizer, sentences)
+    tokenizer, sentences = how_split(found, tokenizer, sentences)
     if inputs == [STANDARD_INPUT]:
-        _stream(found, output, formats, tokenizer, sentences, max_words, device, threads)
+        stream(found, output, formats, tokenizer, sentences, max_words, device, threads)
         return
     if output is None:
         raise AttreeError("no folder for the trees is named", fix="add --output FOLDER")
@@ -263,60 +256,6 @@ def parse_command(
     _show(summary, output)
     if not summary["complete"]:
         raise typer.Exit(130 if summary["stopped"] else 1)
-
-
-def _words(found: ParserSource, tokenizer: str | None, sentences: bool | None) -> tuple[str, bool]:
-    """Settle how text is split into words, and say so."""
-    from attree.words import choose
-
-    trained_on, punctuation = getattr(found, "language", ""), getattr(found, "punctuation", "")
-    tokenizer, sentences, line = choose(tokenizer, sentences, trained_on)
-    if line:
-        _say(line)
-    if punctuation not in ("", "keep"):
-        _say(
-            f"this parser was trained on trees without punctuation ({punctuation}), and not for "
-            "text that has it: its trees of such text are worse"
-        )
-    return tokenizer, sentences
-
-
-def _say(line: str) -> None:
-    print(f"attree: {line}", file=sys.stderr, flush=True)
-
-
-def _stream(
-    found: ParserSource,
-    output: Path | None,
-    formats: str | None,
-    tokenizer: str,
-    sentences: bool,
-    max_words: int,
-    device: str | None,
-    threads: int | None,
-) -> None:
-    """Parse standard input, and write a tree in brackets for every sentence as soon as it is made.
-
-    A line without a word gives an empty line.
-    """
-    from attree.errors import AttreeError
-    from attree.parser import Parser
-    from attree.words import tokeniser
-
-    if output is not None or formats not in (None, "brackets"):
-        raise AttreeError(
-            "standard input is parsed to standard output, in brackets",
-            fix="leave --output out and use --format brackets, or parse a file",
-        )
-    split = tokeniser(tokenizer, split=sentences)
-    parser = Parser.of(found, device=device, threads=threads, max_words=max_words)
-    sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-    while lines := list(islice(sys.stdin, _LINES_AT_A_TIME)):
-        each = split([line.rstrip("\n") for line in lines])
-        words = [one for of_line in each for one in ([[]] if of_line is None else of_line)]
-        for tree in parser.parse(words):
-            print(safe(tree.brackets()) if tree.words else "")
-        sys.stdout.flush()
 
 
 def _cluster(

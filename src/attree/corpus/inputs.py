@@ -119,41 +119,6 @@ def find_inputs(
     ], left_out
 
 
-#: What text that is certainly no text begins like, what it is → how to tell.
-_NO_TEXT = {
-    "XML": re.compile(r"\s*<(\?xml\b|!DOCTYPE|[A-Za-z][\w:-]*(\s[^<>]*)?>\s*<)"),
-    "CoNLL-U": re.compile(r"(#[^\n]*\n|\s*\n)*1(-\d+)?\t[^\t\n]*\t([^\t\n]*\t){5,7}[^\t\n]*\n"),
-    "trees in brackets": re.compile(
-        r"\s*\(\s*(\(|[^\s()]+\s*\()([^()]*[()]){0,20}?\s*\([^\s()]+\s+[^\s()]+\s*\)"
-    ),
-}
-_HEAD = 1 << 13
-
-
-def refuse_treebanks(files: Iterable[InputFile]) -> None:
-    """Refuse files given as text whose beginning is mark-up of trees or of something else.
-
-    Raises:
-        AttreeError: one is; it names the file and what to do.
-    """
-    for file in files:
-        if file.kind != "text":
-            continue
-        try:
-            with open_compressed(file.path) as handle:
-                head = handle.read(_HEAD).decode("utf-8", "replace").lstrip("\ufeff")
-        except (*DAMAGE, OSError, ValueError):
-            continue  # told when it is read
-        for what, pattern in _NO_TEXT.items():
-            if pattern.match(head.replace("\r\n", "\n")):
-                raise AttreeError(
-                    f"this is {what}, not text",
-                    file=file.path,
-                    fix="`attree treebank FILE --output words.parquet` reads a treebank, and "
-                    "`attree parse words.parquet --column words` parses its words",
-                )
-
-
 def _kind(path: Path) -> tuple[str | None, str]:
     suffixes = path.suffixes
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from attree.corpus.inputs import LINE_BYTES
+from attree.corpus.inputs import LINE_BYTES, InputFile
+from attree.errors import AttreeError
+from attree.files import DAMAGE, open_compressed
 from attree.schemas import FAILED, OK, TOO_LONG
 from attree.words import Line
 
@@ -192,3 +194,38 @@ def _checked(value: Line, words: list[str]) -> tuple[Line, str]:
     if _CONTROL.search(text.replace("\n", " ").replace("\r", " ")):
         return "", CONTROL
     return value, OK
+
+
+#: What text that is certainly no text begins like, what it is → how to tell.
+_NO_TEXT = {
+    "XML": re.compile(r"\s*<(\?xml\b|!DOCTYPE|[A-Za-z][\w:-]*(\s[^<>]*)?>\s*<)"),
+    "CoNLL-U": re.compile(r"(#[^\n]*\n|\s*\n)*1(-\d+)?\t[^\t\n]*\t([^\t\n]*\t){5,7}[^\t\n]*\n"),
+    "trees in brackets": re.compile(
+        r"\s*\(\s*(\(|[^\s()]+\s*\()([^()]*[()]){0,20}?\s*\([^\s()]+\s+[^\s()]+\s*\)"
+    ),
+}
+_HEAD = 1 << 13
+
+
+def refuse_treebanks(files: Iterable[InputFile]) -> None:
+    """Refuse files given as text whose beginning is mark-up of trees or of something else.
+
+    Raises:
+        AttreeError: one is; it names the file and what to do.
+    """
+    for file in files:
+        if file.kind != "text":
+            continue
+        try:
+            with open_compressed(file.path) as handle:
+                head = handle.read(_HEAD).decode("utf-8", "replace").lstrip("\ufeff")
+        except (*DAMAGE, OSError, ValueError):
+            continue  # told when it is read
+        for what, pattern in _NO_TEXT.items():
+            if pattern.match(head.replace("\r\n", "\n")):
+                raise AttreeError(
+                    f"this is {what}, not text",
+                    file=file.path,
+                    fix="`attree treebank FILE --output words.parquet` reads a treebank, and "
+                    "`attree parse words.parquet --column words` parses its words",
+                )

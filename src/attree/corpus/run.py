@@ -22,7 +22,8 @@ from attree.corpus.folder import (
     only_run,
     whole_shards,
 )
-from attree.corpus.inputs import InputFile, find_inputs, refuse_treebanks
+from attree.corpus.inputs import InputFile, find_inputs
+from attree.corpus.lines import refuse_treebanks
 from attree.corpus.manifest import Manifest, Shard, check_same, cut
 from attree.corpus.output import Statistics, remove_shard, shard_path, shard_statistics
 from attree.corpus.pipeline import WorkerSetup
