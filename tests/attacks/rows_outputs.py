@@ -9,7 +9,16 @@ from tests.attacks.harness import Content, Row, copied, edited, fifo, folder, li
 from tests.attacks.rows_encoders import PICKLE
 
 GOOD = "( (S (NP (DT the) (NN cat)) (VP (VBD slept))) )\n"
-_PARSE = ("--dashboard", "none", "--encoder", "{base}/bert.json", "--heads", "list:0.1")
+_PARSE = (
+    "--tokenizer",
+    "whitespace",
+    "--dashboard",
+    "none",
+    "--encoder",
+    "{base}/bert.json",
+    "--heads",
+    "list:0.1",
+)
 _MADE = ("out", "out/*", "out/.*")
 
 #: Every command that writes, with OUT for its output.
@@ -269,6 +278,23 @@ def _rows_of_bulk() -> list[Row]:
         _bulk("name-newline", {"a\nb.txt": good}, "ok", inputs=("a\nb.txt",)),
         _bulk("name-escape", {"a\x1b[31m.txt": good}, "ok", inputs=("a\x1b[31m.txt",)),
         _bulk("name-not-utf8", {"a\udcff.txt": good}, "ok", inputs=("a\udcff.txt",)),
+        _bulk_refused(
+            "is-brackets",
+            {"in.txt": GOOD * 2},
+            ("in.txt: this is trees in brackets, not text",),
+            full=False,
+        ),
+        _bulk_refused(
+            "is-conllu",
+            {"in.txt": "# text = a\n1\ta\t" + "_\t" * 4 + "0\troot\t_\t_\n"},
+            ("in.txt: this is CoNLL-U, not text",),
+        ),
+        _bulk_refused(
+            "is-xml",
+            {"in.txt": "<?xml version='1.0'?><corpus/>"},
+            ("in.txt: this is XML, not text",),
+        ),
+        _bulk_refused("too-long", {"in.txt": good}, ("evil",), argv=("--too-long", "evil")),
         _bulk_refused("absent", {}, ("in.txt",), full=False),
         _bulk_refused("fifo", {"in.txt": fifo}, ("in.txt",), seconds=15),
         _bulk_refused("zeros", {"in.txt": link("/dev/zero")}, ("in.txt",), seconds=15),

@@ -61,6 +61,12 @@ def say_warnings():
         print(f"attree: warning: {line}", file=sys.stderr)
 
 
+def say_tables():
+    folder = Path(config["results"], "tables")
+    for path in sorted({path for name in PLAN.tables for path in folder.glob(f"{name}*.md")}):
+        print(f"attree: table: {path}", file=sys.stderr)
+
+
 def none_waits(dag, name):
     return 0
 
@@ -80,6 +86,7 @@ if not workflow.subprocess_exec:
 onsuccess:
     # Once more, where it can be seen: a language that was left out is not in the tables.
     say_warnings()
+    say_tables()
 
 
 pathvars:
@@ -260,4 +267,5 @@ def corpus_parser_option(wildcards, input):
 
 def corpus_options(wildcards):
     one = config["corpora"][wildcards.corpus]
-    return as_options(but(one, "inputs", "encoder", "parser"))
+    without = ["--no-sentences"] if one["sentences"] is False else []
+    return " ".join([as_options(but(one, "inputs", "encoder", "parser")), *without])

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.files import whole_file, write_text
-from attree.schemas import OK
 from attree.trees import Trees
 
 _METADATA_KEY = b"attree"
@@ -57,6 +56,8 @@ class OutputOptions:
 
 
 PARQUET = "parquet"
+#: Malformed lines whose reasons are kept.
+REASONS = 5
 #: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
 _DICTIONARY = ["file", "status", "starts.list.element", "lengths.list.element"]
 #: Levels of zstd. Small shards, as a CPU writes them, gain a tenth from a high level at a fifth
@@ -71,8 +72,9 @@ def _list(item: pa.DataType) -> pa.DataType:
 #: One row a sentence, in input order; a line without a sentence has one row too. ``line`` is
 #: 1-based, ``sentence`` counts the sentences of a line from 0. ``words`` has single spaces between
 #: words. The spans of two words and more, in pre-order, begin at ``starts`` and are ``lengths``
-#: words long. Words and spans are empty unless ``status`` is ``ok``. ``score`` is the mean split
-#: score of the tree, null where there is nothing to split.
+#: words long. Words and spans are empty unless ``status`` is ``ok``, or ``too_long`` with a
+#: right-branching tree in place of one. ``score`` is the mean split score of the tree, null where
+#: there is nothing to split. ``id`` is that of a line of JSON, null where it has none.
 TREES = pa.schema(
     [
         pa.field("file", pa.string(), nullable=False),
@@ -83,6 +85,7 @@ TREES = pa.schema(
         pa.field("lengths", _list(pa.int16()), nullable=False),
         pa.field("status", pa.string(), nullable=False),
         pa.field("score", pa.float16(), nullable=True),
+        pa.field("id", pa.string(), nullable=True),
     ]
 )
 
@@ -95,6 +98,7 @@ class Rows:
         file, line, sentence, status: one a row.
         words: of each row.
         trees: of each row, with the scores of their spans.
+        id: of each row's line, where lines have one.
     """
 
     file: list[str]
@@ -103,6 +107,7 @@ class Rows:
     status: list[str]
     words: list[list[str]]
     trees: Trees
+    id: list[str | None] | None = None
 
     def table(self) -> pa.Table:
         """Return the rows as an Arrow table."""
@@ -123,13 +128,18 @@ class Rows:
             spans(trees.ends - trees.starts),
             pa.array(self.status),
             pa.array(scores.astype(np.float16), mask=np.isnan(scores)),
+            pa.array(self.id or [None] * len(self.line), pa.string()),
         ]
         return pa.Table.from_arrays(columns, schema=TREES)
 
 
 @dataclass(slots=True)
 class Statistics:
-    """What a shard holds; adds up. The same for the same input, so that shards compare by bytes."""
+    """What a shard holds; adds up. The same for the same input, so that shards compare by bytes.
+
+    Attributes:
+        malformed: why lines are malformed, for the first of them.
+    """
 
     lines: int = 0
     sentences: int = 0
@@ -137,6 +147,7 @@ class Statistics:
     pieces: int = 0
     unknown_words: int = 0
     status: Counter[str] = field(default_factory=Counter)
+    malformed: list[str] = field(default_factory=list)
 
     def __add__(self, other: Statistics) -> Statistics:
         """Return the sums."""
@@ -147,6 +158,7 @@ class Statistics:
             self.pieces + other.pieces,
             self.unknown_words + other.unknown_words,
             self.status + other.status,
+            (self.malformed + other.malformed)[:REASONS],
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -158,6 +170,7 @@ class Statistics:
             "pieces": self.pieces,
             "unknown_words": self.unknown_words,
             "status": dict(sorted(self.status.items())),
+            "malformed": self.malformed,
         }
 
     @classmethod
@@ -239,12 +252,12 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of an output folder in input order, with lists of words and of spans.
 
     Each has ``file``, ``line``, ``sentence``, ``status``, ``score``, ``words`` and ``spans``, a
-    list of half-open word intervals ``(start, end)``.
+    list of half-open word intervals ``(start, end)``; and ``id``.
     """
     paths = sorted((folder / "trees").glob("shard-*.parquet"), key=lambda p: int(p.stem[6:]))
     for path in paths:
         for row in _rows(path):
             lengths = row.pop("lengths")
             row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]
-            row["words"] = row["words"].split(" ") if row["status"] == OK else []
+            row["words"] = row["words"].split(" ") if row["words"] else []
             yield row

@@ -23,6 +23,7 @@ from attree.corpus.folder import (
     whole_shards,
 )
 from attree.corpus.inputs import InputFile, find_inputs
+from attree.corpus.lines import refuse_treebanks
 from attree.corpus.manifest import Manifest, Shard, check_same, cut
 from attree.corpus.output import Statistics, remove_shard, shard_path, shard_statistics
 from attree.corpus.pipeline import WorkerSetup
@@ -108,6 +109,7 @@ def _manifest(request: Request) -> Manifest:
     files, left_out = find_inputs(
         [path.absolute() for path in request.inputs], without=request.folder
     )
+    refuse_treebanks(files)
     if left_out:
         more = f" and {len(left_out) - 1:,} more" if len(left_out) > 1 else ""
         _say(f"not read, by its suffix: {left_out[0]}{more}")

@@ -14,7 +14,7 @@ from attree.errors import AttreeError
 from attree.evaluation.metrics import f1_of_each
 from attree.fewshot.features import FeatureStore, Layout, in_memory, on_disk
 from attree.fewshot.gold import GoldTree, GoldTrees
-from attree.fewshot.parser import TrainedParser, gold_spans
+from attree.fewshot.parser import TrainedParser, gold_spans, right_branching_f1
 from attree.fewshot.recipes import TrainingPlan
 from attree.fewshot.scorer import PARTS, BatchSource, Scorer
 from attree.fewshot.training import MARGINS, Training, train
@@ -76,6 +76,7 @@ def fit(
     held_out: GoldTrees | None = None,
     store: FeatureStore | None = None,
     folder: Path | None = None,
+    advance: Callable[[int], None] | None = None,
 ) -> TrainedParser:
     """Train a parser.
 
@@ -86,6 +87,7 @@ def fit(
         held_out: trees for early stopping and the dev score, none of them trained on.
         store: features of ``trees`` if they have been computed already.
         folder: for hidden states that do not fit in memory.
+        advance: told of every step.
 
     Raises:
         AttreeError: see :func:`attree.fewshot.training.train`; a layer that does not exist.
@@ -101,7 +103,13 @@ def fit(
         check = functools.partial(parser.f1, check_source, held_out.gold)
     began = time.perf_counter()
     report = train(
-        scorer, source, trees.gold, _training(plan), held_out=check, device=str(encoder.device)
+        scorer,
+        source,
+        trees.gold,
+        _training(plan),
+        held_out=check,
+        device=str(encoder.device),
+        advance=advance,
     )
     parser.trained_on = fingerprints(trees.words)
     parser.about = {
@@ -115,6 +123,7 @@ def fit(
         "loss": {"first": report.losses[0], "last": report.losses[-1]},
         "checks": report.checks,
         "dev_f1": None if check is None else max(f1 for _, f1 in report.checks),
+        "dev_right_branching": None if held_out is None else right_branching_f1(held_out.gold),
         "dev_trees": 0 if held_out is None else len(held_out.gold),
         "seconds": round(time.perf_counter() - began, 3),
     }
