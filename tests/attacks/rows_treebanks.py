@@ -202,8 +202,8 @@ def rows() -> list[Row]:
         ),
         _kept("conllu-id", CONLLU * 60 + _ROW.format("9" * 5000, "a", 0) + "\n", 60, **conllu),
         _kept("conllu-text-head", CONLLU * 60 + _ROW.format(1, "a", "x") + "\n", 60, **conllu),
-        _kept("escapes-in-words", MANY + "( (S (X \x1b[31mred) (Y b)) )\n", 61, full=False),
-        _kept("escapes-in-tags", MANY + "( (S (\x1b]0;owned\x07 a) (Y b)) )\n", 61),
+        _kept("escapes-in-words", MANY + "( (S (NN \x1b[31mred) (VB b)) )\n", 61, full=False),
+        _kept("escapes-in-tags", MANY + "( (S (\x1b]0;owned\x07 (NN a)) (VB b)) )\n", 61),
         _kept("escapes-refused", MANY + "( (S (\x1b[2J a) (Y b)\n", 60),
         Row(
             "treebank-check-escapes",

@@ -17,9 +17,9 @@ rule heads_figure:
     params:
         code=code_of("attree.figures.command:heads"),
     shell:
-        "attree figure heads --ranking {input} --output {output} --title"
-        " '{wildcards.parser} with {wildcards.encoder}, ranked on {wildcards.language}"
-        " {wildcards.split}' 2> {log}"
+        "attree figure heads --ranking {input:q} --output {output:q} --title"
+        " '{wildcards.parser:q} with {wildcards.encoder:q}, ranked on {wildcards.language:q}"
+        " {wildcards.split:q}' 2> {log:q}"
 
 
 rule figures:

@@ -12,5 +12,5 @@ rule parse:
         code=code_of("attree.parsing.command:decode_command"),
         recipe=recipe_options,
     shell:
-        "attree decode {input.attention} --selection {input.selection} {params.recipe}"
-        " --output {output} 2> {log}"
+        "attree decode {input.attention:q} --selection {input.selection:q} {params.recipe}"
+        " --output {output:q} 2> {log:q}"

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from attree.attention.columns import Column
 from attree.errors import AttreeError
-from attree.files import read_json, whole_file
+from attree.files import described, read_json, whole_file
 from attree.schemas import OK, pack, unpack
 
 if TYPE_CHECKING:
@@ -44,6 +44,27 @@ _FIXED = (
 )
 
 _AGAIN = "run `attree attention` again"
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    heads: list[tuple[int, int]]
+    matrices: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """What readers need of a manifest."""
+
+    columns: dict[str, _Column]
+    shards: list[_Shard]
+    encoder: dict[str, Any]
+    provenance: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +204,9 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
         AttreeError: absent, damaged, or no manifest.
     """
     found = read_json(path, what="manifest of attention shards")
-    if not isinstance(found, dict) or not {"columns", "shards"} <= found.keys():
-        raise AttreeError("this is no manifest of attention shards", file=path, fix=_AGAIN)
-    return found
+    described(found, _Manifest, file=path, what="manifest of attention shards", fix=_AGAIN)
+    manifest: dict[str, Any] = found
+    return manifest
 
 
 def column_heads(manifest: Mapping[str, Any], column: str, path: str | Path) -> list[Head]:

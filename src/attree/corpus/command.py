@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from attree.text import safe
+
 _PARSER, _INPUT, _PLACE = "Parser", "Input and output", "Where it runs"
 
 Inputs = Annotated[
@@ -240,8 +242,8 @@ def _show(summary: dict[str, Any], output: Path) -> None:
         f"{run['peak_memory_mb']:,.0f} MB at most"
     )
     for why in summary["failed"].values():
-        print(f"failed shard: {why}")
-    print(f"{output}/summary.json; trees: {output}/trees/shard-*.parquet")
+        print(safe(f"failed shard: {why}"))
+    print(safe(f"{output}/summary.json; trees: {output}/trees/shard-*.parquet"))
 
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Bulk runs of attree parse.")
@@ -265,7 +267,7 @@ def show(
         print(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False))
         return
     for line in _lines(found):
-        print(line)
+        print(safe(line))
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

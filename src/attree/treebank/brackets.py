@@ -235,8 +235,11 @@ class _Scanner:
         """Yield every piece's trees."""
         for begin, end in self.pieces:
             tree = None
-            sound = self.text[begin] == "(" and not (
-                self.damaged and UNDECODED.search(self.text, begin, end)
+            # what cannot be whole is not cut into tokens: they take a hundred times its memory
+            sound = (
+                self.text[begin] == "("
+                and self.text.count("(", begin, end) == self.text.count(")", begin, end)
+                and not (self.damaged and UNDECODED.search(self.text, begin, end))
             )
             if sound:
                 tree = _parse(_TOKEN.findall(self.text, begin, end), self.names)

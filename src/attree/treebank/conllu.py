@@ -18,6 +18,7 @@ from attree.treebank.sentence import Format, Rejected, Sentence, Settings, Span,
 from attree.treebank.sources import undecoded
 
 _COLUMNS = 10
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # a multi-word token's line, an empty node's
 
 
@@ -94,12 +95,12 @@ def _words(lines: list[str], first: int, encoding: str) -> _Words | None:
             continue
         if place != str(len(found.forms) + 1):
             raise _BadSentenceError(
-                number, f"expected word number {len(found.forms) + 1}, found {place!r}"
+                number, f"expected word number {len(found.forms) + 1}, found {place[:20]!r}"
             )
         if not form:
             raise _BadSentenceError(number, "a word without a form")
-        if not (head.isascii() and head.isdigit()):
-            raise _BadSentenceError(number, f"the head {head!r} is not a word's number")
+        if not _NUMBER.fullmatch(head):
+            raise _BadSentenceError(number, f"the head {head[:20]!r} is not a word's number")
         found.forms.append(form)
         found.tags.append(tag)
         found.heads.append(int(head) - 1)

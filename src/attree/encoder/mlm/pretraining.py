@@ -12,11 +12,11 @@ from attree.encoder.mlm.data import Corpus, Extent, balanced_lines, by_language,
 from attree.encoder.mlm.runs import (
     TOKENISER,
     already_made,
-    note,
     working_folder,
     write_result,
 )
 from attree.errors import AttreeError
+from attree.text import say
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -104,7 +104,7 @@ def pretrain(
         "seed": seed,
     }
     if already_made(output, identity):
-        note(f"{output}: this very run is there already")
+        say(f"{output}: this very run is there already")
         return
     with working_folder(output, identity) as work:
         from attree.encoder.mlm.training import train
@@ -139,7 +139,7 @@ def _tokeniser(
     from attree.encoder.mlm.models import save_tokeniser, train_tokeniser
 
     if not folder.exists():
-        note("training the tokeniser")
+        say("training the tokeniser")
         sizes = [extents[corpus.name].characters for corpus in corpora]
         lines = partial(
             balanced_lines,
@@ -151,7 +151,7 @@ def _tokeniser(
         trained = train_tokeniser(lines, vocabulary=recipe.vocabulary, cased=recipe.cased)
         if trained.get_vocab_size() < recipe.vocabulary:
             found = trained.get_vocab_size()
-            note(f"the text gives only {found:,} of {recipe.vocabulary:,} word pieces")
+            say(f"the text gives only {found:,} of {recipe.vocabulary:,} word pieces")
         save_tokeniser(trained, folder, length=recipe.length)
     return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
 

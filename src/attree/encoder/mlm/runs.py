@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import stat
-import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from attree.errors import AttreeError
 from attree.files import lock, read_json, write_json
 from attree.provenance import digest, provenance, versions
+from attree.text import say
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -35,11 +35,6 @@ _TOKENISER_FILES = (
 _RUN = "run.json"
 _WHOLE = "whole.json"
 _CHECKPOINT = "checkpoint-"
-
-
-def note(text: str) -> None:
-    """Say one line on stderr."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def already_made(output: Path, identity: Mapping[str, Any]) -> bool:
@@ -148,7 +143,7 @@ def write_result(
             part / PROVENANCE,
             provenance(code=[f"attree.encoder.mlm.{identity['kind']}"], settings=identity, **more),
         )
-    note(f"{output}: written")
+    say(f"{output}: written")
 
 
 def seal(checkpoint: Path) -> None:
@@ -166,7 +161,7 @@ def last_checkpoint(folder: Path) -> Path | None:
             sizes = None
         if sizes == _sizes(checkpoint):
             return checkpoint
-        note(f"{checkpoint}: this checkpoint was cut short — going back to the one before it")
+        say(f"{checkpoint}: this checkpoint was cut short — going back to the one before it")
         shutil.rmtree(checkpoint)
     return None
 

@@ -11,11 +11,11 @@ from attree.encoder.mlm.data import Corpus, measure, one_corpus
 from attree.encoder.mlm.runs import (
     already_made,
     has_new_head,
-    note,
     working_folder,
     write_result,
 )
 from attree.encoder.source import ResolvedEncoder, verify
+from attree.text import say
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -92,7 +92,7 @@ def tune(
         "seed": seed,
     }
     if already_made(output, identity):
-        note(f"{output}: this very run is there already")
+        say(f"{output}: this very run is there already")
         return
     with working_folder(output, identity) as work:
         folder = verify(encoder)
