@@ -33,6 +33,7 @@ from attree.results import (
 )
 from attree.results import PLAN as PLAN_FILE
 from attree.treebank.language import discover
+from attree.treebank.splits import NAME
 
 try:
     if workflow.is_main_process:
@@ -85,10 +86,11 @@ pathvars:
 
 
 wildcard_constraints:
-    encoder=r"[^/]+",
-    parser=r"[^/]+",
-    language=r"[^/]+",
-    split=r"[^/]+",
+    encoder=NAME.pattern,
+    parser=NAME.pattern,
+    language=NAME.pattern,
+    split=NAME.pattern,
+    corpus="|".join(map(re.escape, config["corpora"])) or "-",
     table="|".join(map(re.escape, PLAN.tables)),
 
 

@@ -1,6 +1,6 @@
 # Trees for raw text, one folder a corpus: `snakemake corpus`. No other target waits for it.
 # The trees lie beside the declared summary, where Snakemake does not delete them: a run that was
-# killed goes on with the shards that are missing.
+# killed continues with the shards that are missing.
 rule corpus:
     input:
         expand("<results>/corpus/{corpus}/summary.json", corpus=config["corpora"]),
@@ -27,6 +27,6 @@ rule parse_corpus:
         parser=corpus_parser_option,
         options=corpus_options,
     shell:
-        "attree parse {input.inputs:q} --parser {params.parser:q} --encoder {input.encoder:q}"
+        "attree parse --parser {params.parser:q} --encoder {input.encoder:q}"
         " --workers {threads} --threads 1 {params.options} --output {params.folder:q}"
-        " --restart > {log:q} 2>&1"
+        " --restart -- {input.inputs:q} > {log:q} 2>&1"

@@ -204,9 +204,10 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
         AttreeError: absent, damaged, or no manifest.
     """
     found = read_json(path, what="manifest of attention shards")
+    if not isinstance(found, dict) or not {"columns", "shards"} <= found.keys():
+        raise AttreeError("this is not a manifest of attention shards", file=path, fix=_AGAIN)
     described(found, _Manifest, file=path, what="manifest of attention shards", fix=_AGAIN)
-    manifest: dict[str, Any] = found
-    return manifest
+    return found
 
 
 def column_heads(manifest: Mapping[str, Any], column: str, path: str | Path) -> list[Head]:

@@ -183,7 +183,7 @@ _POLICY = Kind(
     _is_policy,
     {
         "type": "string",
-        "pattern": "^({})$".format(
+        "pattern": r"\A({})\Z".format(
             "|".join(rf"{name}:.*\S.*" if one.takes else name for name, one in POLICIES.items())
         ),
     },

@@ -12,11 +12,12 @@ from attree.encoder.mlm.data import Corpus, Extent, balanced_lines, by_language,
 from attree.encoder.mlm.runs import (
     TOKENISER,
     already_made,
+    note,
     working_folder,
     write_result,
 )
 from attree.errors import AttreeError
-from attree.text import say
+from attree.provenance import code_hash
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -81,6 +82,7 @@ def pretrain(
     seed: int,
     recipe: PretrainingRecipe,
     device: str | None = None,
+    restart: bool = False,
 ) -> None:
     """Train a tokeniser and a BERT on ``text`` and write a checkpoint folder, whole or not at all.
 
@@ -90,6 +92,7 @@ def pretrain(
         seed: of the weights, order, masks and dropout.
         recipe: what to make, and how.
         device: ``cpu`` or ``cuda``; by default a GPU where there is one.
+        restart: replace what other settings, text or code have left there.
 
     Raises:
         AttreeError: too little text, an ``output`` that holds something else, or a loss that is
@@ -102,11 +105,12 @@ def pretrain(
         "data": {name: extent.hash for name, extent in extents.items()},
         "recipe": asdict(recipe),
         "seed": seed,
+        "code": code_hash("attree.encoder.mlm.pretraining:pretrain"),
     }
-    if already_made(output, identity):
-        say(f"{output}: this very run is there already")
+    if already_made(output, identity, restart=restart):
+        note(f"{output}: this run is finished")
         return
-    with working_folder(output, identity) as work:
+    with working_folder(output, identity, restart=restart) as work:
         from attree.encoder.mlm.training import train
 
         folder = work / TOKENISER
@@ -139,7 +143,7 @@ def _tokeniser(
     from attree.encoder.mlm.models import save_tokeniser, train_tokeniser
 
     if not folder.exists():
-        say("training the tokeniser")
+        note("training the tokeniser")
         sizes = [extents[corpus.name].characters for corpus in corpora]
         lines = partial(
             balanced_lines,
@@ -151,7 +155,7 @@ def _tokeniser(
         trained = train_tokeniser(lines, vocabulary=recipe.vocabulary, cased=recipe.cased)
         if trained.get_vocab_size() < recipe.vocabulary:
             found = trained.get_vocab_size()
-            say(f"the text gives only {found:,} of {recipe.vocabulary:,} word pieces")
+            note(f"the text gives only {found:,} of {recipe.vocabulary:,} word pieces")
         save_tokeniser(trained, folder, length=recipe.length)
     return PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
 

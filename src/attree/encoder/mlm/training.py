@@ -21,10 +21,9 @@ from transformers.utils import logging
 from attree.encoder.device import choose_device
 from attree.encoder.mlm.examples import Examples, Schedule, collate
 from attree.encoder.mlm.models import masked_loss
-from attree.encoder.mlm.runs import checkpoint_folder, last_checkpoint, seal
+from attree.encoder.mlm.runs import checkpoint_folder, last_checkpoint, note, seal
 from attree.errors import AttreeError
 from attree.progress import progress
-from attree.text import say
 
 _LOGS_BETWEEN_CHECKPOINTS = 5
 _SHOWN = ("loss", "learning_rate", "held_out")
@@ -112,11 +111,11 @@ def train(
     before: Curve = []
     if held_out:
         before = [{"step": 0, "held_out": losses()}]
-        say(f"{phase.name}: loss on held-out text {_shown(before[0]['held_out'])} before")
+        note(f"{phase.name}: loss on held-out text {_shown(before[0]['held_out'])} before")
     arguments = _arguments(schedule, phase, folder, device)
     last = last_checkpoint(folder)
     if last is not None:
-        say(f"{phase.name}: going on from step {last.name.rpartition('-')[2]}")
+        note(f"{phase.name}: continuing at step {last.name.rpartition('-')[2]}")
     with progress(phase.name, total=schedule.steps, unit="steps") as advance:
         watch = _Watch(phase.every, advance, losses)
         trainer = _MaskedTrainer(
@@ -226,7 +225,7 @@ class _Watch(TrainerCallback):
         if losses:
             # In the state, and not here, so that it is in the checkpoint.
             state.log_history.append({"step": state.global_step, "held_out": losses})
-            say(f"step {state.global_step}: loss on held-out text {_shown(losses)}")
+            note(f"step {state.global_step}: loss on held-out text {_shown(losses)}")
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         seal(checkpoint_folder(Path(args.output_dir), state.global_step))
