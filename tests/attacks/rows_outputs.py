@@ -191,9 +191,13 @@ def _rows_of_outputs() -> list[Row]:
             ("out",),
             check=_untouched,
         ),
-        _writes("figure", "format", "x.evil", {}, ("x.evil",)),
-        _writes("parse", "foreign-part", "out", {"out/thesis.part": "precious"}, ("out",)),
-        _writes("parse", "foreign-summary", "out", {"out/summary.json": "{}"}, ("out",)),
+        _writes("figure", "format", "x.evil", {}, ("x.evil",), full=False),
+        _writes(
+            "parse", "foreign-part", "out", {"out/thesis.part": "precious"}, ("out",), full=False
+        ),
+        _writes(
+            "parse", "foreign-summary", "out", {"out/summary.json": "{}"}, ("out",), full=False
+        ),
         _writes("parse", "foreign-progress", "out", {"out/progress.json": "x"}, ("out",)),
         _writes("parse", "foreign-manifest", "out", {"out/manifest.json": "{}"}, ("out",)),
         _writes("parse", "manifest-null", "out", {"out/manifest.json": "null"}, ("out",)),
@@ -347,6 +351,7 @@ def _rows_of_text() -> list[Row]:
             ("table", "crosslingual", "x.json", *prefix),
             ("x.json",),
             {"x.json": "null"},
+            full=False,
         ),
         Row(
             "table-not-a-summary",
@@ -378,6 +383,7 @@ def _rows_of_text() -> list[Row]:
             ("table", "show", "x.parquet"),
             ("x.parquet",),
             {"x.parquet": PICKLE},
+            full=False,
         ),
         Row(
             "figure-title",
@@ -400,6 +406,7 @@ def _rows_of_text() -> list[Row]:
             "figure-other-table",
             ("figure", "heads", "--ranking", "{base}/dev.parquet", "--output", "x.png"),
             ("dev.parquet",),
+            full=False,
         ),
         Row("corpus-status-absent", ("corpus", "status", "x"), ("x",)),
         Row("corpus-status-foreign", ("corpus", "status", "x"), ("x",), {"x/manifest.json": "[]"}),
@@ -466,6 +473,7 @@ def _rows_of_text() -> list[Row]:
             ),
             ("x.json",),
             {"x.json": "{}"},
+            full=False,
         ),
         Row(
             "experiment-table",
@@ -482,6 +490,7 @@ def _rows_of_text() -> list[Row]:
             ),
             ("plan.json",),
             {"plan.json": "null"},
+            full=False,
         ),
     ]
 

@@ -180,7 +180,7 @@ def rows() -> list[Row]:
         _apply("unfinished", copied("parser", parser__json=None), ("parser.json",)),
         _bulk_trained("unfinished", copied("parser", parser__json=None), ("x",)),
         _bulk_trained("empty", folder, ("x",)),
-        _manifest("shards-null", edited("selected.json", shards=None), ("x.json",)),
+        _manifest("shards-null", edited("selected.json", shards=None), ("x.json",), full=False),
         _manifest("empty", {}, ("x.json",)),
         _score("pickle", PICKLE, ("x.parquet",)),
         _score("cut", cut("parses.parquet"), ("x.parquet",)),

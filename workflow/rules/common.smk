@@ -18,6 +18,7 @@ from attree.plan import (
     is_folder,
     make_plan,
     split_keys,
+    without_null,
 )
 from attree.process import FOLLOWED
 from attree.provenance import code_hash
@@ -38,6 +39,7 @@ from attree.treebank.splits import NAME
 try:
     if workflow.is_main_process:
         check(config, Path(workflow.basedir, "workflow/schemas/config.schema.yaml"))
+    config |= without_null(config, "tables", "experiments")
     validate(config, "../schemas/config.schema.yaml")  # fills in the defaults
     config["treebanks"] = expand_variables(config["treebanks"], "treebanks")
     config["encoders"] = expand_variables(config["encoders"], "encoders")
@@ -91,7 +93,7 @@ wildcard_constraints:
     language=NAME.pattern,
     split=NAME.pattern,
     corpus="|".join(map(re.escape, config["corpora"])) or "-",
-    table="|".join(map(re.escape, PLAN.tables)),
+    table="|".join(map(re.escape, PLAN.tables)) or "-",
 
 
 SIZED = {

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,8 +63,8 @@ class _Manifest:
 
     columns: dict[str, _Column]
     shards: list[_Shard]
-    encoder: dict[str, Any]
-    provenance: dict[str, Any]
+    encoder: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +261,7 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
                 )
     except FileNotFoundError:
         raise AttreeError("a shard is missing", file=path, fix=_AGAIN) from None
-    except (pa.ArrowInvalid, OSError) as error:
-        problem = f"a shard is damaged ({str(error).splitlines()[0]})"
+    except (pa.ArrowException, OSError, ValueError, KeyError, AssertionError) as error:
+        # pages have checksums; a footer that is not what was written raises this or that
+        problem = f"a shard is damaged ({(str(error) or type(error).__name__).splitlines()[0]})"
         raise AttreeError(problem, file=path, fix=_AGAIN) from None

@@ -83,8 +83,10 @@ def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[st
         before = sum(shard.lines for shard in manifest.shards if shard.number in whole)
         outcome = Outcome()
         if len(whole) < len(manifest.shards):
+            left = len(manifest.shards) - len(whole)
+            place = replace(request.place, workers=min(request.place.workers, left))
             with (
-                workers(request.place, request.setup) as found,
+                workers(place, request.setup) as found,
                 progress("corpus", total=manifest.lines, unit="lines", done=before) as advance,
                 stop.listening(lambda: os._exit(130)),
             ):

@@ -256,7 +256,7 @@ def language(rows: Sequence[ScoreRow]) -> list[Table]:
         ]
         tables.append(Table(f"{name}, {split}", headings, lines, _note(own)))
         labels = {
-            label: int(entry["count"])
+            label: int(entry["count"] or 0)
             for label, entry in own[0].label_recall.items()
             if entry["count"]
         }

@@ -18,6 +18,7 @@ from attree.treebank.sentence import Format, Rejected, Sentence, Settings, Span,
 from attree.treebank.sources import undecoded
 
 _COLUMNS = 10
+_MOST_LIFTED = 200  # of a sentence; each takes time by the square of its words
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # a multi-word token's line, an empty node's
 
@@ -120,7 +121,12 @@ def _spans(words: _Words, line: int, *, lift: bool) -> tuple[Span, ...]:
     if len(_top_down(heads)) < n:
         raise _BadSentenceError(line, "the heads form a cycle — correct this tree")
     starts, ends, sizes = _extents(heads)
+    lifted = 0
     while any(ends[word] - starts[word] > sizes[word] for word in range(n)):
+        lifted += 1
+        if lifted > _MOST_LIFTED:
+            problem = f"not projective: more than {_MOST_LIFTED} arcs would have to be lifted"
+            raise _BadSentenceError(line, problem, "skipped")
         if not lift:
             raise _BadSentenceError(
                 line, "not projective (nonprojective: lift keeps it)", "skipped"
