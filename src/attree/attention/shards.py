@@ -136,12 +136,12 @@ class ShardWriter:
             pa.array([status] * len(sentence), pa.string()),
             pa.array(n_unknown, pa.int32()),
         ]
-        for field in list(self._schema)[len(arrays) :]:
-            flat = values[field.name]
+        for column in list(self._schema)[len(arrays) :]:
+            flat = values[column.name]
             matrices = len(flat) // max(1, int(cells.sum()))
             offsets = np.concatenate(([0], np.cumsum(cells * matrices))).astype(np.int32)
             arrays.append(
-                pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat), type=field.type)
+                pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat), type=column.type)
             )
             self._n_waiting += len(flat)
         self._waiting.append(pa.record_batch(arrays, schema=self._schema))
