@@ -200,9 +200,13 @@ def _rows_of_outputs() -> list[Row]:
             ("out",),
             check=_untouched,
         ),
-        _writes("figure", "format", "x.evil", {}, ("x.evil",)),
-        _writes("parse", "foreign-part", "out", {"out/thesis.part": "precious"}, ("out",)),
-        _writes("parse", "foreign-summary", "out", {"out/summary.json": "{}"}, ("out",)),
+        _writes("figure", "format", "x.evil", {}, ("x.evil",), full=False),
+        _writes(
+            "parse", "foreign-part", "out", {"out/thesis.part": "precious"}, ("out",), full=False
+        ),
+        _writes(
+            "parse", "foreign-summary", "out", {"out/summary.json": "{}"}, ("out",), full=False
+        ),
         _writes("parse", "foreign-progress", "out", {"out/progress.json": "x"}, ("out",)),
         _writes("parse", "foreign-manifest", "out", {"out/manifest.json": "{}"}, ("out",)),
         _writes("parse", "manifest-null", "out", {"out/manifest.json": "null"}, ("out",)),
@@ -265,7 +269,7 @@ def _rows_of_bulk() -> list[Row]:
         _bulk(
             "json-digits",
             json_lines('{"text": "a", "n": ' + "9" * 4301 + "}"),
-            "ok ok ok",
+            "ok malformed ok",
             full=False,
             **jsonl,
         ),
@@ -341,14 +345,6 @@ def _rows_of_bulk() -> list[Row]:
             argv=("--scheduler", "evil://x"),
             seconds=30,
         ),
-        _bulk_refused(
-            "output-inside-input",
-            {"in/a.txt": good},
-            ("in",),
-            inputs=("in",),
-            argv=("--output", "in/out"),
-            makes=("in/out*",),
-        ),
         _bulk("json-duplicate", json_lines('{"text": "a", "text": "b"}'), "ok ok ok", **jsonl),
     ]
 
@@ -381,6 +377,7 @@ def _rows_of_text() -> list[Row]:
             ("table", "crosslingual", "x.json", *prefix),
             ("x.json",),
             {"x.json": "null"},
+            full=False,
         ),
         Row(
             "table-not-a-summary",
@@ -412,6 +409,7 @@ def _rows_of_text() -> list[Row]:
             ("table", "show", "x.parquet"),
             ("x.parquet",),
             {"x.parquet": PICKLE},
+            full=False,
         ),
         Row(
             "figure-title",
@@ -434,6 +432,7 @@ def _rows_of_text() -> list[Row]:
             "figure-other-table",
             ("figure", "heads", "--ranking", "{base}/dev.parquet", "--output", "x.png"),
             ("dev.parquet",),
+            full=False,
         ),
         Row("corpus-status-absent", ("corpus", "status", "x"), ("x",)),
         Row("corpus-status-foreign", ("corpus", "status", "x"), ("x",), {"x/manifest.json": "[]"}),
@@ -490,33 +489,34 @@ def _rows_of_text() -> list[Row]:
             (
                 "experiment",
                 "rows",
-                "--rows",
                 "evil",
+                "--plan",
+                "x.json",
                 "--encoder",
                 "x",
-                "--records",
-                "r",
                 "--output",
                 "o",
-                "--treebanks",
-                "t",
             ),
-            ("rows",),
+            ("x.json",),
+            {"x.json": "{}"},
+            full=False,
         ),
         Row(
-            "experiment-look",
+            "experiment-table",
             (
                 "experiment",
                 "table",
                 "x.json",
-                "--look",
+                "--plan",
+                "plan.json",
+                "--experiment",
                 "{",
-                "--records",
-                "r",
                 "--output-prefix",
                 "o",
             ),
-            ("look",),
+            ("plan.json",),
+            {"plan.json": "null"},
+            full=False,
         ),
     ]
 

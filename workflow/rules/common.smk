@@ -20,6 +20,7 @@ from attree.plan import (
     is_folder,
     make_plan,
     split_keys,
+    without_null,
 )
 from attree.process import FOLLOWED
 from attree.provenance import code_hash
@@ -36,10 +37,12 @@ from attree.results import (
 )
 from attree.results import PLAN as PLAN_FILE
 from attree.treebank.language import discover
+from attree.treebank.splits import NAME
 
 try:
     if workflow.is_main_process:
         check(config, Path(workflow.basedir, "workflow/schemas/config.schema.yaml"))
+    config |= without_null(config, "tables", "experiments")
     validate(config, "../schemas/config.schema.yaml")  # fills in the defaults
     config["treebanks"] = expand_variables(config["treebanks"], "treebanks")
     config["encoders"] = expand_variables(config["encoders"], "encoders")
@@ -96,11 +99,12 @@ pathvars:
 
 
 wildcard_constraints:
-    encoder=r"[^/]+",
-    parser=r"[^/]+",
-    language=r"[^/]+",
-    split=r"[^/]+",
-    table="|".join(map(re.escape, PLAN.tables)),
+    encoder=NAME.pattern,
+    parser=NAME.pattern,
+    language=NAME.pattern,
+    split=NAME.pattern,
+    corpus="|".join(map(re.escape, config["corpora"])) or "-",
+    table="|".join(map(re.escape, PLAN.tables)) or "-",
 
 
 SIZED = {

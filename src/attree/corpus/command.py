@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from attree.text import safe
+
 #: The input that is standard input.
 STANDARD_INPUT = Path("-")
 _PARSER, _INPUT, _PLACE = "Parser", "Input and output", "Where it runs"
@@ -284,10 +286,10 @@ def _show(summary: dict[str, Any], output: Path) -> None:
         f"{run['peak_memory_mb']:,.0f} MB at most"
     )
     if summary["malformed"]:
-        print(f"malformed lines, the first of them: {'; '.join(summary['malformed'])}")
+        print(safe(f"malformed lines, the first of them: {'; '.join(summary['malformed'])}"))
     for why in summary["failed"].values():
-        print(f"failed shard: {why}")
-    print(f"{output}/summary.json; trees: {output}/trees/shard-*.parquet")
+        print(safe(f"failed shard: {why}"))
+    print(safe(f"{output}/summary.json; trees: {output}/trees/shard-*.parquet"))
 
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Bulk runs of attree parse.")
@@ -311,7 +313,7 @@ def show(
         print(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False))
         return
     for line in _lines(found):
-        print(line)
+        print(safe(line))
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

@@ -252,9 +252,8 @@ def _check_shape(shape: dict[str, dict[str, Any]], path: Path) -> None:
     for part, settings in shape.items():
         for key, value in settings.items():
             for each in value if isinstance(value, list) else (value,):
-                if not isinstance(each, str) and not (
-                    isinstance(each, int) and 0 <= each <= _LARGEST
-                ):
+                named = key == "names" and isinstance(value, list) and isinstance(each, str)
+                if not named and not (isinstance(each, int) and 0 <= each <= _LARGEST):
                     raise AttreeError(
                         f"this {_WHAT} is not valid: shape.{part}.{key}: {each}",
                         file=path,
