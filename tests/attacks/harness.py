@@ -61,9 +61,6 @@ class Server:
 
     def __init__(self, base: Path) -> None:
         self.base = base
-        kernels = base.parent / "kernels"
-        kernels.mkdir(mode=0o700)
-        self.environment = {"NUMBA_CACHE_DIR": str(kernels)}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.attacks.server"],
             stdin=subprocess.PIPE,
@@ -80,7 +77,7 @@ class Server:
         request = {
             "argv": [argument.replace("{base}", str(self.base)) for argument in argv],
             "folder": str(folder),
-            "environment": self.environment,
+            "environment": {},
             "seconds": 60.0,
             **places,
             **asked,
