@@ -25,7 +25,7 @@ from attree.parser import Parser
 from attree.schemas import read_table
 from tests.fewshot import reference
 
-NAMES = ("", "A", "B", "A+B")
+NAMES = ("", "A", "B", "A+B", "A+A")
 
 
 def example(seed: int, n: int) -> SpanScores:
@@ -68,13 +68,15 @@ def test_the_tree_has_the_highest_expected_gain(seed: int, n: int, threshold: fl
     chances = scores.labels[0].exp().numpy()
 
     def gain(i: int, j: int, name: int) -> float:
-        chain = [label for label in NAMES[name].split("+") if label]
-        right = [sum(chances[i, j, k] for k in range(4) if x in NAMES[k]) for x in chain]
-        return sum(likely[i, j] * each - threshold for each in right)
+        right = sum(
+            chance * (_bag(NAMES[name]) & _bag(other)).total()
+            for other, chance in zip(NAMES, chances[i, j], strict=True)
+        )
+        return likely[i, j] * right - threshold * _bag(NAMES[name]).total()
 
     best = max(
         sum(
-            max(gain(*span, name) for name in range(span == (0, n), 4))
+            max(gain(*span, name) for name in range(span == (0, n), len(NAMES)))
             for span in (*tree, *((place, place + 1) for place in range(n)))
         )
         for tree in reference.trees(0, n)
@@ -86,6 +88,10 @@ def test_the_tree_has_the_highest_expected_gain(seed: int, n: int, threshold: fl
     )
     assert reached == pytest.approx(best)
     assert found.spans[0] == (0, n)
+
+
+def _bag(name: str) -> Counter[str]:
+    return Counter(label for label in name.split("+") if label)
 
 
 def _chains(tree) -> dict[tuple[int, int], list[str]]:

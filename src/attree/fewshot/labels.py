@@ -11,6 +11,7 @@ their own at each span, so the structure need not pay for them however few the t
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -131,13 +132,13 @@ def decode_labelled(scores: SpanScores, threshold: float) -> Trees:
     if not (np.isfinite(span.sum()) and np.isfinite(labels.sum())):
         raise NotFiniteError("a sentence's span scores are NaN or infinite")
     likely = marginals(span, n_words)
-    has = _members(scores.label_names)
+    credit, size = _credit(scores.label_names)
     found: list[tuple[int, int, int, str, float]] = []
     for tree, n in enumerate(n_words.tolist()):
         here, chances = likely[tree, : n + 1, : n + 1], labels[tree, : n + 1, : n + 1]
         here[np.arange(n), np.arange(1, n + 1)] = 1.0
         here[0, n] = 1.0
-        gains = (chances @ (has @ has.T)) * here[..., None] - threshold * has.sum(1)
+        gains = (chances @ credit) * here[..., None] - threshold * size
         best = gains.argmax(-1)
         best[0, n] = 1 + gains[0, n, 1:].argmax()
         gain = np.take_along_axis(gains, best[..., None], -1)[..., 0]
@@ -149,12 +150,11 @@ def decode_labelled(scores: SpanScores, threshold: float) -> Trees:
     return _trees(n_words, found)
 
 
-def _members(names: tuple[str, ...]) -> NDArray[np.float64]:
-    """(chains, labels): which labels each chain holds, and how often."""
-    single = sorted({label for name in names for label in name.split(CHAIN) if label})
-    return np.array(
-        [[name.split(CHAIN).count(label) for label in single] for name in names], np.float64
-    ).reshape(len(names), len(single))
+def _credit(names: tuple[str, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(chains, chains): labels that one chain has right of another; (chains,) their lengths."""
+    chains = [Counter(label for label in name.split(CHAIN) if label) for name in names]
+    shared = [[(one & other).total() for other in chains] for one in chains]
+    return np.array(shared, np.float64), np.array([chain.total() for chain in chains], np.float64)
 
 
 @kernel
