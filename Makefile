@@ -31,8 +31,8 @@ demo: $(VENV)/run ## build the environment, run the demo offline, print its tabl
 	@echo "UPIO log use attention alone; they are worth something where they beat right, left, balanced and"
 	@echo "random branching. MiniLM has read English only, and the demo's treebanks are small."
 	@echo
-	@echo "Tables  $(CURDIR)/results/tables/     Pictures  $(CURDIR)/results/figures/"
-	@echo "Report  $(CURDIR)/results/report.html"
+	@echo "Tables  results/tables/     Pictures  results/figures/"
+	@echo "Report  $(CURDIR)/results/report/index.html     (Snakemake's: results/report.html)"
 	@echo "Next    . .venv/bin/activate; attree try \"Your sentence.\"    attree --help    README.md"
 
 test: $(VENV)/dev lint ## lint and the normal test suite

@@ -346,5 +346,5 @@ def _client(target: Any, security: Security) -> Client:
     except (OSError, ValueError, TimeoutError) as error:
         raise AttreeError(
             f"the Dask scheduler {target} cannot be reached ({error})",
-            fix="check the address, that it runs, and its --tls-ca, --tls-cert and --tls-key",
+            fix="check the address, that it runs, and your TLS certificates for it",
         ) from None

@@ -132,7 +132,7 @@ def _centred(word: str, taken: int) -> str:
 
 
 def _sideways(root: Node, words: Sequence[str]) -> str:
-    """Draw a word a line, a column a level: the first child goes on where its parent stands."""
+    """Draw a word a line, a column a level: the first child continues its parent's line."""
     lines: list[str] = []
     todo: list[tuple[Node | int, str, str]] = [(root, "", "")]  # drawn before it, and below that
     while todo:

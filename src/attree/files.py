@@ -68,7 +68,7 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise AttreeError(
-            "a folder is needed here, and this is none",
+            "this is not a folder",
             file=error.filename,
             fix="choose another output",
         ) from None
@@ -227,7 +227,7 @@ def lock(path: str | Path, *, what: str) -> Iterator[None]:
             ) from None
         if os.pread(handle, len(_HOLDER), 0) not in (b"", _HOLDER):
             raise AttreeError(
-                "this file is none of attree's locks", file=path, fix="choose another output"
+                "this file is not a lock of attree", file=path, fix="choose another output"
             )
         os.ftruncate(handle, 0)
         os.pwrite(handle, _HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
@@ -249,7 +249,7 @@ def _opened_to_lock(path: Path) -> Iterator[int]:
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise AttreeError(
-                "this is no lock file but a device or pipe", file=path, fix="choose another output"
+                "this is a device or pipe, not a lock file", file=path, fix="choose another output"
             )
         yield handle
     finally:

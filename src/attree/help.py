@@ -55,7 +55,7 @@ def plain(command: Any) -> Any:
     command.rich_markup_mode = None
     base = PlainGroup if isinstance(command, TyperGroup) else PlainCommand
     own = type(command)
-    if not issubclass(own, base):  # what a command does besides, it goes on doing
+    if not issubclass(own, base):  # what a command does besides, it keeps doing
         plainly = base if own.__module__ == "typer.core" else type("Plain", (base, own), {})
         command.__class__ = plainly
     for below in getattr(command, "commands", {}).values():

@@ -230,9 +230,7 @@ def find_encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
     """Return the encoder of a description, folder or package; by default the one ``beside``."""
     if name is None:
         if beside is None or not beside.is_file():
-            raise AttreeError(
-                "which encoder is not said", fix="give --encoder results/encoders/….json"
-            )
+            raise AttreeError("no encoder is given", fix="give --encoder results/encoders/….json")
         return ResolvedEncoder.read(beside)
     path = Path(name)
     if path.suffix == ".json":

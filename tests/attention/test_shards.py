@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attree import schemas
 from attree.attention import shards
 from attree.attention.columns import ALL, Column, mean_column
 from attree.attention.shards import open_shard, read, shard_metadata
@@ -29,10 +30,10 @@ def write(folder: Path) -> dict[str, np.ndarray]:
     numbers = np.array([4, 2, 9, 7], dtype=np.int32)
     unknown = np.zeros(4, dtype=np.int32)
     with open_shard(folder / "dev.shards/k-00000.parquet", COLUMNS, metadata={"key": "k"}) as one:
-        one.add(numbers, N_WORDS, unknown, status=shards.OK, values=values)
+        one.add(numbers, N_WORDS, unknown, status=schemas.OK, values=values)
         nothing = {name: flat[:0] for name, flat in values.items()}
         long = np.array([1], dtype=np.int32)
-        one.add(long, np.array([900], np.int32), long, status=shards.TOO_LONG, values=nothing)
+        one.add(long, np.array([900], np.int32), long, status=schemas.TOO_LONG, values=nothing)
     manifest = {
         "columns": {
             name: {"heads": one.heads, "matrices": one.matrices} for name, one in COLUMNS.items()
@@ -93,5 +94,5 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(AttreeError, match="a shard is missing"):
         list(read(tmp_path / "dev.json", ALL))
     write_json(tmp_path / "dev.json", {"columns": {}})
-    with pytest.raises(AttreeError, match="no manifest"):
+    with pytest.raises(AttreeError, match="not a manifest"):
         list(read(tmp_path / "dev.json", ALL))

@@ -91,11 +91,11 @@ def test_at_the_end_only_what_a_living_writer_has_in_flight_stays(tmp_path: Path
 
 
 def test_status_of_a_folder_where_nothing_was_begun(tmp_path: Path) -> None:
-    with pytest.raises(AttreeError, match="no corpus was ever begun here"):
+    with pytest.raises(AttreeError, match="this folder holds no run of `attree parse`"):
         status(tmp_path)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.full)])
 def test_a_full_disk_is_one_line_and_the_run_goes_on_once_there_is_room(
     parse: Parse, make_disk: MakeDisk, tmp_path: Path, workers: str
 ) -> None:

@@ -195,7 +195,7 @@ def test_other_settings_in_the_same_folder_are_refused(
     parse.ok(corpus, out, "--limit", "50")
     ran = parse(corpus, out, "--limit", "50", "--parser", "upoa")
     assert ran.status == 1
-    assert 'begun with another setting: parser.association was "log", is "raw"' in ran.err
+    assert 'has another setting: parser.association was "log", is "raw"' in ran.err
     assert len(ran.err.strip().splitlines()) == 1
 
 
@@ -207,7 +207,7 @@ def test_restart_replaces_the_trees_of_other_settings_and_nothing_else(
     (tmp_path / "out/notes.txt").write_text("mine")
     raw = ("--limit", "120", "--shard-lines", "50", "--association", "raw")
     ran = parse.ok(corpus, tmp_path / "out", *raw, "--restart")
-    assert "attree: starting again: this folder was begun with another setting" in ran.err
+    assert "attree: starting again: the run in this folder has another setting" in ran.err
     parse.ok(corpus, tmp_path / "new", *raw)
     assert tree_bytes(tmp_path / "out") == tree_bytes(tmp_path / "new")
     assert (tmp_path / "out/notes.txt").read_text() == "mine"

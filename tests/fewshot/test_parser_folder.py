@@ -67,7 +67,7 @@ def test_the_command_says_what_it_did(folder: Path):
     assert parser.threshold("chosen") == told["threshold"]
     assert parser.threshold("0.3") == 0.3
     for wrong in ("2", "x"):
-        with pytest.raises(AttreeError, match="is no probability"):
+        with pytest.raises(AttreeError, match="is not a probability"):
             parser.threshold(wrong)
     assert {"attree", "torch"} <= set(told["versions"])
 

@@ -55,7 +55,7 @@ def test_the_text_form_is_read_back(text: str) -> None:
     ],
 )
 def test_what_is_no_selection_is_one_line(text: str) -> None:
-    with pytest.raises(AttreeError, match=r"this is no selection of heads.*write all, best"):
+    with pytest.raises(AttreeError, match=r"this is not a selection of heads.*write all, best"):
         HeadSelection.parse(text)
 
 

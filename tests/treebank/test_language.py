@@ -135,7 +135,7 @@ class TestSettings:
             ("layout: ctb", "layout must be one of ptb, spmrl"),
             ("- a", "expected keys and values"),
             ("a: [", "this is not YAML"),
-            ("folder: x", "folder stands in the workflow's configuration only"),
+            ("folder: x", "folder can be set in the workflow's configuration only"),
             ("1: 2", "unknown key 1"),
         ],
     )

@@ -172,6 +172,7 @@ def figures(checkout: Checkout) -> dict[tuple[str, str], float]:
     return found
 
 
+@pytest.mark.full  # five runs of the experiments
 def test_no_number_outlives_what_made_it(again: Checkout, tmp_path: Path) -> None:
     """Module, dtype and recipe: what ran again, and that forged numbers are gone where it did."""
     source = tmp_path / "src"

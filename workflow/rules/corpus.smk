@@ -1,6 +1,6 @@
 # Trees for raw text, one folder a corpus: `snakemake corpus`. No other target waits for it.
 # The trees lie beside the declared summary, where Snakemake does not delete them: a run that was
-# killed goes on with the shards that are missing.
+# killed continues with the shards that are missing.
 rule corpus:
     input:
         expand("<results>/corpus/{corpus}/summary.json", corpus=config["corpora"]),

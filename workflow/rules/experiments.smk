@@ -169,7 +169,7 @@ rule experiment_sentence:
 
 
 rule tune_encoder:
-    # Masked-LM tuning; a run that was killed goes on from its last checkpoint beside the folder.
+    # Masked-LM tuning; a run that was killed resumes at its last checkpoint beside the folder.
     input:
         unpack(EXPERIMENTS.tuning_inputs),
     output:
@@ -185,7 +185,7 @@ rule tune_encoder:
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:
-        "attree encoder tune --encoder {input.encoder} {params.options}"
+        "attree encoder tune --encoder {input.encoder} {params.options} --restart"
         " --output {params.folder} 2> {log} && touch {output}"
 
 

@@ -46,7 +46,10 @@ def attention_command(
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 1,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of each worker.")] = None,
-    scheduler: Annotated[str, typer.Option(help="local, or a Dask scheduler's address.")] = "local",
+    scheduler: Annotated[
+        str,
+        typer.Option(help="local, or a Dask scheduler's address (TLS as Dask is configured)."),
+    ] = "local",
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
     ] = None,

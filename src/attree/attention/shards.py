@@ -184,7 +184,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     """
     found = read_json(path, what="manifest of attention shards")
     if not isinstance(found, dict) or not {"columns", "shards"} <= found.keys():
-        raise AttreeError("this is no manifest of attention shards", file=path, fix=_AGAIN)
+        raise AttreeError("this is not a manifest of attention shards", file=path, fix=_AGAIN)
     return found
 
 

@@ -122,7 +122,7 @@ def _compute(
 ) -> None:
     missing = sum(task.stop - task.start for task in todo)
     if missing < n_sentences:
-        there = f"{n_sentences - missing:,} of {n_sentences:,} sentences are there already"
+        there = f"{n_sentences - missing:,} of {n_sentences:,} sentences are computed already"
         print(f"attention: {there}", file=sys.stderr, flush=True)
     if todo:
         with progress("attention", total=missing) as advance:

@@ -89,7 +89,7 @@ class DaskWorkers:
 
     @property
     def slots(self) -> int:
-        """Shards in flight: so many a worker, one more so that none waits for its next."""
+        """Shards in flight: a few per worker, one more so that none waits for its next."""
         return max(1, len(self._names)) * IN_FLIGHT + 1
 
     def submit(self, work: Work) -> Any:
@@ -111,7 +111,7 @@ class DaskWorkers:
         if self._client.status != "running":
             raise AttreeError(
                 "the Dask scheduler was lost",
-                fix="what is written stays: run the same command again to go on",
+                fix="finished shards are kept: run the same command again to continue",
             )
         self._look()
         self._check_alone(now)

@@ -214,7 +214,7 @@ class Driver:
         lost = self._workers.lost(error)
         if lost:
             raise AttreeError(
-                lost, fix="what is written stays: run the same command again to go on"
+                lost, fix="finished shards are kept: run the same command again to continue"
             )
         attempts = self._attempts.get(shard.number, 0) + 1
         self._attempts[shard.number] = attempts

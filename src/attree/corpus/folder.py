@@ -181,7 +181,9 @@ def whole_shards(folder: Path) -> set[int]:
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of an output folder, or fail if it is none."""
     if not (folder / MANIFEST).is_file():
-        raise AttreeError("no corpus was ever begun here", file=folder, fix="name another folder")
+        raise AttreeError(
+            "this folder holds no run of `attree parse`", file=folder, fix="name another folder"
+        )
     return Manifest.read(folder / MANIFEST)
 
 

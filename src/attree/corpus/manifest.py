@@ -20,7 +20,7 @@ from attree.errors import AttreeError
 from attree.files import read_json, write_text
 
 _VERSION = 1
-#: A shard ends early at so many bytes, so that what is held in memory has a bound.
+#: A shard ends early at this many bytes: what is held in memory has a bound.
 _SHARD_BYTES = 1 << 25
 
 
@@ -113,7 +113,7 @@ def cut(
         files: in order.
         shard_lines: lines of a shard, fewer where they are very long.
         column: of JSON Lines and Parquet.
-        limit: stop after so many lines.
+        limit: stop after this many lines.
         advance: told how many lines have been cut.
 
     Raises:
@@ -169,7 +169,7 @@ def check_unchanged(file: InputFile, problem: str) -> None:
         raise AttreeError(
             f"this input {problem}",
             file=file.path,
-            fix="let it be written to the end, then start with a new output folder",
+            fix="wait until it is written, then name a new output folder",
         )
 
 
@@ -226,15 +226,15 @@ def check_same(old: Manifest, new: Manifest, folder: Path) -> None:
         before, now = old.settings.get(key), new.settings.get(key)
         if before != now:
             raise AttreeError(
-                f"this folder was begun with another setting: {_difference(key, before, now)}",
+                f"the run in this folder has another setting: {_difference(key, before, now)}",
                 file=folder,
-                fix="go on with the settings it was begun with, or name a new folder",
+                fix="repeat its settings, pass --restart to replace its trees, or name another",
             )
     names = [[file.name for file in one.files] for one in (old, new)]
     if names[0] != names[1]:
         differing = sorted(set(names[0]) ^ set(names[1])) or names[1]
         raise AttreeError(
-            f"this folder was begun with other input files (such as {differing[0]})",
+            f"the run in this folder has other input files (such as {differing[0]})",
             file=folder,
             fix="name the same input again, or a new folder",
         )

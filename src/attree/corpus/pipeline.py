@@ -282,7 +282,7 @@ def _in_order(rows: _Rows, parser: Parser) -> Trees:
 
 
 def _guarded(future: Future[Done], step: Callable[[], Any]) -> Any:
-    """Run a step of a shard; an error becomes the shard's, and the pipeline goes on."""
+    """Run a step of a shard; an error becomes the shard's, and the pipeline continues."""
     try:
         return step()
     except BaseException as error:

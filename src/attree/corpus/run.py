@@ -51,7 +51,7 @@ class Request:
         place: where the work is done.
         shard_lines: input lines of a shard; by default those the folder was begun with, or what
             takes some seconds: that much is lost when a worker is killed.
-        limit: parse only so many lines.
+        limit: parse only this many lines.
         wait: seconds to wait for writers of a killed run.
         unlock: do not wait for them.
         restart: where the folder was begun with other settings, code or input, replace its trees.

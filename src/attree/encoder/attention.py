@@ -92,7 +92,7 @@ def _attention(
     probabilities = _probabilities(query[:, some], key[:, some], attention_mask, scaling)
     capture.keep(capture.layer, probabilities)
     capture.attended(capture.layer)
-    if everything:  # the probabilities are there already: no need for SDPA to make them again
+    if everything:  # the probabilities exist already: SDPA need not compute them again
         output = torch.matmul(probabilities.to(value.dtype), value)
         return output.transpose(1, 2).contiguous(), None
     return sdpa_attention_forward(

@@ -47,6 +47,9 @@ _Seed = Annotated[int, typer.Option(min=0, help="Of weights, order, masks and dr
 _Device = Annotated[
     str | None, typer.Option(help="cpu, cuda, cuda:1…; by default a GPU where there is one.")
 ]
+_Restart = Annotated[
+    bool, typer.Option("--restart", help="Replace the result of other settings, text or code.")
+]
 _Epochs = Annotated[int, typer.Option(min=1, help="Passes over the text.")]
 _Batch = Annotated[int, typer.Option(min=1, help="Sequences in a step.")]
 _Rate = Annotated[float, typer.Option(min=0, help="Peak learning rate.")]
@@ -112,6 +115,7 @@ def tune_command(
     length: _Length = 128,
     head_steps: _HeadSteps = 500,
     device: _Device = None,
+    restart: _Restart = False,
 ) -> None:
     """Tune an encoder on raw text as a masked language model (BERT's recipe).
 
@@ -132,7 +136,16 @@ def tune_command(
         length=length,
         head_steps=head_steps,
     )
-    tune(found, text, output, seed=seed, recipe=recipe, held_out=held_out or (), device=device)
+    tune(
+        found,
+        text,
+        output,
+        seed=seed,
+        recipe=recipe,
+        held_out=held_out or (),
+        device=device,
+        restart=restart,
+    )
 
 
 @app.command("pretrain")
@@ -153,6 +166,7 @@ def pretrain_command(
     exponent: _Exponent = 0.7,
     held_out: _Share = 0.01,
     device: _Device = None,
+    restart: _Restart = False,
 ) -> None:
     """Train a small multilingual BERT from nothing but text.
 
@@ -178,4 +192,4 @@ def pretrain_command(
         exponent=exponent,
         held_out=held_out,
     )
-    pretrain(text, output, seed=seed, recipe=recipe, device=device)
+    pretrain(text, output, seed=seed, recipe=recipe, device=device, restart=restart)

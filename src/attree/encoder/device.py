@@ -50,8 +50,8 @@ def taken(name: str, device: torch.device) -> str:
 def _multiplies_bfloat16(device: torch.device) -> bool:
     """Tell whether a device has instructions for products of bfloat16, and does not emulate them.
 
-    Capabilities are asked for and no product is timed: a run that is resumed, or goes on at another
-    worker, must take the same type again.
+    Capabilities are asked for and no product is timed: a run that is resumed, or continues at
+    another worker, must take the same type again.
     """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)

@@ -33,7 +33,7 @@ class Pieces:
         word_of: int32 (pieces,), the 0-based word of each piece, -1 for specials.
         n_words: number of words.
         n_unknown: words that had no piece and became one [UNK].
-        too_long: the encoder has no positions for so many pieces.
+        too_long: the encoder has too few positions for its pieces.
     """
 
     ids: np.ndarray

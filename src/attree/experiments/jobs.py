@@ -57,7 +57,7 @@ def jobs(experiment: Experiment) -> list[Job]:
 
 
 def _parts(rows: Sequence[Row], most: int) -> Iterator[tuple[Row, ...]]:
-    """Yield rows of at most so many trainings, in the order in which these first come."""
+    """Yield rows of at most ``most`` trainings, in the order in which these first come."""
     together: dict[str, list[Row]] = {}
     for row in rows:
         together.setdefault(digest(row.training()), []).append(row)

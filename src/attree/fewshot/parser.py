@@ -131,7 +131,7 @@ class TrainedParser:
         except ValueError:
             found = -1.0
         if not 0 <= found <= 1:
-            raise AttreeError(f"{text!r} is no probability", fix="give 0 to 1, or chosen")
+            raise AttreeError(f"{text!r} is not a probability", fix="give 0 to 1, or chosen")
         return found
 
     def describe(self) -> dict[str, Any]:

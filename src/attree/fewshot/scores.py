@@ -95,7 +95,7 @@ def _both_sides(span: Tensor) -> Tensor:
 
 #: split score → its left and right terms as in :mod:`attree.scoring.tables`, (batch, n + 1, n + 1):
 #: ``left(i, k)`` at ``[k, i]``, ``right(k, j)`` at ``[k, j]``; None without any. Whether the cross
-#: term counts is said by the score's own module.
+#: term counts is documented in the score's own module.
 TERMS: dict[str, Callable[[SpanScores], Tensor] | None] = {
     "outside": None,
     "inside_outside": lambda scores: _both_sides(scores.span),

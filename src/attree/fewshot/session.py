@@ -107,7 +107,7 @@ def _numbers(text: str, what: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise AttreeError(f"{text!r} is no {what}", fix="write it in digits") from None
+        raise AttreeError(f"{text!r} is not a {what}", fix="write it in digits") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def parse_layers(text: str) -> Layers:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise AttreeError(f"{text!r} is no list of layers", fix="write 3, or 2,3,4") from None
+        raise AttreeError(f"{text!r} is not a list of layers", fix="write 3, or 2,3,4") from None
 
 
 def summary(parser: TrainedParser, output: Path) -> str:

@@ -169,7 +169,7 @@ def train(
         AttreeError: no tree of three words or more, no steps, or a loss that is not a number.
     """
     if settings.steps < 1 or settings.batch < 1:
-        raise AttreeError("training takes one step and one tree a batch at the least")
+        raise AttreeError("training needs at least one step, and one tree a batch")
     usable = [place for place, tree in enumerate(gold) if tree.n_words > 2]
     if not usable:
         raise AttreeError(

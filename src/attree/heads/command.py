@@ -42,7 +42,7 @@ def heads_command(
 
     process.follow()
     if trees != "all" and not (trees.isdigit() and int(trees) > 0):
-        raise AttreeError(f"--trees {trees} is no number of trees", fix="give a number, or all")
+        raise AttreeError(f"--trees {trees} is not a number of trees", fix="give a number, or all")
     rank_heads(
         attention,
         sentences,

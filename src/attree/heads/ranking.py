@@ -75,7 +75,7 @@ def rank(
         gold: the gold trees of its sentences.
         recipe: how they are parsed.
         source: whose units are ranked, all of which the manifest holds.
-        trees: rank on so many sentences, drawn at random; on all where there are fewer.
+        trees: rank on this many sentences, drawn at random; on all if there are fewer.
         seed: of the draw.
         only: rank on the sentences of these numbers, in place of a draw.
 

@@ -49,7 +49,7 @@ class HeadSelection:
             return cls("above", number=float(argument))
         if kind == "list" and (heads := listed(argument)):
             return cls("list", heads=heads)
-        raise AttreeError(f"this is no selection of heads: {text!r}", fix=_FORM)
+        raise AttreeError(f"this is not a selection of heads: {text!r}", fix=_FORM)
 
     @property
     def text(self) -> str:

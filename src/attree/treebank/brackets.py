@@ -260,7 +260,7 @@ class _Scanner:
             if self.one_tree_each:
                 early = closes_early(self.text, found)
                 if early is not None and fault is None:
-                    fault = f"it closes too early: line {self._line(early)} goes on with it"
+                    fault = f"it closes too early: it continues on line {self._line(early)}"
                 if fault is not None:
                     first = found.trees[0][0] if found.trees else start
                     yield self._reject(first, f"{fault} — correct this tree")

@@ -230,7 +230,7 @@ def _language(name: str, place: Path | None, overrides: Any) -> Language:
     described = place / "language.yaml"
     settings = read_language_file(described) if described.is_file() else {}
     if "folder" in settings:
-        raise AttreeError("folder stands in the workflow's configuration only", file=described)
+        raise AttreeError("folder can be set in the workflow's configuration only", file=described)
     layout = LAYOUTS.get(own.get("layout", settings.get("layout", "")), {})
     layers = [layout, settings, own]
     merged = {key: value for layer in layers for key, value in layer.items()}

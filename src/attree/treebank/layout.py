@@ -94,7 +94,7 @@ def pieces(text: str) -> list[Stretch]:
 def _margin(text: str) -> list[int]:
     """Return where the lines at the margin start: brackets, and text outside of trees.
 
-    A line that starts with a closing bracket goes on with its tree.
+    A line that starts with a closing bracket continues its tree.
     """
     least = 0
     if not text.startswith("(") and "\n(" not in text:

@@ -79,7 +79,7 @@ class Settings:
         escapes: ``undo`` PTB's escapes (``-LRB-``, ``\\/``) in words, or ``keep`` them.
         nonprojective: what to do with a crossing dependency tree.
         max_words: longer sentences (after cleaning) are skipped.
-        first: sentences after the first so many (after cleaning and ``max_words``) are skipped.
+        first: sentences after this many (counted after cleaning and ``max_words``) are skipped.
         derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.
         accept_loss: the share of sentences, and of words, that may be lost (see ``check.refuse``).
     """

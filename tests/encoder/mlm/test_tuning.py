@@ -176,14 +176,17 @@ def test_an_output_is_made_once_and_never_overwritten(
     run(encoder, text, out)
     at = (out / "model.safetensors").stat().st_mtime_ns
     run(encoder, text, out)
-    assert "there already" in capsys.readouterr().err
+    assert "this run is finished" in capsys.readouterr().err
     assert (out / "model.safetensors").stat().st_mtime_ns == at
-    with pytest.raises(AttreeError, match="result of another run"):
+    with pytest.raises(AttreeError, match="result of other settings"):
         run(encoder, text, out, seed=2)
+    run(encoder, text, out, seed=2, restart=True)
+    assert (out / "model.safetensors").stat().st_mtime_ns != at
+    assert [path.name for path in tmp_path.glob(".out*")] == []
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("irreplaceable")
-    with pytest.raises(AttreeError, match="no result of a run"):
-        run(encoder, text, tmp_path / "mine")
+    with pytest.raises(AttreeError, match="no result of"):
+        run(encoder, text, tmp_path / "mine", restart=True)
 
 
 def test_checkpoints_of_another_run_are_not_gone_on_with(
@@ -193,8 +196,13 @@ def test_checkpoints_of_another_run_are_not_gone_on_with(
     kill_while_saving(monkeypatch, 10)
     with pytest.raises(KeyboardInterrupt):
         run(encoder, text, tmp_path / "out")
-    with pytest.raises(AttreeError, match="checkpoints of another run"):
+    with pytest.raises(AttreeError, match="was interrupted"):
         run(encoder, text, tmp_path / "out", recipe=replace(RECIPE, epochs=5))
+    monkeypatch.undo()
+    run(encoder, text, tmp_path / "out", recipe=replace(RECIPE, epochs=1), restart=True)
+    run(encoder, text, tmp_path / "new", recipe=replace(RECIPE, epochs=1))
+    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "new"))
+    assert one == two
 
 
 def test_a_loss_that_is_not_a_number_stops_the_run(

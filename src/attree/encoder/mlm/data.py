@@ -60,14 +60,14 @@ def measure(corpus: Corpus) -> Extent:
     """Read a corpus once; the hash covers its lines and not where they lie or how they are packed.
 
     Raises:
-        AttreeError: there is no text in it.
+        AttreeError: this file has no text.
     """
     whole, lines, characters = hashlib.sha256(), 0, 0
     for line in corpus.lines():
         whole.update(line.encode() + b"\n")
         lines, characters = lines + 1, characters + len(line)
     if not lines:
-        raise AttreeError("there is no text in it", file=corpus.files[0])
+        raise AttreeError("this file has no text", file=corpus.files[0])
     return Extent(whole.hexdigest()[:32], lines, characters)
 
 

@@ -1,7 +1,7 @@
 """Sequences of word pieces: cut from text, drawn in a set order, masked as BERT masks.
 
 What the model sees at a place of the run is a function of the seed and that place alone, never of
-a generator's state: a run that was killed goes on with exactly the batches it would have had.
+a generator's state: a run that was killed continues with exactly the batches it would have had.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from attree.encoder.mlm.runs import (
     write_result,
 )
 from attree.errors import AttreeError
+from attree.provenance import code_hash
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -81,6 +82,7 @@ def pretrain(
     seed: int,
     recipe: PretrainingRecipe,
     device: str | None = None,
+    restart: bool = False,
 ) -> None:
     """Train a tokeniser and a BERT on ``text`` and write a checkpoint folder, whole or not at all.
 
@@ -90,6 +92,7 @@ def pretrain(
         seed: of the weights, order, masks and dropout.
         recipe: what to make, and how.
         device: ``cpu`` or ``cuda``; by default a GPU where there is one.
+        restart: replace what other settings, text or code have left there.
 
     Raises:
         AttreeError: too little text, an ``output`` that holds something else, or a loss that is
@@ -102,11 +105,12 @@ def pretrain(
         "data": {name: extent.hash for name, extent in extents.items()},
         "recipe": asdict(recipe),
         "seed": seed,
+        "code": code_hash("attree.encoder.mlm.pretraining:pretrain"),
     }
-    if already_made(output, identity):
-        note(f"{output}: this very run is there already")
+    if already_made(output, identity, restart=restart):
+        note(f"{output}: this run is finished")
         return
-    with working_folder(output, identity) as work:
+    with working_folder(output, identity, restart=restart) as work:
         from attree.encoder.mlm.training import train
 
         folder = work / TOKENISER

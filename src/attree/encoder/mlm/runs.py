@@ -42,11 +42,12 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def already_made(output: Path, identity: Mapping[str, Any]) -> bool:
+def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) -> bool:
     """Tell whether ``output`` holds the result of this very run.
 
     Raises:
-        AttreeError: it holds something else, which is not to be overwritten.
+        AttreeError: it holds something else: the result of another run, which ``restart`` lets the
+            new one replace, or what no run made.
     """
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return False
@@ -55,10 +56,15 @@ def already_made(output: Path, identity: Mapping[str, Any]) -> bool:
         made = read_json(described, what="provenance")
         if isinstance(made, dict) and made.get("configuration") == digest(identity):
             return True
+        if restart:
+            return False
+        raise AttreeError(
+            "this folder holds the result of other settings, text or code",
+            file=output,
+            fix="pass --restart to replace it, or choose another output folder",
+        )
     raise AttreeError(
-        "this folder holds the result of another run"
-        if described.is_file()
-        else "this is there already and is no result of a run",
+        "this exists and is no result of `attree encoder`",
         file=output,
         fix="choose another output folder",
     )
@@ -75,27 +81,30 @@ def has_new_head(folder: str | Path) -> bool:
 
 
 @contextlib.contextmanager
-def working_folder(output: Path, identity: Mapping[str, Any]) -> Iterator[Path]:
+def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) -> Iterator[Path]:
     """Yield the folder of a run's checkpoints, ``.<output>.checkpoints`` beside its output.
 
-    It outlives a kill, so that the next call of the same run goes on from there, and is removed
+    It outlives a kill, so that the same command continues from there, and is removed
     when the block ends well.
 
     Raises:
-        AttreeError: another process is at work in it, or it is the folder of another run.
+        AttreeError: another process is at work in it, or it holds another run's checkpoints, which
+            ``restart`` drops.
     """
     work = output.with_name(f".{output.name}.checkpoints")
     with lock(work / "lock", what=str(output)):
         described = work / _RUN
         run = digest(identity)
         if not described.exists() or read_json(described, what="run").get("run") != run:
-            if any(work.rglob(f"{_CHECKPOINT}*")):
+            begun = [found.parent for found in work.glob(f"*/{_CHECKPOINT}*")]
+            if begun and not restart:
                 raise AttreeError(
-                    "here are the checkpoints of another run with the same output",
+                    "here are checkpoints of another run that was interrupted",
                     file=work,
-                    fix="repeat that run's options to go on with it, or choose another output",
+                    fix="repeat that run's options to continue it, or pass --restart to drop it",
                 )
-            shutil.rmtree(work / TOKENISER, ignore_errors=True)
+            for folder in (*begun, work / TOKENISER):
+                shutil.rmtree(folder, ignore_errors=True)
             write_json(described, {"run": run, **identity})
         yield work
         shutil.rmtree(work)
@@ -114,9 +123,12 @@ def whole_folder(output: Path) -> Iterator[Path]:
             file.chmod(mode)  # safetensors lets nobody but the owner read
             with file.open("rb") as written:
                 os.fsync(written.fileno())
+        if (output / PROVENANCE).is_file():  # the run before: already_made has let it go
+            output.replace(part.with_suffix(".old"))
         part.replace(output)
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        for folder in (part, part.with_suffix(".old")):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_result(

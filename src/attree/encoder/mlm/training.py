@@ -115,7 +115,7 @@ def train(
     arguments = _arguments(schedule, phase, folder, device)
     last = last_checkpoint(folder)
     if last is not None:
-        note(f"{phase.name}: going on from step {last.name.rpartition('-')[2]}")
+        note(f"{phase.name}: continuing at step {last.name.rpartition('-')[2]}")
     with progress(phase.name, total=schedule.steps, unit="steps") as advance:
         watch = _Watch(phase.every, advance, losses)
         trainer = _MaskedTrainer(

@@ -16,6 +16,7 @@ from attree.encoder.mlm.runs import (
     write_result,
 )
 from attree.encoder.source import ResolvedEncoder, verify
+from attree.provenance import code_hash
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -60,10 +61,11 @@ def tune(
     recipe: TuningRecipe,
     held_out: Sequence[Path] = (),
     device: str | None = None,
+    restart: bool = False,
 ) -> None:
     """Tune ``encoder`` on ``text`` and write a checkpoint folder, whole or not at all.
 
-    A run that was killed goes on from its last checkpoint. The result is a function of its
+    A run that was killed resumes at its last checkpoint. The result is a function of its
     arguments on a CPU, killed or not.
 
     Args:
@@ -75,6 +77,7 @@ def tune(
         recipe: how to train.
         held_out: text to compute the loss on after each epoch, with the same masks each time.
         device: ``cpu`` or ``cuda``; by default a GPU where there is one.
+        restart: replace what other settings, text or code have left there.
 
     Raises:
         AttreeError: too little text, an encoder without masked-LM training, an ``output`` that
@@ -90,11 +93,12 @@ def tune(
         "data": {name: extent.hash for name, extent in extents.items()},
         "recipe": asdict(recipe),
         "seed": seed,
+        "code": code_hash("attree.encoder.mlm.tuning:tune"),
     }
-    if already_made(output, identity):
-        note(f"{output}: this very run is there already")
+    if already_made(output, identity, restart=restart):
+        note(f"{output}: this run is finished")
         return
-    with working_folder(output, identity) as work:
+    with working_folder(output, identity, restart=restart) as work:
         folder = verify(encoder)
         run, new_head = _prepare(encoder, folder, corpora, recipe, seed, work, device)
         about = {
