@@ -58,7 +58,13 @@ class OutputOptions:
 
 PARQUET = "parquet"
 #: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
-_DICTIONARY = ["file", "status", "starts.list.element", "lengths.list.element"]
+_DICTIONARY = [
+    "file",
+    "status",
+    "starts.list.element",
+    "lengths.list.element",
+    "labels.list.element",
+]
 #: Levels of zstd. Small shards, as a CPU writes them, gain a tenth from a high level at a fifth
 #: of a millisecond a sentence; those of a GPU are large, and it would have to wait.
 _LARGE, _LEVEL, _LEVEL_OF_LARGE = 5000, 13, 5
@@ -71,8 +77,9 @@ def _list(item: pa.DataType) -> pa.DataType:
 #: One row a sentence, in input order; a line without a sentence has one row too. ``line`` is
 #: 1-based, ``sentence`` counts the sentences of a line from 0. ``words`` has single spaces between
 #: words. The spans of two words and more, in pre-order, begin at ``starts`` and are ``lengths``
-#: words long. Words and spans are empty unless ``status`` is ``ok``. ``score`` is the mean split
-#: score of the tree, null where there is nothing to split.
+#: words long. Trees of a parser with labels have one-word phrases too, and a further column, the
+#: ``labels`` of the spans. Words and spans are empty unless ``status`` is ``ok``. ``score`` is the
+#: mean split score of the tree, null where there is nothing to split.
 TREES = pa.schema(
     [
         pa.field("file", pa.string(), nullable=False),
@@ -85,6 +92,7 @@ TREES = pa.schema(
         pa.field("score", pa.float16(), nullable=True),
     ]
 )
+LABELLED_TREES = TREES.append(pa.field("labels", _list(pa.string()), nullable=False))
 
 
 @dataclass(slots=True)
@@ -124,7 +132,13 @@ class Rows:
             pa.array(self.status),
             pa.array(scores.astype(np.float16), mask=np.isnan(scores)),
         ]
-        return pa.Table.from_arrays(columns, schema=TREES)
+        names = trees.label_of_each()
+        if names is None:
+            return pa.Table.from_arrays(columns, schema=TREES)
+        labels = pa.ListArray.from_arrays(
+            offsets, pa.array(names, pa.string()), type=_list(pa.string())
+        )
+        return pa.Table.from_arrays([*columns, labels], schema=LABELLED_TREES)
 
 
 @dataclass(slots=True)
@@ -239,7 +253,7 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of an output folder in input order, with lists of words and of spans.
 
     Each has ``file``, ``line``, ``sentence``, ``status``, ``score``, ``words`` and ``spans``, a
-    list of half-open word intervals ``(start, end)``.
+    list of half-open word intervals ``(start, end)``; and ``labels`` where the parser has them.
     """
     paths = sorted((folder / "trees").glob("shard-*.parquet"), key=lambda p: int(p.stem[6:]))
     for path in paths:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -96,11 +97,23 @@ def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Table:
         AttreeError: too few trees, an unknown parser or encoder, or trees in both files.
     """
     gold = Parses.gold(test.table)
-    rows = [row_of(name, runs) for name, runs in _trained(train, test, gold, plan)]
+    trained = list(_trained(train, test, gold, plan))
+    rows = [row_of(name, runs) for name, runs in trained]
     rows += [row_of(name, [counts]) for name, counts in baseline_rows(gold, plan.max_words)]
     draws = f" Means of {plan.draws} draws of trees." if plan.draws > 1 else ""
-    note = f"{len(gold):,} sentences; punctuation: {test.punctuation}. Unlabelled F1.{draws}"
+    note = f"{len(gold):,} sentences; punctuation: {test.punctuation}. Unlabelled F1."
+    note += draws + _labelled(trained)
     return Table("F1", ["", *SHOWN.values()], rows, note)
+
+
+def _labelled(trained: Sequence[tuple[str, list[Counts]]]) -> str:
+    """Return labelled F1 in words; nothing of parsers without labels."""
+    means = [
+        f"{name} {fmean(one.labelled_f1 for one in runs):.2f}"
+        for name, runs in trained
+        if all(one.labelled_f1 is not None for one in runs)
+    ]
+    return f" Labelled F1 as EVALB counts it: {', '.join(means)}." if means else ""
 
 
 def _trained(

@@ -140,7 +140,7 @@ def _structure(parser: TrainedParser) -> TrainedParser:
 
 def label_names(trees: GoldTrees) -> tuple[str, ...]:
     """Return the labels of some trees, those of unary chains joined."""
-    found = sorted({label for tree in trees.gold for _, _, label in tree.labels})
+    found = sorted({label for tree in trees.gold for _, _, label in tree.labels if label})
     if not found:
         raise AttreeError(
             "these trees have no labels",

@@ -22,15 +22,12 @@ from torch import Tensor, nn
 from attree.compiled import kernel
 from attree.encoder.load import Encoder, EncoderOutput
 from attree.errors import NotFiniteError
-from attree.fewshot.gold import GoldBatch
+from attree.fewshot.gold import CHAIN, IN_LABEL, GoldBatch
 from attree.fewshot.inside import log_partition, marginals
 from attree.fewshot.parts import Part, Shape, boundary_states, dropout
 from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
 from attree.fewshot.scores import SpanScores
 from attree.trees import Trees
-
-#: Joins the labels of a unary chain, upper first.
-CHAIN = "+"
 
 
 class LabelPart(Part):
@@ -145,7 +142,7 @@ def decode_labelled(scores: SpanScores, threshold: float) -> Trees:
     places = np.nonzero(likely > min(threshold, 1.0 - 1e-6))
     gain, chain = np.zeros(likely.shape), np.zeros(likely.shape, np.int64)
     gain[places], chain[places] = _gains(scores, likely, places, threshold)
-    names = [[label for label in name.split(CHAIN) if label] for name in scores.label_names]
+    names = [_chain(name) for name in scores.label_names]
     found: list[tuple[int, int, int, str, float]] = []
     for tree, n in enumerate(n_words.tolist()):
         for start, end in _best_spans(gain[tree], n).tolist():
@@ -175,6 +172,11 @@ def _gains(
     return np.maximum(np.take_along_axis(gains, best[:, None], 1)[:, 0], 0.0), best
 
 
+def _chain(name: str) -> list[str]:
+    """Return the labels of a unary chain, none of the empty one."""
+    return [label.replace(IN_LABEL, CHAIN) for label in name.split(CHAIN) if label]
+
+
 def _certain(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> None:
     """Give words and whole sentences the probability 1, and what lies past a sentence 0."""
     side = likely.shape[1]
@@ -185,7 +187,7 @@ def _certain(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> None:
 
 def _credit(names: tuple[str, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(chains, chains): labels that one chain has right of another; (chains,) their lengths."""
-    chains = [Counter(label for label in name.split(CHAIN) if label) for name in names]
+    chains = [Counter(_chain(name)) for name in names]
     shared = [[(one & other).total() for other in chains] for one in chains]
     return np.array(shared, np.float64), np.array([chain.total() for chain in chains], np.float64)
 
