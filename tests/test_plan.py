@@ -115,6 +115,35 @@ def test_what_is_not_there_is_one_line_with_the_nearest(
     assert "\n" not in str(error.value)
 
 
+def test_imported_trees_and_averages_are_rows() -> None:
+    entry = {**run(["one"], ["voted"], "all", "test")["runs"][0], "systems": ["theirs"]}
+    tables = {"t": {"title": "", "published": None, "runs": [entry]}}
+    given = config(
+        tables=tables,
+        systems={"theirs": {"english/test": "x.mrg", "basque/test": "y.mrg"}},
+        averages={"voted": {"of": ["upoa", "few", "theirs"]}},
+    )
+    plan = make_plan(given, SPLITS)
+    assert [(row.encoder, row.parser, row.language) for row in plan.rows] == [
+        ("one", "voted", "basque"),
+        ("one", "voted", "english"),
+        ("imported", "theirs", "basque"),
+        ("imported", "theirs", "english"),
+    ]
+    assert plan.members(plan.rows[1]) == (
+        Row("one", "upoa", "english", "test"),
+        Row("one", "few", "english", "test"),
+        Row("imported", "theirs", "english", "test"),
+    )
+    assert set(plan.tunings) == {("one", "upoa"), ("one", "few")}
+    assert plan.parsers("one", "english", "test") == ("upoa", "few")
+    del given["systems"]["theirs"]["basque/test"]
+    with pytest.raises(AttreeError, match="system theirs has no trees of basque/test"):
+        make_plan(given, SPLITS)
+    given["averages"]["voted"]["of"] = ["upoa"]  # of all languages, those that it has trees of
+    assert [row.language for row in make_plan(given, SPLITS).rows[2:]] == ["english"]
+
+
 def test_a_corpus_needs_its_parser_s_heads_whether_a_table_has_it_or_not() -> None:
     corpora = {"news": {"inputs": ["x"], "encoder": "two", "parser": "few"}}
     assert list(make_plan(config(corpora=corpora), SPLITS).tunings) == [

@@ -39,6 +39,8 @@ SECTIONS = {
         "heads": "attree.heads.command:heads_command",
         "decode": "attree.parsing.command:decode_command",
         "apply": "attree.parsing.command:apply_command",
+        "import": "attree.parsing.command:import_command",
+        "average": "attree.parsing.command:average_command",
         "score": "attree.evaluation.command:score_command",
         "baselines": "attree.evaluation.command:baselines_command",
         "experiment": "attree.experiments.command:app",

@@ -13,13 +13,16 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attree.errors import AttreeError
 
 #: Languages → the splits that they have, in the order in which tables show them.
 Splits = Mapping[str, Collection[str]]
+
+#: What stands for the encoder of trees that are imported.
+IMPORTED = "imported"
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
@@ -52,11 +55,13 @@ class Plan:
         tables: table name → its rows, in table order.
         tunings: (encoder, parser) → what its heads are ranked on.
         splits: what each language has.
+        averages: parsers that are averages → their members, parsers or imported systems.
     """
 
     tables: Mapping[str, tuple[Row, ...]]
     tunings: Mapping[tuple[str, str], Tuning]
     splits: Splits
+    averages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @functools.cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -79,11 +84,21 @@ class Plan:
 
     @functools.cached_property
     def _parsers(self) -> dict[tuple[str, str, str], tuple[str, ...]]:
-        found: dict[tuple[str, str, str], tuple[str, ...]] = {}
+        found: dict[tuple[str, str, str], dict[str, None]] = {}
         for row in self.rows:
-            place = (row.encoder, row.language, row.split)
-            found[place] = (*found.get(place, ()), row.parser)
-        return found
+            for one in self.members(row) or (row,):
+                place = (one.encoder, one.language, one.split)
+                found.setdefault(place, {})[one.parser] = None
+        return {place: tuple(parsers) for place, parsers in found.items()}
+
+    def members(self, row: Row) -> tuple[Row, ...]:
+        """Return the rows that a row averages, none where it is no average."""
+        names = self.averages.get(row.parser, ())
+        tuned = {parser for _, parser in self.tunings}
+        return tuple(
+            replace(row, parser=name, encoder=row.encoder if name in tuned else IMPORTED)
+            for name in names
+        )
 
     def scores(self, table: str | None = None, language: str | None = None) -> tuple[Row, ...]:
         """Return the rows of one table, or of one language in whatever table."""
@@ -117,7 +132,15 @@ def make_plan(
         for name, table in config["tables"].items()
         if table is not None
     }
-    pairs = [(row.encoder, row.parser) for table in tables.values() for row in table]
+    averages = {name: tuple(one["of"]) for name, one in config.get("averages", {}).items()}
+    pairs = [
+        (row.encoder, parser)
+        for table in tables.values()
+        for row in table
+        if row.encoder != IMPORTED
+        for parser in averages.get(row.parser, (row.parser,))
+        if parser in config["parsers"]
+    ]
     for name, corpus in config.get("corpora", {}).items():
         _known(corpus["encoder"], config["encoders"], f"corpora.{name}: encoder")
         if is_folder(corpus["parser"]):  # no heads of it are tuned
@@ -128,7 +151,7 @@ def make_plan(
     for (encoder, parser), one in tunings.items():
         where = f"tuning of parser {parser} with encoder {encoder}"
         found.check(one.language, one.split, where)
-    return Plan(tables, tunings, splits)
+    return Plan(tables, tunings, splits, averages)
 
 
 def is_folder(parser: str) -> bool:
@@ -191,7 +214,7 @@ def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os
     if not isinstance(value, str):
         return value
 
-    def replace(found: re.Match[str]) -> str:
+    def filled(found: re.Match[str]) -> str:
         name = found[1] or found[2]
         if not environment.get(name):
             raise AttreeError(
@@ -200,7 +223,7 @@ def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os
             )
         return environment[name]
 
-    return _VARIABLE.sub(replace, value)
+    return _VARIABLE.sub(filled, value)
 
 
 def as_options(settings: Mapping[str, Any]) -> str:
@@ -237,6 +260,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def _table_rows(
     name: str, table: Mapping[str, Any], config: Mapping[str, Any], found: _Found
 ) -> Iterable[Row]:
+    known = [*config["parsers"], *config.get("averages", {})]
     for position, run in enumerate(table["runs"]):
         where = f"tables.{name}.runs[{position}]"
         split = run["split"]
@@ -249,9 +273,37 @@ def _table_rows(
         for encoder in run["encoders"]:
             _known(encoder, config["encoders"], f"{where}: encoder")
             for parser in run["parsers"]:
-                _known(parser, config["parsers"], f"{where}: parser")
+                _known(parser, known, f"{where}: parser")
                 for language in languages:
+                    _check_members(parser, language, split, config, where)
                     yield Row(encoder, parser, language, split)
+        for system in run.get("systems", ()):
+            _known(system, config.get("systems", {}), f"{where}: system")
+            for language in languages:
+                if run["languages"] != "all" or f"{language}/{split}" in config["systems"][system]:
+                    _has_trees(system, language, split, config, where)
+                    yield Row(IMPORTED, system, language, split)
+
+
+def _check_members(
+    parser: str, language: str, split: str, config: Mapping[str, Any], where: str
+) -> None:
+    """Raise unless the members of an average are parsers, or systems with trees of this split."""
+    for name in config.get("averages", {}).get(parser, {}).get("of", ()):
+        if name not in config["parsers"]:
+            of = f"averages.{parser}: parser"
+            _known(name, [*config["parsers"], *config.get("systems", {})], of)
+            _has_trees(name, language, split, config, where)
+
+
+def _has_trees(
+    system: str, language: str, split: str, config: Mapping[str, Any], where: str
+) -> None:
+    if f"{language}/{split}" not in config["systems"][system]:
+        raise AttreeError(
+            f"{where}: system {system} has no trees of {language}/{split}",
+            fix=f"add `{language}/{split}: FILE` to systems.{system}",
+        )
 
 
 def _known(name: str, known: Collection[str], what: str) -> None:

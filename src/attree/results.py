@@ -10,6 +10,7 @@ from typing import Any
 SENTENCES = "<results>/treebanks/{language}/{split}.parquet"
 ENCODER = "<results>/encoders/{encoder}.json"
 ALL_HEADS = "<results>/attention/{encoder}/all/{language}/{split}.json"
+PARSES = "<results>/parses/{encoder}/{parser}/{language}/{split}.parquet"
 SCORES = "<results>/scores/{encoder}/{parser}/{language}/{split}.json"
 SENTENCE_SCORES = SCORES.replace(".json", ".parquet")
 BASELINES = "<results>/scores/baselines/{language}/{split}.json"

@@ -116,7 +116,7 @@ def test_the_threshold_is_the_best_on_other_trees(encoder, treebank, trees):
 
 @pytest.mark.parametrize("wrong", [{"steps": 0}, {"batch": 0}])
 def test_no_training_is_told(encoder, trees, wrong: dict[str, int]):
-    with pytest.raises(AttreeError, match="at the least"):
+    with pytest.raises(AttreeError, match="at least one step"):
         fit(encoder, trees, TrainingPlan(RECIPES["fpio"], layers=(1,), **wrong))
 
 

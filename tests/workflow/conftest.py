@@ -54,6 +54,8 @@ RULE_OF_OUTPUT = {
     "results/attention/[^/]+/all/": "attention_all",
     "results/attention/[^/]+/selected/": "attention_selected",
     "results/heads/": "heads",
+    "results/parses/imported/": "imported_parses",
+    "results/parses/[^/]+/voted/": "averaged_parses",
     "results/parses/": "parse",
     "results/scores/baselines/": "baselines",
     "results/scores/": "score",
@@ -207,8 +209,20 @@ def make_tiny(folder: Path, encoder: Path) -> Checkout:
                 "crosslingual": {
                     "published": "some",
                     "runs": [{"encoders": ["tiny"], "parsers": ["upoa", "upio"]}],
-                }
+                },
+                "rivals": {
+                    "runs": [
+                        {
+                            "encoders": ["tiny"],
+                            "parsers": ["voted"],
+                            "systems": ["gold"],
+                            "languages": ["other"],
+                        }
+                    ]
+                },
             },
+            "systems": {"gold": {"other/test": "treebanks/other/test.mrg"}},
+            "averages": {"voted": {"of": ["upoa", "upio"]}},
             "published": "published.csv",
         }
     )

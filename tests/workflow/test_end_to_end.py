@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -74,6 +75,11 @@ def test_published_figures_stand_beside_the_computed_ones(finished: Checkout) ->
     crosslingual = (tables / "crosslingual.md").read_text(encoding="utf-8")
     assert "| upoa | upoa (article) | upio |" in crosslingual
     assert "12.34" in crosslingual
+    assert "| gold |" in (tables / "rivals.md").read_text(encoding="utf-8")
+    with (tables / "rivals.csv").open(encoding="utf-8", newline="") as handle:
+        rivals = {row["parser"]: row for row in csv.DictReader(handle)}
+    assert rivals["gold"]["encoder"] == "imported" and float(rivals["gold"]["corpus_f1"]) == 100
+    assert rivals["voted"]["encoder"] == "tiny"
     assert "5,678" in (tables / "sizes.md").read_text(encoding="utf-8")
 
 
@@ -121,6 +127,7 @@ def test_a_changed_treebank_runs_its_own_language_again(rerun: Checkout) -> None
     assert languages == {"other"}
     assert ran.rules == {
         *("treebank", "attention_selected", "parse", "score", "baselines"),
+        *("imported_parses", "averaged_parses"),
         *("language_table", "sizes_table", "crosslingual_table", "page", "all"),
     }
     kept = before.items() & shards(rerun).items()

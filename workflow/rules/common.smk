@@ -12,6 +12,8 @@ from snakemake.utils import validate
 from attree.configuration import check
 from attree.errors import AttreeError
 from attree.plan import (
+    IMPORTED,
+    Row,
     as_options,
     but,
     expand_variables,
@@ -26,6 +28,7 @@ from attree.results import (
     ENCODER,
     EXPERIMENT,
     JOB,
+    PARSES,
     SCORES,
     SENTENCE_SCORES,
     SENTENCES,
@@ -40,6 +43,7 @@ try:
     validate(config, "../schemas/config.schema.yaml")  # fills in the defaults
     config["treebanks"] = expand_variables(config["treebanks"], "treebanks")
     config["encoders"] = expand_variables(config["encoders"], "encoders")
+    config["systems"] = expand_variables(config["systems"], "systems")
     config["published"] = expand_variables(config["published"], "published")
     if config["published"] and not Path(config["published"]).is_file():
         raise AttreeError(
@@ -155,6 +159,21 @@ def all_options():
 def recipe_options(wildcards):
     chosen = config["parsers"][wildcards.parser]
     return as_options(but(chosen, "heads", "source", "tuning"))
+
+
+def system_trees(wildcards):
+    return config["systems"][wildcards.parser][
+        f"{wildcards.language}/{wildcards.split}"
+    ]
+
+
+def averaged(wildcards):
+    members = PLAN.members(Row(**wildcards))
+    return [path_of(PARSES, **asdict(row)) for row in members]
+
+
+def average_options(wildcards):
+    return as_options(but(config["averages"][wildcards.parser], "of"))
 
 
 def selection_options(wildcards):

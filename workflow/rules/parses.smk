@@ -1,11 +1,15 @@
+# Three ways to a table of parses: heads' attention, another parser's trees, an average of tables.
 rule parse:
     input:
         attention="<results>/attention/{encoder}/selected/{language}/{split}.json",
         selection=selection,
     output:
-        "<results>/parses/{encoder}/{parser}/{language}/{split}.parquet",
+        PARSES,
     log:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
+    wildcard_constraints:
+        encoder=rf"(?!{IMPORTED}/)[^/]+",
+        parser="|".join(map(re.escape, config["parsers"])),
     conda:
         "../../envs/cpu.yaml"
     params:
@@ -14,3 +18,39 @@ rule parse:
     shell:
         "attree decode {input.attention} --selection {input.selection} {params.recipe}"
         " --output {output} 2> {log}"
+
+
+rule imported_parses:
+    input:
+        trees=system_trees,
+        sentences=SENTENCES,
+    output:
+        PARSES,
+    log:
+        "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
+    wildcard_constraints:
+        encoder=IMPORTED,
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_of("attree.parsing.command:import_command"),
+    shell:
+        "attree import {input.trees:q} --sentences {input.sentences} --output {output} 2> {log}"
+
+
+rule averaged_parses:
+    input:
+        averaged,
+    output:
+        PARSES,
+    log:
+        "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
+    wildcard_constraints:
+        parser="|".join(map(re.escape, PLAN.averages)) or "-",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_of("attree.parsing.command:average_command"),
+        options=average_options,
+    shell:
+        "attree average {input} {params.options} --output {output} 2> {log}"

@@ -1,6 +1,6 @@
 rule score:
     input:
-        parses="<results>/parses/{encoder}/{parser}/{language}/{split}.parquet",
+        parses=PARSES,
         sentences=SENTENCES,
     output:
         sentences=SENTENCE_SCORES,

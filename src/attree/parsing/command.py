@@ -1,4 +1,4 @@
-"""``attree decode`` and ``attree apply``: parses of a treebank's sentences."""
+"""Parses of a treebank's sentences: ``attree decode``, ``apply``, ``import`` and ``average``."""
 
 from __future__ import annotations
 
@@ -69,3 +69,41 @@ def apply_command(
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
     model = TrainedModel(trained, loaded, trained.threshold(threshold))
     write_parses(model, sentences, output, too_long=too_long, allow_overlap=allow_overlap)
+
+
+def import_command(
+    predictions: Annotated[Path, typer.Argument(help="Trees in any treebank format.")],
+    sentences: Annotated[Path, typer.Option(help="A sentence table of `attree treebank`.")],
+    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
+    format: Annotated[
+        str | None, typer.Option(help="A treebank format; by default what the extension says.")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of the file; by default UTF-8.")] = None,
+) -> None:
+    """Take another parser's trees as parses, sentence by sentence, by their words."""
+    from attree import process
+    from attree.parsing.from_others import write_imported
+    from attree.treebank.sentence import Settings
+
+    process.follow()
+    settings = Settings(format=format, encoding=encoding)
+    write_imported(predictions, sentences, output, settings)
+
+
+def average_command(
+    parses: Annotated[list[Path], typer.Argument(help="Tables of parses of the same sentences.")],
+    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="Keep spans that more than this share of the parsers have, so that trees need not "
+            "be binary."
+        ),
+    ] = None,
+) -> None:
+    """Write the trees that agree best with those of several parsers."""
+    from attree import process
+    from attree.parsing.from_others import write_average
+
+    process.follow()
+    write_average(parses, output, threshold=threshold)

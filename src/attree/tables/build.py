@@ -260,6 +260,12 @@ def _note(rows: Sequence[ScoreRow]) -> str:
     parts.append("Random rows are means over their seeds; one-word sentences are not scored.")
     if fallback := sum(row.fallback for row in rows):
         parts.append(f"{fallback:,} sentences past the encoder's limit were branched right.")
+    for row in rows:
+        if row.skipped and row.parser not in BASELINES:
+            parts.append(
+                f"{row.heading}, {_name(row)}: {row.skipped:,} of {row.sentences:,} sentences have"
+                " no tree and are not scored."
+            )
     if lost := {_name(row): row.lost for row in rows if row.lost}:
         parts += [f"* {name}: {what}." for name, what in lost.items()]
     if selection := sorted({row.selection for row in rows if row.selection}):

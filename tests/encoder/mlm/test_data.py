@@ -76,7 +76,7 @@ def test_languages_are_named_by_files_and_folders(tmp_path: Path) -> None:
         ("cut.txt.xz", lzma.compress(b"a line\n" * 999)[:-20], "damaged or cut short"),
         ("cut.txt.gz", gzip.compress(b"a line\n" * 999)[:-9], "damaged or cut short"),
         ("none.txt.xz", b"not xz at all", "damaged or cut short"),
-        ("empty.txt", b" \n\n", "no text in it"),
+        ("empty.txt", b" \n\n", "this file has no text"),
         ("cut.parquet", b"PAR1", "not a whole Parquet file"),
     ],
     ids=["latin-1", "cut xz", "cut gz", "no xz", "empty", "cut Parquet"],

@@ -1,0 +1,176 @@
+"""Parses that were made elsewhere: trees of a file, or the average of several tables of parses."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from attree.decoding.average import average
+from attree.errors import AttreeError
+from attree.parses import Parses
+from attree.provenance import provenance
+from attree.schemas import OK, PARSES, SENTENCES, SKIPPED, read_table, write_table
+from attree.text import safe
+from attree.treebank.cleaning import Counts, clean, prepare
+from attree.treebank.formats import read_files, resolve
+from attree.treebank.sentence import Rejected, Sentence, Settings, unescape
+from attree.treebank.table import from_table
+from attree.trees import Trees
+
+#: Sentences named one by one where no tree of a file fits them.
+_NAMED = 20
+
+
+def write_imported(predictions: Path, sentences: Path, output: Path, settings: Settings) -> None:
+    """Write another parser's trees as parses of a sentence table.
+
+    A tree belongs to the sentence whose words it has, in the order of both files. It may have
+    punctuation that the table has not: what the table's cleaning took out is taken out of it too.
+    A sentence without a tree is ``skipped``, and named.
+
+    Args:
+        predictions: trees in a treebank format.
+        sentences: the SENTENCES table.
+        output: the PARSES table to write.
+        settings: how the file is read.
+
+    Raises:
+        AttreeError: a file that cannot be read, or none of its trees has a sentence.
+    """
+    table, metadata = read_table(sentences, schema=SENTENCES, what="sentence table")
+    gold = list(from_table(table))
+    how = replace(resolve(settings, [predictions]), punctuation="keep")
+    refused: list[str] = []
+    read = _read(predictions, how, refused)
+    found = dict(paired(gold, read, refused))
+    if not found:
+        first = f" (first: {refused[0]})" if refused else ""
+        raise AttreeError(
+            f"no tree has the words of a sentence{first}",
+            file=predictions,
+            fix=f"check that it parses the sentences of {sentences}",
+        )
+    more = [f"and {len(refused) - _NAMED:,} more"] if len(refused) > _NAMED else []
+    total = f"{predictions}: trees of {len(found):,} of {len(gold):,} sentences"
+    for line in (*refused[:_NAMED], *more, total):
+        print(f"attree: {safe(line)}", file=sys.stderr)
+    trees = [_tree(one, found.get(row)) for row, one in enumerate(gold)]
+    status = np.where([row in found for row in range(len(gold))], OK, SKIPPED)
+    parses = Parses(table["sentence"].to_numpy(), Trees.concatenate(trees), status)
+    about = {"file": predictions.name, "refused": len(refused)}
+    _write(output, parses.table(), metadata, "attree.parsing.command:import_command", about)
+
+
+def _read(path: Path, how: Settings, refused: list[str]) -> list[Sentence]:
+    sentences = []
+    for item in prepare(read_files([path], how), how, Counts()):
+        if isinstance(item, Rejected):
+            refused.append(f"{item.file}:{item.line}: {item.reason}")
+        else:
+            sentences.append(item)
+    return sentences
+
+
+def paired(
+    gold: Sequence[Sentence], read: Sequence[Sentence], refused: list[str]
+) -> Iterator[tuple[int, Sentence]]:
+    """Yield sentences' places in ``gold``, and their trees over the same words.
+
+    Args:
+        gold: sentences, cleaned.
+        read: trees in the same order; of some sentences there may be none, and some more.
+        refused: gets a line for each sentence and each tree that is left over.
+    """
+    keys = [[_key(one) for one in side] for side in (gold, read)]
+    matcher = difflib.SequenceMatcher(a=keys[0], b=keys[1], autojunk=False)
+    for what, first, last, start, stop in matcher.get_opcodes():
+        if what == "equal":
+            for row, one in zip(range(first, last), read[start:stop], strict=True):
+                if fitted := _fit(gold[row], one):
+                    yield row, fitted
+                else:
+                    refused.append(f"{_at(one)}: its words are not those of {_at(gold[row])}")
+            continue
+        refused += [
+            f"{_at(one)}: no such sentence among the gold trees" for one in read[start:stop]
+        ]
+        refused += [f"{_at(one)}: no tree of this sentence" for one in gold[first:last]]
+
+
+def _at(one: Sentence) -> str:
+    return f"{one.file}:{one.line}"
+
+
+def _key(one: Sentence) -> tuple[str, ...]:
+    """Return the words that no cleaning takes for punctuation."""
+    return tuple(word for word in map(unescape, one.words) if any(map(str.isalnum, word)))
+
+
+def _fit(gold: Sentence, one: Sentence) -> Sentence | None:
+    """Take the words out of a tree that its gold sentence lacks; None if that has others."""
+    wanted, stays = list(map(unescape, gold.words)), []
+    at = 0
+    for word in map(unescape, one.words):
+        stays.append(at < len(wanted) and word == wanted[at])
+        at += stays[-1]
+    return clean(one, lambda _: stays) if at == len(wanted) else None
+
+
+def _tree(gold: Sentence, one: Sentence | None) -> Trees:
+    n = len(gold.words)
+    spans = {(i, j) for i, j, _ in one.spans if j - i > 1} if one else set()
+    if one and n > 1:
+        spans.add((0, n))
+    rows = sorted(spans, key=lambda span: (span[0], -span[1]))
+    starts, ends = (np.array([row[side] for row in rows], np.int32) for side in (0, 1))
+    return Trees(np.array([n]), np.array([0, len(rows)]), starts, ends)
+
+
+def write_average(members: Sequence[Path], output: Path, *, threshold: float | None) -> None:
+    """Write the trees that agree best with those of several tables of parses.
+
+    Args:
+        members: PARSES tables of the same sentences.
+        output: the PARSES table to write.
+        threshold: as for :func:`attree.decoding.average.average`.
+
+    Raises:
+        AttreeError: tables of different sentences.
+    """
+    read = [read_table(path, schema=PARSES, what="table of parses") for path in members]
+    parses = [Parses.of_table(table) for table, _ in read]
+    for path, one in zip(members[1:], parses[1:], strict=True):
+        if not np.array_equal(one.sentence, parses[0].sentence):
+            raise AttreeError(
+                f"these are not the sentences of {members[0]}",
+                file=path,
+                fix="average parsers of one split",
+            )
+    parsed = np.logical_and.reduce([one.status != SKIPPED for one in parses])
+    trees = average([one.trees for one in parses], threshold=threshold)
+    trees = trees.keep(np.repeat(parsed, trees.n_spans))
+    status = np.where(parsed, parses[0].status, SKIPPED)
+    for one in parses[1:]:
+        status = np.where(parsed & (status == OK), one.status, status)
+    made = Parses(parses[0].sentence, trees, status)
+    about = {"members": [str(path) for path in members], "threshold": threshold}
+    _write(output, made.table(), read[0][1], "attree.parsing.command:average_command", about)
+
+
+def _write(
+    output: Path,
+    parses: pa.Table,
+    metadata: Mapping[str, Any],
+    entry: str,
+    about: Mapping[str, Any],
+) -> None:
+    own = {key: metadata.get(key) for key in ("language", "split")}
+    made = provenance(code=[entry], settings=about, treebank=metadata.get("provenance"))
+    write_table(output, parses, schema=PARSES, metadata={**own, "provenance": made})

@@ -1,0 +1,132 @@
+"""Trees of a file, and averages, as tables of parses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from attree.cli import app
+from attree.errors import AttreeError
+from attree.parses import Parses
+from attree.parsing.from_others import write_average, write_imported
+from attree.schemas import PARSES, SENTENCES, read_table, write_table
+from attree.treebank.sentence import Settings
+
+GOLD = """\
+(S (NP (DT the) (NN man)) (VP (VBD walked) (ADVP (RB home))) (. .))
+(S (`` ``) (NP (NN rain)) ('' '') (VP (VBD began)) (. .))
+(S (NP (NNP Basil) (-LRB- -LRB-) (NN a) (NN cat) (-RRB- -RRB-)) (VP (VBD left)))
+(X (. .))
+"""
+
+
+def table(folder: Path, text: str = GOLD) -> Path:
+    (folder / "gold.mrg").write_text(text)
+    done = CliRunner().invoke(
+        app,
+        ["treebank", str(folder / "gold.mrg"), "--output", str(folder / "gold.parquet"),
+         "--punctuation", "ptb", "--language", "x", "--split", "test", "--accept-loss", "1"],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    return folder / "gold.parquet"
+
+
+def imported(folder: Path, text: str, sentences: Path) -> list[tuple[str, list[tuple[int, int]]]]:
+    (folder / "p.mrg").write_text(text)
+    write_imported(folder / "p.mrg", sentences, folder / "p.parquet", Settings())
+    rows = read_table(folder / "p.parquet", schema=PARSES)[0].to_pylist()
+    return [(r["status"], list(zip(r["starts"], r["ends"], strict=True))) for r in rows]
+
+
+def test_trees_lose_what_cleaning_took_out(tmp_path: Path) -> None:
+    sentences = table(tmp_path)
+    other = """\
+(TOP (X (Y (Z the) (Z man) (Z walked)) (Z home) (Z .)))
+(TOP (Z ``) (X (Z rain) (Z '')) (X (Z began) (Z .)))
+(TOP (X (Z Basil) (X (Z -LRB-) (X (Z a) (Z cat)) (Z -RRB-))) (Z left))
+"""
+    assert imported(tmp_path, other, sentences) == [
+        ("ok", [(0, 4), (0, 3)]),
+        ("ok", [(0, 2)]),
+        ("ok", [(0, 4), (0, 3), (1, 3)]),
+    ]
+    bare = "(A (A the) (A man) (A walked) (A home))\n(A (A rain) (A began))\n"
+    assert imported(tmp_path, bare, sentences)[:2] == [("ok", [(0, 4)]), ("ok", [(0, 2)])]
+
+
+def test_sentences_without_a_tree_are_skipped_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = """\
+(A (A the) (A man) (A walked) (A home))
+(A (A another) (A one))
+(A (A Basil) (A a) (A cat) (A left) (A .))
+"""
+    found = imported(tmp_path, other, table(tmp_path))
+    assert [status for status, _ in found] == ["ok", "skipped", "ok"]
+    error = capsys.readouterr().err
+    assert "p.mrg:2: no such sentence among the gold trees" in error
+    assert "gold.mrg:2: no tree of this sentence" in error
+    assert "trees of 2 of 3 sentences" in error
+
+
+def test_repeated_and_reordered_words_are_not_taken_for_a_sentence(tmp_path: Path) -> None:
+    found = imported(tmp_path, "(A (A rain) (A began))\n(A (A man) (A the))\n", table(tmp_path))
+    assert [status for status, _ in found] == ["skipped", "ok", "skipped"]
+
+
+def test_a_file_of_other_sentences_is_one_line(tmp_path: Path) -> None:
+    sentences = table(tmp_path)
+    (tmp_path / "p.mrg").write_text("(A (A quite) (A different))\n")
+    with pytest.raises(
+        AttreeError, match=r"no tree has the words of a sentence \(first: .*p\.mrg:1"
+    ):
+        write_imported(tmp_path / "p.mrg", sentences, tmp_path / "p.parquet", Settings())
+    assert not (tmp_path / "p.parquet").exists()
+
+
+def test_an_average_has_the_spans_that_most_members_have(tmp_path: Path) -> None:
+    sentences = table(tmp_path)
+    members = []
+    for number, tree in enumerate(
+        ("(A (A (A the) (A man)) (A (A walked) (A home)))",
+         "(A (A (A the) (A man)) (A walked) (A home))",
+         "(A (A the) (A (A man) (A (A walked) (A home))))")
+    ):  # fmt: skip
+        rest = "(A (A rain) (A began))\n" if number else ""
+        imported(tmp_path, f"{tree}\n{rest}", sentences)
+        members.append((tmp_path / "p.parquet").rename(tmp_path / f"{number}.parquet"))
+    write_average(members, tmp_path / "mean.parquet", threshold=None)
+    found = Parses.of_table(read_table(tmp_path / "mean.parquet", schema=PARSES)[0])
+    assert list(found.trees.of(0).spans) == [(0, 4), (0, 2), (2, 4)]
+    assert found.status.tolist() == ["ok", "skipped", "skipped"]  # one member lacks the second
+    assert list(found.trees.of(1).spans) == []
+
+
+def test_an_average_of_other_sentences_is_refused(tmp_path: Path) -> None:
+    sentences = table(tmp_path)
+    imported(tmp_path, "(A (A rain) (A began))\n", sentences)
+    rows, metadata = read_table(tmp_path / "p.parquet", schema=PARSES)
+    write_table(tmp_path / "q.parquet", rows.slice(0, 2), schema=PARSES, metadata=metadata)
+    with pytest.raises(AttreeError, match="these are not the sentences of"):
+        write_average(
+            [tmp_path / "p.parquet", tmp_path / "q.parquet"], tmp_path / "o", threshold=None
+        )
+
+
+def test_imported_trees_are_scored_like_any_other(tmp_path: Path) -> None:
+    sentences = table(tmp_path)
+    rows = read_table(sentences, schema=SENTENCES)[0]
+    assert rows.num_rows == 3
+    imported(tmp_path, GOLD, sentences)
+    done = CliRunner().invoke(
+        app,
+        ["score", str(tmp_path / "p.parquet"), "--sentences", str(sentences), "--encoder",
+         "imported", "--parser", "gold", "--output", str(tmp_path / "s.parquet"),
+         "--summary", str(tmp_path / "s.json")],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert json.loads((tmp_path / "s.json").read_text())["corpus_f1"] == 100.0
