@@ -79,9 +79,10 @@ def labelled_spans(
             states.append(both[row, : tree.n_words + 1])
             columns.append(_of_tree(tree, likely[row], code, first))
             first += tree.n_words + 1
-    begin, end, kind, target, weight = (np.concatenate(c) for c in zip(*columns, strict=True))
-    flat = [torch.from_numpy(column) for column in (begin, end, kind, target)]
-    return LabelledSpans(torch.cat(states), *flat, torch.from_numpy(weight.astype(np.float32)))
+    begin, end, kind, target, weight = (
+        torch.from_numpy(np.concatenate(column)) for column in zip(*columns, strict=True)
+    )
+    return LabelledSpans(torch.cat(states), begin, end, kind, target, weight.float())
 
 
 def _of_tree(
