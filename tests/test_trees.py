@@ -124,3 +124,12 @@ def test_a_tree_is_drawn_upright_where_it_fits_and_else_on_its_side(
 
 def test_a_notebook_shows_a_picture() -> None:
     assert "<svg" in fixed_trees("balanced", [4]).of(0)._repr_svg_()
+
+
+def test_labels_of_any_letters_make_brackets_that_others_read() -> None:
+    labels = ("S with space", "(NP", "A/B", "")
+    tree = Tree(("a", "b", "c"), ((0, 3), (0, 2), (1, 2), (2, 3)), labels=labels)
+    read = nltk.Tree.fromstring(tree.brackets())
+    names = [node.label() for node in read.subtrees(lambda node: node.height() > 2)]
+    assert names == ["S_with_space", "-LRB-NP", "A/B", "X"]
+    assert read.leaves() == ["a", "b", "c"]

@@ -228,23 +228,22 @@ class Parser:
             return self.model.trees(self.model.features(pieces))
         except NotFiniteError:
             prepared.status[place] = FAILED
-            return _branched_right([pieces[0].n_words])
+            return self._branched_right([pieces[0].n_words])
 
     def assemble(self, prepared: Prepared, found: Sequence[Trees]) -> Trees:
         """Put the trees of all batches in the sentences' order; the others are branched right."""
         done = np.concatenate([np.zeros(0, np.int64), *prepared.batches])
         rest = np.setdiff1d(np.arange(len(prepared.pieces)), done)
-        others = _branched_right([prepared.pieces[place].n_words for place in rest])
-        if any(part.labels is not None for part in found):
-            others = others.labelled([NO_LABEL] * others.starts.size)
+        others = self._branched_right([prepared.pieces[place].n_words for place in rest])
         order = np.argsort(np.concatenate([done, rest]), kind="stable")
         return Trees.concatenate([*found, others]).take(order)
 
+    def _branched_right(self, n_words: Sequence[int]) -> Trees:
+        """Return right-branching trees, their scores not a number; with dummy labels if need be."""
+        from attree.decoding.fixed import fixed_trees
 
-def _branched_right(n_words: Sequence[int]) -> Trees:
-    """Return right-branching trees, their scores not a number."""
-    from attree.decoding.fixed import fixed_trees
-
-    trees = fixed_trees(FALLBACK, n_words)
-    scores = np.full(trees.starts.size, np.nan)
-    return Trees(trees.n_words, trees.offsets, trees.starts, trees.ends, scores=scores)
+        trees = fixed_trees(FALLBACK, n_words)
+        scores = np.full(trees.starts.size, np.nan)
+        found = Trees(trees.n_words, trees.offsets, trees.starts, trees.ends, scores=scores)
+        labelled = getattr(self.model, "labelled", False)
+        return found.labelled([NO_LABEL] * found.starts.size) if labelled else found

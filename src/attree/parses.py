@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from attree.schemas import FALLBACK, OK, PARSES, SKIPPED
+from attree.schemas import FALLBACK, LABELLED_PARSES, LABELS, OK, PARSES, SKIPPED
 from attree.trees import Trees
 
 #: What becomes of a sentence that the encoder cannot take → its status. ``error`` refuses it before
@@ -59,10 +59,7 @@ class Parses:
     def gold(cls, sentences: pa.Table) -> Parses:
         """Return the labelled gold trees of a table ``schemas.SENTENCES``, sorted by sentence."""
         n_words = pc.list_value_length(sentences["words"]).to_numpy().astype(np.int64)
-        labels = pc.dictionary_encode(_flat(sentences, "labels"))
-        codes = labels.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-        names = tuple(labels.dictionary.to_pylist())
-        trees = _trees(sentences, n_words, labels=codes, label_names=names)
+        trees = _trees(sentences, n_words)
         return cls.all_ok(sentences["sentence"].to_numpy(), trees).sorted()
 
     @classmethod
@@ -73,14 +70,18 @@ class Parses:
         return cls(parses["sentence"].to_numpy(), trees, status).sorted()
 
     def table(self) -> pa.Table:
-        """Return a table ``schemas.PARSES``, in the order that the sentences have here."""
+        """Return a table ``schemas.PARSES`` or ``LABELLED_PARSES``, in the order of these."""
         offsets = pa.array(self.trees.offsets, pa.int32())
         spans = (self.trees.starts, self.trees.ends)
         starts, ends = (pa.ListArray.from_arrays(offsets, pa.array(side)) for side in spans)
         n_words = pa.array(self.trees.n_words, pa.int32())
         status = pa.array(self.status.tolist(), pa.string())
         columns = [pa.array(self.sentence, pa.int32()), n_words, status, starts, ends]
-        return pa.table(columns, schema=PARSES)
+        names = self.trees.label_of_each()
+        if names is None:
+            return pa.table(columns, schema=PARSES)
+        labels = pa.ListArray.from_arrays(offsets, pa.array(names, pa.string()))
+        return pa.table([*columns, labels], schema=LABELLED_PARSES)
 
     @property
     def n_words(self) -> NDArray[np.int64]:
@@ -101,7 +102,13 @@ class Parses:
         return self if np.array_equal(order, np.arange(order.size)) else self.take(order)
 
 
-def _trees(table: pa.Table, n_words: NDArray[np.int64], **labels: Any) -> Trees:
+def _trees(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
+    """Return the trees of a table, labelled where it has labels."""
+    labels: dict[str, Any] = {}
+    if LABELS.name in table.schema.names:
+        encoded = pc.dictionary_encode(_flat(table, LABELS.name))
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+        labels = {"labels": codes, "label_names": tuple(encoded.dictionary.to_pylist())}
     lengths = pc.list_value_length(table["starts"]).to_numpy()
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     starts, ends = (

@@ -49,6 +49,8 @@ TOO_LONG, FAILED = "too_long", "failed"
 
 #: One row a sentence parsed: ``status`` is ``ok``, ``right_branching`` (fallback) or ``skipped``;
 #: ``starts``/``ends`` are the spans of two words and more in pre-order, the whole sentence first.
+#: Parses of a parser with labels have those of their spans too (:data:`LABELS`); such trees need
+#: not be binary, and have one-word phrases and unary chains as gold trees do.
 PARSES = pa.schema(
     [
         pa.field("sentence", pa.int32(), nullable=False),
@@ -58,6 +60,10 @@ PARSES = pa.schema(
         pa.field("ends", pa.list_(pa.int32()), nullable=False),
     ]
 )
+
+#: The column of a table of parses whose trees are labelled.
+LABELS = pa.field("labels", pa.list_(pa.string()), nullable=False)
+LABELLED_PARSES = PARSES.append(LABELS)
 
 
 #: One row an attention head: its F1 in percent on the tuning set, and whether it was selected.
@@ -119,6 +125,8 @@ def read_table(
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Read a table that :func:`write_table` wrote; return it and its metadata.
 
+    Where parses are asked for, labelled ones will do.
+
     Raises:
         AttreeError: absent, cut short, not Parquet, or other columns than ``schema``'s.
     """
@@ -134,6 +142,8 @@ def read_table(
             fix="run the stage that writes it again",
         ) from None
     metadata = unpack(table.schema)
+    if schema is PARSES and LABELS.name in table.schema.names:
+        schema = LABELLED_PARSES
     if schema is not None and table.schema.names != schema.names:
         missing = [name for name in schema.names if name not in table.schema.names]
         raise AttreeError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,8 @@ class Tree:
 
         An unlabelled tree has bare words, ``(X (X the cat) (X sat down))``; one with labels or tags
         has a tag on every word, ``(S (NP (X the) (X cat)) …)``, as readers of treebanks expect.
-        Round brackets of words are written ``-LRB-`` and ``-RRB-``; no words are ``()``.
+        Round brackets of words and labels are written ``-LRB-`` and ``-RRB-``, spaces of labels
+        ``_``, an empty label ``X``; no words are ``()``.
         """
         return bracketed(self.words, self.spans, self.labels, self.tags)
 
@@ -89,6 +91,16 @@ class Tree:
         return drawn
 
 
+def _escaped(text: str) -> str:
+    return text.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+@lru_cache(maxsize=1024)
+def _symbol(label: str) -> str:
+    """Return a label as readers of brackets take it: one word without brackets."""
+    return _escaped("_".join(label.split())) or NO_LABEL
+
+
 def bracketed(
     words: tuple[str, ...] | list[str],
     spans: Any,
@@ -98,14 +110,14 @@ def bracketed(
     """Return a tree on one line (see :meth:`Tree.brackets`); ``spans`` are in pre-order."""
     if not words:
         return "()"
-    tokens = [word.replace("(", "-LRB-").replace(")", "-RRB-") for word in words]
+    tokens = [_escaped(word) for word in words]
     if labels is not None or tags is not None:
         tags = tags or (NO_LABEL,) * len(tokens)
-        tokens = [f"({tag} {token})" for tag, token in zip(tags, tokens, strict=True)]
+        tokens = [f"({_symbol(tag)} {token})" for tag, token in zip(tags, tokens, strict=True)]
     opening, closing = [""] * len(tokens), [0] * (len(tokens) + 1)
     whole = False
     for place, (start, end) in enumerate(spans):
-        opening[start] += f"({NO_LABEL if labels is None else labels[place]} "
+        opening[start] += f"({NO_LABEL if labels is None else _symbol(labels[place])} "
         closing[end] += 1
         whole = whole or end - start == len(tokens)
     if not whole:

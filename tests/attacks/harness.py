@@ -14,6 +14,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import attree
+from attree.compiled import cache_folder, keeps_beside
+
+#: A row has a home of its own, yet kernels that are compiled already.
+_KERNELS = (
+    {} if keeps_beside(Path(attree.__file__).parent) else {"NUMBA_CACHE_DIR": str(cache_folder())}
+)
+
 #: path, the folder of good files → makes something at the path
 Maker = Callable[[Path, Path], None]
 #: What lies at a path of the row's folder: text, bytes, a JSON value, or what makes it.
@@ -108,7 +116,7 @@ def attack(row: Row, server: Server, folder: Path) -> None:
     environment = {
         "ATTREE_CANARY": str(canary),
         "HOME": str(folder),
-        **server.environment,
+        **_KERNELS,
         **row.environment,
     }
     ran = server.run(work, row.argv, environment=environment, seconds=row.seconds)

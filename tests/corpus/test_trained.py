@@ -23,7 +23,7 @@ def run(*arguments: object) -> str:
     return done.output
 
 
-@pytest.mark.parametrize("parser", ["fpoa", "fpio", "tree-crf-full"])
+@pytest.mark.parametrize("parser", ["fpoa", "fpio", "tree-crf-full", "tree-crf-labelled"])
 def test_bulk_trees_are_those_of_apply(
     parser: str, resolved: Path, treebank: Path, tmp_path: Path
 ) -> None:
@@ -43,6 +43,8 @@ def test_bulk_trees_are_those_of_apply(
     assert [row["words"] for row in rows] == words
     for row, other in zip(rows, applied, strict=True):
         assert row["spans"] == list(zip(other["starts"], other["ends"], strict=True))
+        assert row.get("labels") == other.get("labels")
+        assert ("labels" in row) == (parser == "tree-crf-labelled")
         assert (row["score"] is None) == (len(row["words"]) < 2)
         assert row["score"] is None or np.isfinite(row["score"])
 

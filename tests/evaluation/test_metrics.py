@@ -248,3 +248,23 @@ def test_upper_bound_refuses_crossing_spans() -> None:
     gold = Parses.gold(sentences([(4, []), (4, labelled([(0, 2), (1, 3)]))]))
     with pytest.raises(AttreeError, match="gold tree of sentence 1 cross"):
         upper_bound(gold)
+
+
+def test_labelled_brackets_are_counted_where_both_sides_have_labels() -> None:
+    spans = [[(0, 3), (0, 1), (1, 3)], [(0, 2)]]
+    gold = Trees.from_spans([3, 2], spans, [["S", "NP", "VP"], ["NP"]])
+    found = Trees.from_spans([3, 2], [[(0, 3), (1, 3)], [(0, 2)]], [["S", "PP"], ["NP"]])
+    numbers = np.arange(2, dtype=np.int32)
+    counts = score(Parses.all_ok(numbers, gold), Parses.all_ok(numbers, found)).counts
+    assert counts.labelled_f1 == pytest.approx(100 * 2 * 2 / (4 + 3))
+    assert counts.labelled_exact_match == 50
+    bare = Trees(found.n_words, found.offsets, found.starts, found.ends)
+    other = score(Parses.all_ok(numbers, gold), Parses.all_ok(numbers, bare)).counts
+    assert other.labelled_f1 is None
+    assert other.corpus_f1 == counts.corpus_f1
+
+
+def test_parses_keep_their_labels_in_a_table() -> None:
+    trees = Trees.from_spans([3, 2], [[(0, 3), (0, 1)], [(0, 2)]], [["S", "NP"], ["S"]])
+    parses = Parses.all_ok(np.arange(2, dtype=np.int32), trees)
+    assert Parses.of_table(parses.table()).trees == trees

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree.errors import AttreeError
-from attree.fewshot.fit import fit
+from attree.fewshot.fit import fit, source_of
 from attree.fewshot.gold import gold_batch, gold_tree, read_trees
 from attree.fewshot.inside import marginals
-from attree.fewshot.labels import decode_labelled, labelled_tree_crf
+from attree.fewshot.label_fit import _logits, labelled_spans
+from attree.fewshot.labels import LabelPart, decode_labelled, labelled_tree_crf
 from attree.fewshot.parser import TrainedModel, load_parser, save_parser
 from attree.fewshot.recipes import LABELLED, RECIPES, TrainingPlan, adapted
 from attree.fewshot.scores import SpanScores
@@ -25,7 +26,8 @@ from attree.parser import Parser
 from attree.schemas import read_table
 from tests.fewshot import reference
 
-NAMES = ("", "A", "B", "A+B")
+NESTED = ("tree-crf-labelled", "tree-crf-full")
+NAMES = ("", "A", "B", "A+B", "A+A")
 
 
 def example(seed: int, n: int) -> SpanScores:
@@ -42,8 +44,10 @@ def test_the_likelihood_sums_over_binarisations(seed: int, n: int):
     generator = np.random.default_rng(seed)
     scores = example(seed, n)
     brackets = [*reference.random_tree(generator, 0, n), (0, 1)]
-    code = {span: int(generator.integers(1, 4)) for span in brackets}
-    gold = gold_tree(n, brackets, name="t", labels=[NAMES[code[span]] for span in brackets])
+    code = {span: int(generator.integers(1, len(NAMES))) for span in brackets}
+    each = [(span, label) for span in brackets for label in NAMES[code[span]].split("+")]
+    spans, joined = zip(*each, strict=True)
+    gold = gold_tree(n, spans, name="t", labels=joined)
     assert scores.labels is not None
     span, chances = scores.span[0].numpy(), scores.labels[0].numpy()
     total = 0.0
@@ -68,13 +72,15 @@ def test_the_tree_has_the_highest_expected_gain(seed: int, n: int, threshold: fl
     chances = scores.labels[0].exp().numpy()
 
     def gain(i: int, j: int, name: int) -> float:
-        chain = [label for label in NAMES[name].split("+") if label]
-        right = [sum(chances[i, j, k] for k in range(4) if x in NAMES[k]) for x in chain]
-        return sum(likely[i, j] * each - threshold for each in right)
+        right = sum(
+            chance * (_bag(NAMES[name]) & _bag(other)).total()
+            for other, chance in zip(NAMES, chances[i, j], strict=True)
+        )
+        return likely[i, j] * right - threshold * _bag(NAMES[name]).total()
 
     best = max(
         sum(
-            max(gain(*span, name) for name in range(span == (0, n), 4))
+            max(gain(*span, name) for name in range(span == (0, n), len(NAMES)))
             for span in (*tree, *((place, place + 1) for place in range(n)))
         )
         for tree in reference.trees(0, n)
@@ -86,6 +92,10 @@ def test_the_tree_has_the_highest_expected_gain(seed: int, n: int, threshold: fl
     )
     assert reached == pytest.approx(best)
     assert found.spans[0] == (0, n)
+
+
+def _bag(name: str) -> Counter[str]:
+    return Counter(label for label in name.split("+") if label)
 
 
 def _chains(tree) -> dict[tuple[int, int], list[str]]:
@@ -135,3 +145,48 @@ def test_trees_without_labels_are_told(encoder, treebank: Path):
     bare = replace(trees, gold=[replace(tree, labels=()) for tree in trees.gold])
     with pytest.raises(AttreeError, match="these trees have no labels"):
         fit(encoder, bare, TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1,)))
+
+
+def test_what_is_fitted_is_the_weighted_likelihood(encoder, treebank: Path):
+    """Weights written into the part give the chances that the fitted rows had."""
+    trees = learnable(treebank)
+    plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1, 2), steps=5)
+    parser = fit(encoder, trees, plan)
+    source = source_of(encoder, trees.words, parser.scorer)
+    part = parser.scorer.each()["labels"]
+    assert isinstance(part, LabelPart)
+    spans = labelled_spans(parser.scorer, source, trees.gold, part.names)
+    label = {name: place for place, name in enumerate(part.names)}
+    known = sum(len(tree.labels) for tree in trees.gold)
+    assert (spans.weight[spans.target > 0] > 1 - 1e-6).sum() == known
+    words = spans.end - spans.begin == 1
+    assert words.sum() == sum(tree.n_words for tree in trees.gold)
+    first = 0
+    for place, tree in enumerate(trees.gold):
+        table = parser.span_scores(source.batch([place])).labels
+        assert table is not None
+        for start, end, name in tree.labels:
+            row = (spans.begin == first + start) & (spans.end == first + end)
+            assert spans.target[row].tolist() == [label[name]]
+            logits = _logits(spans.states @ part.weights, part.bias, spans)[row][0]
+            assert torch.allclose(logits, table[0, start, end], atol=1e-4)
+        first += tree.n_words + 1
+
+
+def test_structure_is_that_of_the_unlabelled_parser(encoder, treebank: Path):
+    trees = learnable(treebank)
+    plans = (TrainingPlan(RECIPES[name], layers=(1, 2), steps=5) for name in NESTED)
+    labelled, full = (fit(encoder, trees, plan).scorer.state_dict() for plan in plans)
+    assert all(torch.equal(labelled[name], full[name]) for name in full)
+    assert labelled["parts.labels.weights"].abs().max() > 0
+
+
+def test_a_label_that_holds_the_sign_of_a_chain_comes_back_whole():
+    tree = gold_tree(2, [(0, 2), (0, 2)], name="t", labels=["A+B", "C"])
+    ((_, _, name),) = tree.labels
+    labels = torch.zeros(1, 3, 3, 2)
+    labels[0, 0, 2, 1] = 9.0
+    labels[0, :, :, 0] = 5.0
+    span = torch.zeros(1, 3, 3, dtype=torch.float64)
+    scores = SpanScores(span, span, torch.tensor([2]), labels, ("", name))
+    assert decode_labelled(scores, 0.2).of(0).labels == ("A+B", "C")

@@ -59,7 +59,13 @@ PARQUET = "parquet"
 #: Malformed lines whose reasons are kept.
 REASONS = 5
 #: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
-_DICTIONARY = ["file", "status", "starts.list.element", "lengths.list.element"]
+_DICTIONARY = [
+    "file",
+    "status",
+    "starts.list.element",
+    "lengths.list.element",
+    "labels.list.element",
+]
 #: Levels of zstd. Small shards, as a CPU writes them, gain a tenth from a high level at a fifth
 #: of a millisecond a sentence; those of a GPU are large, and it would have to wait.
 _LARGE, _LEVEL, _LEVEL_OF_LARGE = 5000, 13, 5
@@ -72,9 +78,10 @@ def _list(item: pa.DataType) -> pa.DataType:
 #: One row a sentence, in input order; a line without a sentence has one row too. ``line`` is
 #: 1-based, ``sentence`` counts the sentences of a line from 0. ``words`` has single spaces between
 #: words. The spans of two words and more, in pre-order, begin at ``starts`` and are ``lengths``
-#: words long. Words and spans are empty unless ``status`` is ``ok``, or ``too_long`` with a
-#: right-branching tree in place of one. ``score`` is the mean split score of the tree, null where
-#: there is nothing to split. ``id`` is that of a line of JSON, null where it has none.
+#: words long. Trees of a parser with labels have one-word phrases too, and a further column, the
+#: ``labels`` of the spans. Words and spans are empty unless ``status`` is ``ok``, or ``too_long``
+#: with a right-branching tree in place of one. ``score`` is the mean split score of the tree, null
+#: where there is nothing to split. ``id`` is that of a line of JSON, null where it has none.
 TREES = pa.schema(
     [
         pa.field("file", pa.string(), nullable=False),
@@ -88,6 +95,7 @@ TREES = pa.schema(
         pa.field("id", pa.string(), nullable=True),
     ]
 )
+LABELLED_TREES = TREES.append(pa.field("labels", _list(pa.string()), nullable=False))
 
 
 @dataclass(slots=True)
@@ -130,7 +138,13 @@ class Rows:
             pa.array(scores.astype(np.float16), mask=np.isnan(scores)),
             pa.array(self.id or [None] * len(self.line), pa.string()),
         ]
-        return pa.Table.from_arrays(columns, schema=TREES)
+        names = trees.label_of_each()
+        if names is None:
+            return pa.Table.from_arrays(columns, schema=TREES)
+        labels = pa.ListArray.from_arrays(
+            offsets, pa.array(names, pa.string()), type=_list(pa.string())
+        )
+        return pa.Table.from_arrays([*columns, labels], schema=LABELLED_TREES)
 
 
 @dataclass(slots=True)
@@ -252,7 +266,8 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of an output folder in input order, with lists of words and of spans.
 
     Each has ``file``, ``line``, ``sentence``, ``status``, ``score``, ``words`` and ``spans``, a
-    list of half-open word intervals ``(start, end)``; and ``id``.
+    list of half-open word intervals ``(start, end)``; ``id``; and ``labels`` where the parser has
+    them.
     """
     paths = sorted((folder / "trees").glob("shard-*.parquet"), key=lambda p: int(p.stem[6:]))
     for path in paths:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 
 import numpy as np
@@ -19,6 +20,7 @@ from attree.decoding import UNSUPERVISED
 from attree.encoder.source import ResolvedEncoder, find_encoder
 from attree.errors import AttreeError
 from attree.evaluate.predictions import SHOWN, baseline_rows, row_of
+from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import score
 from attree.fewshot import session
 from attree.fewshot.recipes import RECIPES, recipe
@@ -126,7 +128,7 @@ def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Table:
         bench = _Bench(Path(stack.enter_context(TemporaryDirectory())), train, test, plan)
         total = len(plan.parsers) * len(plan.trees) * plan.draws
         advance = stack.enter_context(progress("evaluating", total=total, unit="parsers"))
-        rows = []
+        found = []
         for name in plan.parsers:
             for trees in plan.trees:
                 runs = []
@@ -134,9 +136,22 @@ def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Table:
                     parses = Parses.all_ok(gold.sentence, bench.parse(name, trees, seed))
                     runs.append(score(gold, parses, max_words=plan.max_words).counts)
                     advance(1)
-                rows.append(row_of(f"{name}, {trees:,} trees", runs))
+                found.append((f"{name}, {trees:,} trees", runs))
+    rows = [row_of(name, runs) for name, runs in found]
     rows += [row_of(name, [counts]) for name, counts in baseline_rows(gold, plan.max_words)]
-    return Table("F1", ["", *SHOWN.values()], rows, " ".join(_notes(test, gold, plan, bench)))
+    note = " ".join([*_notes(test, gold, plan, bench), *_labelled(found)])
+    return Table("F1", ["", *SHOWN.values()], rows, note)
+
+
+def _labelled(found: Sequence[tuple[str, list[Counts]]]) -> Iterator[str]:
+    """Yield labelled F1 in words; nothing of parsers without labels."""
+    means = [
+        f"{name} {fmean(one.labelled_f1 for one in runs):.2f}"
+        for name, runs in found
+        if all(one.labelled_f1 is not None for one in runs)
+    ]
+    if means:
+        yield f"Labelled F1 as EVALB counts it: {', '.join(means)}."
 
 
 def _notes(test: Treebank, gold: Parses, plan: Plan, bench: _Bench) -> Iterator[str]:

@@ -31,6 +31,12 @@ METRICS = {
     "sentence_f1": Metric("Sentence F1", "mean over sentences, without it"),
     "precision": Metric("Precision", "share of predicted spans that are gold", in_tables=False),
     "recall": Metric("Recall", "share of gold spans that are predicted", in_tables=False),
+    "labelled_f1": Metric(
+        "Labelled F1", "micro, labelled brackets by EVALB's rules", in_tables=False
+    ),
+    "labelled_exact_match": Metric(
+        "Exact match", "share of trees with all labelled brackets right", in_tables=False
+    ),
 }
 
 #: Labels whose recall is reported unless others are asked for.

@@ -49,6 +49,9 @@ class Counts:
         fallback: those scored with a right-branching tree in place of the parser's.
         gold, predicted, matched: distinct spans, the whole sentence always among them.
         sentence_f1_sum, sentence_f1_count: sum of the sentences' F1 (of 1), and how many there are.
+        labelled_gold, labelled_predicted, labelled_matched: labelled brackets by EVALB's rules; 0
+            where the predicted trees have no labels.
+        labelled_trees, labelled_exact: trees with labels, and those that have all brackets right.
         labels: gold spans and recalled ones by label.
     """
 
@@ -62,6 +65,11 @@ class Counts:
     matched: Any = 0
     sentence_f1_sum: Any = 0.0
     sentence_f1_count: Any = 0
+    labelled_gold: Any = 0
+    labelled_predicted: Any = 0
+    labelled_matched: Any = 0
+    labelled_trees: Any = 0
+    labelled_exact: Any = 0
     labels: dict[str, LabelCount] = field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
@@ -101,6 +109,16 @@ class Counts:
     def sentence_f1(self) -> Any:
         """Mean F1 of the sentences, without the whole-sentence span."""
         return _percent(self.sentence_f1_sum, self.sentence_f1_count)
+
+    @property
+    def labelled_f1(self) -> Any:
+        """Micro F1 of labelled brackets by EVALB's rules."""
+        return _percent(2 * self.labelled_matched, self.labelled_gold + self.labelled_predicted)
+
+    @property
+    def labelled_exact_match(self) -> Any:
+        """Share of the labelled trees that have every bracket of gold and no other."""
+        return _percent(self.labelled_exact, self.labelled_trees)
 
     def f1(self) -> F1:
         """Return the three F1 of several parsers."""

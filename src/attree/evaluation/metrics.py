@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from attree.errors import AttreeError
 from attree.evaluation import DEFAULT_LABELS, PROFILES
 from attree.evaluation.counts import F1, Counts
+from attree.evaluation.evalb import labelled_results
 from attree.evaluation.spans import (
     DistinctSpans,
     distinct_spans,
@@ -157,8 +158,26 @@ def score(
         predicted_count,
         shared,
         each,
-        replace(counts, labels=recalls),
+        replace(counts, labels=recalls, **_labelled(gold, parses)),
     )
+
+
+def _labelled(gold: Parses, parses: Parses) -> dict[str, int]:
+    """Count labelled brackets; nothing where one side has no label that the other has."""
+    names = (set(side.trees.label_of_each() or ()) for side in (gold, parses))
+    if not set.intersection(*names):
+        return {}
+    there = np.flatnonzero(parses.status != SKIPPED)
+    rows = labelled_results(gold.trees.take(there), parses.trees.take(there))
+    both, right, found = rows.sum(axis=0).tolist()
+    exact = (rows == rows[:, :1]).all(axis=1)
+    return {
+        "labelled_gold": right,
+        "labelled_predicted": found,
+        "labelled_matched": both,
+        "labelled_trees": int(there.size),
+        "labelled_exact": int(exact.sum()),
+    }
 
 
 def upper_bound(

@@ -14,8 +14,9 @@ from attree.errors import AttreeError
 from attree.evaluation.metrics import f1_of_each
 from attree.fewshot.features import FeatureStore, Layout, in_memory, on_disk
 from attree.fewshot.gold import GoldTree, GoldTrees
+from attree.fewshot.label_fit import fit_labels
 from attree.fewshot.parser import TrainedParser, gold_spans, right_branching_f1
-from attree.fewshot.recipes import TrainingPlan
+from attree.fewshot.recipes import LABELLED, TrainingPlan
 from attree.fewshot.scorer import PARTS, BatchSource, Scorer
 from attree.fewshot.training import MARGINS, Training, train
 from attree.provenance import digest, versions
@@ -96,21 +97,26 @@ def fit(
     scorer = _started(encoder, plan)
     parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, _identity(encoder))
     store = store or store_of(encoder, trees.words, scorer, folder=folder)
-    source = BatchSource(store, scorer, device=str(encoder.device))
-    check_source = None if held_out is None else source_of(encoder, held_out.words, scorer)
+    device = str(encoder.device)
+    learner = _structure(parser)
+    source = BatchSource(store, learner.scorer, device=device)
+    check_source = None if held_out is None else source_of(encoder, held_out.words, learner.scorer)
     check: Callable[[], float] | None = None
     if held_out is not None and check_source is not None:
-        check = functools.partial(parser.f1, check_source, held_out.gold)
+        check = functools.partial(learner.f1, check_source, held_out.gold)
     began = time.perf_counter()
+    settings = _training(plan)
     report = train(
-        scorer,
+        learner.scorer,
         source,
         trees.gold,
-        _training(plan),
+        settings,
         held_out=check,
-        device=str(encoder.device),
+        device=device,
         advance=advance,
     )
+    if learner is not parser:
+        fit_labels(scorer, BatchSource(store, scorer, device=device), trees.gold)
     parser.trained_on = fingerprints(trees.words)
     parser.about = {
         "plan": asdict(plan),
@@ -127,14 +133,25 @@ def fit(
         "dev_trees": 0 if held_out is None else len(held_out.gold),
         "seconds": round(time.perf_counter() - began, 3),
     }
-    if check_source is not None and held_out is not None and plan.recipe.objective == "tree_crf":
-        parser.about["threshold"], _ = choose_threshold(parser, check_source, held_out.gold)
+    if check_source is not None and held_out is not None and learner.recipe.objective == "tree_crf":
+        parser.about["threshold"], _ = choose_threshold(learner, check_source, held_out.gold)
     return parser
+
+
+def _structure(parser: TrainedParser) -> TrainedParser:
+    """Return what is trained by steps: all of a parser, or all but labels that are fitted after."""
+    recipe = parser.recipe
+    if "labels" not in recipe.parts or recipe.objective in LABELLED:
+        return parser
+    others = tuple(part for part in recipe.parts if part != "labels")
+    unlabelled = replace(recipe, parts=others, decoder="minimum_risk")
+    scorer = Scorer(unlabelled, parser.shape, parser.scorer.each())
+    return TrainedParser(unlabelled, parser.shape, scorer, parser.encoder)
 
 
 def label_names(trees: GoldTrees) -> tuple[str, ...]:
     """Return the labels of some trees, those of unary chains joined."""
-    found = sorted({label for tree in trees.gold for _, _, label in tree.labels})
+    found = sorted({label for tree in trees.gold for _, _, label in tree.labels if label})
     if not found:
         raise AttreeError(
             "these trees have no labels",

@@ -13,6 +13,9 @@ from torch import Tensor
 from attree.errors import AttreeError
 from attree.treebank.binarise import FACTORS, binarise
 
+#: Joins the labels of a unary chain, upper first; where a label has it, the other stands for it.
+CHAIN, IN_LABEL = "+", "%2B"
+
 
 @dataclass(frozen=True, slots=True)
 class GoldTree:
@@ -78,8 +81,8 @@ def _joined(
     """Join the labels of equal spans, the upper node first."""
     chains: dict[tuple[int, int], list[str]] = {}
     for span, label in zip(spans, labels, strict=False):
-        chains.setdefault(span, []).append(label)
-    return tuple((start, end, "+".join(chain)) for (start, end), chain in chains.items())
+        chains.setdefault(span, []).append(label.replace(CHAIN, IN_LABEL))
+    return tuple((start, end, CHAIN.join(chain)) for (start, end), chain in chains.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ their own at each span, so the structure need not pay for them however few the t
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -21,21 +22,19 @@ from torch import Tensor, nn
 from attree.compiled import kernel
 from attree.encoder.load import Encoder, EncoderOutput
 from attree.errors import NotFiniteError
-from attree.fewshot.gold import GoldBatch
+from attree.fewshot.gold import CHAIN, IN_LABEL, GoldBatch
 from attree.fewshot.inside import log_partition, marginals
 from attree.fewshot.parts import Part, Shape, boundary_states, dropout
 from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
 from attree.fewshot.scores import SpanScores
 from attree.trees import Trees
 
-#: Joins the labels of a unary chain, upper first.
-CHAIN = "+"
-
 
 class LabelPart(Part):
     """Probabilities of labels, linear in the states at a span's two ends before the softmax.
 
-    A word by itself is scored by the state of its first piece instead. The span scores are 0.
+    A word by itself has other weights than a span, and the whole sentence a further bias. The span
+    scores are 0.
 
     Args:
         names: the labels, the empty one first.
@@ -48,17 +47,17 @@ class LabelPart(Part):
         self, names: tuple[str, ...], hidden: int, *, rate: float, layers: tuple[int, ...]
     ) -> None:
         super().__init__()
-        width = len(layers) * hidden
+        width = 2 * len(layers) * hidden
         self.names, self.rate, self.layers = names, rate, layers
-        self.begins = nn.Parameter(torch.zeros(2 * width, len(names)))
-        self.ends = nn.Parameter(torch.zeros(2 * width, len(names)))
-        self.word = nn.Parameter(torch.zeros(width, len(names)))
-        self.bias = nn.Parameter(torch.zeros(2, len(names)))
+        #: where a span begins, where it ends, where a word begins, where it ends
+        self.weights = nn.Parameter(torch.zeros(4, width, len(names)))
+        #: of a span, of a word, and added for the whole sentence
+        self.bias = nn.Parameter(torch.zeros(3, len(names)))
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
-        """Return the layers and the labels of the training trees."""
-        layers = plan.recipe.label_layers or plan.layers
+        """Return the layers, by default the plan's lowest, and the labels of its trees."""
+        layers = plan.recipe.label_layers or plan.layers[:1]
         here = [layer for layer in layers if layer <= encoder.n_layers]
         return {"layers": here, "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
 
@@ -72,13 +71,20 @@ class LabelPart(Part):
         """Return the states before and after every boundary."""
         return boundary_states(output, self.layers)
 
-    def logits(self, features: tuple[Tensor, Tensor], generator: torch.Generator | None) -> Tensor:
+    def logits(
+        self,
+        features: tuple[Tensor, Tensor],
+        n_words: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
         """(sentences, words + 1, words + 1, labels), before the softmax."""
         both = dropout(torch.cat(features, -1), self.rate, generator)
-        spans = (both @ self.begins)[:, :, None] + (both @ self.ends)[:, None] + self.bias[0]
-        words = dropout(features[1], self.rate, generator) @ self.word + self.bias[1]
+        begin, end, word_begin, word_end = (both @ weights for weights in self.weights)
+        spans = begin[:, :, None] + end[:, None] + self.bias[0]
+        sentence = torch.arange(len(n_words), device=n_words.device)
+        spans[sentence, 0, n_words] += self.bias[2]
         place = torch.arange(spans.shape[1] - 1, device=spans.device)
-        spans[:, place, place + 1] = words[:, :-1]
+        spans[:, place, place + 1] = word_begin[:, :-1] + word_end[:, 1:] + self.bias[1]
         return spans
 
     def scores(
@@ -88,7 +94,7 @@ class LabelPart(Part):
         generator: torch.Generator | None = None,
     ) -> SpanScores:
         """Score every label of every span of a batch."""
-        labels = self.logits(features, generator).log_softmax(-1)
+        labels = self.logits(features, n_words, generator)
         none = labels.new_zeros(labels.shape[:3], dtype=torch.float64)
         return SpanScores(none, none, n_words, labels, self.names)
 
@@ -101,7 +107,8 @@ def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: f
     for tree, labels in enumerate(gold.labels):
         for start, end, name in labels:
             target[tree, start, end] = code[name]
-    found = scores.labels.gather(-1, target.to(scores.span.device)[..., None])[..., 0].double()
+    chances = scores.labels.log_softmax(-1)
+    found = chances.gather(-1, target.to(scores.span.device)[..., None])[..., 0].double()
     place = torch.arange(found.shape[1] - 1, device=found.device)
     words = (found[:, place, place + 1] * (place < scores.n_words[:, None])).sum(1)
     free = log_partition(scores.span, scores.n_words)
@@ -127,34 +134,62 @@ def decode_labelled(scores: SpanScores, threshold: float) -> Trees:
     """
     assert scores.labels is not None
     span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
-    labels = scores.labels.detach().cpu().double().exp().numpy()
-    if not (np.isfinite(span.sum()) and np.isfinite(labels.sum())):
+    if not np.isfinite(span.sum()):
         raise NotFiniteError("a sentence's span scores are NaN or infinite")
     likely = marginals(span, n_words)
-    has = _members(scores.label_names)
+    _certain(likely, n_words)
+    # a label is right less often than its span: what is less likely cannot gain
+    places = np.nonzero(likely > min(threshold, 1.0 - 1e-6))
+    gain, chain = np.zeros(likely.shape), np.zeros(likely.shape, np.int64)
+    gain[places], chain[places] = _gains(scores, likely, places, threshold)
+    names = [_chain(name) for name in scores.label_names]
     found: list[tuple[int, int, int, str, float]] = []
     for tree, n in enumerate(n_words.tolist()):
-        here, chances = likely[tree, : n + 1, : n + 1], labels[tree, : n + 1, : n + 1]
-        here[np.arange(n), np.arange(1, n + 1)] = 1.0
-        here[0, n] = 1.0
-        gains = (chances @ (has @ has.T)) * here[..., None] - threshold * has.sum(1)
-        best = gains.argmax(-1)
-        best[0, n] = 1 + gains[0, n, 1:].argmax()
-        gain = np.take_along_axis(gains, best[..., None], -1)[..., 0]
-        for start, end in _best_spans(np.maximum(gain, 0.0), n).tolist():
-            if gain[start, end] > 0 or (start, end) == (0, n):
-                name = scores.label_names[best[start, end]]
-                sure = float(np.log(max(here[start, end], 1e-300)))
-                found += [(tree, start, end, label, sure) for label in name.split(CHAIN) if label]
+        for start, end in _best_spans(gain[tree], n).tolist():
+            chance = float(np.log(max(likely[tree, start, end], 1e-300)))
+            labels = names[chain[tree, start, end]]
+            found += [(tree, start, end, label, chance) for label in labels]
     return _trees(n_words, found)
 
 
-def _members(names: tuple[str, ...]) -> NDArray[np.float64]:
-    """(chains, labels): which labels each chain holds, and how often."""
-    single = sorted({label for name in names for label in name.split(CHAIN) if label})
-    return np.array(
-        [[name.split(CHAIN).count(label) for label in single] for name in names], np.float64
-    ).reshape(len(names), len(single))
+def _gains(
+    scores: SpanScores,
+    likely: NDArray[np.float64],
+    places: tuple[NDArray[np.int64], ...],
+    threshold: float,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return what the best chain of some spans gains, 0 or more, and which one it is."""
+    assert scores.labels is not None
+    tree, start, end = places
+    there = tuple(torch.from_numpy(each).to(scores.labels.device) for each in places)
+    chances = scores.labels.detach()[there].double().softmax(-1).cpu().numpy()
+    if not np.isfinite(chances.sum()):
+        raise NotFiniteError("a sentence's label scores are NaN or infinite")
+    credit, size = _credit(scores.label_names)
+    gains = (chances @ credit) * likely[places][:, None] - threshold * size
+    gains[(start == 0) & (end == scores.n_words.cpu().numpy()[tree]), 0] = -np.inf
+    best = gains.argmax(-1)
+    return np.maximum(np.take_along_axis(gains, best[:, None], 1)[:, 0], 0.0), best
+
+
+def _chain(name: str) -> list[str]:
+    """Return the labels of a unary chain, none of the empty one."""
+    return [label.replace(IN_LABEL, CHAIN) for label in name.split(CHAIN) if label]
+
+
+def _certain(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> None:
+    """Give words and whole sentences the probability 1, and what lies past a sentence 0."""
+    side = likely.shape[1]
+    place = np.arange(side)
+    likely[:, place[:-1], place[1:]] = place[1:] <= n_words[:, None]
+    likely[np.arange(len(n_words)), 0, n_words] = 1.0
+
+
+def _credit(names: tuple[str, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(chains, chains): labels that one chain has right of another; (chains,) their lengths."""
+    chains = [Counter(_chain(name)) for name in names]
+    shared = [[(one & other).total() for other in chains] for one in chains]
+    return np.array(shared, np.float64), np.array([chain.total() for chain in chains], np.float64)
 
 
 @kernel

@@ -288,6 +288,9 @@ class TrainedModel:
         threshold: spans of a lower marginal are dropped, so that trees need not be binary; 0 keeps
             all.
 
+    Attributes:
+        labelled: whether its trees have labels.
+
     Raises:
         AttreeError: another encoder.
     """
@@ -295,6 +298,7 @@ class TrainedModel:
     def __init__(self, trained: TrainedParser, encoder: Encoder, threshold: float = 0.0) -> None:
         trained.check(encoder)
         self.trained, self.encoder, self.threshold = trained, encoder, threshold
+        self.labelled = trained.recipe.decoder == "labelled_risk"
 
     def features(self, pieces: Sequence[Pieces]) -> Batch:
         """Run the encoder and lay out what the scorer reads."""

@@ -27,8 +27,8 @@ class FewShotRecipe:
         combination: of the encoder's heads, a name in :data:`attree.fewshot.parts.COMBINATIONS`.
         separate: other head weights inside than outside.
         learning_rate, head_rate: of Adam; the latter for head weights.
-        label_layers: hidden states that labels are read from, as far as the encoder has them; those
-            of the projection by default.
+        label_layers: hidden states that labels are read from, as far as the encoder has them; the
+            lowest of the projection by default.
         threshold: of ``labelled_risk``, what a label must gain to be kept.
         spread: how many layers on each side of the middle one are read by default.
     """
@@ -117,7 +117,7 @@ RECIPES: dict[str, FewShotRecipe] = {
     # labels and nodes of more than two children
     "tree-crf-labelled": FewShotRecipe(
         ("projection", "boundary", "heads", "labels"),
-        "labelled_tree_crf",
+        "tree_crf",
         _IO,
         "labelled_risk",
         dropout=0.3,
@@ -125,7 +125,7 @@ RECIPES: dict[str, FewShotRecipe] = {
         separate=True,
         head_rate=1e-3,
         spread=1,
-        threshold=0.35,
+        threshold=0.2,
     ),
     "head-weights": FewShotRecipe(("heads",), "tree_crf", _IO, "chart", separate=True),
     "head-weights-tied": FewShotRecipe(("heads",), "tree_crf", _IO, "chart"),

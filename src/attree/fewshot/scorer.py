@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -58,13 +59,19 @@ class Scorer(nn.Module):
     Args:
         recipe: which parts.
         shapes: the settings of each part.
+        made: parts that exist already, whose weights are shared.
     """
 
-    def __init__(self, recipe: FewShotRecipe, shapes: Mapping[str, Shape]) -> None:
+    def __init__(
+        self,
+        recipe: FewShotRecipe,
+        shapes: Mapping[str, Shape],
+        made: Mapping[str, Part] = MappingProxyType({}),
+    ) -> None:
         super().__init__()
         kinds = {name: PARTS[name] for name in recipe.parts}
         self.parts = nn.ModuleDict(
-            {name: kind.of(recipe, shapes[name]) for name, kind in kinds.items()}
+            {name: made.get(name) or kind.of(recipe, shapes[name]) for name, kind in kinds.items()}
         )
         self._rates = {name: kind.learning_rate(recipe) for name, kind in kinds.items()}
 

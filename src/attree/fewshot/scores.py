@@ -51,8 +51,8 @@ class SpanScores:
         span: (batch, n + 1, n + 1), ``s_span(i, j) = s_in − s_out``; cells with ``i ≥ j`` or past
             the sentence are 0.
         n_words: (batch,).
-        labels: (batch, n + 1, n + 1, labels), the log probability of every label of each span, if
-            trees are labelled.
+        labels: (batch, n + 1, n + 1, labels), of which the softmax is the probability of every
+            label of each span, if trees are labelled.
         label_names: what they are called, the empty one first.
     """
 

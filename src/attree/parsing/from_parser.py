@@ -14,7 +14,7 @@ from attree.parses import POLICIES, Parses
 from attree.progress import progress
 from attree.provenance import provenance
 from attree.sampling import refuse_overlap
-from attree.schemas import OK, PARSES, SENTENCES, TOO_LONG, read_table, write_table
+from attree.schemas import OK, SENTENCES, TOO_LONG, read_table, write_table
 from attree.trees import Trees
 
 #: The modules that decide a parse.
@@ -72,7 +72,7 @@ def write_parses(
         "selection": _trained_on(trained),
         "provenance": made,
     }
-    write_table(output, parses, schema=PARSES, metadata=about)
+    write_table(output, parses, schema=parses.schema, metadata=about)
     return parses
 
 

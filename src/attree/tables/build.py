@@ -11,7 +11,7 @@ from typing import Any
 from attree.errors import AttreeError
 from attree.files import described, read_described
 from attree.schemas import SENTENCES, read_table
-from attree.tables import METRICS
+from attree.tables import LABELLED, METRICS
 from attree.tables.render import Table, number
 from attree.tables.resampling import SentenceScores, intervals
 
@@ -176,6 +176,7 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path) -> ScoreR
     _check_has(summary, ("parser", "language", "split", "encoder", "protocol", *METRICS), path)
     found = described(summary, _Summary, file=path, what=_WHAT, fix=_AGAIN)
     scores = {metric: summary[metric] for metric in METRICS}  # null: nothing to score
+    scores |= {metric: summary.get(metric) for metric in LABELLED}
     language, protocol = found.language or "", found.protocol
     key = (found.parser.lower(), language.lower())
     return ScoreRow(
@@ -245,13 +246,15 @@ def _name(row: ScoreRow) -> str:
 
 
 def language(rows: Sequence[ScoreRow]) -> list[Table]:
-    """Build one language's tables: all three F1 scores, then label recall, for every parser."""
+    """Build one language's tables: the F1 scores, then label recall, for every parser."""
     tables = []
     for name, split in dict.fromkeys((row.language, row.split) for row in rows):
         own = [row for row in rows if (row.language, row.split) == (name, split)]
-        headings = ["parser", "encoder", *METRICS.values()]
+        labelled = any(row.values[metric] is not None for row in own for metric in LABELLED)
+        shown = {**METRICS, **(LABELLED if labelled else {})}
+        headings = ["parser", "encoder", *shown.values()]
         lines = [
-            [row.heading, row.encoder, *(number(row.values[metric]) for metric in METRICS)]
+            [row.heading, row.encoder, *(number(row.values[metric]) for metric in shown)]
             for row in own
         ]
         tables.append(Table(f"{name}, {split}", headings, lines, _note(own)))

@@ -1,0 +1,153 @@
+"""Labels fitted to a structure that is trained already: one regression, regularised.
+
+With a trained structure the expected log likelihood of the labels is::
+
+    Σ_spans p(span | gold brackets) log p(label | span)
+
+where p(span | gold brackets) is a span's share of the binary trees that cross no gold bracket: 1
+for a gold bracket, less for the spans that only binarisation makes, whose label is empty. That is
+convex in the weights of a linear score, so it is solved, not trained by steps: it takes seconds,
+depends on no learning rate, and leaves the structure as it is, however few the trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from attree.fewshot.gold import GoldTree, gold_batch
+from attree.fewshot.inside import batch_inside_outside
+from attree.fewshot.labels import LabelPart
+from attree.fewshot.scorer import BatchSource, Scorer
+
+#: What the squared weights cost, in nats, of states scaled to a variance of 1 over all of them.
+PENALTY = 0.02
+
+#: Spans of binarisation that are less likely are left out.
+_LEAST = 0.02
+
+_ITERATIONS = 60
+_AT_A_TIME = 16
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSpans:
+    """Spans of some sentences, and the boundaries that they lie between.
+
+    Attributes:
+        states: (boundaries, width) float32, what stands on the two sides of each.
+        begin, end: (spans,) int64, boundaries.
+        kind: (spans,) int64, 0 of a span, 1 of a word, 2 of a whole sentence.
+        target: (spans,) int64, their labels.
+        weight: (spans,) float32, how much each counts.
+    """
+
+    states: Tensor
+    begin: Tensor
+    end: Tensor
+    kind: Tensor
+    target: Tensor
+    weight: Tensor
+
+
+@torch.no_grad()
+def labelled_spans(
+    scorer: Scorer, source: BatchSource, gold: Sequence[GoldTree], names: Sequence[str]
+) -> LabelledSpans:
+    """Gather the spans of trees that a structure is sure enough of, and all words.
+
+    Args:
+        scorer: of the structure and the labels.
+        source: features of the sentences of ``gold``, in its order.
+        gold: the trees.
+        names: the labels, the empty one first.
+    """
+    code = {name: place for place, name in enumerate(names)}
+    states, columns, first = [], [], 0
+    for place in range(0, len(gold), _AT_A_TIME):
+        some = list(range(place, min(place + _AT_A_TIME, len(gold))))
+        batch, trees = source.batch(some), [gold[tree] for tree in some]
+        span = scorer.scores(batch).span.cpu().double().contiguous().numpy()
+        lengths, allowed = batch.n_words.cpu().numpy(), gold_batch(trees).allowed.numpy()
+        likely = batch_inside_outside(span, lengths, allowed, True)[1]
+        both = torch.cat(batch.features["labels"], -1).cpu()
+        for row, tree in enumerate(trees):
+            states.append(both[row, : tree.n_words + 1])
+            columns.append(_of_tree(tree, likely[row], code, first))
+            first += tree.n_words + 1
+    begin, end, kind, target, weight = (
+        torch.from_numpy(np.concatenate(column)) for column in zip(*columns, strict=True)
+    )
+    return LabelledSpans(torch.cat(states), begin, end, kind, target, weight.float())
+
+
+def _of_tree(
+    tree: GoldTree, likely: np.ndarray, code: dict[str, int], first: int
+) -> tuple[np.ndarray, ...]:
+    """Return begin, end, kind, target and weight of one tree's spans."""
+    n = tree.n_words
+    likely[np.arange(n), np.arange(1, n + 1)] = 1.0
+    starts, ends = np.nonzero(likely[: n + 1, : n + 1] > _LEAST)
+    label = {(start, end): code[name] for start, end, name in tree.labels}
+    spans = zip(starts.tolist(), ends.tolist(), strict=True)
+    target = np.array([label.get(span, 0) for span in spans], np.int64)
+    wide = ends - starts > 1
+    kind = np.where(wide, np.where(ends - starts == n, 2, 0), 1)
+    return starts + first, ends + first, kind, target, likely[starts, ends]
+
+
+def fit_labels(scorer: Scorer, source: BatchSource, gold: Sequence[GoldTree]) -> None:
+    """Set the weights of a scorer's labels; those of its other parts stay.
+
+    Args:
+        scorer: with a part ``labels``.
+        source: features of the sentences of ``gold``, in its order.
+        gold: trees with labels.
+    """
+    part = scorer.each()["labels"]
+    assert isinstance(part, LabelPart)
+    spans = labelled_spans(scorer, source, gold, part.names)
+    centre = spans.states.mean(0)
+    scale = 1.0 / ((spans.states.std(0, correction=0) + 1e-3) * (2 * len(centre)) ** 0.5)
+    weights, bias = _solved(spans, (spans.states - centre) * scale, part)
+    weights *= scale[:, None]
+    # what the centre brings is that of two boundaries, of spans and of words
+    bias[:2] -= (centre @ weights).unflatten(0, (2, 2)).sum(1)
+    with torch.no_grad():
+        part.weights.copy_(weights)
+        part.bias.copy_(bias)
+
+
+def _logits(sides: Tensor, bias: Tensor, spans: LabelledSpans) -> Tensor:
+    """(spans, labels), of (4, boundaries, labels): see :class:`attree.fewshot.labels.LabelPart`."""
+    word = (spans.kind == 1).long()
+    flat, count = sides.flatten(0, 1), sides.shape[1]
+    begins = flat.index_select(0, 2 * word * count + spans.begin)
+    ends = flat.index_select(0, (2 * word + 1) * count + spans.end)
+    extra = bias[2] * (spans.kind == 2)[:, None]
+    return begins + ends + bias.index_select(0, word) + extra
+
+
+def _solved(spans: LabelledSpans, states: Tensor, part: LabelPart) -> tuple[Tensor, Tensor]:
+    """Return weights and biases of the highest penalised likelihood, found by L-BFGS."""
+    weights = torch.zeros(part.weights.shape, requires_grad=True)
+    bias = torch.zeros(part.bias.shape, requires_grad=True)
+    solver = torch.optim.LBFGS(
+        [weights, bias], max_iter=_ITERATIONS, history_size=10, line_search_fn="strong_wolfe"
+    )
+
+    def loss() -> Tensor:
+        solver.zero_grad()
+        logits = _logits(states @ weights, bias, spans)
+        chances = logits.log_softmax(-1).gather(1, spans.target[:, None])[:, 0]
+        penalty = weights.square().sum() + 0.02 * bias.square().sum()
+        value = PENALTY * penalty - (spans.weight * chances).sum()
+        value.backward()
+        return value
+
+    solver.step(loss)
+    return weights.detach(), bias.detach()
