@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from attree.errors import AttreeError
-from attree.words import tokeniser
+from attree.words import _CODES, choose, tokeniser
 
 
 def test_whitespace_takes_lines_of_words_as_they_are() -> None:
@@ -59,3 +61,28 @@ def test_a_text_beyond_the_bounds_is_refused_and_costs_no_other(text: str) -> No
 def test_whitespace_cannot_split_into_sentences() -> None:
     with pytest.raises(AttreeError, match="name the language"):
         tokeniser("whitespace", split=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "says"),
+    [
+        ((None, None, ""), ("en", True), "words and sentences are split .* en, as no language"),
+        ((None, None, "French"), ("fr", True), r"rules for fr, the parser's language \(French\)"),
+        ((None, None, "mine"), ("en", True), "as no language is given"),
+        (("de", None, "french"), ("de", True), "rules for de$"),
+        (("de", False, ""), ("de", False), "^words are split"),
+        (("whitespace", None, "french"), ("whitespace", False), "^$"),
+    ],
+)
+def test_how_text_is_split_is_chosen_and_said(
+    given: tuple[str | None, bool | None, str], wanted: tuple[str, bool], says: str
+) -> None:
+    *chosen, line = choose(*given)
+    assert tuple(chosen) == wanted
+    assert re.search(says, line)
+
+
+def test_every_language_by_name_has_rules() -> None:
+    spacy = pytest.importorskip("spacy")
+    for code in _CODES.values():
+        spacy.util.get_lang_class(code)

@@ -13,7 +13,7 @@ import socket
 import stat
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
@@ -72,6 +72,33 @@ def make_folder(path: Path) -> None:
             file=error.filename,
             fix="choose another output",
         ) from None
+
+
+def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Refuse an output that is an input or another output, by whatever name or link.
+
+    Raises:
+        AttreeError: two of them are one file or folder.
+    """
+    taken = {one for path in inputs for one in _identities(path)}
+    for output in outputs:
+        own = _identities(output)
+        if not taken.isdisjoint(own):
+            raise AttreeError(
+                "the output is the input, or another output", file=output, fix="name another file"
+            )
+        taken |= own
+
+
+def _identities(path: Path) -> set[Path | tuple[int, int]]:
+    """Return what two names of one file share: where links lead, and the file's number."""
+    try:
+        about = path.stat()
+    except OSError:
+        return {path.absolute()}
+    if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
+        return set()  # such as /dev/null
+    return {path.absolute(), path.resolve(), (about.st_dev, about.st_ino)}
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -7,6 +7,7 @@ an option's group is its ``rich_help_panel``; an example is a paragraph of the d
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -17,8 +18,22 @@ _WIDEST = 24
 _PLAIN = "Options"
 
 
+#: Names of the arguments that are files or folders to write.
+_WRITTEN = ("output", "rejected", "selection", "summary", "svg")
+
+
 class PlainCommand(TyperCommand):
-    """A command whose help and errors are plain text."""
+    """A command whose help and errors are plain text, and that replaces none of its inputs."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, unless an output is an input."""
+        from attree.files import check_apart
+
+        paths: dict[bool, list[Path]] = {True: [], False: []}
+        for one in self.params:
+            paths[one.name in _WRITTEN] += _paths(one, ctx)
+        check_apart(outputs=paths[True], inputs=paths[False])
+        return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write usage, what the command does, its arguments and its options by group."""
@@ -61,6 +76,14 @@ def plain(command: Any) -> Any:
     for below in getattr(command, "commands", {}).values():
         plain(below)
     return command
+
+
+def _paths(one: Any, ctx: Any) -> list[Path]:
+    """Return the paths among an argument's values; other words are none."""
+    value = ctx.params.get(one.name)
+    values = value if isinstance(value, list | tuple) else [value]
+    words = one.param_type_name == "argument"  # FILES of treebanks are patterns, or names
+    return [Path(each) for each in values if isinstance(each, (Path, str) if words else Path)]
 
 
 def _usage(command: Any) -> list[str]:

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from attree.attention.columns import mean_column, read_selection
 from attree.attention.sources import HEADS, checked, load_source
 from attree.decoding import DECODERS, UNSUPERVISED, Recipe
-from attree.encoder.source import DTYPES, EncoderSource, Head, ResolvedEncoder, resolve
+from attree.encoder.source import (
+    DTYPES,
+    EncoderSource,
+    Head,
+    ResolvedEncoder,
+    find_encoder,
+    resolve,
+)
 from attree.errors import AttreeError
 from attree.files import check_regular, described, read_described, read_json
 from attree.heads.selection import HeadSelection
@@ -84,11 +91,20 @@ class AveragedHeads:
 
 @dataclass(frozen=True, slots=True)
 class TrainedFolder:
-    """A parser that ``attree train`` wrote."""
+    """A parser that ``attree train`` wrote.
+
+    Attributes:
+        encoder: where it lies.
+        folder: what was written.
+        fingerprint: of its weights.
+        language, punctuation: of the trees it was trained on; empty where that is not known.
+    """
 
     encoder: ResolvedEncoder
     folder: str
     fingerprint: str
+    language: str = ""
+    punctuation: str = ""
 
     def describe(self) -> dict[str, Any]:
         """Return what its trees depend on, as JSON."""
@@ -160,13 +176,13 @@ def _found(parser: str, overrides: Overrides) -> ParserSource:
     if overrides.heads is None:
         return _ready(parser, overrides)
     return _from_recipe(
-        UNSUPERVISED[parser].settings(), overrides, find_encoder(overrides.encoder, None)
+        UNSUPERVISED[parser].settings(), overrides, _encoder(overrides.encoder, None)
     )
 
 
 def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
     ready = read_json(READY, what="list of ready heads")
-    encoder = find_encoder(overrides.encoder or ready["encoder"], None)
+    encoder = find_encoder(overrides.encoder or ready["encoder"])
     if encoder.fingerprint != ready["fingerprint"]:
         raise AttreeError(
             f"{parser} does not say which heads of {encoder.slug}",
@@ -186,7 +202,7 @@ def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
         for below, above in zip(parents, list(parents)[1:], strict=False)
         if above.name == "heads"
     ]
-    encoder = find_encoder(overrides.encoder, beside[0] if beside else None)
+    encoder = _encoder(overrides.encoder, beside[0] if beside else None)
     found = _from_recipe(selection, overrides, encoder)
     if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
         raise AttreeError(
@@ -226,17 +242,13 @@ def _listed(text: str, encoder: ResolvedEncoder, source: str) -> list[Head]:
     return selection.apply(np.zeros(shape))
 
 
-def find_encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
-    """Return the encoder of a description, folder or package; by default the one ``beside``."""
-    if name is None:
-        if beside is None or not beside.is_file():
-            raise AttreeError("no encoder is given", fix="give --encoder results/encoders/….json")
-        return ResolvedEncoder.read(beside)
-    path = Path(name)
-    if path.suffix == ".json":
-        return ResolvedEncoder.read(path)
-    kind = "path" if path.is_dir() else "package"
-    return resolve(EncoderSource(slug=path.name, kind=kind, id=name, dtype="auto"))
+def _encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
+    """Return the encoder of that name (see ``find_encoder``); by default the one ``beside``."""
+    if name is not None:
+        return find_encoder(name)
+    if beside is None or not beside.is_file():
+        raise AttreeError("no encoder is given", fix="give --encoder results/encoders/….json")
+    return ResolvedEncoder.read(beside)
 
 
 _TRAINED = "description of a trained parser"
@@ -247,15 +259,25 @@ class _EncoderAbout(msgspec.Struct):
     fingerprint: str
 
 
+class _Table(msgspec.Struct):
+    language: str | None = None
+    punctuation: str | None = None
+
+
+class _Training(msgspec.Struct):
+    table: _Table = msgspec.field(default_factory=_Table)
+
+
 class _About(msgspec.Struct):
     encoder: _EncoderAbout
     recipe: dict[str, Any]
+    about: _Training = msgspec.field(default_factory=_Training)
 
 
 def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     path = folder / "parser.json"
     about = read_described(path, dict[str, Any], what=_TRAINED, fix="train it again")
-    described(about, _About, file=path, what=_TRAINED, fix="train it again")
+    table = described(about, _About, file=path, what=_TRAINED, fix="train it again").about.table
     encoder = _encoder_of(about["encoder"], folder, overrides)
     if about["encoder"]["fingerprint"] != encoder.fingerprint:
         raise AttreeError(
@@ -266,7 +288,13 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     weights = folder / "weights.safetensors"
     check_regular(weights, what="file of weights")
     hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
-    return TrainedFolder(encoder, str(folder.absolute()), digest([about["recipe"], hashed]))
+    return TrainedFolder(
+        encoder,
+        str(folder.absolute()),
+        digest([about["recipe"], hashed]),
+        language=table.language or "",
+        punctuation=table.punctuation or "",
+    )
 
 
 def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) -> ResolvedEncoder:
@@ -279,7 +307,7 @@ def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) ->
         keys = ("slug", "kind", "id", "revision")
         # in the type that the device multiplies fastest: trees hardly change, and a third is gained
         return resolve(EncoderSource(**{key: about[key] for key in keys}, dtype="auto"))
-    return find_encoder(overrides.encoder, beside)
+    return _encoder(overrides.encoder, beside)
 
 
 def _identity(encoder: ResolvedEncoder) -> dict[str, str]:

@@ -248,6 +248,15 @@ def but(settings: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if key not in keys}
 
 
+def without_null(config: Mapping[str, Any], *sections: str) -> dict[str, Any]:
+    """Return these sections of a configuration without the entries that an overlay set to null."""
+    return {
+        name: {key: value for key, value in config[name].items() if value is not None}
+        for name in sections
+        if isinstance(config.get(name), Mapping)
+    }
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return "did you mean …?", or else the list of what is known."""
     known = sorted(known)

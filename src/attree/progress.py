@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from attree.text import safe
+
 _SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -45,7 +47,7 @@ def progress(
         rate = (done - before) / seconds if seconds > 0 else 0.0
         left = f", {_clock((total - done) / rate)} left" if rate and done < total else ""
         line = f"{what}: {done:,} of {total:,} {unit}, {_shown(rate)} a second{left}"
-        print(line, file=sys.stderr, flush=True)
+        print(safe(line), file=sys.stderr, flush=True)
 
     yield advance
     say(time.monotonic() - began)

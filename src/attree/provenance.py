@@ -38,6 +38,7 @@ NEUTRAL = {
     "attree.progress": "shows a bar",
     "attree.results": "says where results lie",
     "attree.provenance": "writes down what a result was made from",
+    "attree.treebank.given": "reads treebank files that people give in place of tables",
     "attree.text": "shows a control character instead of sending it",
 }
 
@@ -45,7 +46,7 @@ NEUTRAL = {
 def digest(value: Any) -> str:
     """Return a short hash of any JSON-able ``value``; equal values give equal hashes."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
 def closure(*entries: str, without: Collection[str] = ()) -> tuple[str, ...]:

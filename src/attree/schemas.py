@@ -96,7 +96,8 @@ SCORES = pa.schema(
 
 def pack(metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
     """Return ``metadata`` as a Parquet schema carries it."""
-    return {_METADATA_KEY: json.dumps(metadata, sort_keys=True, ensure_ascii=False).encode()}
+    text = json.dumps(metadata, sort_keys=True, ensure_ascii=False)
+    return {_METADATA_KEY: text.encode("utf-8", "backslashreplace")}
 
 
 def unpack(schema: pa.Schema) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import unicodedata
 
 #: C0, DEL and C1 controls, and the marks that turn the direction of what follows.
@@ -14,9 +16,24 @@ def safe(text: str) -> str:
     return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
+def shown(text: str) -> str:
+    """Return lines for a terminal, each as :func:`safe` returns it."""
+    return "\n".join(map(safe, text.split("\n")))
+
+
+def say(line: str) -> None:
+    """Print a line to stderr, as :func:`safe` returns it."""
+    print(safe(line), file=sys.stderr, flush=True)
+
+
+def name_of(path: str | os.PathLike[str]) -> str:
+    r"""Return the name of a file for a table: of one that is not UTF-8, the bytes as ``\xff``."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def markdown(text: str) -> str:
-    """Return text for a cell of a Markdown table: no column ends in it, no markup begins in it."""
-    return re.sub(r"([\\|`*_<>\[\]#])", r"\\\1", safe(text))
+    """Return text for Markdown, a table's cell too: no column ends in it, no markup begins."""
+    return re.sub(r"([\\|`*\[])", r"\\\1", safe(text)).replace("<", "&lt;")
 
 
 def width(text: str) -> int:

@@ -56,6 +56,9 @@ def try_command(
       attree try "A cat chased the mice."
       echo "the old man walked home" | attree try - --words --brackets
     """
+    from attree import process
+
+    process.yield_cores()
     from attree.parser import Parser
     from attree.text import safe
 

@@ -32,6 +32,42 @@ _LONG_RUN = re.compile(r"\S{501}|[^\w\s]{101}|_{101}")
 _BY_RULES = frozenset({"ko", "vi"})
 
 
+#: Names that treebanks' folders usually have → codes of languages.
+_CODES = {
+    "arabic": "ar", "basque": "eu", "bulgarian": "bg", "catalan": "ca", "chinese": "zh",
+    "croatian": "hr", "czech": "cs", "danish": "da", "dutch": "nl", "english": "en",
+    "estonian": "et", "finnish": "fi", "french": "fr", "german": "de", "greek": "el",
+    "hebrew": "he", "hindi": "hi", "hungarian": "hu", "icelandic": "is", "indonesian": "id",
+    "italian": "it", "japanese": "ja", "korean": "ko", "latvian": "lv", "lithuanian": "lt",
+    "norwegian": "nb", "persian": "fa", "polish": "pl", "portuguese": "pt", "romanian": "ro",
+    "russian": "ru", "slovak": "sk", "slovenian": "sl", "spanish": "es", "swedish": "sv",
+    "turkish": "tr", "ukrainian": "uk", "vietnamese": "vi",
+}  # fmt: skip
+
+
+def choose(tokenizer: str | None, sentences: bool | None, trained_on: str) -> tuple[str, bool, str]:
+    """Settle how text is split.
+
+    Args:
+        tokenizer: what is asked for; None leaves the choice.
+        sentences: whether text is split into sentences; None leaves the choice.
+        trained_on: the language of the parser's trees as far as it is known, such as ``french``.
+
+    Returns:
+        a name for :func:`tokeniser`, whether sentences are split, and a line that says so, empty
+        where it was asked for.
+    """
+    code = tokenizer or _CODES.get(trained_on.lower(), "")
+    split = code != WHITESPACE if sentences is None else sentences
+    if code == WHITESPACE:
+        return code, split, ""
+    why = "" if tokenizer else f", the parser's language ({trained_on})"
+    if not code:
+        code, why = "en", ", as no language is given: --language de, or --tokenizer whitespace"
+    what = "words and sentences" if split else "words"
+    return code, split, f"{what} are split by spaCy's rules for {code}{why}"
+
+
 def tokeniser(name: str, *, split: bool) -> Tokeniser:
     """Return the tokeniser of that name.
 

@@ -9,7 +9,16 @@ from tests.attacks.harness import Content, Row, copied, edited, fifo, folder, li
 from tests.attacks.rows_encoders import PICKLE
 
 GOOD = "( (S (NP (DT the) (NN cat)) (VP (VBD slept))) )\n"
-_PARSE = ("--dashboard", "none", "--encoder", "{base}/bert.json", "--heads", "list:0.1")
+_PARSE = (
+    "--tokenizer",
+    "whitespace",
+    "--dashboard",
+    "none",
+    "--encoder",
+    "{base}/bert.json",
+    "--heads",
+    "list:0.1",
+)
 _MADE = ("out", "out/*", "out/.*")
 
 #: Every command that writes, with OUT for its output.
@@ -191,9 +200,13 @@ def _rows_of_outputs() -> list[Row]:
             ("out",),
             check=_untouched,
         ),
-        _writes("figure", "format", "x.evil", {}, ("x.evil",)),
-        _writes("parse", "foreign-part", "out", {"out/thesis.part": "precious"}, ("out",)),
-        _writes("parse", "foreign-summary", "out", {"out/summary.json": "{}"}, ("out",)),
+        _writes("figure", "format", "x.evil", {}, ("x.evil",), full=False),
+        _writes(
+            "parse", "foreign-part", "out", {"out/thesis.part": "precious"}, ("out",), full=False
+        ),
+        _writes(
+            "parse", "foreign-summary", "out", {"out/summary.json": "{}"}, ("out",), full=False
+        ),
         _writes("parse", "foreign-progress", "out", {"out/progress.json": "x"}, ("out",)),
         _writes("parse", "foreign-manifest", "out", {"out/manifest.json": "{}"}, ("out",)),
         _writes("parse", "manifest-null", "out", {"out/manifest.json": "null"}, ("out",)),
@@ -256,7 +269,7 @@ def _rows_of_bulk() -> list[Row]:
         _bulk(
             "json-digits",
             json_lines('{"text": "a", "n": ' + "9" * 4301 + "}"),
-            "ok ok ok",
+            "ok malformed ok",
             full=False,
             **jsonl,
         ),
@@ -269,6 +282,23 @@ def _rows_of_bulk() -> list[Row]:
         _bulk("name-newline", {"a\nb.txt": good}, "ok", inputs=("a\nb.txt",)),
         _bulk("name-escape", {"a\x1b[31m.txt": good}, "ok", inputs=("a\x1b[31m.txt",)),
         _bulk("name-not-utf8", {"a\udcff.txt": good}, "ok", inputs=("a\udcff.txt",)),
+        _bulk_refused(
+            "is-brackets",
+            {"in.txt": GOOD * 2},
+            ("in.txt: this is trees in brackets, not text",),
+            full=False,
+        ),
+        _bulk_refused(
+            "is-conllu",
+            {"in.txt": "# text = a\n1\ta\t" + "_\t" * 4 + "0\troot\t_\t_\n"},
+            ("in.txt: this is CoNLL-U, not text",),
+        ),
+        _bulk_refused(
+            "is-xml",
+            {"in.txt": "<?xml version='1.0'?><corpus/>"},
+            ("in.txt: this is XML, not text",),
+        ),
+        _bulk_refused("too-long", {"in.txt": good}, ("evil",), argv=("--too-long", "evil")),
         _bulk_refused("absent", {}, ("in.txt",), full=False),
         _bulk_refused("fifo", {"in.txt": fifo}, ("in.txt",), seconds=15),
         _bulk_refused("zeros", {"in.txt": link("/dev/zero")}, ("in.txt",), seconds=15),
@@ -315,14 +345,6 @@ def _rows_of_bulk() -> list[Row]:
             argv=("--scheduler", "evil://x"),
             seconds=30,
         ),
-        _bulk_refused(
-            "output-inside-input",
-            {"in/a.txt": good},
-            ("in",),
-            inputs=("in",),
-            argv=("--output", "in/out"),
-            makes=("in/out*",),
-        ),
         _bulk("json-duplicate", json_lines('{"text": "a", "text": "b"}'), "ok ok ok", **jsonl),
     ]
 
@@ -355,6 +377,7 @@ def _rows_of_text() -> list[Row]:
             ("table", "crosslingual", "x.json", *prefix),
             ("x.json",),
             {"x.json": "null"},
+            full=False,
         ),
         Row(
             "table-not-a-summary",
@@ -386,6 +409,7 @@ def _rows_of_text() -> list[Row]:
             ("table", "show", "x.parquet"),
             ("x.parquet",),
             {"x.parquet": PICKLE},
+            full=False,
         ),
         Row(
             "figure-title",
@@ -408,6 +432,7 @@ def _rows_of_text() -> list[Row]:
             "figure-other-table",
             ("figure", "heads", "--ranking", "{base}/dev.parquet", "--output", "x.png"),
             ("dev.parquet",),
+            full=False,
         ),
         Row("corpus-status-absent", ("corpus", "status", "x"), ("x",)),
         Row("corpus-status-foreign", ("corpus", "status", "x"), ("x",), {"x/manifest.json": "[]"}),
@@ -464,33 +489,34 @@ def _rows_of_text() -> list[Row]:
             (
                 "experiment",
                 "rows",
-                "--rows",
                 "evil",
+                "--plan",
+                "x.json",
                 "--encoder",
                 "x",
-                "--records",
-                "r",
                 "--output",
                 "o",
-                "--treebanks",
-                "t",
             ),
-            ("rows",),
+            ("x.json",),
+            {"x.json": "{}"},
+            full=False,
         ),
         Row(
-            "experiment-look",
+            "experiment-table",
             (
                 "experiment",
                 "table",
                 "x.json",
-                "--look",
+                "--plan",
+                "plan.json",
+                "--experiment",
                 "{",
-                "--records",
-                "r",
                 "--output-prefix",
                 "o",
             ),
-            ("look",),
+            ("plan.json",),
+            {"plan.json": "null"},
+            full=False,
         ),
     ]
 

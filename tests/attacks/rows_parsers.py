@@ -102,6 +102,19 @@ def _inside(key: str, **changes: Any) -> Maker:
     return copied("parser", parser__json=make)
 
 
+def _part(**changes: Any) -> Maker:
+    """A trained parser whose first part has other settings."""
+
+    def make(path: Path, base: Path) -> None:
+        import json
+
+        about = json.loads((base / "parser.json").read_text())
+        next(iter(about["shape"].values())).update(changes)
+        path.write_text(json.dumps(about))
+
+    return copied("parser", parser__json=make)
+
+
 _PARSERS: dict[str, tuple[Maker, str]] = {
     "recipe-null": (_about(recipe=None), "recipe"),
     "recipe-empty": (_about(recipe={}), "recipe"),
@@ -117,11 +130,12 @@ _PARSERS: dict[str, tuple[Maker, str]] = {
     "dropout-five": (_inside("recipe", dropout=5), "dropout"),
     "parts-text": (_inside("recipe", parts="evil"), "parts"),
     "parts-evil": (_inside("recipe", parts=["evil"]), "parts"),
-    "layers-text": (_inside("shape", layers="2"), "layers"),
-    "layers-huge": (_inside("shape", layers=[10**9]), "layers"),
-    "layers-negative": (_inside("shape", layers=[-1]), "layers"),
-    "size-huge": (_inside("shape", size=10**12), "size"),
-    "size-negative": (_inside("shape", size=-1), "size"),
+    "part-number": (_inside("shape", projection=3), "shape"),
+    "layers-text": (_part(layers="2"), "layers"),
+    "layers-huge": (_part(layers=[10**9]), "layers"),
+    "layers-negative": (_part(layers=[-1]), "layers"),
+    "size-huge": (_part(size=10**12), "size"),
+    "size-negative": (_part(size=-1), "size"),
 }
 
 
@@ -166,7 +180,7 @@ def rows() -> list[Row]:
         _apply("unfinished", copied("parser", parser__json=None), ("parser.json",)),
         _bulk_trained("unfinished", copied("parser", parser__json=None), ("x",)),
         _bulk_trained("empty", folder, ("x",)),
-        _manifest("shards-null", edited("selected.json", shards=None), ("x.json",)),
+        _manifest("shards-null", edited("selected.json", shards=None), ("x.json",), full=False),
         _manifest("empty", {}, ("x.json",)),
         _score("pickle", PICKLE, ("x.parquet",)),
         _score("cut", cut("parses.parquet"), ("x.parquet",)),

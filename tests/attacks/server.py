@@ -9,6 +9,7 @@ is the same entry point, :func:`attree.cli.console`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -64,6 +65,9 @@ def _run(asked: dict[str, Any]) -> None:
     """Become the command; never return."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # where memory runs out the row dies, not the process that all rows share
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     os.chdir(asked["folder"])
     os.environ.update(asked["environment"])
     for number, name in ((1, "stdout"), (2, "stderr")):

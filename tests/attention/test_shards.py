@@ -96,3 +96,23 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     write_json(tmp_path / "dev.json", {"columns": {}})
     with pytest.raises(AttreeError, match="not a manifest"):
         list(read(tmp_path / "dev.json", ALL))
+
+
+def test_a_changed_byte_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
+    values = write(tmp_path)[ALL]
+    shard = tmp_path / "dev.shards/k-00000.parquet"
+    whole = shard.read_bytes()
+    noticed = 0
+    for place in np.random.default_rng(0).choice(len(whole), 200, replace=False).tolist():
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        shard.write_bytes(damaged)
+        try:
+            batches = list(read(tmp_path / "dev.json", ALL))
+        except AttreeError as error:
+            assert str(error).startswith(str(shard))
+            noticed += 1
+            continue
+        assert np.array_equal(np.concatenate([one.values for one in batches]), values)
+        assert [one.sentence.tolist() for one in batches] == [[4, 2, 9, 7, 1]]
+    assert noticed > 50

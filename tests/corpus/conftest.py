@@ -47,6 +47,7 @@ class Parse:
         """Return the command line."""
         fixed = ["--encoder", str(self.encoder), "--heads", "list:0.1,1.2", "--threads", "1"]
         fixed += ["--dashboard", "none"]  # it takes a second or two
+        fixed += ["--tokenizer", "whitespace", "--too-long", "skip"]
         program = [str(Path(sys.executable).with_name("attree")), "parse"]
         return [*program, str(inputs), "--output", str(output), *fixed, *options]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from attree.corpus import inputs
 from attree.corpus.inputs import InputFile, find_inputs, natural, open_input
-from attree.corpus.lines import STATUSES, parse_lines
+from attree.corpus.lines import STATUSES, line_ids, parse_lines, reasons, refuse_treebanks
 from attree.errors import AttreeError
 from tests.corpus.conftest import BAD_LINES
 
@@ -243,3 +243,58 @@ def test_output_is_no_input(tmp_path: Path) -> None:
     assert [file.name for file in found] == ["a.txt"] and not left_out
     with pytest.raises(AttreeError, match="in the output folder"):
         find_inputs([tmp_path / "out/b.txt"], without=tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("( (S (NP (DT the) (NN cat)) (VP (VBD slept))) )\n", "trees in brackets"),
+        ("(S\n  (NP (D le) (N chat))\n  (V dort))\n", "trees in brackets"),
+        ("# a = b\n1-2\tdu" + "\t_" * 8 + "\n1\tde" + "\t_" * 8 + "\n", "CoNLL-U"),
+        ("<?xml version='1.0'?>\n<a/>", "XML"),
+        ("<corpus>\n <s>a</s></corpus>", "XML"),
+        ("(He left.) And (as I said) came back.\n", ""),
+        ("( ( ( a ) )\na cat\n", ""),
+        ("1\tone\n2\ttwo\n", ""),
+        ("<3 you\n", ""),
+        ("# a heading\ntext\n", ""),
+    ],
+)
+def test_treebanks_given_as_text_are_refused(tmp_path: Path, text: str, what: str) -> None:
+    for name, content in (("a.txt", text.encode()), ("a.txt.gz", gzip.compress(text.encode()))):
+        (tmp_path / name).write_bytes(content)
+        files, _ = find_inputs([tmp_path / name])
+        if not what:
+            refuse_treebanks(files)
+            continue
+        with pytest.raises(AttreeError, match=f"{name}: this is {what}, not text") as told:
+            refuse_treebanks(files)
+        assert "--column words" in str(told.value)
+
+
+def test_malformed_lines_have_reasons_and_ids_come_back() -> None:
+    lines = [
+        b'{"id": "a1", "text": "a cat"}',
+        b'{"id": 7, "body": "a"}',
+        b"{",
+        b"[3]",
+        b'{"id": ["x"], "text": 3}',
+        b'{"id": 12, "text": ["a b"]}',
+        b'{"id": 13, "text": "sat"}',
+        b'{"text": "no id"}',
+        b"9" * 5000,
+    ]
+    payload = b"\n".join(lines) + b"\n"
+    _, statuses = parse_lines(payload, kind="json", column="text", first=True)
+    assert statuses == ["ok", *["malformed"] * 5, "ok", "ok", "malformed"]
+    found = reasons(payload, statuses, kind="json", column="text", first=11, most=6)
+    assert found == [
+        "line 12: no field 'text'",
+        "line 13: not JSON (Expecting property name enclosed in double quotes)",
+        "line 14: not a JSON object",
+        "line 15: text is neither a text nor a list of words",
+        "line 16: a word with a space in it",
+        "line 19: not JSON (a number of too many digits)",
+    ]
+    assert len(reasons(payload, statuses, kind="json", column="text", first=1)) == 5
+    assert line_ids(payload, statuses, "id") == ["a1", *[None] * 5, "13", None, None]

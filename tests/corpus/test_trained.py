@@ -35,7 +35,8 @@ def test_bulk_trees_are_those_of_apply(
     (tmp_path / "lines.txt").write_text("".join(" ".join(one) + "\n" for one in words))
     run("apply", test, "--parser", folder, "--encoder", resolved,
         "--output", tmp_path / "applied.parquet", "--allow-overlap", "--device", "cpu")  # fmt: skip
-    options = ("--parser", folder, "--encoder", resolved, "--device", "cpu", "--threads", 1)
+    options = ("--parser", folder, "--encoder", resolved, "--device", "cpu", "--threads", 1,
+               "--tokenizer", "whitespace")  # fmt: skip
     run("parse", tmp_path / "lines.txt", *options, "--output", tmp_path / "out")
     applied = pq.read_table(tmp_path / "applied.parquet").to_pylist()
     rows = list(read_trees(tmp_path / "out"))
@@ -54,7 +55,8 @@ def test_workers_change_nothing(resolved: Path, treebank: Path, tmp_path: Path) 
         "--trees", 5, "--steps", 3, "--output", folder, "--device", "cpu")  # fmt: skip
     words = pq.read_table(treebank)["words"].to_pylist()
     (tmp_path / "lines.txt").write_text("".join(" ".join(one) + "\n" for one in words))
-    options = ("--parser", folder, "--encoder", resolved, "--device", "cpu", "--threads", 1)
+    options = ("--parser", folder, "--encoder", resolved, "--device", "cpu", "--threads", 1,
+               "--tokenizer", "whitespace")  # fmt: skip
     for workers in (1, 2):
         run("parse", tmp_path / "lines.txt", *options, "--shard-lines", 10, "--workers", workers,
             "--dashboard", "none", "--output", tmp_path / str(workers))  # fmt: skip

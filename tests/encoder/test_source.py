@@ -15,7 +15,7 @@ import pytest
 
 from attree.encoder import source as sources
 from attree.encoder.load import load_encoder
-from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
 from attree.errors import AttreeError
 
 
@@ -41,6 +41,23 @@ def test_the_description_is_written_and_read_back(checkpoint: Path, tmp_path: Pa
     found.write(tmp_path / "tiny.json")
     assert ResolvedEncoder.read(tmp_path / "tiny.json") == found
     assert load_encoder(tmp_path / "tiny.json", device="cpu").fingerprint == found.fingerprint
+
+
+def test_an_encoder_is_found_by_every_name_that_a_user_may_give(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wanted = resolve(source(checkpoint)).fingerprint
+    resolve(source(checkpoint)).write(tmp_path / "results/encoders/mine.json")
+    shutil.copytree(checkpoint, tmp_path / "site/my_encoder/model")
+    (tmp_path / "site/my_encoder/__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    names = ("results/encoders/mine.json", "checkpoint", checkpoint, "mine", "my-encoder")
+    assert {find_encoder(name).fingerprint for name in names} == {wanted}
+    assert load_encoder("mine", device="cpu").fingerprint == wanted
+    for name, says in (("min", "no encoder 'min': no such"), ("no/such", "the hub cannot be")):
+        with pytest.raises(AttreeError, match=says):
+            find_encoder(name)
 
 
 def test_the_tokenisers_own_limit_counts(checkpoint: Path) -> None:

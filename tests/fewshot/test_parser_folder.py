@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,9 +20,13 @@ from attree.fewshot.fit import fit, source_of
 from attree.fewshot.gold import read_trees
 from attree.fewshot.parser import load_parser, save_parser
 from attree.fewshot.recipes import RECIPES, TrainingPlan
+from attree.fewshot.session import Choice, check_output
 from attree.parser import Parser
 from attree.parser_source import Overrides, find_parser
 from attree.schemas import read_table
+from attree.treebank import formats
+from attree.treebank.convert import convert
+from attree.treebank.sentence import Settings
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -50,6 +56,11 @@ def folder(resolved: Path, treebank: Path, tmp_path_factory: pytest.TempPathFact
     result = CliRunner().invoke(app, ["train", *files, *options, "--device", "cpu"])
     assert result.exit_code == 0, result.output
     assert "10 trees, 5 steps" in result.output
+    f1, following = result.stdout.splitlines()[-2:]
+    told = json.loads((out / "parser.json").read_text())["about"]
+    assert f1.startswith(f"F1 {told['dev_f1']:.1f} on 4 held-out trees (right branching ")
+    assert following == f'next: attree try "A sentence." --parser {out}'
+    assert "training: 5 of 5 steps" in result.stderr
     return out
 
 
@@ -122,3 +133,56 @@ def test_unknown_parsers_are_told():
 
         recipe("nonsense")
     assert replace(RECIPES["fpio"], dropout=0.2) != RECIPES["fpio"]
+
+
+def train_into(folder: Path, resolved: Path, treebank: Path, *more: str) -> None:
+    files = ["--sentences", str(treebank), "--encoder", str(resolved), "--output", str(folder)]
+    options = ["--trees", "4", "--steps", "1", "--device", "cpu", *more]
+    CliRunner().invoke(app, ["train", *files, *options], catch_exceptions=False)
+
+
+def test_a_folder_of_others_is_never_written_to(
+    folder: Path, resolved: Path, treebank: Path, tmp_path: Path
+):
+    mine = shutil.copytree(folder, tmp_path / "p")
+    before = (mine / "parser.json").read_bytes()
+    with pytest.raises(AttreeError, match=r"a trained parser is here already .* add --overwrite"):
+        check_output(mine, overwrite=False)
+    check_output(mine, overwrite=True)
+    assert (mine / "parser.json").read_bytes() == before
+    (mine / "thesis.txt").touch()
+    with pytest.raises(AttreeError, match=r"holds other files \(thesis.txt\)"):
+        check_output(mine, overwrite=True)
+    unfinished = tmp_path / "unfinished"
+    unfinished.mkdir()
+    for name in ("weights.safetensors", ".parser.json.host-1-ab.part"):
+        (unfinished / name).touch()
+    check_output(unfinished, overwrite=False)
+    train_into(unfinished, resolved, treebank)
+    assert load_parser(unfinished).about["trees"] == 4
+
+
+def test_files_have_ordinary_permissions(folder: Path):
+    mask = os.umask(0)
+    os.umask(mask)
+    for name in ("parser.json", "weights.safetensors"):
+        assert stat.S_IMODE((folder / name).stat().st_mode) == 0o666 & ~mask
+
+
+def test_a_treebank_file_and_a_folder_of_an_encoder_will_do(
+    resolved: Path, treebank: Path, tmp_path: Path
+):
+    mine = tmp_path / "mine.mrg"
+    convert([treebank], formats.resolve(Settings(), [treebank]), mine, "ptb")
+    checkpoint = Path(json.loads(resolved.read_text())["folder"])
+    train_into(tmp_path / "a", checkpoint, mine)
+    train_into(tmp_path / "b", resolved, treebank)
+    ours, theirs = (load_parser(tmp_path / name) for name in "ab")
+    assert ours.about["data"] == theirs.about["data"]
+    assert ours.encoder["fingerprint"] == theirs.encoder["fingerprint"]
+
+
+@pytest.mark.parametrize("given", [{"seed": -1}, {"held_out": -3}, {"tuning": -1}])
+def test_numbers_below_zero_are_refused(given: dict[str, int]):
+    with pytest.raises(AttreeError, match="give 0 or more"):
+        Choice("4", None, **{"seed": 0, **given})

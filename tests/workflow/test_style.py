@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from attree.configuration import load_schema
+from attree.treebank.splits import NAME
 from tests.workflow.conftest import ROOT, Checkout
 
 RULES = sorted((ROOT / "workflow/rules").glob("*.smk"))
@@ -82,3 +84,43 @@ def test_every_setting_of_config_has_a_comment() -> None:
             after = lines[number + 1 : number + 2]
             commented = lines[number - 1].startswith("#") or re.match(r"\s+#", "".join(after))
             assert commented, f"config.yaml: no comment beside {line!r}"
+
+
+#: Parameters that are options already quoted, by :func:`attree.plan.as_options` and its like.
+QUOTED = {"arguments", "heads", "options", "recipe", "selection", "source"}
+
+
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
+def test_what_reaches_a_shell_is_quoted(path: Path) -> None:
+    shells = re.findall(
+        r"^    shell:\n((?:        .*\n?)+)", path.read_text(encoding="utf-8"), re.M
+    )
+    assert len(shells) == len(re.findall(r"^    shell:", path.read_text(encoding="utf-8"), re.M))
+    for value in re.findall(r"\{([^{}]+)\}", "".join(shells)):
+        kind, _, name = value.partition(".")
+        assert (
+            value == "threads" or value.endswith(":q") or (kind == "params" and name in QUOTED)
+        ), f"{{{value}}} is not quoted"
+
+
+def test_patterns_of_the_configuration_match_whole_values() -> None:
+    """A pattern that ends in ``$`` lets a newline through."""
+    patterns: list[str] = []
+
+    def walk(node: object) -> None:
+        if isinstance(node, dict):
+            patterns.extend(one for key, one in node.items() if key == "pattern")
+            node = list(node.values())
+        for one in node if isinstance(node, list) else ():
+            walk(one)
+
+    walk(load_schema(ROOT / "workflow/schemas/config.schema.yaml"))
+    assert len(patterns) > 10
+    for pattern in patterns:
+        assert (pattern[:2], pattern[-2:]) == (r"\A", r"\Z") or pattern == r"\S"
+    slug = rf"\A{NAME.pattern}\Z"
+    assert slug in patterns
+    for name in ("हिन्दी", "e\u0301", "é", "a-1_b.c+d", "中文"):
+        assert NAME.fullmatch(name), name
+    for name in ("a\n", "a b", "{x}", "<x>", "a|b", "$(id)", "a/b", "-a", "a'b", "a\u202eb", ".a"):
+        assert not re.search(slug, name) and not NAME.fullmatch(name), name

@@ -21,8 +21,8 @@ rule attention_all:
         heads=all_options(),
         options=as_options(config["attention"]),
     shell:
-        "attree attention {input.sentences} --encoder {input.encoder} {params.heads}"
-        " --workers {threads} --threads 1 {params.options} --output {output} 2> {log}"
+        "attree attention {input.sentences:q} --encoder {input.encoder:q} {params.heads}"
+        " --workers {threads} --threads 1 {params.options} --output {output:q} 2> {log:q}"
 
 
 use rule attention_all as attention_selected with:

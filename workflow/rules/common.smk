@@ -20,6 +20,7 @@ from attree.plan import (
     is_folder,
     make_plan,
     split_keys,
+    without_null,
 )
 from attree.process import FOLLOWED
 from attree.provenance import code_hash
@@ -36,10 +37,12 @@ from attree.results import (
 )
 from attree.results import PLAN as PLAN_FILE
 from attree.treebank.language import discover
+from attree.treebank.splits import NAME
 
 try:
     if workflow.is_main_process:
         check(config, Path(workflow.basedir, "workflow/schemas/config.schema.yaml"))
+    config |= without_null(config, "tables", "experiments")
     validate(config, "../schemas/config.schema.yaml")  # fills in the defaults
     config["treebanks"] = expand_variables(config["treebanks"], "treebanks")
     config["encoders"] = expand_variables(config["encoders"], "encoders")
@@ -61,6 +64,12 @@ def say_warnings():
         print(f"attree: warning: {line}", file=sys.stderr)
 
 
+def say_tables():
+    folder = Path(config["results"], "tables")
+    for path in sorted({path for name in PLAN.tables for path in folder.glob(f"{name}*.md")}):
+        print(f"attree: table: {path}", file=sys.stderr)
+
+
 def none_waits(dag, name):
     return 0
 
@@ -80,6 +89,7 @@ if not workflow.subprocess_exec:
 onsuccess:
     # Once more, where it can be seen: a language that was left out is not in the tables.
     say_warnings()
+    say_tables()
 
 
 pathvars:
@@ -89,11 +99,12 @@ pathvars:
 
 
 wildcard_constraints:
-    encoder=r"[^/]+",
-    parser=r"[^/]+",
-    language=r"[^/]+",
-    split=r"[^/]+",
-    table="|".join(map(re.escape, PLAN.tables)),
+    encoder=NAME.pattern,
+    parser=NAME.pattern,
+    language=NAME.pattern,
+    split=NAME.pattern,
+    corpus="|".join(map(re.escape, config["corpora"])) or "-",
+    table="|".join(map(re.escape, PLAN.tables)) or "-",
 
 
 SIZED = {
@@ -260,4 +271,5 @@ def corpus_parser_option(wildcards, input):
 
 def corpus_options(wildcards):
     one = config["corpora"][wildcards.corpus]
-    return as_options(but(one, "inputs", "encoder", "parser"))
+    without = ["--no-sentences"] if one["sentences"] is False else []
+    return " ".join([as_options(but(one, "inputs", "encoder", "parser")), *without])

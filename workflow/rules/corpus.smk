@@ -27,6 +27,6 @@ rule parse_corpus:
         parser=corpus_parser_option,
         options=corpus_options,
     shell:
-        "attree parse {input.inputs:q} --parser {params.parser:q} --encoder {input.encoder}"
-        " --workers {threads} --threads 1 {params.options} --output {params.folder}"
-        " --restart > {log} 2>&1"
+        "attree parse --parser {params.parser:q} --encoder {input.encoder:q}"
+        " --workers {threads} --threads 1 {params.options} --output {params.folder:q}"
+        " --restart -- {input.inputs:q} > {log:q} 2>&1"

@@ -11,5 +11,5 @@ rule encoder:
         code=code_of("attree.encoder.command:resolve_command"),
         source=encoder_options,
     shell:
-        "attree encoder resolve --slug {wildcards.encoder} {params.source}"
-        " --output {output} 2> {log}"
+        "attree encoder resolve --slug {wildcards.encoder:q} {params.source}"
+        " --output {output:q} 2> {log:q}"

@@ -32,7 +32,7 @@ rule experiments:
     params:
         tables=EXPERIMENTS.tables("parquet"),
     shell:
-        "(for table in {params.tables}; do attree table show $table; done) 2> {log}"
+        '(for table in {params.tables:q}; do attree table show "$table"; done) 2> {log:q}'
 
 
 onstart:
@@ -59,8 +59,8 @@ rule experiment_rows:
         rows=EXPERIMENTS.rows,
         plan=PLAN_PATH,
     shell:
-        "attree experiment rows {wildcards.job} --plan {params.plan} --encoder {input.encoder}"
-        " --output {output} 2> {log}"
+        "attree experiment rows {wildcards.job:q} --plan {params.plan:q} --encoder {input.encoder:q}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule experiment_table:
@@ -87,8 +87,8 @@ rule experiment_table:
         plan=PLAN_PATH,
         options=as_options({"published": config["published"]}),
     shell:
-        "attree experiment table {input} --experiment {wildcards.experiment}"
-        " --plan {params.plan} {params.options} --output-prefix {params.prefix} 2> {log}"
+        "attree experiment table {input:q} --experiment {wildcards.experiment:q}"
+        " --plan {params.plan:q} {params.options} --output-prefix {params.prefix:q} 2> {log:q}"
 
 
 rule experiment_picture:
@@ -109,7 +109,7 @@ rule experiment_picture:
     params:
         code=code_of("attree.experiments.command:picture"),
     shell:
-        "attree experiment picture --table {input} --output {output} 2> {log}"
+        "attree experiment picture --table {input:q} --output {output:q} 2> {log:q}"
 
 
 rule experiment_weights:
@@ -136,8 +136,8 @@ rule experiment_weights:
         layout=EXPERIMENTS.layout,
         plan=PLAN_PATH,
     shell:
-        "attree experiment weights {input} --experiment {wildcards.experiment}"
-        " --plan {params.plan} --output-prefix {params.prefix} 2> {log}"
+        "attree experiment weights {input:q} --experiment {wildcards.experiment:q}"
+        " --plan {params.plan:q} --output-prefix {params.prefix:q} 2> {log:q}"
 
 
 rule experiment_sentence:
@@ -164,8 +164,8 @@ rule experiment_sentence:
         layout=EXPERIMENTS.layout,
         plan=PLAN_PATH,
     shell:
-        "attree experiment sentence --experiment {wildcards.experiment} --plan {params.plan}"
-        " --encoder {input.encoder} --output-prefix {params.prefix} 2> {log}"
+        "attree experiment sentence --experiment {wildcards.experiment:q} --plan {params.plan:q}"
+        " --encoder {input.encoder:q} --output-prefix {params.prefix:q} 2> {log:q}"
 
 
 rule tune_encoder:
@@ -185,8 +185,8 @@ rule tune_encoder:
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:
-        "attree encoder tune --encoder {input.encoder} {params.options} --restart"
-        " --output {params.folder} 2> {log} && touch {output}"
+        "attree encoder tune --encoder {input.encoder:q} {params.options} --restart"
+        " --output {params.folder:q} 2> {log:q} && touch {output:q}"
 
 
 rule tuned_encoder:
@@ -203,5 +203,5 @@ rule tuned_encoder:
         code=code_of("attree.encoder.command:resolve_command"),
         folder=subpath(input[0], strip_suffix=".done"),
     shell:
-        "attree encoder resolve --slug {wildcards.tuned} --path {params.folder} --output {output}"
-        " 2> {log}"
+        "attree encoder resolve --slug {wildcards.tuned:q} --path {params.folder:q} --output {output:q}"
+        " 2> {log:q}"

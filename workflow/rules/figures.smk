@@ -16,10 +16,10 @@ rule heads_figure:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.figures.command:heads"),
+        title="{parser} with {encoder}, ranked on {language} {split}",
     shell:
-        "attree figure heads --ranking {input} --output {output} --title"
-        " '{wildcards.parser} with {wildcards.encoder}, ranked on {wildcards.language}"
-        " {wildcards.split}' 2> {log}"
+        "attree figure heads --ranking {input:q} --output {output:q} --title {params.title:q}"
+        " 2> {log:q}"
 
 
 rule figures:

@@ -16,5 +16,5 @@ rule heads:
         recipe=recipe_options,
         selection=selection_options,
     shell:
-        "attree heads {input.attention} --sentences {input.sentences} {params.recipe}"
-        " {params.selection} --output {output.ranking} --selection {output.selection} 2> {log}"
+        "attree heads {input.attention:q} --sentences {input.sentences:q} {params.recipe}"
+        " {params.selection} --output {output.ranking:q} --selection {output.selection:q} 2> {log:q}"

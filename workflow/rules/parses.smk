@@ -16,8 +16,8 @@ rule parse:
         code=code_of("attree.parsing.command:decode_command"),
         recipe=recipe_options,
     shell:
-        "attree decode {input.attention} --selection {input.selection} {params.recipe}"
-        " --output {output} 2> {log}"
+        "attree decode {input.attention:q} --selection {input.selection:q} {params.recipe}"
+        " --output {output:q} 2> {log:q}"
 
 
 rule imported_parses:
@@ -35,7 +35,7 @@ rule imported_parses:
     params:
         code=code_of("attree.parsing.command:import_command"),
     shell:
-        "attree import {input.trees:q} --sentences {input.sentences} --output {output} 2> {log}"
+        "attree import {input.trees:q} --sentences {input.sentences:q} --output {output:q} 2> {log:q}"
 
 
 rule averaged_parses:
@@ -53,4 +53,4 @@ rule averaged_parses:
         code=code_of("attree.parsing.command:average_command"),
         options=average_options,
     shell:
-        "attree average {input} {params.options} --output {output} 2> {log}"
+        "attree average {input:q} {params.options} --output {output:q} 2> {log:q}"

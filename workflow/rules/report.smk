@@ -18,4 +18,4 @@ rule page:
         code=code_of("attree.report.command:report_command"),
         folder=subpath(output[0], ancestor=2),
     shell:
-        "attree report {params.folder:q} --output {output} 2> {log}"
+        "attree report {params.folder:q} --output {output:q} 2> {log:q}"

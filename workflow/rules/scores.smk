@@ -13,9 +13,9 @@ rule score:
         code=code_of("attree.evaluation.command:score_command"),
         options=as_options(config["evaluation"]),
     shell:
-        "attree score {input.parses} --sentences {input.sentences} --encoder {wildcards.encoder}"
-        " --parser {wildcards.parser} {params.options} --output {output.sentences}"
-        " --summary {output.summary} 2> {log}"
+        "attree score {input.parses:q} --sentences {input.sentences:q} --encoder {wildcards.encoder:q}"
+        " --parser {wildcards.parser:q} {params.options} --output {output.sentences:q}"
+        " --summary {output.summary:q} 2> {log:q}"
 
 
 rule baselines:
@@ -31,4 +31,4 @@ rule baselines:
         code=code_of("attree.evaluation.command:baselines_command"),
         options=as_options(config["evaluation"]),
     shell:
-        "attree baselines {input} {params.options} --output {output} 2> {log}"
+        "attree baselines {input:q} {params.options} --output {output:q} 2> {log:q}"

@@ -23,8 +23,8 @@ rule crosslingual_table:
         prefix=subpath(output[0], strip_suffix=".csv"),
         options=table_options,
     shell:
-        "attree table crosslingual {input.scores} {params.options}"
-        " --output-prefix {params.prefix} 2> {log}"
+        "attree table crosslingual {input.scores:q} {params.options}"
+        " --output-prefix {params.prefix:q} 2> {log:q}"
 
 
 rule language_table:
@@ -50,7 +50,7 @@ rule language_table:
         code=code_of("attree.tables.command:language"),
         prefix=subpath(output[0], strip_suffix=".csv"),
     shell:
-        "attree table language {input.scores} --output-prefix {params.prefix} 2> {log}"
+        "attree table language {input.scores:q} --output-prefix {params.prefix:q} 2> {log:q}"
 
 
 rule sizes_table:
@@ -76,8 +76,8 @@ rule sizes_table:
         prefix=subpath(output[0], strip_suffix=".csv"),
         options=as_options({"published": config["published"]}),
     shell:
-        "attree table sizes {input.treebanks} {params.options}"
-        " --output-prefix {params.prefix} 2> {log}"
+        "attree table sizes {input.treebanks:q} {params.options}"
+        " --output-prefix {params.prefix:q} 2> {log:q}"
 
 
 rule tables:

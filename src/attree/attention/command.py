@@ -11,8 +11,8 @@ from attree.attention.sources import HEADS, SOURCES
 
 
 def attention_command(
-    sentences: Annotated[Path, typer.Argument(help="A sentence table of `attree treebank`.")],
-    encoder: Annotated[Path, typer.Option(help="A description of `attree encoder resolve`.")],
+    sentences: Annotated[Path, typer.Argument(help="A treebank file or a sentence table.")],
+    encoder: Annotated[Path, typer.Option(help="A description, a folder, a name, or a package.")],
     output: Annotated[
         Path, typer.Option(help="The manifest to write; its shards are written beside it.")
     ],
@@ -58,10 +58,11 @@ def attention_command(
     from attree import process
     from attree.attention.compute import StageSettings
     from attree.attention.stage import columns_for, compute_attention
-    from attree.encoder.source import ResolvedEncoder
+    from attree.encoder.source import find_encoder
+    from attree.treebank.given import as_tables
 
     process.follow()
-    described = ResolvedEncoder.read(encoder)
+    described = find_encoder(encoder)
     every, sets = _asked(heads or [])
     columns = columns_for(
         described,
@@ -80,7 +81,8 @@ def attention_command(
         scheduler=scheduler,
         device=device,
     )
-    compute_attention(sentences, described, columns, output, settings)
+    with as_tables([sentences]) as (table,):
+        compute_attention(table, described, columns, output, settings)
 
 
 def _asked(heads: list[str]) -> tuple[bool, list[tuple[tuple[int, int], ...]]]:

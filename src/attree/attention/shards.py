@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from attree.attention.columns import Column
 from attree.errors import AttreeError
-from attree.files import read_json, whole_file
+from attree.files import described, read_json, whole_file
 from attree.schemas import OK, pack, unpack
 
 if TYPE_CHECKING:
@@ -44,6 +44,27 @@ _FIXED = (
 )
 
 _AGAIN = "run `attree attention` again"
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    heads: list[tuple[int, int]]
+    matrices: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """What readers need of a manifest."""
+
+    columns: dict[str, _Column]
+    shards: list[_Shard]
+    encoder: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +136,12 @@ class ShardWriter:
             pa.array([status] * len(sentence), pa.string()),
             pa.array(n_unknown, pa.int32()),
         ]
-        for field in list(self._schema)[len(arrays) :]:
-            flat = values[field.name]
+        for column in list(self._schema)[len(arrays) :]:
+            flat = values[column.name]
             matrices = len(flat) // max(1, int(cells.sum()))
             offsets = np.concatenate(([0], np.cumsum(cells * matrices))).astype(np.int32)
             arrays.append(
-                pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat), type=field.type)
+                pa.ListArray.from_arrays(pa.array(offsets), pa.array(flat), type=column.type)
             )
             self._n_waiting += len(flat)
         self._waiting.append(pa.record_batch(arrays, schema=self._schema))
@@ -185,6 +206,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     found = read_json(path, what="manifest of attention shards")
     if not isinstance(found, dict) or not {"columns", "shards"} <= found.keys():
         raise AttreeError("this is not a manifest of attention shards", file=path, fix=_AGAIN)
+    described(found, _Manifest, file=path, what="manifest of attention shards", fix=_AGAIN)
     return found
 
 
@@ -239,6 +261,7 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
                 )
     except FileNotFoundError:
         raise AttreeError("a shard is missing", file=path, fix=_AGAIN) from None
-    except (pa.ArrowInvalid, OSError) as error:
-        problem = f"a shard is damaged ({str(error).splitlines()[0]})"
+    except (pa.ArrowException, OSError, ValueError, KeyError, AssertionError) as error:
+        # pages have checksums; a footer that is not what was written raises this or that
+        problem = f"a shard is damaged ({(str(error) or type(error).__name__).splitlines()[0]})"
         raise AttreeError(problem, file=path, fix=_AGAIN) from None

@@ -9,23 +9,30 @@ from typing import Annotated, Any
 
 import typer
 
+from attree.text import safe
+
+#: The input that is standard input.
+STANDARD_INPUT = Path("-")
 _PARSER, _INPUT, _PLACE = "Parser", "Input and output", "Where it runs"
 
 Inputs = Annotated[
     list[Path],
-    typer.Argument(help="Files or folders: text, JSON Lines, Parquet.", show_default=False),
+    typer.Argument(
+        help="Files or folders: text, JSON Lines, Parquet; - reads text from standard input.",
+        show_default=False,
+    ),
 ]
 
 
 def parse_command(
     inputs: Inputs,
     output: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             help="Folder for the trees; an interrupted run continues there.",
             rich_help_panel=_INPUT,
         ),
-    ],
+    ] = None,
     parser: Annotated[
         str,
         typer.Option(
@@ -59,29 +66,42 @@ def parse_command(
         typer.Option(help="Instead of the parser's own.", rich_help_panel=_PARSER),
     ] = None,
     tokenizer: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="whitespace (words with spaces between), or a language for spaCy's rules: en, "
-            "de, ….",
+            "--tokenizer",
+            "--language",
+            help="A language, for spaCy's rules: en, de, …; or whitespace, for words with spaces "
+            "between. Default: the parser's language, or en.",
             rich_help_panel=_INPUT,
         ),
-    ] = "whitespace",
+    ] = None,
     sentences: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--sentences",
-            help="Split lines into sentences; needs a language.",
+            "--sentences/--no-sentences",
+            help="Split lines into sentences. Default: with a language.",
             rich_help_panel=_INPUT,
         ),
-    ] = False,
+    ] = None,
     column: Annotated[
         str,
         typer.Option(help="Column of Parquet, field of JSON Lines.", rich_help_panel=_INPUT),
     ] = "text",
-    formats: Annotated[
+    id: Annotated[
         str,
-        typer.Option("--format", help="parquet, or parquet,brackets.", rich_help_panel=_INPUT),
-    ] = "parquet",
+        typer.Option(
+            help="Field of JSON Lines that comes back as column id.", rich_help_panel=_INPUT
+        ),
+    ] = "id",
+    formats: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="parquet, or parquet,brackets; of -, brackets.",
+            show_default="parquet",
+            rich_help_panel=_INPUT,
+        ),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first lines.", rich_help_panel=_INPUT)
     ] = None,
@@ -94,6 +114,13 @@ def parse_command(
             rich_help_panel=_INPUT,
         ),
     ] = 500,
+    too_long: Annotated[
+        str,
+        typer.Option(
+            help="Trees of too long sentences: right_branching, skip (none), error.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = "right_branching",
     shard_lines: Annotated[
         int | None,
         typer.Option(
@@ -182,7 +209,11 @@ def parse_command(
 ) -> None:
     """Parse a corpus; run again, it continues where it was interrupted.
 
-    attree parse corpora/de.txt.xz --tokenizer de --output trees/de
+    Text is split into words and sentences.
+
+    Example:
+      attree parse corpora/de.txt.xz --language de --output trees/de
+      cat text.txt | attree parse - --format brackets
 
     Exit status: 0 all lines have their rows, 1 an error or failed shards, 130 after Ctrl-C.
     """
@@ -191,17 +222,32 @@ def parse_command(
     from attree.corpus.output import OutputOptions
     from attree.corpus.pipeline import RowSettings, WorkerSetup
     from attree.corpus.run import Request, parse_corpus
+    from attree.corpus.stream import how_split, stream
     from attree.encoder.device import settled
+    from attree.errors import AttreeError
     from attree.parser_source import Overrides, find_parser
+    from attree.parses import POLICIES
     from attree.progress import progress
 
     process.follow()
-    written = OutputOptions.parse(formats)
+    written = OutputOptions.parse(formats or "parquet")
+    if too_long not in POLICIES:
+        raise AttreeError(
+            f"unknown policy {too_long!r}", fix=f"choose one of {', '.join(POLICIES)}"
+        )
     kind, options = _cluster(scheduler, (tls_ca, tls_cert, tls_key), slurm=slurm)
     found = find_parser(parser, Overrides(encoder, heads, association, score, decoder, dtype))
     if found.encoder.dtype == "auto" and kind is None:  # workers elsewhere may have other devices
         found = replace(found, encoder=settled(found.encoder, device))
-    settings = RowSettings(tokenizer, sentences, column, max_words, tokens_per_batch, written)
+    tokenizer, sentences = how_split(found, tokenizer, sentences)
+    if inputs == [STANDARD_INPUT]:
+        stream(found, output, formats, tokenizer, sentences, max_words, device, threads)
+        return
+    if output is None:
+        raise AttreeError("no folder for the trees is named", fix="add --output FOLDER")
+    settings = RowSettings(
+        tokenizer, sentences, column, max_words, tokens_per_batch, written, too_long, id
+    )
     folder = output.absolute()
     setup = WorkerSetup(found, settings, str(folder), device, threads)
     place = Place(workers, kind, options, None if dashboard == "none" else dashboard)
@@ -239,9 +285,11 @@ def _show(summary: dict[str, Any], output: Path) -> None:
         f"{run['sentences_per_second']:,} sentences, {run['pieces_per_second']:,} pieces a second; "
         f"{run['peak_memory_mb']:,.0f} MB at most"
     )
+    if summary["malformed"]:
+        print(safe(f"malformed lines, the first of them: {'; '.join(summary['malformed'])}"))
     for why in summary["failed"].values():
-        print(f"failed shard: {why}")
-    print(f"{output}/summary.json; trees: {output}/trees/shard-*.parquet")
+        print(safe(f"failed shard: {why}"))
+    print(safe(f"{output}/summary.json; trees: {output}/trees/shard-*.parquet"))
 
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Bulk runs of attree parse.")
@@ -265,7 +313,7 @@ def show(
         print(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False))
         return
     for line in _lines(found):
-        print(line)
+        print(safe(line))
 
 
 def _lines(found: dict[str, Any]) -> list[str]:

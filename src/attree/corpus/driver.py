@@ -21,6 +21,7 @@ from attree.corpus.manifest import Manifest, Shard, payloads
 from attree.corpus.output import Statistics
 from attree.corpus.pipeline import Done, Source, Work
 from attree.errors import AttreeError
+from attree.text import say
 
 #: Times that a shard is tried before it counts as failed.
 ATTEMPTS = 3
@@ -221,14 +222,10 @@ class Driver:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         where = f"shard {shard.number} ({_where(self._manifest, shard)})"
         if attempts < ATTEMPTS:
-            print(
-                f"attree: {where} failed and will be tried again: {reason}",
-                file=sys.stderr,
-                flush=True,
-            )
+            say(f"attree: {where} failed and will be tried again: {reason}")
             self._again.append(shard)
         else:
-            print(f"attree: {where} failed {ATTEMPTS} times: {reason}", file=sys.stderr, flush=True)
+            say(f"attree: {where} failed {ATTEMPTS} times: {reason}")
             self._outcome.failed_shards[shard.number] = f"{_where(self._manifest, shard)}: {reason}"
 
     def _note(self, *, force: bool = False) -> None:

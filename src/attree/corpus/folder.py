@@ -15,6 +15,7 @@ from typing import Any
 from attree.corpus.manifest import Manifest
 from attree.errors import AttreeError
 from attree.files import lock, read_json, write_json
+from attree.text import say
 
 MANIFEST = "manifest.json"
 SUMMARY = "summary.json"
@@ -58,7 +59,7 @@ def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
                     fix="end it and run again, or pass --unlock if you are sure that run is dead",
                 )
             if not said:
-                _say(f"waiting for {_named(left)} of an earlier run to end")
+                say(f"attree: waiting for {_named(left)} of an earlier run to end")
                 said = True
             time.sleep(0.2)
         _clear(folder, sparing=())
@@ -112,12 +113,6 @@ def _clear(folder: Path, *, sparing: Sequence[str]) -> None:
 def _named(writers: Sequence[str]) -> str:
     each = (writer.rpartition("-") for writer in writers)
     return " and ".join(f"process {number} on {host}" for host, _, number in each)
-
-
-def _say(what: str) -> None:
-    import sys
-
-    print(f"attree: {what}", file=sys.stderr, flush=True)
 
 
 def _left_writers(folder: Path) -> list[str]:

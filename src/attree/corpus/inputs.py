@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from attree.errors import AttreeError
-from attree.files import COMPRESSIONS, DAMAGE, is_cut_short, open_compressed
+from attree.files import COMPRESSIONS, DAMAGE, check_regular, is_cut_short, open_compressed
+from attree.text import name_of
 
 #: Longest line in bytes: of a longer one the beginning is read, to tell that it is too long.
 LINE_BYTES = 1 << 20
@@ -104,6 +105,8 @@ def find_inputs(
             kind, compression = _kind(path)
             found.append((path, kind or "text", compression))
             continue
+        if not path.is_dir():
+            check_regular(path, what="input")
         below = (p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
         outside = (p for p in below if without is None or not p.is_relative_to(without))
         for file in sorted(outside, key=lambda p: natural(str(p))):
@@ -113,7 +116,9 @@ def find_inputs(
             else:
                 left_out.append(file)
     if not found:
-        raise AttreeError("no input files", fix=f"attree reads {', '.join(KINDS)}, also compressed")
+        raise AttreeError(
+            "no input files", file=path, fix=f"attree reads {', '.join(KINDS)}, also compressed"
+        )
     return [
         _described(file, kind, zipped, _shared(found)) for file, kind, zipped in found
     ], left_out
@@ -149,7 +154,7 @@ def _described(path: Path, kind: str, compression: str, shared: Path) -> InputFi
             file=path,
             fix="repair it or leave it out",
         ) from None
-    name = str(path.relative_to(shared))
+    name = name_of(path.relative_to(shared))
     return InputFile(str(path), name, kind, compression, about.st_size, about.st_mtime_ns)
 
 

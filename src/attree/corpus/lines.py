@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from attree.corpus.inputs import LINE_BYTES
+from attree.corpus.inputs import LINE_BYTES, InputFile
+from attree.errors import AttreeError
+from attree.files import DAMAGE, open_compressed
 from attree.schemas import FAILED, OK, TOO_LONG
 from attree.words import Line
 
@@ -55,6 +57,58 @@ PARSERS: dict[str, Callable[..., tuple[list[Line], list[str]]]] = {
     "json": json_lines,
     "parquet": value_lines,
 }
+
+
+def reasons(
+    payload: bytes, statuses: Sequence[str], *, kind: str, column: str, first: int, most: int = 5
+) -> list[str]:
+    """Say why lines are malformed, for the first of them: ``line 3: no field 'text'``.
+
+    Args:
+        payload, statuses: as :func:`parse_lines` takes and gives them.
+        kind, column: likewise.
+        first: 1-based number of the payload's first line.
+        most: how many are told.
+    """
+    places = [place for place, status in enumerate(statuses) if status == MALFORMED][:most]
+    lines = _split(payload, b"\n") if places else []
+    field_name = column if kind == "json" else None
+    return [f"line {first + place}: {_why(lines[place], field_name)}" for place in places]
+
+
+def _why(raw: bytes, column: str | None) -> str:
+    try:
+        value = json.loads(raw)
+    except ValueError as error:
+        return f"not JSON ({getattr(error, 'msg', 'a number of too many digits')})"
+    except RecursionError:
+        return "JSON nested too deeply"
+    if column is not None:
+        if not isinstance(value, dict):
+            return "not a JSON object"
+        if column not in value:
+            return f"no field {column!r}"
+        value = value[column]
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return "a word with a space in it"
+    return f"{column or 'the value'} is neither a text nor a list of words"
+
+
+def line_ids(payload: bytes, statuses: Sequence[str], field_name: str) -> list[str | None]:
+    """Return what each JSON line has under ``field_name``: a text or whole number, else None."""
+    return [
+        None if status == MALFORMED else _id(raw, field_name)
+        for raw, status in zip(_split(payload, b"\n"), statuses, strict=True)
+    ]
+
+
+def _id(raw: bytes, field_name: str) -> str | None:
+    try:
+        found = json.loads(raw)[field_name]
+        found = str(found) if isinstance(found, str | int) else None
+        return None if found is None or _CONTROL.search(found) else found.encode().decode()
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return None
 
 
 def parse_lines(
@@ -140,3 +194,38 @@ def _checked(value: Line, words: list[str]) -> tuple[Line, str]:
     if _CONTROL.search(text.replace("\n", " ").replace("\r", " ")):
         return "", CONTROL
     return value, OK
+
+
+#: What text that is certainly no text begins like, what it is → how to tell.
+_NO_TEXT = {
+    "XML": re.compile(r"\s*<(\?xml\b|!DOCTYPE|[A-Za-z][\w:-]*(\s[^<>]*)?>\s*<)"),
+    "CoNLL-U": re.compile(r"(#[^\n]*\n|\s*\n)*1(-\d+)?\t[^\t\n]*\t([^\t\n]*\t){5,7}[^\t\n]*\n"),
+    "trees in brackets": re.compile(
+        r"\s*\(\s*(\(|[^\s()]+\s*\()([^()]*[()]){0,20}?\s*\([^\s()]+\s+[^\s()]+\s*\)"
+    ),
+}
+_HEAD = 1 << 13
+
+
+def refuse_treebanks(files: Iterable[InputFile]) -> None:
+    """Refuse files given as text whose beginning is mark-up of trees or of something else.
+
+    Raises:
+        AttreeError: one is; it names the file and what to do.
+    """
+    for file in files:
+        if file.kind != "text":
+            continue
+        try:
+            with open_compressed(file.path) as handle:
+                head = handle.read(_HEAD).decode("utf-8", "replace").lstrip("\ufeff")
+        except (*DAMAGE, OSError, ValueError):
+            continue  # told when it is read
+        for what, pattern in _NO_TEXT.items():
+            if pattern.match(head.replace("\r\n", "\n")):
+                raise AttreeError(
+                    f"this is {what}, not text",
+                    file=file.path,
+                    fix="`attree treebank FILE --output words.parquet` reads a treebank, and "
+                    "`attree parse words.parquet --column words` parses its words",
+                )

@@ -17,7 +17,7 @@ from typing import Any
 
 from attree.corpus.inputs import InputFile, Reader, open_input
 from attree.errors import AttreeError
-from attree.files import read_json, write_text
+from attree.files import described, read_json, write_text
 
 _VERSION = 1
 #: A shard ends early at this many bytes: what is held in memory has a bound.
@@ -46,6 +46,15 @@ class Shard:
     def lines(self) -> int:
         """Input lines of the shard."""
         return sum(part.lines for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The form of the file: a shard is its hash and its parts."""
+
+    settings: dict[str, Any]
+    files: list[InputFile]
+    shards: list[list[str | tuple[int, int, int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +100,13 @@ class Manifest:
             raise AttreeError(
                 "this manifest is of another version of attree", file=path, fix="use a new folder"
             )
+        fix = "use a new folder"
+        written = described(found, _Written, file=path, what="corpus manifest", fix=fix)
         shards = (
             Shard(number, tuple(Part(*part) for part in parts), hashed)
             for number, (hashed, *parts) in enumerate(found["shards"])
         )
-        files = tuple(InputFile(**file) for file in found["files"])
-        return cls(found["settings"], files, tuple(shards))
+        return cls(written.settings, tuple(written.files), tuple(shards))
 
 
 def cut(

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.files import whole_file, write_text
-from attree.schemas import OK
 from attree.trees import Trees
 
 _METADATA_KEY = b"attree"
@@ -57,6 +56,8 @@ class OutputOptions:
 
 
 PARQUET = "parquet"
+#: Malformed lines whose reasons are kept.
+REASONS = 5
 #: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
 _DICTIONARY = [
     "file",
@@ -78,8 +79,9 @@ def _list(item: pa.DataType) -> pa.DataType:
 #: 1-based, ``sentence`` counts the sentences of a line from 0. ``words`` has single spaces between
 #: words. The spans of two words and more, in pre-order, begin at ``starts`` and are ``lengths``
 #: words long. Trees of a parser with labels have one-word phrases too, and a further column, the
-#: ``labels`` of the spans. Words and spans are empty unless ``status`` is ``ok``. ``score`` is the
-#: mean split score of the tree, null where there is nothing to split.
+#: ``labels`` of the spans. Words and spans are empty unless ``status`` is ``ok``, or ``too_long``
+#: with a right-branching tree in place of one. ``score`` is the mean split score of the tree, null
+#: where there is nothing to split. ``id`` is that of a line of JSON, null where it has none.
 TREES = pa.schema(
     [
         pa.field("file", pa.string(), nullable=False),
@@ -90,6 +92,7 @@ TREES = pa.schema(
         pa.field("lengths", _list(pa.int16()), nullable=False),
         pa.field("status", pa.string(), nullable=False),
         pa.field("score", pa.float16(), nullable=True),
+        pa.field("id", pa.string(), nullable=True),
     ]
 )
 LABELLED_TREES = TREES.append(pa.field("labels", _list(pa.string()), nullable=False))
@@ -103,6 +106,7 @@ class Rows:
         file, line, sentence, status: one a row.
         words: of each row.
         trees: of each row, with the scores of their spans.
+        id: of each row's line, where lines have one.
     """
 
     file: list[str]
@@ -111,6 +115,7 @@ class Rows:
     status: list[str]
     words: list[list[str]]
     trees: Trees
+    id: list[str | None] | None = None
 
     def table(self) -> pa.Table:
         """Return the rows as an Arrow table."""
@@ -131,6 +136,7 @@ class Rows:
             spans(trees.ends - trees.starts),
             pa.array(self.status),
             pa.array(scores.astype(np.float16), mask=np.isnan(scores)),
+            pa.array(self.id or [None] * len(self.line), pa.string()),
         ]
         names = trees.label_of_each()
         if names is None:
@@ -143,7 +149,11 @@ class Rows:
 
 @dataclass(slots=True)
 class Statistics:
-    """What a shard holds; adds up. The same for the same input, so that shards compare by bytes."""
+    """What a shard holds; adds up. The same for the same input, so that shards compare by bytes.
+
+    Attributes:
+        malformed: why lines are malformed, for the first of them.
+    """
 
     lines: int = 0
     sentences: int = 0
@@ -151,6 +161,7 @@ class Statistics:
     pieces: int = 0
     unknown_words: int = 0
     status: Counter[str] = field(default_factory=Counter)
+    malformed: list[str] = field(default_factory=list)
 
     def __add__(self, other: Statistics) -> Statistics:
         """Return the sums."""
@@ -161,6 +172,7 @@ class Statistics:
             self.pieces + other.pieces,
             self.unknown_words + other.unknown_words,
             self.status + other.status,
+            (self.malformed + other.malformed)[:REASONS],
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -172,6 +184,7 @@ class Statistics:
             "pieces": self.pieces,
             "unknown_words": self.unknown_words,
             "status": dict(sorted(self.status.items())),
+            "malformed": self.malformed,
         }
 
     @classmethod
@@ -253,12 +266,13 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of an output folder in input order, with lists of words and of spans.
 
     Each has ``file``, ``line``, ``sentence``, ``status``, ``score``, ``words`` and ``spans``, a
-    list of half-open word intervals ``(start, end)``; and ``labels`` where the parser has them.
+    list of half-open word intervals ``(start, end)``; ``id``, and ``labels`` where the parser has
+    them.
     """
     paths = sorted((folder / "trees").glob("shard-*.parquet"), key=lambda p: int(p.stem[6:]))
     for path in paths:
         for row in _rows(path):
             lengths = row.pop("lengths")
             row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]
-            row["words"] = row["words"].split(" ") if row["status"] == OK else []
+            row["words"] = row["words"].split(" ") if row["words"] else []
             yield row

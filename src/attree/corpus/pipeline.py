@@ -23,17 +23,20 @@ from typing import Any
 
 import numpy as np
 
-from attree.corpus.lines import EMPTY, parse_lines
-from attree.corpus.output import OutputOptions, Rows, Statistics, write_shard
+from attree.corpus.lines import EMPTY, line_ids, parse_lines, reasons
+from attree.corpus.output import REASONS, OutputOptions, Rows, Statistics, write_shard
+from attree.errors import AttreeError
 from attree.parser import Parser, Prepared
 from attree.parser_source import ParserSource
-from attree.schemas import OK, TOO_LONG
+from attree.schemas import FALLBACK, OK, TOO_LONG
 from attree.trees import Trees
 from attree.words import Line, Tokeniser, tokeniser
 
 #: Shards that a pipeline has in flight, so that none of its threads has to wait.
 IN_FLIGHT = 3
 _BATCHES_WAITING = 4
+#: Words of the longest sentence that has a tree: spans are written in 16 bits.
+_LONGEST = 30_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +82,11 @@ class RowSettings:
         sentences: whether lines are split into sentences.
         column: field of JSON Lines, column of Parquet.
         max_words: longer sentences are not parsed.
+        too_long: what becomes of them, a key of :data:`attree.parses.POLICIES`.
         tokens_per_batch: word pieces that go through the encoder at once; ``None`` for what suits
             the device.
         output: how rows are written.
+        id: field of JSON Lines that comes back as a column.
     """
 
     tokenizer: str = "whitespace"
@@ -90,6 +95,8 @@ class RowSettings:
     max_words: int = 500
     tokens_per_batch: int | None = None
     output: OutputOptions = field(default_factory=OutputOptions)
+    too_long: str = "right_branching"
+    id: str = "id"
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON, for a manifest."""
@@ -98,6 +105,8 @@ class RowSettings:
             "sentences": self.sentences,
             "column": self.column,
             "max_words": self.max_words,
+            "too_long": self.too_long,
+            "id": self.id,
             "tokens_per_batch": self.tokens_per_batch,
             **self.output.describe(),
         }
@@ -115,6 +124,9 @@ class _Rows:
     sentence: list[int] = field(default_factory=list)
     status: list[str] = field(default_factory=list)
     words: list[list[str]] = field(default_factory=list)
+    id: list[str | None] = field(default_factory=list)
+    malformed: list[str] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
     prepared: Prepared | None = None
     found: list[Trees] = field(default_factory=list)
     encoder_seconds: float = 0.0
@@ -165,6 +177,7 @@ class Pipeline:
                 first=source.first == 1,
             )
             self._add(rows, source, texts, statuses)
+            self._note(rows, source, statuses)
         self._choose(rows)
         return rows
 
@@ -176,6 +189,8 @@ class Pipeline:
             [[]] if of_line is None else of_line for of_line in found
         ]
         each = [len(of_line) for of_line in sentences]
+        ids = self._ids(source, statuses)
+        rows.id += [one for one, count in zip(ids, each, strict=True) for _ in range(count)]
         numbers = range(source.first, source.first + len(texts))
         rows.file += [source.file] * sum(each)
         rows.line += np.repeat(np.array(numbers, dtype=np.int64), each).tolist()
@@ -184,15 +199,54 @@ class Pipeline:
         for status, of_line in zip(statuses, sentences, strict=True):
             rows.status += [status if words or status != OK else EMPTY for words in of_line]
 
+    def _ids(self, source: Source, statuses: Sequence[str]) -> Sequence[str | None]:
+        if source.kind != "json":
+            return [None] * len(statuses)
+        return line_ids(source.payload, statuses, self._settings.id)
+
+    def _note(self, rows: _Rows, source: Source, statuses: Sequence[str]) -> None:
+        """Keep why the first malformed lines are."""
+        more = reasons(
+            source.payload,
+            statuses,
+            kind=source.kind,
+            column=self._settings.column,
+            first=source.first,
+        )
+        rows.malformed += [f"{source.file}: {one}" for one in more]
+        del rows.malformed[REASONS:]
+
     def _choose(self, rows: _Rows) -> None:
         """Tokenise into pieces, and put what has a tree to find into batches."""
-        good = [row for row, status in enumerate(rows.status) if status == OK]
-        rows.prepared = self._parser.prepare([rows.words[row] for row in good])
-        for row, status in zip(good, rows.prepared.status.tolist(), strict=True):
+        found = [row for row, status in enumerate(rows.status) if status == OK]
+        rows.prepared = self._parser.prepare([rows.words[row] for row in found])
+        rows.asked = found
+        for row, status in zip(found, rows.prepared.status.tolist(), strict=True):
+            if status == TOO_LONG and self._settings.too_long == "error":
+                raise AttreeError(
+                    f"a sentence of {len(rows.words[row]):,} words is too long",
+                    file=rows.file[row],
+                    line=rows.line[row],
+                    fix="choose another --too-long",
+                )
+
+    def _settle(self, rows: _Rows) -> list[int]:
+        """Note what became of each row; return the places, among those prepared, that have trees.
+
+        The others are left without words.
+        """
+        assert rows.prepared is not None
+        kept = {OK, TOO_LONG} if self._settings.too_long == FALLBACK else {OK}
+        places = []
+        for place, (row, status) in enumerate(
+            zip(rows.asked, rows.prepared.status.tolist(), strict=True)
+        ):
             rows.status[row] = status
-        for row, status in enumerate(rows.status):
-            if status != OK:
-                rows.words[row] = []
+            if status in kept and len(rows.words[row]) <= _LONGEST:
+                places.append(place)
+        with_tree = {rows.asked[place] for place in places}
+        rows.words = [words if row in with_tree else [] for row, words in enumerate(rows.words)]
+        return places
 
     def _encode_all(self) -> None:
         while True:
@@ -221,7 +275,8 @@ class Pipeline:
                 rows.future.set_result(done)
 
     def _write(self, rows: _Rows) -> Done:
-        trees = _in_order(rows, self._parser)
+        places = self._settle(rows)
+        trees = _in_order(rows, places, self._parser)
         prepared = rows.prepared
         assert prepared is not None
         pieces = [prepared.pieces[place] for place in np.flatnonzero(prepared.status == OK)]
@@ -232,8 +287,9 @@ class Pipeline:
             pieces=sum(len(one.ids) for one in pieces),
             unknown_words=sum(one.n_unknown for one in pieces),
             status=Counter(rows.status),
+            malformed=rows.malformed,
         )
-        whole = Rows(rows.file, rows.line, rows.sentence, rows.status, rows.words, trees)
+        whole = Rows(rows.file, rows.line, rows.sentence, rows.status, rows.words, trees, rows.id)
         write_shard(self._folder, rows.number, whole, statistics, self._settings.output)
         return Done(rows.number, statistics, rows.encoder_seconds)
 
@@ -270,12 +326,11 @@ class WorkerSetup:
         return Pipeline(loaded, make_words, settings, Path(self.folder))
 
 
-def _in_order(rows: _Rows, parser: Parser) -> Trees:
-    """Return a tree for every row, of no span where the row was not parsed."""
+def _in_order(rows: _Rows, places: list[int], parser: Parser) -> Trees:
+    """Return a tree for every row, of no span where the row has none."""
     assert rows.prepared is not None
-    trees = parser.assemble(rows.prepared, rows.found)
-    good = np.flatnonzero([status == OK for status in rows.status])
-    trees = trees.take(np.flatnonzero(rows.prepared.status == OK))
+    trees = parser.assemble(rows.prepared, rows.found).take(np.array(places, np.int64))
+    good = np.array(rows.asked, np.int64)[places]
     n_words, n_spans = (np.zeros(len(rows.status), np.int64) for _ in range(2))
     n_words[good], n_spans[good] = trees.n_words, trees.n_spans
     return replace(trees, n_words=n_words, offsets=np.concatenate(([0], np.cumsum(n_spans))))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -23,12 +22,14 @@ from attree.corpus.folder import (
     whole_shards,
 )
 from attree.corpus.inputs import InputFile, find_inputs
+from attree.corpus.lines import refuse_treebanks
 from attree.corpus.manifest import Manifest, Shard, check_same, cut
 from attree.corpus.output import Statistics, remove_shard, shard_path, shard_statistics
 from attree.corpus.pipeline import WorkerSetup
 from attree.corpus.workers import workers
 from attree.errors import AttreeError
 from attree.provenance import code_hash
+from attree.text import say
 
 #: What decides what stands in a shard; heads need nothing of a trained parser.
 CODE, TRAINED = "attree.corpus.pipeline", "attree.fewshot"
@@ -83,8 +84,10 @@ def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[st
         before = sum(shard.lines for shard in manifest.shards if shard.number in whole)
         outcome = Outcome()
         if len(whole) < len(manifest.shards):
+            left = len(manifest.shards) - len(whole)
+            place = replace(request.place, workers=min(request.place.workers, left))
             with (
-                workers(request.place, request.setup) as found,
+                workers(place, request.setup) as found,
                 progress("corpus", total=manifest.lines, unit="lines", done=before) as advance,
                 stop.listening(lambda: os._exit(130)),
             ):
@@ -108,9 +111,10 @@ def _manifest(request: Request) -> Manifest:
     files, left_out = find_inputs(
         [path.absolute() for path in request.inputs], without=request.folder
     )
+    refuse_treebanks(files)
     if left_out:
         more = f" and {len(left_out) - 1:,} more" if len(left_out) > 1 else ""
-        _say(f"not read, by its suffix: {left_out[0]}{more}")
+        say(f"attree: not read, by its suffix: {left_out[0]}{more}")
     path = request.folder / MANIFEST
     old = Manifest.read(path) if path.is_file() else None
     if old is not None:
@@ -119,7 +123,7 @@ def _manifest(request: Request) -> Manifest:
         except AttreeError as difference:
             if not request.restart:
                 raise
-            _say(f"starting again: {difference.problem}")
+            say(f"attree: starting again: {difference.problem}")
     elif whole_shards(request.folder):
         raise AttreeError(
             "this folder has trees but no manifest", file=request.folder, fix="name a new one"
@@ -166,10 +170,6 @@ def _remove(folder: Path, manifest: Manifest) -> None:
         remove_shard(folder, shard.number)
 
 
-def _say(what: str) -> None:
-    print(f"attree: {what}", file=sys.stderr, flush=True)
-
-
 def _cut(request: Request, files: tuple[InputFile, ...]) -> tuple[Shard, ...]:
     began = said = time.monotonic()
     done = 0
@@ -180,7 +180,7 @@ def _cut(request: Request, files: tuple[InputFile, ...]) -> tuple[Shard, ...]:
         if time.monotonic() - said > _SECONDS_BETWEEN_LINES:
             said = time.monotonic()
             rate = done / (said - began)
-            _say(f"cutting the input into shards: {done:,} lines, {rate:,.0f} a second")
+            say(f"attree: cutting the input into shards: {done:,} lines, {rate:,.0f} a second")
 
     assert request.shard_lines is not None
     return cut(

@@ -123,12 +123,8 @@ def tune_command(
     language-model head gets a new one, warmed up with the encoder frozen; the provenance says so.
     """
     from attree.encoder.mlm.tuning import TuningRecipe, tune
-    from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+    from attree.encoder.source import find_encoder
 
-    if encoder.is_dir():
-        found = resolve(EncoderSource(slug=encoder.resolve().name, kind="path", id=str(encoder)))
-    else:
-        found = ResolvedEncoder.read(encoder)
     recipe = TuningRecipe(
         epochs=epochs,
         batch=batch,
@@ -136,6 +132,7 @@ def tune_command(
         length=length,
         head_steps=head_steps,
     )
+    found = find_encoder(encoder)
     tune(
         found,
         text,

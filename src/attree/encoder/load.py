@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attree.encoder.families import FAMILIES
-from attree.encoder.source import EncoderSource, Head, ResolvedEncoder, resolve, verify
+from attree.encoder.source import (
+    EncoderSource,
+    Head,
+    ResolvedEncoder,
+    find_encoder,
+    resolve,
+    verify,
+)
 from attree.errors import AttreeError
 from attree.process import without_collecting
 
@@ -196,7 +203,7 @@ def load_encoder(
     """Load an encoder for inference.
 
     Args:
-        source: a resolved description or its JSON file (``results/encoders/….json``), or a source.
+        source: a resolved description, a source, or a name by which ``find_encoder`` finds one.
         device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU where there is one.
         threads: threads of a CPU run; by default torch's own choice (``OMP_NUM_THREADS``).
 
@@ -206,7 +213,7 @@ def load_encoder(
     if isinstance(source, EncoderSource):
         source = resolve(source)
     elif not isinstance(source, ResolvedEncoder):
-        source = ResolvedEncoder.read(source)
+        source = find_encoder(source)
     if threads is not None:
         torch.set_num_threads(threads)
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", _SIZES_KEPT)

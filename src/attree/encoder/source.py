@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -100,7 +101,46 @@ class ResolvedEncoder:
         return found
 
 
+_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _RESOLVE = "write it anew with `attree encoder resolve`"
+
+
+#: Where the workflow keeps descriptions, by name.
+_DESCRIPTIONS = Path("results/encoders")
+
+
+def find_encoder(name: str | Path) -> ResolvedEncoder:
+    """Find the encoder that a user means, the same way in every command.
+
+    Args:
+        name: a description (``….json``), a folder that ``save_pretrained`` wrote, the name of one
+            that the workflow has resolved (``results/encoders/NAME.json``), an installed package,
+            or the id of a hub's model (``owner/name``). The first of these that exists is taken.
+
+    Raises:
+        AttreeError: none of these, or what there is cannot be used.
+    """
+    path, text = Path(name), str(name)
+    if path.suffix == ".json":
+        return ResolvedEncoder.read(path)
+    slug = path.name
+    if path.is_dir():
+        return resolve(EncoderSource(path.resolve().name, "path", text, dtype="auto"))
+    known = _DESCRIPTIONS / f"{text}.json"
+    if known.is_file():
+        return ResolvedEncoder.read(known)
+    if _HUB_ID.fullmatch(text):
+        return resolve(EncoderSource(slug, "hub", text, dtype="auto"))
+    try:
+        return resolve(EncoderSource(slug, "package", text, dtype="auto"))
+    except AttreeError as error:
+        if not error.problem.endswith("is not installed"):
+            raise
+        raise AttreeError(
+            f"no encoder {text!r}: no such description, folder, name in {_DESCRIPTIONS} or package",
+            fix="give results/encoders/….json, a folder of save_pretrained, an installed package, "
+            "or a hub id such as FacebookAI/xlm-roberta-base",
+        ) from None
 
 
 def resolve(source: EncoderSource, *, record: str | Path | None = None) -> ResolvedEncoder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +15,14 @@ if TYPE_CHECKING:
     from attree.treebank.sentence import Settings
 
 _TRAIN = "Train and score"
+#: What can be asked for: which files and slices are given.
+_WAYS = ({"predictions", "gold"}, {"train", "test"}, {"train", "split"}, {"predictions", "split"})
 
 
 def evaluate_command(
     predictions: Annotated[
-        Path | None, typer.Argument(help="Trees of any parser, to score against --gold.")
+        Path | None,
+        typer.Argument(help="Trees to score against --gold, or to --split."),
     ] = None,
     gold: Annotated[Path | None, typer.Option(help="Gold trees: a treebank file.")] = None,
     worst: Annotated[int, typer.Option(min=0, help="Draw this many of the worst sentences.")] = 0,
@@ -31,6 +35,13 @@ def evaluate_command(
     test: Annotated[
         Path | None, typer.Option(help="Trees to score on.", rich_help_panel=_TRAIN)
     ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Of one file: sentences to score on, such as 100:; the others train.",
+            rich_help_panel=_TRAIN,
+        ),
+    ] = None,
     trees: Annotated[
         str, typer.Option(help="How many trees to train on.", rich_help_panel=_TRAIN)
     ] = "10,20,40",
@@ -38,12 +49,16 @@ def evaluate_command(
         int, typer.Option(min=1, help="Draws of trees; F1 is the mean.", rich_help_panel=_TRAIN)
     ] = 1,
     parser: Annotated[
-        str, typer.Option(help="Few-shot parsers of attree train.", rich_help_panel=_TRAIN)
-    ] = "tree-crf-full",
+        str,
+        typer.Option(
+            help="Parsers of attree train; of upoa, upio, upio-log the trees choose heads.",
+            rich_help_panel=_TRAIN,
+        ),
+    ] = "tree-crf-full,upio",
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="A description, folder or package; by default a small English one.",
+            help="A description, folder, name or package; by default a small English one.",
             rich_help_panel=_TRAIN,
         ),
     ] = None,
@@ -73,23 +88,37 @@ def evaluate_command(
     Example:
       attree evaluate benepar.mrg --gold test.mrg --worst 3
       attree evaluate --train mine.mrg --test test.mrg --trees 10,20,40
+      attree evaluate mine.mrg --split 100: --draws 3
     """
+    from attree import process
+
+    process.yield_cores()
     from attree.treebank.sentence import Settings
 
     settings = Settings(format=format, encoding=encoding, punctuation=punctuation)
-    if predictions is not None and gold is not None and train is None and test is None:
-        _score(predictions, gold, settings, max_words, worst)
-    elif predictions is None and gold is None and train is not None and test is not None:
-        from attree.evaluate.training import Plan
-
-        names = tuple(name.strip() for name in parser.split(","))
-        plan = Plan(names, _numbers(trees), draws, encoder, steps, device, max_words, allow_overlap)
-        _train(train, test, plan, settings)
-    else:
+    given = {
+        "predictions": predictions,
+        "gold": gold,
+        "train": train,
+        "test": test,
+        "split": split,
+    }
+    asked = {name for name, value in given.items() if value is not None}
+    if asked not in _WAYS:
         raise AttreeError(
             "it is not clear what to evaluate",
-            fix="give PREDICTIONS and --gold, or --train and --test",
+            fix="give PREDICTIONS and --gold, or --train and --test, or one file and --split 100:",
         )
+    if predictions is not None and gold is not None:
+        _score(predictions, gold, settings, max_words, worst)
+        return
+    from attree.evaluate.training import Plan
+
+    names = tuple(name.strip() for name in parser.split(","))
+    plan = Plan(names, _numbers(trees), draws, encoder, steps, device, max_words, allow_overlap)
+    own = train or predictions
+    assert own is not None
+    _train(own, test, split, plan, settings)
 
 
 def _score(
@@ -108,18 +137,20 @@ def _score(
         typer.echo(drawing)
 
 
-def _train(train: Path, test: Path, plan: Plan, settings: Settings) -> None:
-    from attree.evaluate.training import Treebank, evaluate_trained
+def _train(own: Path, test: Path | None, tested: str | None, plan: Plan, how: Settings) -> None:
+    from attree.evaluate.training import evaluate_trained, split
     from attree.tables.render import show
+    from attree.treebank.given import Treebank
 
-    own, other = (Treebank.read(path, settings) for path in (train, test))
-    for line in own.refused + other.refused:
+    found = [Treebank.read(path, how) for path in (own, test) if path is not None]
+    for line in (line for one in found for line in one.refused):
         typer.echo(line, err=True)
-    show([evaluate_trained(own, other, plan)])
+    train, other = found if tested is None else split(found[0], tested, own)
+    show([evaluate_trained(train, other, plan)])
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+    if not all(re.fullmatch("0*[1-9][0-9]{0,8}", part) for part in parts):
         raise AttreeError(f"--trees {text} is not numbers of trees", fix="write 10,20,40")
     return tuple(map(int, parts))

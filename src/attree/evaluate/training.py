@@ -1,45 +1,56 @@
-"""Parsers trained on a few trees of one file, and their F1 on those of another."""
+"""Parsers made with a few trees of a treebank, and their F1 on other trees."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
 
+from attree.attention.compute import StageSettings
+from attree.attention.stage import columns_for, compute_attention
+from attree.decoding import UNSUPERVISED
+from attree.encoder.source import ResolvedEncoder, find_encoder
 from attree.errors import AttreeError
 from attree.evaluate.predictions import SHOWN, baseline_rows, row_of
-from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import score
 from attree.fewshot import session
-from attree.fewshot.recipes import recipe
+from attree.fewshot.recipes import RECIPES, recipe
 from attree.files import read_json
+from attree.heads.ranking import rank
+from attree.heads.selection import HeadSelection
 from attree.parser import Parser
-from attree.parser_source import READY, find_encoder
+from attree.parser_source import READY, AveragedHeads
 from attree.parses import Parses
+from attree.plan import nearest
 from attree.progress import progress
-from attree.schemas import SENTENCES, write_table
+from attree.sampling import draw_trees, fingerprints, refuse_overlap
 from attree.tables.render import Table
-from attree.treebank import cleaning
-from attree.treebank.formats import read_files, resolve
-from attree.treebank.sentence import Rejected, Sentence, Settings
-from attree.treebank.table import to_table
+from attree.treebank.given import Treebank
 from attree.trees import Trees
+
+#: Which heads unsupervised parsers average, as config.yaml has it; where no head is as good, so
+#: many of the best.
+_ABOVE, _ELSE_BEST = "above:30", 10
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is trained.
+    """What is made.
 
     Attributes:
-        parsers: names of few-shot recipes.
+        parsers: names of few-shot recipes, which train on the trees, and of ``UNSUPERVISED``, for
+            which heads are chosen by F1 on them.
         trees: how many trees, each by itself.
         draws: how many times trees are drawn; F1 is the mean.
-        encoder: a description, a folder or a package; None for the small English one.
+        encoder: what ``find_encoder`` finds; None for the small English one.
         steps: batches that each parser is trained on.
         device: ``cpu`` or ``cuda``; a GPU where there is one.
         max_words: only test sentences of at most this many words are scored.
@@ -55,39 +66,53 @@ class Plan:
     max_words: int | None = None
     allow_overlap: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class Treebank:
-    """The sentences of a file, cleaned.
-
-    Attributes:
-        table: of ``schemas.SENTENCES``.
-        refused: a line for each sentence that was not read.
-        punctuation: the policy by which words were removed.
-    """
-
-    table: pa.Table
-    refused: list[str]
-    punctuation: str
-
-    @classmethod
-    def read(cls, path: Path, settings: Settings) -> Treebank:
-        """Read a file of trees.
+    def check(self) -> None:
+        """Refuse what is unknown.
 
         Raises:
-            AttreeError: no sentence of it can be read.
+            AttreeError: a parser that does not exist.
         """
-        how, counts = resolve(settings, [path]), cleaning.Counts()
-        sentences, refused = [], []
-        for item in cleaning.prepare(read_files([path], how), how, counts):
-            if isinstance(item, Rejected):
-                refused.append(f"{item.file}:{item.line}: {item.reason}")
-            elif isinstance(item, Sentence):
-                sentences.append(item)
-        if not sentences:
-            why = f" (first: {refused[0]})" if refused else ""
-            raise AttreeError(f"no sentence could be read{why}", file=path)
-        return cls(to_table(sentences), refused, counts.punctuation)
+        known = (*UNSUPERVISED, *RECIPES)
+        for name in self.parsers:
+            if name not in known:
+                raise AttreeError(f"unknown parser {name!r}", fix=nearest(name, known))
+
+
+def split(whole: Treebank, tested: str, path: Path) -> tuple[Treebank, Treebank]:
+    """Cut one treebank in two.
+
+    Args:
+        whole: the sentences of a file.
+        tested: a slice of sentences from 0 on, such as ``100:``, ``:100`` or ``100:200``: they are
+            tested on, and the others are trained on.
+        path: of the file.
+
+    Raises:
+        AttreeError: no slice, or nothing is left to train on or to test on.
+    """
+    count = whole.table.num_rows
+    found = re.fullmatch("([0-9]{0,9}):([0-9]{0,9})", tested.strip())
+    if found is None:
+        raise AttreeError(
+            f"--split {tested} is no slice of sentences",
+            fix="write 100: to test on all after the first 100, or 100:200",
+        )
+    start, stop = int(found[1] or 0), min(int(found[2] or count), count)
+    if not 0 < stop - start < count:
+        left = "test on" if stop <= start else "train on"
+        raise AttreeError(
+            f"--split {tested} leaves nothing to {left}: there are {count:,} sentences",
+            file=path,
+            fix=f"write {count // 2}: to test on the second half",
+        )
+    test = whole.table.slice(start, stop - start)
+    train = pa.concat_tables([whole.table.slice(0, start), whole.table.slice(stop)])
+    return replace(whole, table=_numbered(train)), replace(whole, table=_numbered(test))
+
+
+def _numbered(table: pa.Table) -> pa.Table:
+    numbers = pa.array(np.arange(table.num_rows), pa.int32())
+    return table.set_column(0, table.schema.field(0), numbers)
 
 
 def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Table:
@@ -96,65 +121,116 @@ def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Table:
     Raises:
         AttreeError: too few trees, an unknown parser or encoder, or trees in both files.
     """
+    plan.check()
     gold = Parses.gold(test.table)
-    trained = list(_trained(train, test, gold, plan))
-    rows = [row_of(name, runs) for name, runs in trained]
-    rows += [row_of(name, [counts]) for name, counts in baseline_rows(gold, plan.max_words)]
-    draws = f" Means of {plan.draws} draws of trees." if plan.draws > 1 else ""
-    note = f"{len(gold):,} sentences; punctuation: {test.punctuation}. Unlabelled F1."
-    note += draws + _labelled(trained)
-    return Table("F1", ["", *SHOWN.values()], rows, note)
-
-
-def _labelled(trained: Sequence[tuple[str, list[Counts]]]) -> str:
-    """Return labelled F1 in words; nothing of parsers without labels."""
-    means = [
-        f"{name} {fmean(one.labelled_f1 for one in runs):.2f}"
-        for name, runs in trained
-        if all(one.labelled_f1 is not None for one in runs)
-    ]
-    return f" Labelled F1 as EVALB counts it: {', '.join(means)}." if means else ""
-
-
-def _trained(
-    train: Treebank, test: Treebank, gold: Parses, plan: Plan
-) -> Iterator[tuple[str, list[Counts]]]:
-    words = test.table["words"].to_pylist()
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="attree-")))
-        tables = {"train": train, "test": test}
-        for name, one in tables.items():
-            about = {"split": name, "punctuation": one.punctuation}
-            write_table(folder / f"{name}.parquet", one.table, schema=SENTENCES, metadata=about)
-        default = read_json(READY, what="list of ready heads")["encoder"]
-        find_encoder(plan.encoder or default, None).write(folder / "encoder.json")
+        bench = _Bench(Path(stack.enter_context(TemporaryDirectory())), train, test, plan)
         total = len(plan.parsers) * len(plan.trees) * plan.draws
-        advance = stack.enter_context(progress("training", total=total, unit="parsers"))
+        advance = stack.enter_context(progress("evaluating", total=total, unit="parsers"))
+        rows, labelled = [], []
         for name in plan.parsers:
             for trees in plan.trees:
                 runs = []
                 for seed in range(plan.draws):
-                    found = _parse(folder, name, trees, seed, plan, words)
-                    parses = Parses.all_ok(gold.sentence, found)
+                    parses = Parses.all_ok(gold.sentence, bench.parse(name, trees, seed))
                     runs.append(score(gold, parses, max_words=plan.max_words).counts)
                     advance(1)
-                yield f"{name}, {trees:,} trees", runs
+                rows.append(row_of(f"{name}, {trees:,} trees", runs))
+                found = [one.labelled_f1 for one in runs]
+                if None not in found:
+                    labelled.append(f"{rows[-1][0]} {fmean(found):.2f}")
+    rows += [row_of(name, [counts]) for name, counts in baseline_rows(gold, plan.max_words)]
+    notes = list(_notes(test, gold, plan, bench))
+    if labelled:
+        notes.append(f"Labelled F1 as EVALB counts it: {', '.join(labelled)}.")
+    return Table("F1", ["", *SHOWN.values()], rows, " ".join(notes))
 
 
-def _parse(
-    folder: Path, name: str, trees: int, seed: int, plan: Plan, words: list[list[str]]
-) -> Trees:
-    request = session.Request(
-        folder / "train.parquet",
-        folder / "encoder.json",
-        recipe(name),
-        session.Choice(str(trees), None, seed),
-        training={"steps": plan.steps},
-        evaluated=[folder / "test.parquet"],
-        allow_overlap=plan.allow_overlap,
-        device=plan.device,
-    )
-    output = folder / f"{name}-{trees}-{seed}"
-    session.train_parser(request, output)
-    encoder = str(folder / "encoder.json")
-    return Parser.load(str(output), encoder=encoder, device=plan.device).trees(words)[0]
+def _notes(test: Treebank, gold: Parses, plan: Plan, bench: _Bench) -> Iterator[str]:
+    yield f"{len(gold):,} sentences; punctuation: {test.punctuation}. Unlabelled F1."
+    if plan.draws > 1:
+        yield f"Means of {plan.draws} draws of trees."
+    heads = [name.upper() for name in plan.parsers if name in UNSUPERVISED]
+    if heads:
+        yield f"{', '.join(heads)}: heads above 30 F1 on the same trees."
+    if bench.few:
+        yield f"Where no head was, the best {_ELSE_BEST}."
+
+
+class _Bench:
+    """Makes parsers and parses the test sentences.
+
+    Args:
+        folder: a temporary one.
+        train, test: the treebanks.
+        plan: what is made.
+    """
+
+    def __init__(self, folder: Path, train: Treebank, test: Treebank, plan: Plan) -> None:
+        self._folder, self._train, self._plan = folder, train, plan
+        self._words = test.table["words"].to_pylist()
+        self.few = False
+        for name, one in {"train": train, "test": test}.items():
+            one.write(folder / f"{name}.parquet", split=name)
+        self._draws = {
+            (trees, seed): draw_trees(train.table, trees, seed=seed)
+            for trees in plan.trees
+            for seed in range(plan.draws)
+        }
+        default = read_json(READY, what="list of ready heads")["encoder"]
+        self._encoder: ResolvedEncoder = find_encoder(plan.encoder or default)
+        self._encoder.write(folder / "encoder.json")
+
+    def parse(self, name: str, trees: int, seed: int) -> Trees:
+        """Return the trees of the test sentences by the parser that so many trees make."""
+        if name in UNSUPERVISED:
+            parser = self._with_heads(name, self._draws[trees, seed])
+        else:
+            parser = self._trained(name, trees, seed)
+        return parser.trees(self._words)[0]
+
+    def _trained(self, name: str, trees: int, seed: int) -> Parser:
+        request = session.Request(
+            self._folder / "train.parquet",
+            self._folder / "encoder.json",
+            recipe(name),
+            session.Choice(str(trees), None, seed),
+            training={"steps": self._plan.steps},
+            evaluated=[self._folder / "test.parquet"],
+            allow_overlap=self._plan.allow_overlap,
+            device=self._plan.device,
+        )
+        output = self._folder / f"{name}-{trees}-{seed}"
+        session.train_parser(request, output)
+        encoder = str(self._folder / "encoder.json")
+        return Parser.load(str(output), encoder=encoder, device=self._plan.device)
+
+    def _with_heads(self, name: str, rows: Sequence[int]) -> Parser:
+        """Choose heads by their F1 on some training trees."""
+        made = UNSUPERVISED[name]
+        words = self._train.table["words"].take(rows).to_pylist()
+        refuse_overlap(fingerprints(words), self._words, allow=self._plan.allow_overlap)
+        gold = Parses.gold(self._drawn)
+        grid = rank(self._attention, gold, made, only=np.array(rows, np.int32)).grid()
+        select = HeadSelection.parse(_ABOVE)
+        if not (grid > select.number).any():
+            self.few = True
+            select = HeadSelection("best", number=min(_ELSE_BEST, grid.size))
+        source = AveragedHeads(self._encoder, tuple(select.apply(grid)), made)
+        return Parser.of(source, device=self._plan.device)
+
+    @cached_property
+    def _drawn(self) -> pa.Table:
+        """The sentences of all draws, under their numbers among the training sentences."""
+        rows = sorted({row for rows in self._draws.values() for row in rows})
+        return self._train.table.take(rows)
+
+    @cached_property
+    def _attention(self) -> Path:
+        """The manifest of the attention of all heads on those sentences, computed once."""
+        table, manifest = self._folder / "drawn.parquet", self._folder / "attention.json"
+        replace(self._train, table=self._drawn).write(table, split="train")
+        columns = columns_for(self._encoder, every=True)
+        settings = StageSettings(device=self._plan.device)
+        compute_attention(table, self._encoder, columns, manifest, settings)
+        return manifest

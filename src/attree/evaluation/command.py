@@ -33,7 +33,7 @@ def _label_names(given: Sequence[str] | None) -> list[str]:
 
 def score_command(
     parses: Annotated[Path, typer.Argument(help="The parses: a table of `attree decode`.")],
-    sentences: Annotated[Path, typer.Option(help="The sentence table, with the gold trees.")],
+    sentences: Annotated[Path, typer.Option(help="Gold trees: a sentence table or treebank file.")],
     output: Annotated[Path, typer.Option(help="The table to write, a row a sentence (Parquet).")],
     summary: Annotated[Path, typer.Option(help="The summary to write (JSON).")],
     profile: Profile = "default",
@@ -45,23 +45,27 @@ def score_command(
     """Score parses against gold trees: corpus F1, sentence F1 and recall by label."""
     from attree import process
     from attree.evaluation.summary import score_parses
+    from attree.treebank.given import as_tables
 
     process.follow()
-    score_parses(
-        parses,
-        sentences,
-        output=output,
-        summary=summary,
-        profile=profile,
-        labels=_label_names(labels),
-        max_words=max_words,
-        encoder=encoder,
-        parser=parser,
-    )
+    with as_tables([sentences]) as (gold,):
+        score_parses(
+            parses,
+            gold,
+            output=output,
+            summary=summary,
+            profile=profile,
+            labels=_label_names(labels),
+            max_words=max_words,
+            encoder=encoder,
+            parser=parser,
+        )
 
 
 def baselines_command(
-    sentences: Annotated[Path, typer.Argument(help="The sentence table, with the gold trees.")],
+    sentences: Annotated[
+        Path, typer.Argument(help="Gold trees: a sentence table or treebank file.")
+    ],
     output: Annotated[Path, typer.Option(help="The summary to write (JSON).")],
     profile: Profile = "default",
     labels: Labels = None,
@@ -71,16 +75,18 @@ def baselines_command(
     """Score left-branching, right-branching, balanced and random trees, and the binary ceiling."""
     from attree import process
     from attree.evaluation.baselines import write_baselines
+    from attree.treebank.given import as_tables
 
     process.follow()
-    write_baselines(
-        sentences,
-        output,
-        profile=profile,
-        labels=_label_names(labels),
-        max_words=max_words,
-        seeds=seeds,
-    )
+    with as_tables([sentences]) as (gold,):
+        write_baselines(
+            gold,
+            output,
+            profile=profile,
+            labels=_label_names(labels),
+            max_words=max_words,
+            seeds=seeds,
+        )
 
 
 def evalb_command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -109,18 +110,32 @@ def picture(
     output: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")],
 ) -> None:
     """Draw a table: a line a parser over its columns, the deviation of its draws as error bars."""
-    from attree.figures.draw import line_plot
+    from attree.figures import check_format
     from attree.schemas import read_table
+
+    check_format(output)
+    from attree.figures.draw import line_plot  # takes seconds
 
     found, about = read_table(table, what="table of an experiment")
     layout = about["settings"]
     line_plot(found.to_pylist(), layout["title"], layout["axis"], output)
 
 
-def _read(plan: Path) -> dict[str, Any]:
-    from attree.files import read_json
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The form of plan.json."""
 
-    return read_json(plan, what="plan of the experiments")
+    results: str
+    jobs: dict[str, list[dict[str, Any]]]
+    rows: dict[str, list[dict[str, Any]]]
+    tables: dict[str, dict[str, Any]]
+
+
+def _read(plan: Path) -> dict[str, Any]:
+    from attree.files import read_described
+
+    found = read_described(plan, _Plan, what="plan of the experiments")
+    return {one.name: getattr(found, one.name) for one in fields(found)}
 
 
 def _of(plan: dict[str, Any], kind: str, name: str, path: Path) -> Any:

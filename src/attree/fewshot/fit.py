@@ -15,7 +15,7 @@ from attree.evaluation.metrics import f1_of_each
 from attree.fewshot.features import FeatureStore, Layout, in_memory, on_disk
 from attree.fewshot.gold import GoldTree, GoldTrees
 from attree.fewshot.label_fit import fit_labels
-from attree.fewshot.parser import TrainedParser, gold_spans
+from attree.fewshot.parser import TrainedParser, gold_spans, right_branching_f1
 from attree.fewshot.recipes import LABELLED, TrainingPlan
 from attree.fewshot.scorer import PARTS, BatchSource, Scorer
 from attree.fewshot.training import MARGINS, Training, train
@@ -77,6 +77,7 @@ def fit(
     held_out: GoldTrees | None = None,
     store: FeatureStore | None = None,
     folder: Path | None = None,
+    advance: Callable[[int], None] | None = None,
 ) -> TrainedParser:
     """Train a parser.
 
@@ -87,6 +88,7 @@ def fit(
         held_out: trees for early stopping and the dev score, none of them trained on.
         store: features of ``trees`` if they have been computed already.
         folder: for hidden states that do not fit in memory.
+        advance: told of every step.
 
     Raises:
         AttreeError: see :func:`attree.fewshot.training.train`; a layer that does not exist.
@@ -103,8 +105,15 @@ def fit(
     if held_out is not None and check_source is not None:
         check = functools.partial(learner.f1, check_source, held_out.gold)
     began = time.perf_counter()
-    settings = _training(plan)
-    report = train(learner.scorer, source, trees.gold, settings, held_out=check, device=device)
+    report = train(
+        learner.scorer,
+        source,
+        trees.gold,
+        _training(plan),
+        held_out=check,
+        device=device,
+        advance=advance,
+    )
     if learner is not parser:
         fit_labels(scorer, BatchSource(store, scorer, device=device), trees.gold)
     parser.trained_on = fingerprints(trees.words)
@@ -119,6 +128,7 @@ def fit(
         "loss": {"first": report.losses[0], "last": report.losses[-1]},
         "checks": report.checks,
         "dev_f1": None if check is None else max(f1 for _, f1 in report.checks),
+        "dev_right_branching": None if held_out is None else right_branching_f1(held_out.gold),
         "dev_trees": 0 if held_out is None else len(held_out.gold),
         "seconds": round(time.perf_counter() - began, 3),
     }

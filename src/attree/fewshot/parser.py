@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
+from attree.decoding.fixed import fixed_trees
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError
@@ -35,8 +36,10 @@ from attree.trees import Trees
 #: cells of piece-level matrices scored at a time
 _CELLS_AT_A_TIME = 40_000
 
-_WEIGHTS = "weights.safetensors"
-_ABOUT = "parser.json"
+WEIGHTS = "weights.safetensors"
+ABOUT = "parser.json"
+#: All that a trained parser's folder holds.
+FILES = (WEIGHTS, ABOUT)
 _AGAIN = "train it again"
 _WHAT = "description of a trained parser"
 #: No size of a parser is as large.
@@ -151,6 +154,12 @@ def gold_spans(gold: Sequence[GoldTree]) -> DistinctSpans:
     return distinct_spans(trees, what="gold tree")
 
 
+def right_branching_f1(gold: Sequence[GoldTree]) -> float:
+    """Corpus F1, in percent, of right-branching trees."""
+    trees = fixed_trees("right_branching", [tree.n_words for tree in gold])
+    return float(f1_of_each(gold_spans(gold), trees).corpus_f1[0])
+
+
 def _groups(lengths: Sequence[int]) -> Iterator[range]:
     """Runs of sentences whose padded matrices stay small, in their order."""
     first, longest = 0, 0
@@ -166,15 +175,15 @@ def _groups(lengths: Sequence[int]) -> Iterator[range]:
 def save_parser(parser: TrainedParser, folder: Path) -> None:
     """Write ``parser``; ``parser.json`` comes last, so a folder that has it is whole."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / _ABOUT).unlink(missing_ok=True)
+    (folder / ABOUT).unlink(missing_ok=True)
     tensors = {
         name: tensor.detach().cpu().contiguous()
         for name, tensor in parser.scorer.state_dict().items()
     }
     tensors["trained_on"] = torch.from_numpy(parser.trained_on.astype("<u8").view(np.int64).copy())
-    with whole_file(folder / _WEIGHTS) as part:
-        save_file(tensors, part)
-    write_json(folder / _ABOUT, parser.describe())
+    with whole_file(folder / WEIGHTS) as part:
+        part.write_bytes(save(tensors))  # `save_file` makes files that only their owner can read
+    write_json(folder / ABOUT, parser.describe())
 
 
 def load_parser(
@@ -191,10 +200,10 @@ def load_parser(
         AttreeError: no parser there, weights cut short, or weights of another shape.
     """
     folder = Path(folder)
-    about = _read_about(folder / _ABOUT)
-    recipe, path = adapted(about.recipe, decoder=decoder), folder / _WEIGHTS
+    about = _read_about(folder / ABOUT)
+    recipe, path = adapted(about.recipe, decoder=decoder), folder / WEIGHTS
     there = check_regular(path, what="file of weights")
-    scorer = _scorer(about, folder / _ABOUT, there)
+    scorer = _scorer(about, folder / ABOUT, there)
     try:
         tensors = load_file(path)
         trained_on = tensors.pop("trained_on").numpy().view(np.uint64)
@@ -243,9 +252,8 @@ def _check_shape(shape: dict[str, dict[str, Any]], path: Path) -> None:
     for part, settings in shape.items():
         for key, value in settings.items():
             for each in value if isinstance(value, list) else (value,):
-                if not isinstance(each, str) and not (
-                    isinstance(each, int) and 0 <= each <= _LARGEST
-                ):
+                named = key == "names" and isinstance(value, list) and isinstance(each, str)
+                if not named and not (isinstance(each, int) and 0 <= each <= _LARGEST):
                     raise AttreeError(
                         f"this {_WHAT} is not valid: shape.{part}.{key}: {each}",
                         file=path,
@@ -263,7 +271,7 @@ def _scorer(about: _About, path: Path, there: int) -> Scorer:
             raise AttreeError(
                 f"parser.json describes {least:,} weights or more, this file holds {there:,} "
                 "bytes: they do not belong together",
-                file=path.with_name(_WEIGHTS),
+                file=path.with_name(WEIGHTS),
                 fix=_AGAIN,
             )
         return Scorer(about.recipe, about.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from attree.decoding import DECODERS
@@ -160,6 +161,9 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
             raise AttreeError(
                 f"unknown {key} {value!r}", fix=f"choose one of {', '.join(CHOICES[key])}"
             )
+    rate = given.get("learning_rate", base.learning_rate)
+    if not (isinstance(rate, float) and 0 < rate < math.inf):
+        raise AttreeError(f"the learning rate is {rate}", fix="give one above 0, such as 0.001")
     wrong = next((value for value in given.values() if value in LABELLED), None)
     if wrong is not None and "labels" not in base.parts:
         raise AttreeError(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,17 +13,19 @@ from typing import Any
 import pyarrow as pa
 
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.source import ResolvedEncoder
+from attree.encoder.source import find_encoder
 from attree.errors import AttreeError
 from attree.fewshot.fit import choose, fit, grid
 from attree.fewshot.gold import GoldTrees, read_trees
-from attree.fewshot.parser import TrainedParser, save_parser
+from attree.fewshot.parser import ABOUT, FILES, TrainedParser, save_parser
 from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
 from attree.fewshot.scorer import PARTS
 from attree.sampling import by_id, draw_trees, fingerprints, refuse_overlap
 from attree.schemas import SENTENCES, read_table
 
 Layers = tuple[int, ...]
+#: Shows how far work is: :func:`attree.progress.progress`.
+Progress = Callable[..., AbstractContextManager[Callable[[int], None]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,13 @@ class Choice:
     factor: str = "right"
     held_out: int = 0
     tuning: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that no draw can be made by."""
+        given = {"seed": self.seed, "held-out": self.held_out, "tune-on": self.tuning}
+        for name, number in given.items():
+            if number < 0:
+                raise AttreeError(f"--{name} is {number}", fix="give 0 or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +127,7 @@ class Request:
 
     Attributes:
         sentences: table that trees are chosen from.
-        encoder: description of the encoder.
+        encoder: what ``find_encoder`` finds.
         recipe: the parser.
         choice: which trees.
         layers: hidden states read; the middle of the encoder if None.
@@ -140,27 +151,74 @@ class Request:
     device: str | None = None
 
 
-def train_parser(request: Request, output: Path) -> TrainedParser:
-    """Train a parser and write its folder."""
+def check_output(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that holds a parser or anything of others, before anything is trained.
+
+    What an unfinished training left there is replaced.
+
+    Raises:
+        AttreeError: a parser is there and ``overwrite`` is false, or other files are, or no folder
+            can be made there.
+    """
+    above = next(one for one in (folder, *folder.parents) if one.exists() or one.is_symlink())
+    if not above.is_dir():
+        raise AttreeError(
+            "a folder is needed here, and this is none", file=above, fix="choose another --output"
+        )
+    there = {one.name for one in folder.iterdir()} if above == folder else set()
+    foreign = sorted(
+        name for name in there - set(FILES) if not (name[0] == "." and name.endswith(".part"))
+    )
+    if foreign:
+        raise AttreeError(
+            f"this folder holds other files ({foreign[0]})",
+            file=folder,
+            fix="choose another --output",
+        )
+    if ABOUT in there and not overwrite:
+        raise AttreeError(
+            "a trained parser is here already",
+            file=folder,
+            fix="choose another --output, or add --overwrite to replace it",
+        )
+
+
+def train_parser(
+    request: Request, output: Path, *, progress: Progress | None = None
+) -> TrainedParser:
+    """Train a parser and write its folder; ``progress`` shows how far it is."""
     chosen = choose_trees(
         request.sentences,
         request.choice,
         request.evaluated,
         allow_overlap=request.allow_overlap,
     )
-    encoder = load_encoder(request.encoder, device=request.device)
+    described = find_encoder(request.encoder)
+    encoder = load_encoder(described, device=request.device)
     plan, tried = _plan(request, encoder, chosen)
     scratch = output.with_name(f".{output.name}.features")
     try:
-        parser = fit(encoder, chosen.trees, plan, held_out=chosen.held_out, folder=scratch)
+        with progress("training", total=plan.steps, unit="steps") if progress else _silent() as on:
+            parser = fit(
+                encoder,
+                chosen.trees,
+                plan,
+                held_out=chosen.held_out,
+                folder=scratch,
+                advance=on,
+            )
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     parser.about |= {"tuning": tried, "table": chosen.provenance}
     # with these the parser finds its encoder again wherever it is
-    described = ResolvedEncoder.read(request.encoder)
     parser.encoder |= {key: getattr(described, key) for key in ("kind", "id", "dtype", "revision")}
     save_parser(parser, output)
     return parser
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    yield None
 
 
 def _plan(
@@ -197,11 +255,17 @@ def parse_layers(text: str) -> Layers:
         raise AttreeError(f"{text!r} is not a list of layers", fix="write 3, or 2,3,4") from None
 
 
-def summary(parser: TrainedParser, output: Path) -> str:
-    """Say in one line what was trained."""
+def summary(parser: TrainedParser, output: Path) -> Iterator[str]:
+    """Yield what was trained, its F1 on trees set apart if there are any, and what comes next."""
     about = parser.about
-    dev = "" if about["dev_f1"] is None else f", F1 {about['dev_f1']:.1f} on held-out trees"
-    return (
+    yield (
         f"{output}: {about['trees']} trees, {about['steps']} steps, {about['seconds']:.1f} s, "
-        f"loss {about['loss']['first']:.2f} to {about['loss']['last']:.2f}{dev}"
+        f"loss {about['loss']['first']:.2f} to {about['loss']['last']:.2f}"
     )
+    if about["dev_f1"] is not None:
+        right = about["dev_right_branching"]
+        yield (
+            f"F1 {about['dev_f1']:.1f} on {about['dev_trees']} held-out trees "
+            f"(right branching {right:.1f}; unlabelled corpus F1)"
+        )
+    yield f'next: attree try "A sentence." --parser {shlex.quote(str(output))}'

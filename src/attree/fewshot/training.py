@@ -150,6 +150,7 @@ def train(
     *,
     held_out: Callable[[], float] | None = None,
     device: str = "cpu",
+    advance: Callable[[int], None] | None = None,
 ) -> Report:
     """Train ``scorer`` in place.
 
@@ -164,6 +165,7 @@ def train(
         held_out: F1 on trees that are not trained on; where given, training stops once it no
             longer grows, and the best weights are kept.
         device: where to train.
+        advance: told of every step.
 
     Raises:
         AttreeError: no tree of three words or more, no steps, or a loss that is not a number.
@@ -195,6 +197,8 @@ def train(
         loss.backward()
         optimiser.step()
         report.losses.append(float(loss.detach()))
+        if advance is not None:
+            advance(1)
         if keeper.enough(step):
             break
     keeper.restore()

@@ -22,8 +22,11 @@ def heads(
     title: Annotated[str, typer.Option(help="Heading of the picture.")] = "",
 ) -> None:
     """The layer × head heat map: F1 of every head, the selected ones framed."""
-    from attree.figures.draw import heads_map
-    from attree.schemas import read_table
+    from attree.figures import check_format
+    from attree.schemas import HEADS, read_table
 
-    table, _ = read_table(ranking, what="head ranking")
+    check_format(output)
+    table, _ = read_table(ranking, schema=HEADS, what="head ranking")
+    from attree.figures.draw import heads_map  # takes seconds
+
     heads_map(table, title or str(ranking), output)

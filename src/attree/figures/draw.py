@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 
 from attree.figures import ARTICLE, COMPUTED
 from attree.files import whole_file
+from attree.text import safe
+
+#: A word such as $\frac{$ is drawn as it is.
+matplotlib.rcParams["text.parse_math"] = False
 
 _MARKERS = "osD^vP*X"
 _LINES_WITH_ROOM = 6
@@ -176,6 +180,8 @@ def _write_values(axes: Any, matrix: Matrix) -> None:
 
 
 def _save(figure: Any, output: Path) -> None:
+    for text in figure.findobj(matplotlib.text.Text):
+        text.set_text("\n".join(map(safe, text.get_text().split("\n"))))
     with whole_file(output) as part:
-        figure.savefig(part, format=output.suffix.lstrip(".") or "png", dpi=150)
+        figure.savefig(part, format=output.suffix[1:], dpi=150)
     plt.close(figure)

@@ -17,7 +17,7 @@ def heads_command(
         Path, typer.Argument(help="A manifest of `attree attention --heads all`.")
     ],
     sentences: Annotated[
-        Path, typer.Option(help="The sentence table it was made from, with gold trees.")
+        Path, typer.Option(help="The sentence table or treebank file it was made from.")
     ],
     score: Annotated[str, typer.Option(help=f"Split score: {', '.join(SCORES)}.")],
     decoder: Annotated[str, typer.Option(help=f"Decoder: {', '.join(DECODERS)}.")],
@@ -39,18 +39,20 @@ def heads_command(
     from attree.errors import AttreeError
     from attree.heads.ranking import rank_heads
     from attree.heads.selection import HeadSelection
+    from attree.treebank.given import as_tables
 
     process.follow()
     if trees != "all" and not (trees.isdigit() and int(trees) > 0):
         raise AttreeError(f"--trees {trees} is not a number of trees", fix="give a number, or all")
-    rank_heads(
-        attention,
-        sentences,
-        Recipe(association, score, decoder),
-        HeadSelection.parse(heads),
-        source=source,
-        trees=None if trees == "all" else int(trees),
-        seed=seed,
-        table=output,
-        selection=selection,
-    )
+    with as_tables([sentences]) as (gold,):
+        rank_heads(
+            attention,
+            gold,
+            Recipe(association, score, decoder),
+            HeadSelection.parse(heads),
+            source=source,
+            trees=None if trees == "all" else int(trees),
+            seed=seed,
+            table=output,
+            selection=selection,
+        )

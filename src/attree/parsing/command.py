@@ -33,9 +33,12 @@ def decode_command(
 
 
 def apply_command(
-    sentences: Annotated[Path, typer.Argument(help="A sentence table of `attree treebank`.")],
+    sentences: Annotated[Path, typer.Argument(help="A sentence table or a treebank file.")],
     parser: Annotated[Path, typer.Option(help="A folder that `attree train` wrote.")],
-    encoder: Annotated[Path, typer.Option(help="The encoder it was trained with.")],
+    encoder: Annotated[
+        Path,
+        typer.Option(help="The encoder it was trained with."),
+    ],
     output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
     decoder: Annotated[
         str | None, typer.Option(help="Another decoder than the parser's own.")
@@ -63,12 +66,14 @@ def apply_command(
     from attree.encoder.load import load_encoder
     from attree.fewshot.parser import TrainedModel, load_parser
     from attree.parsing.from_parser import write_parses
+    from attree.treebank.given import as_tables
 
     process.follow()
     loaded = load_encoder(encoder, device=device)
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
     model = TrainedModel(trained, loaded, trained.threshold(threshold))
-    write_parses(model, sentences, output, too_long=too_long, allow_overlap=allow_overlap)
+    with as_tables([sentences]) as (table,):
+        write_parses(model, table, output, too_long=too_long, allow_overlap=allow_overlap)
 
 
 def import_command(

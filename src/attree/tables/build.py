@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.files import read_json
+from attree.files import described, read_described
 from attree.schemas import SENTENCES, read_table
 from attree.tables import LABELLED, METRICS
 from attree.tables.render import Table, number
@@ -25,6 +25,38 @@ BASELINES = {
     "random_uniform_tree": "random tree",
     "upper_bound": "binary ceiling",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentences:
+    total: int
+    scored: int
+    skipped: int
+    fallback: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Protocol:
+    sentences: _Sentences
+    derived: str
+    punctuation: str | None
+    selection: str | None = None
+    treebank: dict[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """What tables need of a summary, the scores of each metric aside."""
+
+    language: str | None
+    split: str | None
+    encoder: str
+    parser: str
+    protocol: _Protocol
+    label_recall: dict[str, dict[str, float | None]] = field(default_factory=dict)
+
+
+_WHAT, _AGAIN = "score summary", "run `attree score` again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +86,7 @@ class ScoreRow:
     selection: str
     treebank: Mapping[str, int] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    label_recall: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    label_recall: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -121,47 +153,50 @@ def score_rows(paths: Iterable[Path], published: Published) -> list[ScoreRow]:
     """Read summaries of ``attree score`` and ``attree baselines``, parsers before baselines."""
     parsers, baselines = [], []
     for path in paths:
-        summary = read_json(path, what="score summary")
+        summary = read_described(path, dict[str, Any], what=_WHAT, fix=_AGAIN)
         if "baselines" not in summary:
             parsers.append(_row(summary, published, path))
             continue
+        kind = dict[str, dict[str, Any]]
+        each = described(summary["baselines"], kind, file=path, what=_WHAT, fix=_AGAIN)
+        _check_has(each, BASELINES, path)
         for name in BASELINES:
-            one = {**summary, **summary["baselines"][name], "parser": name, "encoder": "none"}
+            one = {**summary, **each[name], "parser": name, "encoder": "none"}
             baselines.append(_row(one, published, path))
     return parsers + baselines
 
 
+def _check_has(summary: Mapping[str, Any], names: Iterable[str], path: Path) -> None:
+    for name in names:
+        if name not in summary:
+            raise AttreeError(f"this score summary has no {name!r}", file=path, fix=_AGAIN)
+
+
 def _row(summary: Mapping[str, Any], published: Published, path: Path) -> ScoreRow:
-    try:
-        protocol = summary["protocol"]
-        key = (summary["parser"].lower(), summary["language"].lower())
-        return ScoreRow(
-            language=summary["language"],
-            split=summary["split"],
-            encoder=summary["encoder"],
-            parser=summary["parser"],
-            values={
-                **{metric: summary[metric] for metric in METRICS},  # null: nothing to score
-                **{metric: summary.get(metric) for metric in LABELLED},
-            },
-            sentences=protocol["sentences"]["total"],
-            scored=protocol["sentences"]["scored"],
-            skipped=protocol["sentences"]["skipped"],
-            fallback=protocol["sentences"].get("fallback", 0),
-            derived=protocol["derived"],
-            punctuation=protocol["punctuation"],
-            selection=protocol.get("selection") or "",
-            treebank=protocol.get("treebank") or {},
-            intervals=_intervals(path) if "baselines" not in summary else {},
-            label_recall=summary.get("label_recall", {}),
-            published={m: published[(*key, m)] for m in METRICS if (*key, m) in published},
-        )
-    except KeyError as error:
-        raise AttreeError(
-            f"this score summary has no {error}",
-            file=path,
-            fix="run `attree score` again",
-        ) from None
+    _check_has(summary, ("parser", "language", "split", "encoder", "protocol", *METRICS), path)
+    found = described(summary, _Summary, file=path, what=_WHAT, fix=_AGAIN)
+    scores = {metric: summary[metric] for metric in METRICS}  # null: nothing to score
+    scores |= {metric: summary.get(metric) for metric in LABELLED}
+    language, protocol = found.language or "", found.protocol
+    key = (found.parser.lower(), language.lower())
+    return ScoreRow(
+        language=language,
+        split=found.split or "",
+        encoder=found.encoder,
+        parser=found.parser,
+        values=described(scores, dict[str, float | None], file=path, what=_WHAT, fix=_AGAIN),
+        sentences=protocol.sentences.total,
+        scored=protocol.sentences.scored,
+        skipped=protocol.sentences.skipped,
+        fallback=protocol.sentences.fallback,
+        derived=protocol.derived,
+        punctuation=protocol.punctuation or "",
+        selection=protocol.selection or "",
+        treebank=protocol.treebank or {},
+        intervals=_intervals(path) if "baselines" not in summary else {},
+        label_recall=found.label_recall,
+        published={m: published[(*key, m)] for m in METRICS if (*key, m) in published},
+    )
 
 
 def _intervals(summary: Path) -> Mapping[str, tuple[float, float]]:
@@ -224,7 +259,7 @@ def language(rows: Sequence[ScoreRow]) -> list[Table]:
         ]
         tables.append(Table(f"{name}, {split}", headings, lines, _note(own)))
         labels = {
-            label: int(entry["count"])
+            label: int(entry["count"] or 0)
             for label, entry in own[0].label_recall.items()
             if entry["count"]
         }

@@ -9,10 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from attree.files import whole_file, write_text
+from attree.errors import AttreeError
+from attree.files import described, whole_file, write_text
+from attree.text import markdown, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+#: A table as its Parquet file carries it.
+_Packed = tuple[str, list[str], list[list[str]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +39,10 @@ class Table:
     def markdown(self) -> str:
         """Return the table as a Markdown section."""
         rule = ["---" if text else "--:" for text in self.is_text]
-        lines = [f"## {self.title}", ""]
-        lines += [f"| {' | '.join(cells)} |" for cells in (self.headings, rule, *self.rows)]
-        return "\n".join(lines) + "\n" + (f"\n{self.note}\n" if self.note else "")
+        headings, *rows = [[markdown(cell) for cell in row] for row in (self.headings, *self.rows)]
+        lines = [f"## {markdown(self.title)}", ""]
+        lines += [f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows)]
+        return "\n".join(lines) + "\n" + (f"\n{markdown(self.note)}\n" if self.note else "")
 
     def widths(self) -> list[int]:
         """Return the columns' widths; a heading may break between its words."""
@@ -55,10 +62,12 @@ def show(tables: Sequence[Table], console: Console | None = None) -> None:
 
     A table wider than the terminal is printed in parts, each with the first column: no cell is cut.
     """
-    from rich import box
+    from rich import box, markup
     from rich.console import Console
-    from rich.markup import escape  # a name in square brackets is no markup
     from rich.table import Table as RichTable
+
+    def escape(text: str) -> str:  # a name in square brackets is no markup
+        return markup.escape(safe(text))
 
     console = console or Console(highlight=False)
     for table in tables:
@@ -131,4 +140,7 @@ def saved_tables(path: str | Path) -> list[Table]:
     from attree.schemas import read_table
 
     _, metadata = read_table(path)
-    return [Table(*one) for one in metadata.get("tables", [])]
+    if "tables" not in metadata:
+        raise AttreeError("this is no table to show", file=path, fix="name one of `attree table`")
+    packed = described(metadata["tables"], list[_Packed], file=path, what="table")
+    return [Table(*one) for one in packed]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,6 +108,7 @@ def run(
     Example: attree treebank mine/test.ptb --check
     """
     arguments = dict(locals())
+    from attree.files import check_apart
     from attree.treebank.check import other_scripts
 
     if output is None and rejected is None and not check:
@@ -118,6 +118,7 @@ def run(
     jobs = list(_jobs(files or [], exclude or [], language, split, folder or _FOLDERS, given))
     if len(jobs) > 1 and (output or rejected):
         raise AttreeError("one table holds one split", fix="add --split")
+    check_apart(filter(None, (output, rejected)), [file for job in jobs for file in job.files])
     scripts = {job.title: _convert(job, output, rejected, check=check) for job in jobs}
     for line in other_scripts(scripts):
         _say(f"warning: {line}")
@@ -144,6 +145,7 @@ def convert_command(
     Example: attree treebank convert tiger.xml --output tiger.mrg
     """
     arguments = dict(locals())
+    from attree.files import check_apart
     from attree.treebank.convert import convert, target
     from attree.treebank.formats import resolve
     from attree.treebank.language_file import as_settings, check_settings
@@ -152,6 +154,7 @@ def convert_command(
     given = _given(arguments)
     check_settings(given, "command line")
     found = _find(files, [])
+    check_apart([output], found)
     to = to or target(output)
     done = convert(found, resolve(Settings(**as_settings(given)), found), output, to)
     for told, item in enumerate(done.rejected):
@@ -237,6 +240,7 @@ def _find(patterns: list[str], exclude: list[str]) -> tuple[Path, ...]:
 
 def _convert(job: _Job, output: Path | None, rejected: Path | None, *, check: bool) -> str:
     """Read one split; write it, or report what is in it. Return its script."""
+    from attree.text import shown
     from attree.treebank.check import Inspector, refuse, report, totals, warnings
     from attree.treebank.cleaning import Counts, prepare
     from attree.treebank.formats import sniff
@@ -256,7 +260,7 @@ def _convert(job: _Job, output: Path | None, rejected: Path | None, *, check: bo
     sniffed = sniff(job.files[0], job.settings)
     warned = list(warnings(seen, job.settings, counts, sniffed))
     if check:
-        print(report(seen, job.title, job.settings, counts, len(job.files), warned))
+        print(shown(report(seen, job.title, job.settings, counts, len(job.files), warned)))
     _say(f"{job.title}: {totals(counts)}")
     for warning in warned:
         _say(f"warning: {warning}")
@@ -320,4 +324,6 @@ def _tell(item: Sentence | Rejected, told: int) -> bool:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr)
+    from attree.text import say
+
+    say(line)

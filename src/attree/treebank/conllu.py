@@ -18,6 +18,8 @@ from attree.treebank.sentence import Format, Rejected, Sentence, Settings, Span,
 from attree.treebank.sources import undecoded
 
 _COLUMNS = 10
+_MOST_LIFTED = 200  # of a sentence; each takes time by the square of its words
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # a multi-word token's line, an empty node's
 
 
@@ -94,12 +96,12 @@ def _words(lines: list[str], first: int, encoding: str) -> _Words | None:
             continue
         if place != str(len(found.forms) + 1):
             raise _BadSentenceError(
-                number, f"expected word number {len(found.forms) + 1}, found {place!r}"
+                number, f"expected word number {len(found.forms) + 1}, found {place[:20]!r}"
             )
         if not form:
             raise _BadSentenceError(number, "a word without a form")
-        if not (head.isascii() and head.isdigit()):
-            raise _BadSentenceError(number, f"the head {head!r} is not a word's number")
+        if not _NUMBER.fullmatch(head):
+            raise _BadSentenceError(number, f"the head {head[:20]!r} is not a word's number")
         found.forms.append(form)
         found.tags.append(tag)
         found.heads.append(int(head) - 1)
@@ -119,7 +121,12 @@ def _spans(words: _Words, line: int, *, lift: bool) -> tuple[Span, ...]:
     if len(_top_down(heads)) < n:
         raise _BadSentenceError(line, "the heads form a cycle — correct this tree")
     starts, ends, sizes = _extents(heads)
+    lifted = 0
     while any(ends[word] - starts[word] > sizes[word] for word in range(n)):
+        lifted += 1
+        if lifted > _MOST_LIFTED:
+            problem = f"not projective: more than {_MOST_LIFTED} arcs would have to be lifted"
+            raise _BadSentenceError(line, problem, "skipped")
         if not lift:
             raise _BadSentenceError(
                 line, "not projective (nonprojective: lift keeps it)", "skipped"

@@ -14,7 +14,7 @@ from attree.treebank.sentence import Format, Rejected, Settings, cut_label, unes
 from attree.treebank.sources import undecoded
 
 _TOKEN = re.compile(r"\(\s*([^\s()]*)|(\))|([^\s()]+)")
-_LEAF = re.compile(r"(\d+)(?:=(.*))?", re.DOTALL)
+_LEAF = re.compile(r"([0-9]{1,9})(?:=(.*))?", re.DOTALL)
 _QUOTED = {"(": "#LRB#", ")": "#RRB#"}
 
 
@@ -142,7 +142,7 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
 FORMAT = Format(
     reader(graphs),
     (".discbracket", ".dbr"),
-    certain=lambda text: re.match(r"\s*\([^\n]*\(\S+ \d+=", text) is not None,
+    certain=lambda text: re.match(r"\s*+\([^\n]*?\([^\s()]++ \d+=", text) is not None,
     graphs=graphs,
     write=write,
 )

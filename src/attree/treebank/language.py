@@ -9,6 +9,7 @@ module while it is parsed, so it imports nothing heavy.
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -228,7 +229,7 @@ def _language(name: str, place: Path | None, overrides: Any) -> Language:
     if not place.is_dir():
         raise AttreeError(f"language {name}: this folder does not exist", file=place)
     described = place / "language.yaml"
-    settings = read_language_file(described) if described.is_file() else {}
+    settings = read_language_file(described) if os.path.lexists(described) else {}
     if "folder" in settings:
         raise AttreeError("folder can be set in the workflow's configuration only", file=described)
     layout = LAYOUTS.get(own.get("layout", settings.get("layout", "")), {})

@@ -16,11 +16,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 import yaml
 
 from attree.errors import AttreeError
+from attree.files import read_bytes
 from attree.treebank.cleaning import POLICIES, policies, policy
 from attree.treebank.formats import FORMATS
 from attree.treebank.sentence import Derived, Escapes, Functions, Nonprojective, Settings
@@ -68,6 +69,33 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
+#: Bytes, and lists and mappings within one another: no settings are as long or as deep.
+_LARGEST, _DEEPEST = 2**20, 20
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads plain values, within bounds: no alias stands for a value, which could multiply it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Compose a node, and count how deep it lies."""
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            self._refuse("aliases are not read", event)
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            self._refuse("nested too deeply", event)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def _refuse(self, problem: str, event: Any) -> NoReturn:
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of value: in words ("must be …"), as a test, and as a JSON Schema."""
@@ -101,7 +129,7 @@ def _is_count(value: Any) -> bool:
 def _is_encoding(value: Any) -> bool:
     try:
         codecs.lookup(value)
-    except (LookupError, TypeError):
+    except (LookupError, TypeError, ValueError):
         return False
     return True
 
@@ -117,7 +145,7 @@ def _is_policy(value: Any) -> bool:
 def _is_regex(value: Any) -> bool:
     try:
         re.compile(value)
-    except (re.error, TypeError):
+    except (re.error, TypeError, RecursionError, OverflowError):
         return False
     return isinstance(value, str)
 
@@ -155,7 +183,7 @@ _POLICY = Kind(
     _is_policy,
     {
         "type": "string",
-        "pattern": "^({})$".format(
+        "pattern": r"\A({})\Z".format(
             "|".join(rf"{name}:.*\S.*" if one.takes else name for name, one in POLICIES.items())
         ),
     },
@@ -238,8 +266,11 @@ def read_language_file(path: Path) -> dict[str, Any]:
         AttreeError: not YAML, or a mistake in a key or its value.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
+        text = read_bytes(path, what="language's settings", largest=_LARGEST).decode("utf-8")
+        values = yaml.load(text, _Loader)
+    except UnicodeDecodeError:
+        raise AttreeError("this is not UTF-8", file=path, fix="save it as UTF-8") from None
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: such as the date 2024-99-99
         mark = getattr(error, "problem_mark", None)
         raise AttreeError(
             f"this is not YAML ({getattr(error, 'problem', None) or 'characters not allowed'})",
@@ -247,8 +278,6 @@ def read_language_file(path: Path) -> dict[str, Any]:
             line=mark.line + 1 if mark else None,
             fix="correct it",
         ) from None
-    except UnicodeDecodeError:
-        raise AttreeError("this is not UTF-8", file=path, fix="save it as UTF-8") from None
     return check_settings(values, path)
 
 
@@ -289,12 +318,19 @@ def _check(values: Any, keys: Mapping[str, Key], prefix: str, where: str | Path)
         )
     for key, value in values.items():
         if key not in keys:
-            near = difflib.get_close_matches(str(key), keys, n=1)
+            near = difflib.get_close_matches(str(key)[:50], keys, n=1)
             fix = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(keys)}"
-            raise AttreeError(f"unknown key {prefix}{key}", file=where, fix=fix)
+            raise AttreeError(f"unknown key {prefix}{str(key)[:50]}", file=where, fix=fix)
         kind = keys[key].kind
         if not kind.fits(value):
-            raise AttreeError(f"{prefix}{key} must be {kind.words}, not {value!r}", file=where)
+            problem = f"{prefix}{key} must be {kind.words}, not {_brief(value)}"
+            raise AttreeError(problem, file=where)
+
+
+def _brief(value: Any) -> str:
+    """Return a value as it is written in Python, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 100 else f"{text[:99]}…"
 
 
 def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,6 +28,8 @@ _PART = re.compile(r"[()]|[^ \t\n\f\v()]++")
 _INDENT = re.compile(r"^([ \t]*+)\(", re.MULTILINE)
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _SAMPLE = 500
+#: Brackets open at once: a tree is no deeper, and what is kept of them has a bound.
+_DEEPEST = 200_000
 
 
 @dataclass(slots=True)
@@ -52,6 +54,8 @@ def top_level(text: str, begin: int, end: int) -> TopLevel:
         what = part[0]
         if what == "(":
             opened.append(part.start())
+            if len(opened) > _DEEPEST:
+                break
         elif what != ")":
             if not opened:
                 _add_outside(found, text, part.start(), part.end())
@@ -63,10 +67,15 @@ def top_level(text: str, begin: int, end: int) -> TopLevel:
             if not opened:
                 found.trees.append((start, part.end()))
     if opened:
-        many = len(opened)
-        found.fault = "1 bracket is not closed" if many == 1 else f"{many} brackets are not closed"
+        found.fault = _unclosed(len(opened))
         found.fault_at = opened[0]
     return found
+
+
+def _unclosed(many: int) -> str:
+    if many > _DEEPEST:
+        return f"more than {_DEEPEST:,} brackets are open"
+    return "1 bracket is not closed" if many == 1 else f"{many} brackets are not closed"
 
 
 def _add_outside(found: TopLevel, text: str, begin: int, end: int) -> None:

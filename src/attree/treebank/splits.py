@@ -17,7 +17,11 @@ from attree.treebank.sentence import Settings
 from attree.treebank.sources import find
 
 SPLITS = ("train", "dev", "test")
-NAME = re.compile(r"\w[\w.+-]*")
+#: Letters with their marks, digits, ``_ - + .``; no white space, no sign that a shell, a pattern or
+#: Snakemake reads, and none that turns the direction of writing. The configuration's schema has it.
+NAME = re.compile(
+    r"\w[^\x00-\x2a\x2c/:-@\[-^`\x7b-\x9f\s\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]*"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from attree.schemas import REJECTED, SENTENCES
+from attree.text import name_of
 from attree.treebank.sentence import Rejected, Sentence
 
 _ROWS = 10_000  # a chunk: keeps the Python objects of a large treebank from piling up
@@ -38,7 +39,7 @@ class TableBuilder:
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """Return the tables of `schemas.SENTENCES` and `schemas.REJECTED`."""
         self._flush()
-        rows = [(one.file, one.line, one.reason, one.status) for one in self._rejected]
+        rows = [(name_of(one.file), one.line, one.reason, one.status) for one in self._rejected]
         columns = list(zip(*rows, strict=True)) or [()] * len(REJECTED)
         return pa.concat_tables(self._chunks), pa.table(list(map(list, columns)), schema=REJECTED)
 
@@ -55,7 +56,7 @@ def _chunk(sentences: list[Sentence], first: int) -> pa.Table:
     spans = [list(zip(*one.spans, strict=True)) or [(), (), ()] for one in sentences]
     columns = {
         "sentence": range(first, first + len(sentences)),
-        "file": [one.file for one in sentences],
+        "file": [name_of(one.file) for one in sentences],
         "line": [one.line for one in sentences],
         "words": [one.words for one in sentences],
         "tags": [one.tags for one in sentences],

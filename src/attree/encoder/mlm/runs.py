@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from attree.errors import AttreeError
 from attree.files import lock, read_json, write_json
 from attree.provenance import digest, provenance, versions
+from attree.text import safe
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -39,7 +40,7 @@ _CHECKPOINT = "checkpoint-"
 
 def note(text: str) -> None:
     """Say one line on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    print(safe(text), file=sys.stderr, flush=True)
 
 
 def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) -> bool:

@@ -1,0 +1,106 @@
+"""What people give a command for sentences: a sentence table, or a treebank file of any format."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from attree.errors import AttreeError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from attree.treebank.sentence import Settings
+
+_PARQUET = b"PAR1"  # how Parquet files begin
+
+
+@dataclass(frozen=True, slots=True)
+class Treebank:
+    """The sentences of a file, cleaned.
+
+    Attributes:
+        table: of ``schemas.SENTENCES``.
+        refused: a line for each sentence that was not read.
+        punctuation: the policy by which words were removed.
+    """
+
+    table: pa.Table
+    refused: list[str]
+    punctuation: str
+
+    @classmethod
+    def read(cls, path: Path, settings: Settings) -> Treebank:
+        """Read a treebank file or a sentence table.
+
+        Raises:
+            AttreeError: no sentence of it can be read, or more is lost than can be right (see
+                ``check.refuse``).
+        """
+        from attree.treebank import check, cleaning
+        from attree.treebank.formats import read_files, resolve, sniff
+        from attree.treebank.sentence import Rejected
+        from attree.treebank.table import TableBuilder
+
+        how, counts, seen = resolve(settings, [path]), cleaning.Counts(), check.Inspector()
+        builder, refused = TableBuilder(), []
+        for item in cleaning.prepare(read_files([path], how), how, counts):
+            builder.add(item)
+            seen.add(item)
+            if isinstance(item, Rejected):
+                refused.append(f"{item.file}:{item.line}: {item.reason}")
+        try:
+            check.refuse(seen, how, counts, str(path), sniff(path, how))
+        except AttreeError as error:
+            fix = f"see `attree treebank {path} --check`, and write a table with the settings there"
+            raise AttreeError(error.problem, file=path, fix=fix) from None
+        return cls(builder.tables()[0], refused, counts.punctuation)
+
+    def write(self, path: Path, **about: Any) -> None:
+        """Write the table, with ``about`` in its metadata."""
+        from attree.schemas import SENTENCES, write_table
+
+        about["punctuation"] = self.punctuation
+        write_table(path, self.table, schema=SENTENCES, metadata=about)
+
+
+@contextlib.contextmanager
+def as_tables(paths: Iterable[Path]) -> Iterator[list[Path]]:
+    """Yield sentence tables, for as long as a command runs: what is none is read as a treebank.
+
+    Sentences that are not read are told on stderr, each with file, line and reason.
+
+    Args:
+        paths: sentence tables, which stay as they are, or treebank files.
+
+    Raises:
+        AttreeError: see :meth:`Treebank.read`.
+    """
+    import sys
+
+    from attree.treebank.sentence import Settings
+
+    with TemporaryDirectory(prefix="attree-") as folder:
+        found = []
+        for number, path in enumerate(paths):
+            if _is_table(path):
+                found.append(path)
+                continue
+            one = Treebank.read(path, Settings())
+            for line in one.refused:
+                print(line, file=sys.stderr)
+            found.append(Path(folder) / f"{number}-{path.stem[:40]}.parquet")
+            one.write(found[-1], language=path.stem, split="")
+        yield found
+
+
+def _is_table(path: Path) -> bool:
+    """Tell a table by its name or its first bytes; what is no file is left to who reads tables."""
+    if path.suffix == ".parquet" or not path.is_file():
+        return True
+    with path.open("rb") as handle:
+        return handle.read(len(_PARQUET)) == _PARQUET

@@ -1,0 +1,98 @@
+"""Raw text as people give it: words, sentences, ids, rows that are too long, standard input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import nltk
+import pytest
+from typer.testing import CliRunner, Result
+
+from attree.cli import app
+from attree.corpus.output import read_trees
+from attree.corpus.stream import how_split
+from attree.errors import AttreeError
+from attree.parser_source import TrainedFolder
+from tests.encoder.checkpoints import save
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("encoder")
+    save("bert", folder)
+    fixed = ["--encoder", folder, "--heads", "list:0.1", "--device", "cpu", "--threads", 1]
+
+    def parse(*arguments: object, **more: str) -> Result:
+        given = ["parse", *arguments, *fixed, "--dashboard", "none"]
+        return CliRunner().invoke(app, list(map(str, given)), catch_exceptions=False, **more)
+
+    return parse
+
+
+def test_text_json_ids_and_rows_that_are_too_long(run: Run, tmp_path: Path) -> None:
+    long = "cat " * 70
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/a.txt").write_text(f"The cat sat. It slept!\n\n{long}\n")
+    lines = [{"id": "x7", "text": "A dog."}, {"id": 8, "body": "?"}, {"text": ["a", "b", "c"]}]
+    (tmp_path / "in/b.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    ran = run(tmp_path / "in", "--output", tmp_path / "out")
+    assert "words and sentences are split by spaCy's rules for en, as no language" in ran.stderr
+    assert "malformed lines, the first of them: b.jsonl: line 2: no field 'text'" in ran.stdout
+    rows = list(read_trees(tmp_path / "out"))
+    assert [(row["file"], row["line"], row["sentence"], row["status"]) for row in rows] == [
+        ("a.txt", 1, 0, "ok"),
+        ("a.txt", 1, 1, "ok"),
+        ("a.txt", 2, 0, "empty"),
+        ("a.txt", 3, 0, "too_long"),
+        ("b.jsonl", 1, 0, "ok"),
+        ("b.jsonl", 2, 0, "malformed"),
+        ("b.jsonl", 3, 0, "ok"),
+    ]
+    assert [row["id"] for row in rows] == [None, None, None, None, "x7", None, None]
+    assert [row["words"] for row in rows] == [
+        ["The", "cat", "sat", "."],
+        ["It", "slept", "!"],
+        [],
+        long.split(),
+        ["A", "dog", "."],
+        [],
+        ["a", "b", "c"],
+    ]
+    assert rows[3]["spans"] == [(start, 70) for start in range(69)]
+    assert rows[3]["score"] is None
+    summary = json.loads((tmp_path / "out/summary.json").read_text())
+    assert summary["malformed"] == ["b.jsonl: line 2: no field 'text'"]
+    refused = run(tmp_path / "in", "--output", tmp_path / "no", "--too-long", "error")
+    assert refused.exit_code == 1
+    assert "a.txt:3: a sentence of 70 words is too long" in refused.stdout
+
+
+def test_standard_input_comes_back_in_brackets(run: Run) -> None:
+    text = "The cat sat. It slept!\n\nthe old man\n"
+    ran = run("-", "--format", "brackets", input=text)
+    trees = [line and nltk.Tree.fromstring(line) for line in ran.stdout.split("\n")]
+    assert [tree and " ".join(tree.leaves()) for tree in trees] == [
+        "The cat sat .",
+        "It slept !",
+        "",
+        "the old man",
+        "",
+    ]
+    same = run("-", "--tokenizer", "whitespace", input="a b c\nd\n").stdout.splitlines()
+    assert [len(nltk.Tree.fromstring(line).leaves()) for line in same] == [3, 1]
+    with pytest.raises(AttreeError, match="standard input is parsed to standard output"):
+        run("-", "--format", "parquet", input=text)
+    with pytest.raises(AttreeError, match="add --output FOLDER"):
+        run("some.txt")
+
+
+def test_a_parser_trained_without_punctuation_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    made: TrainedFolder = TrainedFolder(None, "p", "f", "german", "ptb")  # type: ignore[arg-type]
+    assert how_split(made, None, None) == ("de", True)
+    said = capsys.readouterr().err
+    assert "the parser's language (german)" in said
+    assert "was trained on trees without punctuation (ptb)" in said
