@@ -80,22 +80,26 @@ def as_tables(paths: Iterable[Path]) -> Iterator[list[Path]]:
     Raises:
         AttreeError: see :meth:`Treebank.read`.
     """
-    import sys
-
-    from attree.treebank.sentence import Settings
-
     with TemporaryDirectory(prefix="attree-") as folder:
         found = []
         for number, path in enumerate(paths):
             if _is_table(path):
                 found.append(path)
                 continue
-            one = Treebank.read(path, Settings())
-            for line in one.refused:
-                print(line, file=sys.stderr)
             found.append(Path(folder) / f"{number}-{path.stem[:40]}.parquet")
-            one.write(found[-1], language=path.stem, split="")
+            _read(path).write(found[-1], language=path.stem, split="")
         yield found
+
+
+def _read(path: Path) -> Treebank:
+    # not imported for tables: the workflow's stages depend on no reader
+    from attree.text import say
+    from attree.treebank.sentence import Settings
+
+    one = Treebank.read(path, Settings())
+    for line in one.refused:
+        say(line)
+    return one
 
 
 def _is_table(path: Path) -> bool:
