@@ -38,7 +38,7 @@ NEUTRAL = {
     "attree.progress": "shows a bar",
     "attree.results": "says where results lie",
     "attree.provenance": "writes down what a result was made from",
-    "attree.treebank.given": "reads treebank files that people give in place of tables",
+    "attree.given": "reads treebank files that people give in place of tables",
     "attree.text": "shows a control character instead of sending it",
 }
 

@@ -10,6 +10,9 @@ from tests.attacks import rows_encoders, rows_outputs, rows_parsers, rows_treeba
 from tests.attacks.harness import Row, Server, attack
 
 MODULES = (rows_encoders, rows_parsers, rows_treebanks, rows_outputs)
+#: One server is enough: it makes the good files that rows start from.
+pytestmark = pytest.mark.xdist_group("attacks")
+
 ROWS = [row for module in MODULES for row in module.rows()]
 
 

@@ -155,6 +155,7 @@ def dask() -> Iterator[Dask]:
         found.stop()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", SEEDS)
 def test_kill_of_a_separate_scheduler(
     seed: int, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed, dask: Dask
@@ -179,6 +180,7 @@ def test_kill_of_a_separate_scheduler(
     assert tree_bytes(out) == undisturbed.content
 
 
+@pytest.mark.full
 def test_a_shard_that_kills_its_worker_counts_as_failed_and_the_rest_completes(
     parse: Parse,
     corpus: Path,

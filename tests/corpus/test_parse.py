@@ -213,6 +213,7 @@ def test_restart_replaces_the_trees_of_other_settings_and_nothing_else(
     assert (tmp_path / "out/notes.txt").read_text() == "mine"
 
 
+@pytest.mark.full
 def test_restart_goes_on_where_nothing_differs(parse: Parse, corpus: Path, tmp_path: Path) -> None:
     options = ("--limit", "300", "--shard-lines", "50", "--restart")
     parse.ok(corpus, tmp_path / "out", *options)
@@ -225,6 +226,7 @@ def test_restart_goes_on_where_nothing_differs(parse: Parse, corpus: Path, tmp_p
     assert {path: path.stat().st_mtime_ns for path in kept} == written
 
 
+@pytest.mark.full
 def test_restart_removes_nothing_of_a_folder_that_attree_did_not_begin(
     parse: Parse, corpus: Path, tmp_path: Path
 ) -> None:
@@ -259,15 +261,17 @@ def test_a_changed_input_is_refused_and_a_touched_one_is_not(parse: Parse, tmp_p
         (["--tokenizer", "qq"], "no tokeniser for 'qq'"),
         (["--sentences"], "are not split into sentences"),
         (["--encoder", "nowhere.json"], "this encoder description does not exist"),
-        (["--scheduler", "tcp://127.0.0.1:1"], "the Dask scheduler tcp://127.0.0.1:1 cannot"),
         (["--slurm", "queue"], "--slurm queue is not a setting"),
+        pytest.param(
+            ["--scheduler", "tcp://127.0.0.1:1"],
+            "the Dask scheduler tcp://127.0.0.1:1 cannot",
+            marks=pytest.mark.full,  # it tries for half a minute
+        ),
     ],
 )
 def test_each_mistake_is_one_line(
-    parse: Parse, corpus: Path, tmp_path: Path, options: list[str], said: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setattr("attree.cluster._SECONDS_TO_CONNECT", 1)
+    parse: Parse, corpus: Path, tmp_path: Path, options: list[str], said: str
+) -> None:
     ran = parse(corpus, tmp_path / "out", "--limit", "10", *options)
     assert ran.status == 1
     assert said in ran.err.splitlines()[-1]

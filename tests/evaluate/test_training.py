@@ -16,11 +16,11 @@ from attree.evaluate import training
 from attree.evaluate.training import Plan, split
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import score
+from attree.given import Treebank
 from attree.parser import Parser
 from attree.parses import Parses
 from attree.sampling import draw_trees
 from attree.schemas import SENTENCES, write_table
-from attree.treebank.given import Treebank
 from attree.treebank.sentence import Settings
 from tests.encoder.checkpoints import save
 from tests.fewshot.conftest import table

@@ -216,7 +216,6 @@ def make_tiny(folder: Path, encoder: Path) -> Checkout:
                             "encoders": ["tiny"],
                             "parsers": ["voted"],
                             "systems": ["gold"],
-                            "languages": ["other"],
                         }
                     ]
                 },

@@ -83,6 +83,7 @@ def test_published_figures_stand_beside_the_computed_ones(finished: Checkout) ->
     assert "5,678" in (tables / "sizes.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 def test_a_corpus_is_parsed_by_a_trained_parser(rerun: Checkout) -> None:
     train = ["attree", "train", "--sentences", "results/treebanks/english/dev.parquet"]
     train += ["--encoder", "results/encoders/tiny.json", "--trees", "4", "--steps", "2"]
@@ -181,6 +182,7 @@ def test_a_changed_scorer_parses_a_corpus_anew_in_its_own_folder(rerun: Checkout
     assert "starting again" in (rerun.folder / "results/logs/corpus/news.log").read_text()
 
 
+@pytest.mark.full
 def test_changed_scoring_leaves_every_shard_as_it_is(rerun: Checkout) -> None:
     add(rerun.source / "attree/scoring/prefix.py", "_CHANGED = 1")
     before = shards(rerun)

@@ -254,6 +254,7 @@ def test_open_is_planned(checkout: Checkout, data: Path) -> None:
     assert sum(jobs.values()) < 500
 
 
+@pytest.mark.full
 def test_a_table_that_was_there_outlives_a_job_that_fails(again: Checkout) -> None:
     again.run("tables")
     folder = again.folder / "results/tables"

@@ -66,7 +66,9 @@ def say_warnings():
 
 def say_tables():
     folder = Path(config["results"], "tables")
-    for path in sorted({path for name in PLAN.tables for path in folder.glob(f"{name}*.md")}):
+    for path in sorted(
+        {path for name in PLAN.tables for path in folder.glob(f"{name}*.md")}
+    ):
         print(f"attree: table: {path}", file=sys.stderr)
 
 

@@ -59,7 +59,7 @@ def attention_command(
     from attree.attention.compute import StageSettings
     from attree.attention.stage import columns_for, compute_attention
     from attree.encoder.source import find_encoder
-    from attree.treebank.given import as_tables
+    from attree.given import as_tables
 
     process.follow()
     described = find_encoder(encoder)

@@ -139,8 +139,8 @@ def _score(
 
 def _train(own: Path, test: Path | None, tested: str | None, plan: Plan, how: Settings) -> None:
     from attree.evaluate.training import evaluate_trained, split
+    from attree.given import Treebank
     from attree.tables.render import show
-    from attree.treebank.given import Treebank
 
     found = [Treebank.read(path, how) for path in (own, test) if path is not None]
     for line in (line for one in found for line in one.refused):

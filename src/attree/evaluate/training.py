@@ -25,6 +25,7 @@ from attree.evaluation.metrics import score
 from attree.fewshot import session
 from attree.fewshot.recipes import RECIPES, recipe
 from attree.files import read_json
+from attree.given import Treebank
 from attree.heads.ranking import rank
 from attree.heads.selection import HeadSelection
 from attree.parser import Parser
@@ -34,7 +35,6 @@ from attree.plan import nearest
 from attree.progress import progress
 from attree.sampling import draw_trees, fingerprints, refuse_overlap
 from attree.tables.render import Table
-from attree.treebank.given import Treebank
 from attree.trees import Trees
 
 #: Which heads unsupervised parsers average, as config.yaml has it; where no head is as good, so

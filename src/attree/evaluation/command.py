@@ -45,7 +45,7 @@ def score_command(
     """Score parses against gold trees: corpus F1, sentence F1 and recall by label."""
     from attree import process
     from attree.evaluation.summary import score_parses
-    from attree.treebank.given import as_tables
+    from attree.given import as_tables
 
     process.follow()
     with as_tables([sentences]) as (gold,):
@@ -75,7 +75,7 @@ def baselines_command(
     """Score left-branching, right-branching, balanced and random trees, and the binary ceiling."""
     from attree import process
     from attree.evaluation.baselines import write_baselines
-    from attree.treebank.given import as_tables
+    from attree.given import as_tables
 
     process.follow()
     with as_tables([sentences]) as (gold,):

@@ -96,8 +96,8 @@ def train_command(
     process.yield_cores()
     from attree.fewshot import session
     from attree.fewshot.recipes import adapted, recipe
+    from attree.given import as_tables
     from attree.progress import progress
-    from attree.treebank.given import as_tables
 
     changes = {"objective": objective, "association": association, "decoder": decoder}
     first = {"size": size, "start": start}

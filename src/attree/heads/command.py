@@ -37,9 +37,9 @@ def heads_command(
     from attree import process
     from attree.decoding import Recipe
     from attree.errors import AttreeError
+    from attree.given import as_tables
     from attree.heads.ranking import rank_heads
     from attree.heads.selection import HeadSelection
-    from attree.treebank.given import as_tables
 
     process.follow()
     if trees != "all" and not (trees.isdigit() and int(trees) > 0):

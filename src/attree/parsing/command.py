@@ -65,8 +65,8 @@ def apply_command(
     from attree import process
     from attree.encoder.load import load_encoder
     from attree.fewshot.parser import TrainedModel, load_parser
+    from attree.given import as_tables
     from attree.parsing.from_parser import write_parses
-    from attree.treebank.given import as_tables
 
     process.follow()
     loaded = load_encoder(encoder, device=device)

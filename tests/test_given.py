@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.errors import AttreeError
+from attree.given import as_tables
 from attree.schemas import SENTENCES, read_table
-from attree.treebank.given import as_tables
 
 TREE = "(S (NP (DT the) (NN cat)) (VP (VBD sat)) (. .))\n"
 
