@@ -28,6 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name in COSTLY:
             if name in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group(name))
+                if name == "done":  # it takes minutes before its first test
+                    item.add_marker(pytest.mark.full)
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 

@@ -104,7 +104,8 @@ class Parser:
                 the one that the parser was made with.
             heads: ``list:LAYER.HEAD,…`` or ``all``, instead of the parser's own.
             association, score, decoder: other choices than the parser's own.
-            dtype: ``float32``, ``bfloat16``, or ``auto``: bfloat16 where the device multiplies it.
+            dtype: ``float32`` by default, or the description's; ``bfloat16``, in which trees depend
+                a little on their batch; ``auto``: that where the device multiplies it.
             device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU where there is one.
             threads: of a CPU run; by default torch's own choice.
             settings: further arguments of :class:`Parser`.

@@ -124,7 +124,10 @@ ParserSource = AveragedHeads | TrainedFolder
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """Choices given beside a parser's name; None leaves a choice to the parser."""
+    """Choices given beside a parser's name; None leaves a choice to the parser.
+
+    ``dtype_of_named`` is that of an encoder that has no description to say it.
+    """
 
     encoder: str | None = None
     heads: str | None = None
@@ -132,6 +135,7 @@ class Overrides:
     score: str | None = None
     decoder: str | None = None
     dtype: str | None = None
+    dtype_of_named: str = DTYPES[0]
 
 
 #: An encoder and the heads of it that each unsupervised parser averages.
@@ -175,14 +179,12 @@ def _found(parser: str, overrides: Overrides) -> ParserSource:
         )
     if overrides.heads is None:
         return _ready(parser, overrides)
-    return _from_recipe(
-        UNSUPERVISED[parser].settings(), overrides, _encoder(overrides.encoder, None)
-    )
+    return _from_recipe(UNSUPERVISED[parser].settings(), overrides, _encoder(overrides, None))
 
 
 def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
     ready = read_json(READY, what="list of ready heads")
-    encoder = find_encoder(overrides.encoder or ready["encoder"])
+    encoder = find_encoder(overrides.encoder or ready["encoder"], dtype=overrides.dtype_of_named)
     if encoder.fingerprint != ready["fingerprint"]:
         raise AttreeError(
             f"{parser} does not say which heads of {encoder.slug}",
@@ -202,7 +204,7 @@ def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
         for below, above in zip(parents, list(parents)[1:], strict=False)
         if above.name == "heads"
     ]
-    encoder = _encoder(overrides.encoder, beside[0] if beside else None)
+    encoder = _encoder(overrides, beside[0] if beside else None)
     found = _from_recipe(selection, overrides, encoder)
     if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
         raise AttreeError(
@@ -242,10 +244,10 @@ def _listed(text: str, encoder: ResolvedEncoder, source: str) -> list[Head]:
     return selection.apply(np.zeros(shape))
 
 
-def _encoder(name: str | None, beside: Path | None) -> ResolvedEncoder:
-    """Return the encoder of that name (see ``find_encoder``); by default the one ``beside``."""
-    if name is not None:
-        return find_encoder(name)
+def _encoder(overrides: Overrides, beside: Path | None) -> ResolvedEncoder:
+    """Return the encoder that is named (see ``find_encoder``); by default the one ``beside``."""
+    if overrides.encoder is not None:
+        return find_encoder(overrides.encoder, dtype=overrides.dtype_of_named)
     if beside is None or not beside.is_file():
         raise AttreeError("no encoder is given", fix="give --encoder results/encoders/….json")
     return ResolvedEncoder.read(beside)
@@ -305,9 +307,9 @@ def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) ->
     beside = next((path for path in beside_it if path.is_file()), None)
     if overrides.encoder is None and beside is None and "kind" in about:
         keys = ("slug", "kind", "id", "revision")
-        # in the type that the device multiplies fastest: trees hardly change, and a third is gained
-        return resolve(EncoderSource(**{key: about[key] for key in keys}, dtype="auto"))
-    return _encoder(overrides.encoder, beside)
+        found = {key: about[key] for key in keys}
+        return resolve(EncoderSource(**found, dtype=overrides.dtype_of_named))
+    return _encoder(overrides, beside)
 
 
 def _identity(encoder: ResolvedEncoder) -> dict[str, str]:

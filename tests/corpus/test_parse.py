@@ -199,6 +199,7 @@ def test_other_settings_in_the_same_folder_are_refused(
     assert len(ran.err.strip().splitlines()) == 1
 
 
+@pytest.mark.full
 def test_restart_replaces_the_trees_of_other_settings_and_nothing_else(
     parse: Parse, corpus: Path, tmp_path: Path
 ) -> None:
@@ -256,8 +257,8 @@ def test_a_changed_input_is_refused_and_a_touched_one_is_not(parse: Parse, tmp_p
         (["--parser", "upoo"], "unknown parser 'upoo'"),
         (["--heads", "list:7.0"], "there is no head 7.0"),
         (["--heads", "best:3"], "heads cannot be chosen by F1 here"),
-        (["--decoder", "best"], "unknown decoder 'best'"),
-        (["--format", "xml"], "unknown format 'xml'"),
+        pytest.param(["--decoder", "best"], "unknown decoder 'best'", marks=pytest.mark.full),
+        pytest.param(["--format", "xml"], "unknown format 'xml'", marks=pytest.mark.full),
         (["--tokenizer", "qq"], "no tokeniser for 'qq'"),
         (["--sentences"], "are not split into sentences"),
         (["--encoder", "nowhere.json"], "this encoder description does not exist"),

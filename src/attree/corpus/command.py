@@ -154,8 +154,8 @@ def parse_command(
     dtype: Annotated[
         str | None,
         typer.Option(
-            help="float32, bfloat16, or auto: bfloat16 where the device multiplies it. Other "
-            "batches change trees less in float32.",
+            help="float32, or bfloat16, in which trees depend a little on their batch; auto: "
+            "bfloat16 where the device multiplies it. [default: the description's, or auto]",
             rich_help_panel=_PLACE,
         ),
     ] = None,
@@ -236,7 +236,9 @@ def parse_command(
             f"unknown policy {too_long!r}", fix=f"choose one of {', '.join(POLICIES)}"
         )
     kind, options = _cluster(scheduler, (tls_ca, tls_cert, tls_key), slurm=slurm)
-    found = find_parser(parser, Overrides(encoder, heads, association, score, decoder, dtype))
+    # in bulk speed counts: trees hardly change in the type that the device multiplies fastest
+    chosen = Overrides(encoder, heads, association, score, decoder, dtype, dtype_of_named="auto")
+    found = find_parser(parser, chosen)
     if found.encoder.dtype == "auto" and kind is None:  # workers elsewhere may have other devices
         found = replace(found, encoder=settled(found.encoder, device))
     tokenizer, sentences = how_split(found, tokenizer, sentences)

@@ -109,13 +109,14 @@ _RESOLVE = "write it anew with `attree encoder resolve`"
 _DESCRIPTIONS = Path("results/encoders")
 
 
-def find_encoder(name: str | Path) -> ResolvedEncoder:
+def find_encoder(name: str | Path, *, dtype: str = DTYPES[0]) -> ResolvedEncoder:
     """Find the encoder that a user means, the same way in every command.
 
     Args:
         name: a description (``….json``), a folder that ``save_pretrained`` wrote, the name of one
             that the workflow has resolved (``results/encoders/NAME.json``), an installed package,
             or the id of a hub's model (``owner/name``). The first of these that exists is taken.
+        dtype: of an encoder that no description gives one.
 
     Raises:
         AttreeError: none of these, or what there is cannot be used.
@@ -125,14 +126,14 @@ def find_encoder(name: str | Path) -> ResolvedEncoder:
         return ResolvedEncoder.read(path)
     slug = path.name
     if path.is_dir():
-        return resolve(EncoderSource(path.resolve().name, "path", text, dtype="auto"))
+        return resolve(EncoderSource(path.resolve().name, "path", text, dtype=dtype))
     known = _DESCRIPTIONS / f"{text}.json"
     if known.is_file():
         return ResolvedEncoder.read(known)
     if _HUB_ID.fullmatch(text):
-        return resolve(EncoderSource(slug, "hub", text, dtype="auto"))
+        return resolve(EncoderSource(slug, "hub", text, dtype=dtype))
     try:
-        return resolve(EncoderSource(slug, "package", text, dtype="auto"))
+        return resolve(EncoderSource(slug, "package", text, dtype=dtype))
     except AttreeError as error:
         if not error.problem.endswith("is not installed"):
             raise
