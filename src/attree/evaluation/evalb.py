@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.evaluation.evalb_parameters import COLLINS, Parameters, lines
+from attree.evaluation.spans import labelled_counts
 from attree.trees import Trees
 
 #: status of a sentence: scored, an error in it or between the two trees, no tree by the parser
@@ -172,8 +173,12 @@ def _mend_quotes(gold: Bracketing, test: Bracketing, parameters: Parameters) -> 
 
 def _counted(brackets: Iterable[Sequence[Any]], parameters: Parameters) -> list[tuple[Any, ...]]:
     """Return (start, end, label) of the brackets that count, their labels without functions."""
-    found = ((start, end, re.split("[-=]", label, maxsplit=1)[0]) for start, end, label in brackets)
+    found = ((start, end, _cut(label)) for start, end, label in brackets)
     return [one for one in found if one[0] != one[1] and not parameters.deletes(one[2])]
+
+
+def _cut(label: str) -> str:
+    return re.split("[-=]", label, maxsplit=1)[0]
 
 
 def _matched(
@@ -223,17 +228,14 @@ def results(gold: Path, test: Path, parameters: Parameters) -> Iterator[Result]:
             yield Result(right.length, ERROR, problem=f"{error} (test)")
 
 
-def labelled_results(
-    gold: Trees, predicted: Trees, parameters: Parameters = COLLINS
-) -> NDArray[np.int64]:
-    """Score labelled trees of the same sentences by EVALB's rules.
+def labelled_results(gold: Trees, predicted: Trees) -> NDArray[np.int64]:
+    """Score labelled trees of the same sentences by EVALB's rules, with what `COLLINS` deletes.
 
     Brackets of one word and unary chains count, and the whole sentence if it has a label.
 
     Args:
         gold: the gold trees, with labels.
         predicted: the others, with labels; words are taken to be the same.
-        parameters: which labels do not count, and which are equal.
 
     Returns:
         int64 (trees, 3): brackets in both, in gold, in predicted. Corpus F1 is
@@ -241,15 +243,16 @@ def labelled_results(
     """
     if not np.array_equal(gold.n_words, predicted.n_words):
         raise ValueError("the trees have unequal numbers of words")
-    rows = []
-    for one, other in zip(_brackets(gold), _brackets(predicted), strict=True):
-        right, found = _counted(one, parameters), _counted(other, parameters)
-        rows.append((_matched(right, found, parameters), len(right), len(found)))
-    return np.array(rows, np.int64).reshape(-1, 3)
+    known: dict[str, int] = {}
+    return labelled_counts(gold, _classes(gold, known), predicted, _classes(predicted, known))
 
 
-def _brackets(trees: Trees) -> Iterator[list[tuple[int, int, str]]]:
-    labels = trees.label_of_each() or [""] * trees.starts.size
-    spans = list(zip(trees.starts.tolist(), trees.ends.tolist(), labels, strict=True))
-    for first, last in zip(trees.offsets[:-1].tolist(), trees.offsets[1:].tolist(), strict=True):
-        yield spans[first:last]
+def _classes(trees: Trees, known: dict[str, int]) -> NDArray[np.int64]:
+    """Return a number for the label of each span, the same for equal ones, -1 if deleted."""
+    found = []
+    for label in trees.label_names if trees.labels is not None else ("",):
+        name = _cut(label)
+        equal = {name}.union(*(pair for pair in COLLINS.same_labels if name in pair))
+        found.append(-1 if COLLINS.deletes(name) else known.setdefault(min(equal), len(known)))
+    codes = np.zeros(trees.starts.size, np.int64) if trees.labels is None else trees.labels
+    return np.array(found or [-1], np.int64)[codes]
