@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from attree.treebank.sentence import Format, Rejected, Sentence, Settings, Span, Status
+from attree.treebank.sentence import Format, Rejected, Sentence, Settings, Span, Status, has_line
 from attree.treebank.sources import undecoded
 
 _COLUMNS = 10
@@ -186,6 +186,6 @@ FORMAT = Format(
     read,
     (".conllu", ".conll"),
     derived="dependency",
-    certain=lambda text: re.search(r"^1(\t[^\t\n]+){9}$", text, re.MULTILINE) is not None,
+    certain=has_line(r"1(?:\t[^\t\n]+){9}$"),
     family="conllu",
 )

@@ -5,13 +5,25 @@ A dialect is declared by what its leaves look like, what is no word, and how its
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 
 from attree.treebank import brackets
-from attree.treebank.sentence import DROP_LABELS, DUMMY_ROOTS, Format, Rejected, Sentence, Settings
+from attree.treebank.sentence import (
+    DROP_LABELS,
+    DUMMY_ROOTS,
+    Format,
+    Rejected,
+    Sentence,
+    Settings,
+    has_line,
+)
 
 _LEAF = re.compile(r"\(([^\s()]+)([ \t]+)([^\s()]+)((?:[ \t]+[^\s()]+)?)([ \t]*)\)")
+_ICEPAHC_LEAF = re.compile(r"[^a-z\s]+ (?:\S+-\S+|0|\*\S+|<\S+|\{\S+)")
+_CESS_LEAF = re.compile(r"(?:[a-z]{1,2}[a-z0-9]*|F[a-z]{1,2}|[ZWX][a-z]?|-\S+) \S+ \S+")
+_SAMPLE = 200  # leaves that a dialect is known by
 _PENN_TRACE = r"0|\*(?:[A-Za-z]+\*)?(?:-\d+)?|\*\?\*"
 
 #: Words as written in the dialect → as they are.
@@ -53,31 +65,29 @@ def _word_dash_lemma(word: str, more: str) -> str:
     return (word.removesuffix("$").removeprefix("$") if len(word) > 1 else word) or "-"
 
 
-def _share(text: str, leaf: str) -> float:
-    """Return the share of a text's leaves that a regular expression fits."""
-    leaves = _LEAF.findall(text)
-    fit = sum(
-        re.fullmatch(leaf, f"{tag} {word}{more}") is not None for tag, _, word, more, _ in leaves
-    )
+def _share(text: str, leaf: re.Pattern[str]) -> float:
+    """Return the share of a text's first leaves that a regular expression fits."""
+    leaves = list(itertools.islice(_LEAF.finditer(text), _SAMPLE))
+    fit = sum(leaf.fullmatch(f"{one[1]} {one[3]}{one[4]}") is not None for one in leaves)
     return fit / max(len(leaves), 1)
 
 
 def _is_icepahc(text: str) -> bool:
     """Tell whether nearly all leaves are ``TAG word-lemma``, and some are Penn traces."""
     trace = re.search(r"\*(?:T|ICH|con|exp|pro|arb)\*|\(C 0\)|\(ID \S+\)", text)
-    return trace is not None and _share(text, r"[^a-z\s]+ (?:\S+-\S+|0|\*\S+|<\S+|\{\S+)") > 0.9
+    return trace is not None and _share(text, _ICEPAHC_LEAF) > 0.9
 
 
 def _is_penn_history(text: str) -> bool:
     """Tell whether there is an ``ID`` and a root without a label for every tree."""
-    trees = len(re.findall(r"^\( ?\(", text, re.MULTILINE))
     ids = len(re.findall(r"\(ID [^\s()]+\)\s*\)", text))
+    trees = len(re.findall(r"^\( ?\(", text, re.MULTILINE)) if ids else 0
     return ids > 0 and ids >= 0.9 * trees - 1 and not _is_icepahc(text)
 
 
 def _is_cess(text: str) -> bool:
     """Tell whether nearly all leaves are ``tag word lemma`` with EAGLES tags."""
-    return _share(text, r"(?:[a-z]{1,2}[a-z0-9]*|F[a-z]{1,2}|[ZWX][a-z]?|-\S+) \S+ \S+") > 0.8
+    return _share(text, _CESS_LEAF) > 0.8
 
 
 _HISTORY_DROPPED = ("ID", "CODE", "META", "METADATA", "COMMENT", "REF", "LINEBREAK")
@@ -118,7 +128,7 @@ FLORESTA = Format(
     (),
     dummy_roots=_ROOTS,
     fallback="latin-1",
-    certain=lambda text: re.search(r"^#\d+ C[A-Z]\d+-\d+ ", text, re.MULTILINE) is not None,
+    certain=has_line(r"#\d+ C[A-Z]\d+-\d+ "),
     family="brackets",
 )
 #: CESS-ECE and AnCora: ``(ncms000 grupo grupo)``, ``*0*`` for a subject that is not expressed.

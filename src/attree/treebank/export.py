@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from attree.errors import AttreeError
 from attree.treebank.crossing import Graph, reader
-from attree.treebank.sentence import Format, Rejected, Settings
+from attree.treebank.sentence import Format, Rejected, Settings, has_line
 from attree.treebank.sources import undecoded
 
 _NODE = re.compile(r"#(\d{3,})")
@@ -144,7 +144,7 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
 FORMAT = Format(
     reader(graphs),
     (".export", ".negra"),
-    certain=lambda text: re.search(r"^#BOS\s", text, re.MULTILINE) is not None,
+    certain=has_line(r"#BOS\s"),
     graphs=graphs,
     write=write,
 )

@@ -25,7 +25,7 @@ def _read_table(text: str, file: str, settings: Settings) -> Iterator[Sentence |
     from attree.schemas import SENTENCES, read_table
     from attree.treebank.table import from_table
 
-    yield from from_table(read_table(file, schema=SENTENCES, what="table of sentences")[0])
+    yield from from_table(read_table(file, schema=SENTENCES)[0])
 
 
 #: Format → what reads and writes it. To add one: a file with a `Format`, and a line here.

@@ -135,6 +135,15 @@ class Format:
     binary: bool = False
 
 
+def has_line(pattern: str) -> Callable[[str], bool]:
+    """Return what tells whether a line of a text starts with a regular expression.
+
+    It looks for line breaks, which is several times as fast as ``^`` at every place.
+    """
+    line = re.compile(rf"\n{pattern}", re.MULTILINE)
+    return lambda text: line.search(f"\n{text}") is not None
+
+
 def cut_label(label: str) -> str:
     """Cut function tags: at the first ``-`` or ``=``, unless that is the first character."""
     for place, character in enumerate(label):

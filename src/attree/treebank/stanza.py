@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from attree.treebank import brackets
 from attree.treebank.crossing import Graph
-from attree.treebank.sentence import Format, Rejected, Sentence, Settings
+from attree.treebank.sentence import Format, Rejected, Sentence, Settings, has_line
 
 _TREE = re.compile(r"#\s*constituency\s*=\s*(.*)")
 
@@ -67,7 +67,7 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
 FORMAT = Format(
     read,
     (),
-    certain=lambda text: re.search(r"^# ?constituency ?= ?\(", text, re.MULTILINE) is not None,
+    certain=has_line(r"# ?constituency ?= ?\("),
     family="conllu",
     write=write,
     continuous=True,
