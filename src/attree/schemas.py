@@ -94,6 +94,17 @@ SCORES = pa.schema(
 )
 
 
+#: What a message calls a table.
+_KINDS = (
+    (SENTENCES, "sentence table"),
+    (REJECTED, "table of rejected sentences"),
+    (PARSES, "table of parses"),
+    (LABELLED_PARSES, "table of parses"),
+    (HEADS, "head ranking"),
+    (SCORES, "table of scores"),
+)
+
+
 def pack(metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
     """Return ``metadata`` as a Parquet schema carries it."""
     text = json.dumps(metadata, sort_keys=True, ensure_ascii=False)
@@ -121,7 +132,7 @@ def write_table(
 
 
 def read_table(
-    path: str | Path, *, schema: pa.Schema | None = None, what: str = "table"
+    path: str | Path, *, schema: pa.Schema | None = None
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Read a table that :func:`write_table` wrote; return it and its metadata.
 
@@ -130,14 +141,16 @@ def read_table(
     Raises:
         AttreeError: absent, cut short, not Parquet, or other columns than ``schema``'s.
     """
-    path = Path(path)
+    path, what = Path(path), _kind(schema) or "table"
     try:
         table = pq.read_table(path, partitioning=None)
     except FileNotFoundError:
         raise AttreeError(f"this {what} does not exist", file=path) from None
     except (pa.ArrowInvalid, OSError) as error:
+        reason = getattr(error, "strerror", None)  # pyarrow's own have none
+        problem = f"cannot be read: {reason}" if reason else "is not a whole Parquet file"
         raise AttreeError(
-            f"this {what} is not a whole Parquet file ({str(error).splitlines()[0]})",
+            f"this {what} {problem}",
             file=path,
             fix="run the stage that writes it again",
         ) from None
@@ -145,10 +158,20 @@ def read_table(
     if schema is PARSES and LABELS.name in table.schema.names:
         schema = LABELLED_PARSES
     if schema is not None and table.schema.names != schema.names:
-        missing = [name for name in schema.names if name not in table.schema.names]
-        raise AttreeError(
-            f"this is not a {what}: its columns are {', '.join(table.schema.names)}"
-            + (f"; missing {', '.join(missing)}" if missing else ""),
-            file=path,
-        )
+        raise AttreeError(_not_this(table.schema, schema), file=path)
     return table, metadata
+
+
+def _kind(schema: pa.Schema | None) -> str | None:
+    for known, name in _KINDS:
+        if schema is not None and schema.names == known.names:
+            return name
+    return None
+
+
+def _not_this(found: pa.Schema, expected: pa.Schema) -> str:
+    if kind := _kind(found):
+        return f"this is a {kind}; expected a {_kind(expected)}"
+    missing = [name for name in expected.names if name not in found.names]
+    note = f"; missing {', '.join(missing)}" if missing else ""
+    return f"this is not a {_kind(expected)}: its columns are {', '.join(found.names)}{note}"

@@ -36,7 +36,7 @@ def table(folder: Path, text: str = GOLD) -> Path:
 
 def imported(folder: Path, text: str, sentences: Path) -> list[tuple[str, list[tuple[int, int]]]]:
     (folder / "p.mrg").write_text(text)
-    write_imported(folder / "p.mrg", sentences, folder / "p.parquet", Settings())
+    write_imported(folder / "p.mrg", sentences, folder / "p.parquet", Settings(), accept_loss=1)
     rows = read_table(folder / "p.parquet", schema=PARSES)[0].to_pylist()
     return [(r["status"], list(zip(r["starts"], r["ends"], strict=True))) for r in rows]
 
@@ -86,6 +86,22 @@ def test_a_file_of_other_sentences_is_one_line(tmp_path: Path) -> None:
     ):
         write_imported(tmp_path / "p.mrg", sentences, tmp_path / "p.parquet", Settings())
     assert not (tmp_path / "p.parquet").exists()
+
+
+def test_more_than_a_tenth_without_a_tree_stops_unless_it_is_allowed(tmp_path: Path) -> None:
+    sentences, output = table(tmp_path), tmp_path / "p.parquet"
+    (tmp_path / "p.mrg").write_text(GOLD.split("\n", 1)[1])
+    command = ["import", str(tmp_path / "p.mrg"), "--output", str(output), "--sentences"]
+    refused = CliRunner().invoke(app, [*command, str(sentences)])
+    assert refused.exit_code == 1
+    assert "p.mrg: only 2 of 3 sentences have a tree (first: " in str(refused.exception)
+    assert "gold.mrg:1: no tree of this sentence" in str(refused.exception)
+    assert "--accept-loss" in str(refused.exception)
+    assert not output.exists()
+    (tmp_path / "three.mrg").write_text(GOLD.rsplit("(X", 1)[0])
+    done = CliRunner().invoke(app, [*command, str(tmp_path / "three.mrg"), "--accept-loss", "0.4"])
+    assert done.exit_code == 0, done.output
+    assert read_table(output, schema=PARSES)[0]["status"].to_pylist() == ["skipped", "ok", "ok"]
 
 
 def test_an_average_has_the_spans_that_most_members_have(tmp_path: Path) -> None:

@@ -180,6 +180,11 @@ def system_trees(wildcards):
     ]
 
 
+def system_options(wildcards):
+    given = config["systems"][wildcards.parser]
+    return as_options({k: v for k, v in given.items() if k == "accept_loss"})
+
+
 def averaged(wildcards):
     members = PLAN.members(Row(**wildcards))
     return [path_of(PARSES, **asdict(row)) for row in members]

@@ -34,8 +34,10 @@ rule imported_parses:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.parsing.command:import_command"),
+        options=system_options,
     shell:
-        "attree import {input.trees:q} --sentences {input.sentences:q} --output {output:q} 2> {log:q}"
+        "attree import {input.trees:q} --sentences {input.sentences:q} --output {output:q}"
+        " {params.options} 2> {log:q}"
 
 
 rule averaged_parses:

@@ -114,7 +114,7 @@ def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
 
 @functools.lru_cache(maxsize=1)
 def _table(path: str) -> pa.Table:
-    return read_table(path, schema=SENTENCES, what="sentence table")[0]
+    return read_table(path, schema=SENTENCES)[0]
 
 
 def write_shard(encoder: Encoder, sentences: Sentences, task: ShardTask) -> dict[str, int]:

@@ -106,7 +106,7 @@ def compute_attention(
         from attree.encoder.device import settled
 
         encoder = settled(encoder, settings.device)
-    table, about = read_table(sentences, schema=SENTENCES, what="sentence table")
+    table, about = read_table(sentences, schema=SENTENCES)
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
         tasks = _tasks(sentences, table, encoder, columns, output, settings)
         todo = [task for task in tasks if not _is_whole(task)]

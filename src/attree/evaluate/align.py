@@ -7,7 +7,6 @@ Predictions without punctuation are recognised by their words.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +14,10 @@ from itertools import zip_longest
 from pathlib import Path
 
 from attree.errors import AttreeError
-from attree.treebank.cleaning import Counts, Keep, choose, clean, policy, prepare
-from attree.treebank.formats import read_files, resolve
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.given import read_whole
+from attree.treebank.cleaning import Keep, choose, clean, policy
+from attree.treebank.formats import resolve
+from attree.treebank.sentence import Sentence, Settings
 
 
 @dataclass(slots=True)
@@ -55,8 +55,8 @@ def align(gold: Path, predicted: Path, settings: Settings) -> Aligned:
         AttreeError: a file that cannot be read, or no pair.
     """
     found = Aligned()
-    rights = _read(gold, settings, found.refused)
-    guesses = _read(predicted, settings, found.refused)
+    rights = read_whole(gold, settings, found.refused)
+    guesses = read_whole(predicted, settings, found.refused)
     found.punctuation = _punctuation(gold, settings, rights)
     keep = policy(found.punctuation)
     cleaned = [clean(one, keep) for one in rights]
@@ -75,18 +75,6 @@ def align(gold: Path, predicted: Path, settings: Settings) -> Aligned:
 
 def _first(refused: Sequence[str]) -> str:
     return f" (first: {refused[0]})" if refused else ""
-
-
-def _read(path: Path, settings: Settings, refused: list[str]) -> list[Sentence]:
-    """Return the sentences of a file with all their words; say which could not be read."""
-    how = dataclasses.replace(resolve(settings, [path]), punctuation="keep")
-    sentences = []
-    for item in prepare(read_files([path], how), how, Counts()):
-        if isinstance(item, Rejected):
-            refused.append(f"{item.file}:{item.line}: {item.reason}")
-        else:
-            sentences.append(item)
-    return sentences
 
 
 def _punctuation(path: Path, settings: Settings, sentences: Sequence[Sentence]) -> str:

@@ -164,7 +164,7 @@ def score(
 
 def _labelled(gold: Parses, parses: Parses) -> dict[str, int]:
     """Count labelled brackets; nothing where one side has no label that the other has."""
-    names = (set(side.trees.label_of_each() or ()) for side in (gold, parses))
+    names = (_labels_of(side.trees) for side in (gold, parses))
     if not set.intersection(*names):
         return {}
     there = np.flatnonzero(parses.status != SKIPPED)
@@ -178,6 +178,11 @@ def _labelled(gold: Parses, parses: Parses) -> dict[str, int]:
         "labelled_trees": int(there.size),
         "labelled_exact": int(exact.sum()),
     }
+
+
+def _labels_of(trees: Trees) -> set[str]:
+    used = () if trees.labels is None else np.flatnonzero(np.bincount(trees.labels))
+    return {trees.label_names[code] for code in used}
 
 
 def upper_bound(

@@ -84,7 +84,7 @@ def protocol(
 
 def read_gold(path: Path) -> tuple[Parses, dict[str, Any]]:
     """Read the gold trees of a sentence table, and its metadata."""
-    table, about = read_table(path, schema=SENTENCES, what="sentence table")
+    table, about = read_table(path, schema=SENTENCES)
     return Parses.gold(table), about
 
 
@@ -102,7 +102,7 @@ def score_parses(
 ) -> dict[str, Any]:
     """Score a table of parses; write a row a sentence, and the summary, which is returned."""
     gold, about = read_gold(sentences)
-    parsed, made = read_table(parses, schema=PARSES, what="table of parses")
+    parsed, made = read_table(parses, schema=PARSES)
     settings = {"profile": profile, "labels": list(labels), "max_words": max_words}
     scored = score(
         gold, Parses.of_table(parsed), profile=profile, labels=labels, max_words=max_words

@@ -116,7 +116,7 @@ def picture(
     check_format(output)
     from attree.figures.draw import line_plot  # takes seconds
 
-    found, about = read_table(table, what="table of an experiment")
+    found, about = read_table(table)
     layout = about["settings"]
     line_plot(found.to_pylist(), layout["title"], layout["axis"], output)
 

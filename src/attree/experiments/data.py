@@ -50,7 +50,7 @@ class Sentences:
     @classmethod
     def read(cls, name: Set, path: Path) -> Sentences:
         """Read a set."""
-        table, about = read_table(path, schema=SENTENCES, what="sentence table")
+        table, about = read_table(path, schema=SENTENCES)
         gold = Parses.gold(table)
         trees = gold.trees
         content: list[Any] = [trees.offsets, trees.starts, trees.ends, trees.labels, gold.sentence]

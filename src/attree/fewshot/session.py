@@ -74,7 +74,7 @@ def choose_trees(
         AttreeError: fewer than asked, crossing brackets, or training trees that are among those of
             a table in ``evaluated``.
     """
-    table, metadata = read_table(path, schema=SENTENCES, what="sentence table")
+    table, metadata = read_table(path, schema=SENTENCES)
     rows = _training_rows(table, choice)
     # the trees that settings are tuned on come from the far end of the same order: they stay the
     # same whatever the number of training trees
@@ -93,7 +93,7 @@ def choose_trees(
     everything = fingerprints(words for part in parts for words in part.words)
     shared = 0
     for other in evaluated:
-        sentences, _ = read_table(other, schema=SENTENCES, what="sentence table")
+        sentences, _ = read_table(other, schema=SENTENCES)
         words = sentences.column("words").to_pylist()
         shared += refuse_overlap(everything, words, allow=allow_overlap)
     provenance = {

@@ -26,7 +26,7 @@ def heads(
     from attree.schemas import HEADS, read_table
 
     check_format(output)
-    table, _ = read_table(ranking, schema=HEADS, what="head ranking")
+    table, _ = read_table(ranking, schema=HEADS)
     from attree.figures.draw import heads_map  # takes seconds
 
     heads_map(table, title or str(ranking), output)

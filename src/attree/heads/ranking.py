@@ -140,7 +140,7 @@ def rank_heads(
 ) -> Ranking:
     """Rank every head, choose some, and write the table of heads and the selection."""
     found = read_manifest(manifest)
-    gold, about = read_table(sentences, schema=SENTENCES, what="sentence table")
+    gold, about = read_table(sentences, schema=SENTENCES)
     ranking = rank(manifest, Parses.gold(gold), recipe, source=source, trees=trees, seed=seed)
     chosen = select.apply(ranking.grid())
     if trees is not None and len(ranking.sentences) < trees:

@@ -84,15 +84,21 @@ def import_command(
         str | None, typer.Option(help="A treebank format; by default what the extension says.")
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of the file; by default UTF-8.")] = None,
+    accept_loss: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="The share of sentences that may be without a tree."),
+    ] = 0.1,
 ) -> None:
     """Take another parser's trees as parses, sentence by sentence, by their words."""
     from attree import process
+    from attree.given import as_tables
     from attree.parsing.from_others import write_imported
     from attree.treebank.sentence import Settings
 
     process.follow()
     settings = Settings(format=format, encoding=encoding)
-    write_imported(predictions, sentences, output, settings)
+    with as_tables([sentences]) as (table,):
+        write_imported(predictions, table, output, settings, accept_loss=accept_loss)
 
 
 def average_command(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,14 @@ import pyarrow as pa
 
 from attree.decoding.average import average
 from attree.errors import AttreeError
+from attree.given import read_whole
 from attree.parses import Parses
 from attree.provenance import provenance
 from attree.schemas import OK, PARSES, SENTENCES, SKIPPED, read_table, write_table
 from attree.text import safe
-from attree.treebank.cleaning import Counts, clean, prepare
-from attree.treebank.formats import read_files, resolve
-from attree.treebank.sentence import Rejected, Sentence, Settings, unescape
+from attree.treebank.check import MOST_SENTENCES
+from attree.treebank.cleaning import clean
+from attree.treebank.sentence import Sentence, Settings, unescape
 from attree.treebank.table import from_table
 from attree.trees import Trees
 
@@ -28,7 +28,14 @@ from attree.trees import Trees
 _NAMED = 20
 
 
-def write_imported(predictions: Path, sentences: Path, output: Path, settings: Settings) -> None:
+def write_imported(
+    predictions: Path,
+    sentences: Path,
+    output: Path,
+    settings: Settings,
+    *,
+    accept_loss: float = MOST_SENTENCES,
+) -> None:
     """Write another parser's trees as parses of a sentence table.
 
     A tree belongs to the sentence whose words it has, in the order of both files. It may have
@@ -40,15 +47,16 @@ def write_imported(predictions: Path, sentences: Path, output: Path, settings: S
         sentences: the SENTENCES table.
         output: the PARSES table to write.
         settings: how the file is read.
+        accept_loss: the share of the sentences that may be without a tree.
 
     Raises:
-        AttreeError: a file that cannot be read, or none of its trees has a sentence.
+        AttreeError: a file that cannot be read, none of its trees has a sentence, or more sentences
+            than ``accept_loss`` have none.
     """
-    table, metadata = read_table(sentences, schema=SENTENCES, what="sentence table")
+    table, metadata = read_table(sentences, schema=SENTENCES)
     gold = list(from_table(table))
-    how = replace(resolve(settings, [predictions]), punctuation="keep")
     refused: list[str] = []
-    read = _read(predictions, how, refused)
+    read = read_whole(predictions, settings, refused)
     found = dict(paired(gold, read, refused))
     if not found:
         first = f" (first: {refused[0]})" if refused else ""
@@ -61,21 +69,17 @@ def write_imported(predictions: Path, sentences: Path, output: Path, settings: S
     total = f"{predictions}: trees of {len(found):,} of {len(gold):,} sentences"
     for line in (*refused[:_NAMED], *more, total):
         print(f"attree: {safe(line)}", file=sys.stderr)
+    if len(gold) - len(found) > accept_loss * len(gold):
+        raise AttreeError(
+            f"only {len(found):,} of {len(gold):,} sentences have a tree (first: {refused[0]})",
+            file=predictions,
+            fix="give the trees of the same sentences, or --accept-loss SHARE if this is right",
+        )
     trees = [_tree(one, found.get(row)) for row, one in enumerate(gold)]
     status = np.where([row in found for row in range(len(gold))], OK, SKIPPED)
     parses = Parses(table["sentence"].to_numpy(), Trees.concatenate(trees), status)
     about = {"file": predictions.name, "refused": len(refused)}
     _write(output, parses.table(), metadata, "attree.parsing.command:import_command", about)
-
-
-def _read(path: Path, how: Settings, refused: list[str]) -> list[Sentence]:
-    sentences = []
-    for item in prepare(read_files([path], how), how, Counts()):
-        if isinstance(item, Rejected):
-            refused.append(f"{item.file}:{item.line}: {item.reason}")
-        else:
-            sentences.append(item)
-    return sentences
 
 
 def paired(
@@ -144,7 +148,7 @@ def write_average(members: Sequence[Path], output: Path, *, threshold: float | N
     Raises:
         AttreeError: tables of different sentences.
     """
-    read = [read_table(path, schema=PARSES, what="table of parses") for path in members]
+    read = [read_table(path, schema=PARSES) for path in members]
     parses = [Parses.of_table(table) for table, _ in read]
     for path, one in zip(members[1:], parses[1:], strict=True):
         if not np.array_equal(one.sentence, parses[0].sentence):

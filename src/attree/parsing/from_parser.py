@@ -50,7 +50,7 @@ def write_parses(
             fix=f"choose one of {', '.join(POLICIES)}",
         )
     trained = model.trained
-    table, metadata = read_table(sentences, schema=SENTENCES, what="sentence table")
+    table, metadata = read_table(sentences, schema=SENTENCES)
     words = table.column("words").to_pylist()
     shared = refuse_overlap(trained.trained_on, words, allow=allow_overlap)
     trees, status = _parse(Parser(model), words)

@@ -99,7 +99,7 @@ def _trees(results: Path, scored: list[Path], most: int) -> Iterator[tuple[str, 
 def _set_of_trees(
     results: Path, name: str, treebank: Path, parsers: Mapping[str, Path], most: int
 ) -> dict[str, Any]:
-    table, _ = read_table(treebank, schema=SENTENCES_SCHEMA, what="sentence table")
+    table, _ = read_table(treebank, schema=SENTENCES_SCHEMA)
     gold = Parses.gold(table)
     words = dict(zip(table["sentence"].to_pylist(), table["words"].to_pylist(), strict=True))
     f1 = {parser: _sentence_f1(path, gold.sentence) for parser, path in parsers.items()}
@@ -121,7 +121,7 @@ def _set_of_trees(
 
 
 def _sentence_f1(summary: Path, numbers: NDArray[np.int32]) -> NDArray[np.float64]:
-    table, _ = read_table(summary.with_suffix(".parquet"), schema=SCORES, what="table of scores")
+    table, _ = read_table(summary.with_suffix(".parquet"), schema=SCORES)
     found = np.full(int(numbers.max(initial=0)) + 1, np.nan)
     found[table["sentence"].to_numpy()] = table["sentence_f1"].to_numpy()
     values: NDArray[np.float64] = found[numbers]
@@ -136,7 +136,7 @@ def _worst(f1: NDArray[np.float64], n_words: NDArray[np.int64], most: int) -> ND
 
 def _parses(results: Path, parser: str, name: str) -> Parses:
     path = results / "parses" / parser / f"{name}.parquet"
-    return Parses.of_table(read_table(path, schema=PARSES, what="table of parses")[0])
+    return Parses.of_table(read_table(path, schema=PARSES)[0])
 
 
 def _spans(parses: Parses, rows: NDArray[np.intp]) -> list[list[list[Any]]]:

@@ -314,7 +314,7 @@ def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any
 
     records = []
     for path in paths:
-        table, metadata = read_table(path, schema=SENTENCES, what="sentence table")
+        table, metadata = read_table(path, schema=SENTENCES)
         counts = metadata["counts"]
         lengths = pc.list_value_length(table["words"])
         key = (metadata["split"].lower(), metadata["language"].lower(), "sentences")

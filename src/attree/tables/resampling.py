@@ -39,7 +39,7 @@ class SentenceScores:
     @classmethod
     def read(cls, path: Path) -> SentenceScores:
         """Read a table that ``attree score`` wrote."""
-        table, _ = read_table(path, schema=SCORES, what="table of scores")
+        table, _ = read_table(path, schema=SCORES)
         columns = {name: table[name].to_numpy() for name in table.schema.names}
         each = columns["sentence_f1"].astype(np.float64) / 100
         parts = [columns[name] for name in ("gold", "predicted", "matched")]

@@ -153,7 +153,7 @@ def _files(path: Path) -> list[Path]:
 def _table_lines(path: Path) -> Iterable[str]:
     from attree.schemas import read_table
 
-    table, _ = read_table(path, what="sentence table")
+    table, _ = read_table(path)
     if "words" not in table.schema.names:
         raise AttreeError(
             "this table has no column `words`", file=path, fix="write it with `attree treebank`"
