@@ -59,16 +59,10 @@ PARQUET = "parquet"
 #: Malformed lines whose reasons are kept.
 REASONS = 5
 #: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
-_DICTIONARY = [
-    "file",
-    "status",
-    "starts.list.element",
-    "lengths.list.element",
-    "labels.list.element",
-]
+_DICTIONARY = ["file", "status", "labels.list.element"]
 #: Levels of zstd. Small shards, as a CPU writes them, gain a tenth from a high level at a fifth
 #: of a millisecond a sentence; those of a GPU are large, and it would have to wait.
-_LARGE, _LEVEL, _LEVEL_OF_LARGE = 5000, 13, 5
+_LARGE, _LEVEL, _LEVEL_OF_LARGE = 5000, 15, 5
 
 
 def _list(item: pa.DataType) -> pa.DataType:

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attree.encoder.families import FAMILIES
 from attree.encoder.source import (
@@ -28,12 +27,10 @@ with without_collecting():
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
     from attree.encoder.weights import layers_of, read_model, read_tokeniser
 
-if TYPE_CHECKING:
-    pass
-
-#: Products of a size that oneDNN keeps code for. Its own 1,024 grow with every new shape of a batch
-#: and lie scattered among the freed tensors, so that memory never stops growing; one batch has few.
-_SIZES_KEPT = "8"
+#: Products of a size that oneDNN keeps code for, and what lies between it and torch, for bfloat16.
+#: Their own 1,024 grow with every new shape of a batch and lie scattered among the freed tensors, so
+#: that memory never stops growing; one batch has few.
+_SIZES_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8", "LRU_CACHE_CAPACITY": "2"}
 
 
 @dataclass(slots=True)
@@ -216,7 +213,8 @@ def load_encoder(
         source = find_encoder(source)
     if threads is not None:
         torch.set_num_threads(threads)
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", _SIZES_KEPT)
+    for name, sizes in _SIZES_KEPT.items():
+        os.environ.setdefault(name, sizes)
     chosen = choose_device(device)
     with without_collecting():
         return Encoder(source, verify(source), chosen, getattr(torch, taken(source.dtype, chosen)))
