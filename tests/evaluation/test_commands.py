@@ -145,5 +145,5 @@ def test_sentences_of_one_word_give_null_scores(folder: Path) -> None:
 
 def test_what_is_no_table_of_parses_is_refused(folder: Path) -> None:
     (folder / "p.parquet").write_bytes((folder / "t.parquet").read_bytes())
-    with pytest.raises(AttreeError, match="this is not a table of parses"):
+    with pytest.raises(AttreeError, match="this is a sentence table; expected a table of parses"):
         score(folder)

@@ -28,8 +28,8 @@ with without_collecting():
     from attree.encoder.weights import layers_of, read_model, read_tokeniser
 
 #: Products of a size that oneDNN keeps code for, and what lies between it and torch, for bfloat16.
-#: Their own 1,024 grow with every new shape of a batch and lie scattered among the freed tensors, so
-#: that memory never stops growing; one batch has few.
+#: Their own 1,024 grow with every new shape of a batch and lie scattered among the freed tensors:
+#: memory would never stop growing. One batch has few.
 _SIZES_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8", "LRU_CACHE_CAPACITY": "2"}
 
 
