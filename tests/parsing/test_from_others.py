@@ -98,8 +98,10 @@ def test_more_than_a_tenth_without_a_tree_stops_unless_it_is_allowed(tmp_path: P
     assert "gold.mrg:1: no tree of this sentence" in str(refused.exception)
     assert "--accept-loss" in str(refused.exception)
     assert not output.exists()
-    (tmp_path / "three.mrg").write_text(GOLD.rsplit("(X", 1)[0])
-    done = CliRunner().invoke(app, [*command, str(tmp_path / "three.mrg"), "--accept-loss", "0.4"])
+    plain = tmp_path / "plain.mrg"  # a treebank file will do for the table
+    plain.write_text("(S (D the) (N man))\n(S (N rain) (V began))\n(S (N Basil) (V left))\n")
+    (tmp_path / "p.mrg").write_text("(S rain began)\n(S Basil left)\n")
+    done = CliRunner().invoke(app, [*command, str(plain), "--accept-loss", "0.4"])
     assert done.exit_code == 0, done.output
     assert read_table(output, schema=PARSES)[0]["status"].to_pylist() == ["skipped", "ok", "ok"]
 
