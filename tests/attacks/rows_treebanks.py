@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ def _sentences(count: int) -> Any:
 
 def _crossing(count: int) -> str:
     """A sentence whose arcs nearly all cross, without a cycle."""
-    heads = [0] + [1 + (7919 * number) % number for number in range(1, count)]
+    numbers = random.Random(0)
+    heads = [0] + [1 + numbers.randrange(number) for number in range(1, count)]
     return "".join(_ROW.format(place, "a", head) for place, head in enumerate(heads, start=1))
 
 
