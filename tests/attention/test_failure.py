@@ -66,8 +66,8 @@ def test_a_worker_that_dies_is_replaced(
     )
     as_completed, killed = cluster.as_completed, []
 
-    def completed_with_a_kill(futures: list[object]) -> object:
-        for number, future in enumerate(as_completed(futures)):
+    def completed_with_a_kill(futures: list[object], **options: object) -> object:
+        for number, future in enumerate(as_completed(futures, **options)):
             if number == 1:
                 killed.append(kill_a_worker())
             yield future

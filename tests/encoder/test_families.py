@@ -10,9 +10,10 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import AutoModel, AutoTokenizer
 
+from attree.encoder.device import settled
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
-from attree.encoder.source import EncoderSource
+from attree.encoder.source import EncoderSource, resolve
 from tests.encoder.checkpoints import FAMILIES, TEXT, save
 
 SENTENCES = [line.split() for line in TEXT] + [["a"]]
@@ -177,3 +178,17 @@ def test_bfloat16_is_near_and_word_level_attention_stays_float32(checkpoint: Pat
     assert outputs[1].states[1].dtype == torch.bfloat16
     difference = (outputs[0].attention - outputs[1].attention).abs()
     assert 0 < float(difference.max()) < 0.2 and float(difference.mean()) < 0.01
+
+
+def test_auto_is_settled_once_for_every_worker(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = resolve(EncoderSource("t", "path", str(checkpoint), dtype="auto"))
+    for able, here in ((True, "bfloat16"), (False, "float32")):
+        monkeypatch.setattr("torch.cpu.get_capabilities", lambda able=able: {"amx_bf16": able})
+        assert settled(encoder, "cpu").dtype == here
+        assert settled(encoder, None, elsewhere=True).dtype == here
+        # a machine without a GPU may start workers that have some
+        assert settled(encoder, "cuda", elsewhere=True).dtype == "bfloat16"
+    plain = resolve(EncoderSource("t", "path", str(checkpoint)))
+    assert settled(plain, "cuda", elsewhere=True).dtype == plain.dtype == "float32"

@@ -113,9 +113,9 @@ def test_options_override_the_selection(tmp_path: Path) -> None:
 
 
 def test_metadata_says_what_the_heads_were_chosen_on(tmp_path: Path) -> None:
-    run(lay_out(tmp_path), select(tmp_path, trees=20, seed=3))
+    run(lay_out(tmp_path), select(tmp_path, trees=20, sentences=12, seed=3))
     _, about = read_table(tmp_path / "p.parquet")
-    assert about["selection"] == "english dev (20 trees, seed 3)"
+    assert about["selection"] == "english dev (12 trees, seed 3)"  # all there are
     assert (about["language"], about["split"], about["encoder"]) == ("english", "test", "tiny")
     assert selection_data({"language": None}) is None
 

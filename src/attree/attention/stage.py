@@ -102,10 +102,11 @@ def compute_attention(
             f"unknown policy for too long sentences: {settings.too_long}",
             fix="choose one of " + ", ".join(POLICIES),
         )
-    if encoder.dtype == "auto" and settings.scheduler == LOCAL:
+    if encoder.dtype == "auto":
         from attree.encoder.device import settled
 
-        encoder = settled(encoder, settings.device)
+        elsewhere = settings.scheduler != LOCAL
+        encoder = settled(encoder, settings.device, elsewhere=elsewhere)
     table, about = read_table(sentences, schema=SENTENCES)
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
         tasks = _tasks(sentences, table, encoder, columns, output, settings)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attree.text import safe
+from attree.text import safe, say
 
 #: The input that is standard input.
 STANDARD_INPUT = Path("-")
@@ -155,7 +155,8 @@ def parse_command(
         str | None,
         typer.Option(
             help="float32, or bfloat16, in which trees depend a little on their batch; auto: "
-            "bfloat16 where the device multiplies it. [default: the description's, or auto]",
+            "bfloat16 where this machine's device multiplies it. [default: the description's, or "
+            "auto]",
             rich_help_panel=_PLACE,
         ),
     ] = None,
@@ -239,8 +240,9 @@ def parse_command(
     # in bulk speed counts: trees hardly change in the type that the device multiplies fastest
     chosen = Overrides(encoder, heads, association, score, decoder, dtype, dtype_of_named="auto")
     found = find_parser(parser, chosen)
-    if found.encoder.dtype == "auto" and kind is None:  # workers elsewhere may have other devices
-        found = replace(found, encoder=settled(found.encoder, device))
+    if found.encoder.dtype == "auto" and kind is not None and device is None:
+        say("attree: computed in the type that this machine's processor takes; --dtype for another")
+    found = replace(found, encoder=settled(found.encoder, device, elsewhere=kind is not None))
     tokenizer, sentences = how_split(found, tokenizer, sentences)
     if inputs == [STANDARD_INPUT]:
         stream(found, output, formats, tokenizer, sentences, max_words, device, threads)

@@ -32,12 +32,26 @@ def choose_device(name: str | None) -> torch.device:
     return chosen
 
 
-def settled(encoder: ResolvedEncoder, device: str | None) -> ResolvedEncoder:
+def settled(
+    encoder: ResolvedEncoder, device: str | None, *, elsewhere: bool = False
+) -> ResolvedEncoder:
     """Return an encoder whose ``auto`` dtype is the one that a device of this machine takes.
 
-    What is computed is known by it: a result in bfloat16 never stands for one in float32.
+    What is computed is known by it: a result in bfloat16 never stands for one in float32, and every
+    worker of a run, and whoever continues it, takes the same type.
+
+    Args:
+        encoder: a resolved description.
+        device: as for :func:`choose_device`.
+        elsewhere: the workers are on other machines: any CUDA device that is named takes bfloat16,
+            and without a name this machine's processor decides.
     """
-    return replace(encoder, dtype=taken(encoder.dtype, choose_device(device)))
+    if encoder.dtype != "auto":
+        return encoder
+    if elsewhere and device and device.startswith("cuda"):
+        return replace(encoder, dtype="bfloat16")
+    chosen = torch.device("cpu") if elsewhere else choose_device(device)
+    return replace(encoder, dtype=taken(encoder.dtype, chosen))
 
 
 def taken(name: str, device: torch.device) -> str:

@@ -106,5 +106,7 @@ def selection_data(chosen: dict[str, Any]) -> str | None:
     if not chosen.get("language"):
         return None
     named = f"{chosen['language']} {chosen.get('split') or ''}".strip()
-    trees = chosen.get("trees")
-    return named if trees is None else f"{named} ({trees} trees, seed {chosen.get('seed')})"
+    if chosen.get("trees") is None:
+        return named
+    used = chosen.get("sentences")  # there may be fewer than were asked for
+    return f"{named} ({used} trees, seed {chosen.get('seed')})"
