@@ -86,6 +86,17 @@ def test_open_is_planned(checkout: Checkout, data: Path) -> None:
     assert jobs["crosslingual_table"] == 2
 
 
+@pytest.mark.parametrize("name", ["bb_" + "x" * 24, "{x}", "<x>", "abc" * 20])
+def test_a_language_that_cannot_be_named_costs_no_other(small: Checkout, name: str) -> None:
+    before = sorted(map(str, small.plan().jobs))
+    folder = small.folder / "treebanks" / name
+    folder.mkdir(parents=True)
+    (folder / "test.mrg").write_text("( (S (NP (DT the) (NN cat)) (VP (VBD slept))) )\n" * 60)
+    ran = small.plan()
+    assert sorted(map(str, ran.jobs)) == before
+    assert f"'{name}' cannot name a language" in ran.text
+
+
 @pytest.mark.parametrize(("profile", "said"), [("local", "gpu=0"), ("slurm", "mem_mb=8000")])
 def test_profiles_are_read(small: Checkout, profile: str, said: str) -> None:
     ran = small.plan("--workflow-profile", f"workflow/profiles/{profile}")

@@ -25,7 +25,7 @@ from attree.treebank.language_file import (
     read_language_file,
 )
 from attree.treebank.sentence import Settings
-from attree.treebank.splits import NAME, Split, fill, read_splits, treebank_files, usual_splits
+from attree.treebank.splits import Split, fill, is_name, read_splits, treebank_files, usual_splits
 
 _SETTINGS = {one.name for one in dataclasses.fields(Settings)}
 
@@ -217,9 +217,11 @@ def _path(folder: str | Path, where: str) -> Path:
 def _language(name: str, place: Path | None, overrides: Any) -> Language:
     """Put together a language's settings: defaults, layout, language.yaml, overrides."""
     where = f"treebanks.languages.{name}"
-    if not NAME.fullmatch(name):
+    if not is_name(name):
         raise AttreeError(
-            f"{name!r} cannot name a language", file=place, fix="use letters, digits, _ and -"
+            f"{name!r} cannot name a language",
+            file=place,
+            fix="use letters, digits, _ and -, nothing twenty times in a row",
         )
     own = check_settings(overrides, where)
     if "folder" in own:

@@ -22,6 +22,13 @@ SPLITS = ("train", "dev", "test")
 NAME = re.compile(
     r"\w[^\x00-\x2a\x2c/:-@\[-^`\x7b-\x9f\s\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]*"
 )
+#: Twenty times the same at the end: Snakemake takes it for an endless recursion.
+_ENDLESS = re.compile(r"(.+)\1{19}\Z")
+
+
+def is_name(text: str) -> bool:
+    """Tell whether a text can name a language or a split."""
+    return bool(NAME.fullmatch(text)) and not _ENDLESS.search(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +99,7 @@ def read_splits(
     absent: dict[str, str] = {}
     left_out: set[Path] = set()
     for name, spec in specs.items():
-        if not NAME.fullmatch(name):
+        if not is_name(name):
             raise AttreeError(f"{name!r} cannot name a split", file=where)
         spec = spec if isinstance(spec, Mapping) else {"files": spec}
         patterns = _patterns(name, spec, specs, where)
