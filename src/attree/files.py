@@ -31,18 +31,23 @@ _FIX_JSON = "correct it, or replace it by a whole copy"
 
 
 @contextlib.contextmanager
-def whole_file(path: str | Path) -> Iterator[Path]:
+def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well.
 
     The temporary name is unique to host, process and call, because after a kill two writers of the
     same output can be alive. If the block raises, the temporary file is removed and ``path`` is
     left as it was. A link at ``path`` is replaced and what it points to is left as it is.
 
+    Args:
+        path: of the file.
+        make: whether its folder is made where there is none.
+
     Raises:
         AttreeError: ``path`` is a folder, or a file stands where its folder should be.
     """
     path = Path(path)
-    make_folder(path.parent)
+    if make:
+        make_folder(path.parent)
     if path.is_dir() and not path.is_symlink():
         raise AttreeError("this is a folder", file=path, fix="name a file to write")
     part = path.with_name(
@@ -101,9 +106,9 @@ def _identities(path: Path) -> set[Path | tuple[int, int]]:
     return {path.absolute(), path.resolve(), (about.st_dev, about.st_ino)}
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write ``text`` (UTF-8) to ``path``, whole or not at all."""
-    with whole_file(path) as part:
+def write_text(path: str | Path, text: str, *, make: bool = True) -> None:
+    """Write ``text`` (UTF-8) to ``path``, whole or not at all, as :func:`whole_file` does."""
+    with whole_file(path, make=make) as part:
         # A file's name that is not UTF-8 has lone surrogates; JSON reads their escapes back.
         part.write_text(text, encoding="utf-8", errors="backslashreplace")
 

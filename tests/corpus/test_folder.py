@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -167,3 +168,22 @@ def test_parts_of_other_programs_stay(tmp_path: Path) -> None:
     with only_run(tmp_path, wait=0.0, unlock=False):
         pass
     assert all(path.is_file() for path in foreign)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_folder_that_is_removed_meanwhile_stops_the_run_and_can_be_begun_anew(
+    parse: Parse, corpus: Path, tmp_path: Path, workers: str
+) -> None:
+    out, options = tmp_path / "out", ("--shard-lines", "20", "--workers", workers)
+    process = parse.start(corpus, out, *options)
+    wait_until(lambda: any(out.glob("trees/*.parquet")), 120)
+    while out.exists():  # what a worker writes just now may stand in the way
+        shutil.rmtree(out, ignore_errors=True)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    assert f"{out}: this folder was removed while a run wrote to it" in err
+    assert "Traceback" not in err
+    assert not out.exists()
+    parse.ok(corpus, out, *options)
+    assert len(list((out / "trees").iterdir())) == 100

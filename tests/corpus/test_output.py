@@ -10,6 +10,7 @@ from attree.corpus.output import (
     OutputOptions,
     Rows,
     Statistics,
+    make_folders,
     read_trees,
     shard_path,
     shard_statistics,
@@ -39,6 +40,7 @@ def _rows() -> Rows:
 
 def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:
     statistics = Statistics(lines=3, sentences=3, words=4)
+    make_folders(tmp_path, OutputOptions(("brackets",)))
     write_shard(tmp_path, 0, _rows(), statistics, OutputOptions(("brackets",)))
     rows = list(read_trees(tmp_path))
     assert [row["spans"] for row in rows] == [[(0, 3), (1, 3)], [], []]
@@ -51,6 +53,7 @@ def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:
 
 
 def test_one_read_of_the_folder_reads_every_shard(tmp_path: Path) -> None:
+    make_folders(tmp_path, OutputOptions())
     for number in range(3):
         write_shard(tmp_path, number, _rows(), Statistics(), OutputOptions())
     assert pq.read_table(tmp_path / "trees").num_rows == 9
@@ -72,6 +75,7 @@ def test_statistics_add_up() -> None:
 
 
 def test_a_changed_byte_is_noticed_when_trees_are_read(tmp_path: Path) -> None:
+    make_folders(tmp_path, OutputOptions())
     write_shard(tmp_path, 0, _rows(), Statistics(), OutputOptions())
     path = shard_path(tmp_path, 0)
     column = pq.read_metadata(path).row_group(0).column(3)  # the words

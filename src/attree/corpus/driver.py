@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from attree.corpus.folder import FAILED_SHARDS, PROGRESS, note, whole_shards
+from attree.corpus.folder import FAILED_SHARDS, PROGRESS, check_there, note, whole_shards
 from attree.corpus.manifest import Manifest, Shard, payloads
 from attree.corpus.output import Statistics
 from attree.corpus.pipeline import Done, Source, Work
@@ -193,6 +193,7 @@ class Driver:
     def _collect(self) -> None:
         """Wait a moment for a shard to end, and note how it did."""
         self._workers.check()
+        check_there(self._folder)
         self._note()
         try:
             shard, future = self._ended.get(timeout=0.5)
@@ -243,7 +244,8 @@ class Driver:
             "shards_in_flight": self._in_flight,
             "shards_failed": len(self._again) + len(self._outcome.failed_shards),
         }
-        with contextlib.suppress(OSError):  # a full disk is noticed where it matters
+        # a full disk, and a folder that was removed, are noticed where it matters
+        with contextlib.suppress(OSError, AttreeError):
             note(self._folder, PROGRESS, progress)
 
 

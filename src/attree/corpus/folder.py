@@ -223,5 +223,24 @@ def _optional(path: Path) -> Any:
 
 
 def note(folder: Path, name: str, value: Any) -> None:
-    """Write a small JSON file of the run, such as its progress."""
+    """Write a small JSON file of the run, such as its progress.
+
+    Raises:
+        AttreeError: the folder was removed meanwhile.
+    """
+    check_there(folder)
     write_json(folder / name, value)
+
+
+def check_there(folder: Path) -> None:
+    """Refuse to go on in a folder that somebody removes: a new one would hold a part of the trees.
+
+    Raises:
+        AttreeError: the run's manifest is gone.
+    """
+    if not (folder / MANIFEST).is_file():
+        raise AttreeError(
+            "this folder was removed while a run wrote to it",
+            file=folder,
+            fix="run the same command again to begin anew",
+        )

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from attree.errors import AttreeError
-from attree.files import whole_file, write_text
+from attree.files import make_folder, whole_file, write_text
 from attree.trees import Trees
 
 _METADATA_KEY = b"attree"
@@ -196,15 +196,26 @@ def _format_path(folder: Path, name: str, number: int) -> Path:
     return folder / name / f"shard-{number:05d}.txt"
 
 
+def make_folders(folder: Path, options: OutputOptions) -> None:
+    """Make the folders that shards are written to."""
+    make_folder(shard_path(folder, 0).parent)
+    for name in options.formats:
+        make_folder(_format_path(folder, name, 0).parent)
+
+
 def write_shard(
     folder: Path, number: int, rows: Rows, statistics: Statistics, options: OutputOptions
 ) -> None:
-    """Write a shard in every format; the Parquet file comes last and marks the shard as whole."""
+    """Write a shard in every format; the Parquet file comes last and marks the shard as whole.
+
+    Raises:
+        FileNotFoundError: the folders of :func:`make_folders` are not there (any more).
+    """
     for name in options.formats:
-        write_text(_format_path(folder, name, number), FORMATS[name](rows))
+        write_text(_format_path(folder, name, number), FORMATS[name](rows), make=False)
     metadata = json.dumps(statistics.as_dict(), sort_keys=True).encode()
     table = rows.table().replace_schema_metadata({_METADATA_KEY: metadata})
-    with whole_file(shard_path(folder, number)) as part:
+    with whole_file(shard_path(folder, number), make=False) as part:
         pq.write_table(
             table,
             part,

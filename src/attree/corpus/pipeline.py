@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from attree.corpus.lines import EMPTY, line_ids, parse_lines, reasons
-from attree.corpus.output import REASONS, OutputOptions, Rows, Statistics, write_shard
+from attree.corpus.output import REASONS, OutputOptions, Rows, Statistics, make_folders, write_shard
 from attree.errors import AttreeError
 from attree.parser import Parser, Prepared
 from attree.parser_source import ParserSource
@@ -147,6 +147,7 @@ class Pipeline:
     ) -> None:
         self._parser, self._words = parser, words
         self._settings, self._folder = settings, folder
+        make_folders(folder, settings.output)
         self._waiting: queue.Queue[Any] = queue.Queue()
         self._prepared: queue.Queue[Any] = queue.Queue(1)
         self._encoded: queue.Queue[Any] = queue.Queue(_BATCHES_WAITING)
