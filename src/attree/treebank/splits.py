@@ -107,8 +107,8 @@ def read_splits(
         excluded = find(_listed(spec.get("exclude", [])), place)
         left_out.update(excluded.files)
         files = tuple(file for file in found.files if file not in excluded.files)
-        if not files:
-            absent[name] = ", ".join(patterns)
+        if all(file.is_file() and file.stat().st_size == 0 for file in files):
+            absent[name] = ", ".join(patterns) + (", but for empty files" if files else "")
             continue
         own = {key: spec[key] for key in ("max_words", "first") if key in spec}
         settings = resolve(dataclasses.replace(base, **own), files)
