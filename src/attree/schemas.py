@@ -139,7 +139,8 @@ def read_table(
     Where parses are asked for, labelled ones will do.
 
     Raises:
-        AttreeError: absent, cut short, not Parquet, or other columns than ``schema``'s.
+        AttreeError: absent, cut short, not Parquet, of other columns than ``schema``, or a value
+            is missing.
     """
     path, what = Path(path), _kind(schema) or "table"
     try:
@@ -159,6 +160,10 @@ def read_table(
         schema = LABELLED_PARSES
     if schema is not None and table.schema.names != schema.names:
         raise AttreeError(_not_this(table.schema, schema), file=path)
+    for field in schema or ():
+        if not field.nullable and table[field.name].null_count:
+            problem = f"column {field.name} of this {what} has rows without a value"
+            raise AttreeError(problem, file=path, fix="run the stage that writes it again")
     return table, metadata
 
 

@@ -213,6 +213,7 @@ def test_a_shard_that_kills_its_worker_counts_as_failed_and_the_rest_completes(
     ran = parse(corpus, out, *OPTIONS, "--workers", "2")
     assert ran.status == 1
     assert "failed shard: lines.txt, line 751 and 49 more" in ran.out
+    assert "its worker died, perhaps for want of memory" in ran.err
     monkeypatch.delenv("PYTHONPATH")
     missing = {"trees/shard-00015.parquet", "brackets/shard-00015.txt"}
     assert set(undisturbed.content) - set(tree_bytes(out)) == missing

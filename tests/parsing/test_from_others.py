@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -148,3 +150,13 @@ def test_imported_trees_are_scored_like_any_other(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert json.loads((tmp_path / "s.json").read_text())["corpus_f1"] == 100.0
+
+
+def test_a_status_without_a_value_is_one_line(tmp_path: Path) -> None:
+    imported(tmp_path, GOLD, table(tmp_path))
+    rows = pq.read_table(tmp_path / "p.parquet")
+    place = rows.schema.names.index("status")
+    nulls = pa.array([None] * len(rows), pa.string())
+    pq.write_table(rows.set_column(place, "status", nulls), tmp_path / "p.parquet")
+    with pytest.raises(AttreeError, match="column status of this table of parses has rows without"):
+        read_table(tmp_path / "p.parquet", schema=PARSES)

@@ -38,7 +38,6 @@ class TestFolders:
             "dev": (tmp_path / "klingon/dev.ptb",),
             "test": (tmp_path / "klingon/test.conllu",),
         }
-        assert found.title == "Klingon"
         settings = [found.split(name).settings for name in ("train", "dev", "test")]
         assert [one.format for one in settings] == ["ptb", "spmrl", "conllu"]
         assert [one.punctuation for one in settings] == ["auto", "keep", "keep"]
@@ -87,10 +86,9 @@ class TestFolders:
 class TestSettings:
     def test_language_yaml_and_overrides(self, tmp_path: Path) -> None:
         put(tmp_path / "klingon", "train.mrg", "rest.mrg")
-        text = "title: tlhIngan\npunctuation: keep\nmax_words: 9\nsplits: {test: rest.mrg}\n"
+        text = "punctuation: keep\nmax_words: 9\nsplits: {test: rest.mrg}\n"
         put(tmp_path / "klingon", "language.yaml", text=text)
         found = only(tmp_path, max_words=7, dummy_roots=["X", ""])
-        assert found.title == "tlhIngan"
         assert set(found.splits) == {"train", "test"}
         settings = found.split("test").settings
         assert (settings.punctuation, settings.max_words) == ("keep", 7)
@@ -152,7 +150,7 @@ class TestSettings:
 
     def test_a_language_file_that_is_not_utf8(self, tmp_path: Path) -> None:
         put(tmp_path / "klingon", "test.mrg")
-        (tmp_path / "klingon/language.yaml").write_bytes(b"title: \xe9\n")
+        (tmp_path / "klingon/language.yaml").write_bytes(b"encoding: \xe9\n")
         assert "not UTF-8" in discover([tmp_path]).warnings[0]
 
 

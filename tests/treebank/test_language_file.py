@@ -81,7 +81,7 @@ def test_choices_come_from_their_registries() -> None:
 
 def test_every_setting_is_a_key_and_an_option() -> None:
     settings = {one.name for one in dataclasses.fields(Settings)}
-    assert settings == set(LANGUAGE_KEYS) - {"title", "folder", "layout", "splits"}
+    assert settings == set(LANGUAGE_KEYS) - {"folder", "layout", "splits"}
     options = set(inspect.signature(run).parameters)
     assert {
         key.removesuffix("s") if key.endswith(("roots", "labels")) else key for key in settings

@@ -220,7 +220,7 @@ class Driver:
             )
         attempts = self._attempts.get(shard.number, 0) + 1
         self._attempts[shard.number] = attempts
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = _reason(error)
         where = f"shard {shard.number} ({_where(self._manifest, shard)})"
         if attempts < ATTEMPTS:
             say(f"attree: {where} failed and will be tried again: {reason}")
@@ -247,6 +247,12 @@ class Driver:
         # a full disk, and a folder that was removed, are noticed where it matters
         with contextlib.suppress(OSError, AttreeError):
             note(self._folder, PROGRESS, progress)
+
+
+def _reason(error: BaseException) -> str:
+    if type(error).__name__ == "KilledWorker":  # Dask's, which is not imported where it is not used
+        return "its worker died, perhaps for want of memory"
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
 def _work(manifest: Manifest, shard: Shard, parts: list[bytes]) -> Work:

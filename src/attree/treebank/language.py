@@ -36,7 +36,6 @@ class Language:
 
     Args:
         name: its name in paths, the folder's.
-        title: its name in tables.
         folder: where its files lie.
         details: split → files and settings; a split that no file was found for is not in it.
         absent: split → the patterns that were given for it and match no file.
@@ -44,7 +43,6 @@ class Language:
     """
 
     name: str
-    title: str
     folder: Path
     details: Mapping[str, Split]
     absent: Mapping[str, str] = field(default_factory=dict)
@@ -246,10 +244,9 @@ def _language(name: str, place: Path | None, overrides: Any) -> Language:
         )
     names = {"{LANG}": name.upper(), "{Lang}": name.capitalize(), "{lang}": name.lower()}
     details, absent, excluded = read_splits(place, merged, fill(specs, names), where)
-    title = merged.get("title") or name.replace("_", " ").capitalize()
     used = {file for one in details.values() for file in one.files} | excluded
     unused = [file for file in treebank_files(place) if file not in used]
     if any(layer.get("splits") for layer in layers):  # then files of other kinds are no accident
         kinds = {file.suffix for file in used}
         unused = [file for file in unused if file.suffix in kinds]
-    return Language(name, title, place, details, absent, tuple(unused))
+    return Language(name, place, details, absent, tuple(unused))

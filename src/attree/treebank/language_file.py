@@ -235,7 +235,6 @@ _SPLITS = Kind(
     },
 )
 LANGUAGE_KEYS = {
-    "title": Key(_TEXT, "the language's name in tables"),
     "folder": Key(_TEXT, "where its files lie, for a language in none of treebanks.folders"),
     "layout": Key(_one_of(LAYOUTS), "where files lie as that treebank is distributed"),
     "format": Key(_one_of(FORMATS), "default: told by the file's extension"),
