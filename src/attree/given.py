@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from attree.errors import AttreeError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from attree.treebank.sentence import Rejected, Sentence, Settings
+    from attree.treebank.sentence import Settings
 
 _PARQUET = b"PAR1"  # how Parquet files begin
 
@@ -53,7 +52,7 @@ class Treebank:
             builder.add(item)
             seen.add(item)
             if isinstance(item, Rejected):
-                refused.append(_rejected(item))
+                refused.append(str(item))
         try:
             check.refuse(seen, how, counts, str(path), sniff(path, how))
         except AttreeError as error:
@@ -67,35 +66,6 @@ class Treebank:
 
         about["punctuation"] = self.punctuation
         write_table(path, self.table, schema=SENTENCES, metadata=about)
-
-
-def read_whole(path: Path, settings: Settings, refused: list[str]) -> list[Sentence]:
-    """Return the sentences of a treebank file with all their words, punctuation too.
-
-    Args:
-        path: the file.
-        settings: how it is read; its punctuation policy is not applied.
-        refused: gets a line for each sentence that cannot be read.
-
-    Raises:
-        AttreeError: the file cannot be read.
-    """
-    from attree.treebank.cleaning import Counts, prepare
-    from attree.treebank.formats import read_files, resolve
-    from attree.treebank.sentence import Rejected
-
-    how = dataclasses.replace(resolve(settings, [path]), punctuation="keep")
-    sentences = []
-    for item in prepare(read_files([path], how), how, Counts()):
-        if isinstance(item, Rejected):
-            refused.append(_rejected(item))
-        else:
-            sentences.append(item)
-    return sentences
-
-
-def _rejected(item: Rejected) -> str:
-    return f"{item.file}:{item.line}: {item.reason}"
 
 
 @contextlib.contextmanager

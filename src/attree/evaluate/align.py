@@ -14,9 +14,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from attree.errors import AttreeError
-from attree.given import read_whole
 from attree.treebank.cleaning import Keep, choose, clean, policy
 from attree.treebank.formats import resolve
+from attree.treebank.reading import read_whole
 from attree.treebank.sentence import Sentence, Settings
 
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from attree.decoding.average import average
 from attree.errors import AttreeError
-from attree.given import read_whole
 from attree.parses import Parses
 from attree.provenance import provenance
 from attree.schemas import OK, PARSES, SENTENCES, SKIPPED, read_table, write_table
 from attree.text import safe
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.cleaning import clean
+from attree.treebank.reading import read_whole
 from attree.treebank.sentence import Sentence, Settings, unescape
 from attree.treebank.table import from_table
 from attree.trees import Trees

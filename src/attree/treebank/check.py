@@ -255,7 +255,7 @@ def _settings(settings: Settings, counts: Counts) -> Iterator[tuple[str, str]]:
 def _failures(rejected: list[Rejected]) -> Iterator[tuple[str, str]]:
     worst = sorted(rejected, key=lambda item: item.status == "skipped")
     for item in worst[:_REJECTED]:
-        yield item.status, f"{item.file}:{item.line}: {item.reason}"
+        yield item.status, str(item)
     if len(worst) > _REJECTED:
         yield "", f"… {len(worst) - _REJECTED:,} more (--rejected FILE writes them all)"
 

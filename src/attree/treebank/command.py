@@ -319,7 +319,7 @@ def _tell(item: Sentence | Rejected, told: int) -> bool:
     if not isinstance(item, Rejected) or item.status == "skipped" or told > _SHOWN:
         return False
     more = "… more: see the rejected table, or --check"
-    _say(f"{item.file}:{item.line}: {item.reason}" if told < _SHOWN else more)
+    _say(str(item) if told < _SHOWN else more)
     return True
 
 

@@ -54,6 +54,10 @@ class Rejected:
     status: Status
     setting: str = ""
 
+    def __str__(self) -> str:
+        """Return the line that tells it."""
+        return f"{self.file}:{self.line}: {self.reason}"
+
 
 _ESCAPED = re.compile(r"\\([/*])|-([LR][RSC]B)-")
 _BRACKET = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}"}
