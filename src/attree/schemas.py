@@ -148,13 +148,10 @@ def read_table(
     except FileNotFoundError:
         raise AttreeError(f"this {what} does not exist", file=path) from None
     except (pa.ArrowInvalid, OSError) as error:
-        reason = getattr(error, "strerror", None)  # pyarrow's own have none
+        reason = "it is a folder" if path.is_dir() else getattr(error, "strerror", None)
         problem = f"cannot be read: {reason}" if reason else "is not a whole Parquet file"
-        raise AttreeError(
-            f"this {what} {problem}",
-            file=path,
-            fix="run the stage that writes it again",
-        ) from None
+        fix = "name a file" if path.is_dir() else "run the stage that writes it again"
+        raise AttreeError(f"this {what} {problem}", file=path, fix=fix) from None
     metadata = unpack(table.schema)
     if schema is PARSES and LABELS.name in table.schema.names:
         schema = LABELLED_PARSES

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from attree.text import safe, say
+from attree.text import safe
 
 #: The input that is standard input.
 STANDARD_INPUT = Path("-")
@@ -240,8 +240,6 @@ def parse_command(
     # in bulk speed counts: trees hardly change in the type that the device multiplies fastest
     chosen = Overrides(encoder, heads, association, score, decoder, dtype, dtype_of_named="auto")
     found = find_parser(parser, chosen)
-    if found.encoder.dtype == "auto" and kind is not None and device is None:
-        say("attree: computed in the type that this machine's processor takes; --dtype for another")
     found = replace(found, encoder=settled(found.encoder, device, elsewhere=kind is not None))
     tokenizer, sentences = how_split(found, tokenizer, sentences)
     if inputs == [STANDARD_INPUT]:

@@ -9,6 +9,7 @@ import torch
 
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
+from attree.text import say
 
 
 def choose_device(name: str | None) -> torch.device:
@@ -51,7 +52,12 @@ def settled(
     if elsewhere and device and device.startswith("cuda"):
         return replace(encoder, dtype="bfloat16")
     chosen = torch.device("cpu") if elsewhere else choose_device(device)
-    return replace(encoder, dtype=taken(encoder.dtype, chosen))
+    encoder = replace(encoder, dtype=taken(encoder.dtype, chosen))
+    if elsewhere:
+        say(
+            f"attree: workers compute in {encoder.dtype}, as auto means on this machine's processor"
+        )
+    return encoder
 
 
 def taken(name: str, device: torch.device) -> str:

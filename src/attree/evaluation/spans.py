@@ -237,26 +237,12 @@ def _count_labels(
 ) -> None:
     """Sort each tree's (span, label), and merge them with the predicted spans, which are sorted."""
     wanted = counts.size
-    most = 0
-    for t in range(n_words.size):
-        most = max(most, offsets[t + 1] - offsets[t])
-    rows = np.empty(most, np.int64)  # span key * labels + label
     for t in range(n_words.size):
         if not has_tree[t]:
             continue
-        n = n_words[t]
-        found = 0
-        ascending = True
-        for at in range(offsets[t], offsets[t + 1]):
-            if labels[at] >= 0 and ends[at] - starts[at] > 1:
-                key = np.int64(starts[at]) * (n + 1) + n - ends[at]
-                rows[found] = key * wanted + labels[at]
-                ascending = ascending and (found == 0 or rows[found] > rows[found - 1])
-                found += 1
-        if not ascending:
-            rows[:found] = np.sort(rows[:found])
+        rows = _span_labels(n_words[t], starts, ends, labels, offsets, t, wanted, 2)
         p, last = predicted_offsets[t], predicted_offsets[t + 1]
-        for x in range(found):
+        for x in range(rows.size):
             if x > 0 and rows[x] == rows[x - 1]:
                 continue
             key, label = rows[x] // wanted, rows[x] % wanted
@@ -282,10 +268,9 @@ def _count_labelled(
 ) -> None:
     """Merge both trees' ascending (span, label)."""
     for t in range(n_words.size):
-        gold = _span_labels(
-            n_words[t], gold_starts, gold_ends, gold_labels, gold_offsets, t, n_labels
-        )
-        test = _span_labels(n_words[t], starts, ends, labels, offsets, t, n_labels)
+        n = n_words[t]
+        gold = _span_labels(n, gold_starts, gold_ends, gold_labels, gold_offsets, t, n_labels, 1)
+        test = _span_labels(n, starts, ends, labels, offsets, t, n_labels, 1)
         g = p = both = 0
         while g < gold.size and p < test.size:
             if gold[g] == test[p]:
@@ -303,12 +288,14 @@ def _span_labels(
     offsets: NDArray[np.int64],
     tree: int,
     n_labels: int,
+    shortest: int,
 ) -> NDArray[np.int64]:
+    """Return ``key * n_labels + label`` of a tree's spans of so many words and more, ascending."""
     found = np.empty(offsets[tree + 1] - offsets[tree], np.int64)
     out = 0
     ascending = True
     for at in range(offsets[tree], offsets[tree + 1]):
-        if labels[at] >= 0 and ends[at] > starts[at]:
+        if labels[at] >= 0 and ends[at] - starts[at] >= shortest:
             key = np.int64(starts[at]) * (n + 1) + n - ends[at]
             found[out] = key * n_labels + labels[at]
             ascending = ascending and (out == 0 or found[out] >= found[out - 1])

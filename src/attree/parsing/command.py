@@ -86,8 +86,12 @@ def import_command(
     encoding: Annotated[str | None, typer.Option(help="Of the file; by default UTF-8.")] = None,
     accept_loss: Annotated[
         float,
-        typer.Option(min=0, max=1, help="The share of sentences that may be without a tree."),
-    ] = 0.1,
+        typer.Option(
+            min=0,
+            max=1,
+            help="The share of sentences that may be without a tree; a tenth always may.",
+        ),
+    ] = 0.0,
 ) -> None:
     """Take another parser's trees as parses, sentence by sentence, by their words."""
     from attree import process

@@ -34,7 +34,7 @@ def write_imported(
     output: Path,
     settings: Settings,
     *,
-    accept_loss: float = MOST_SENTENCES,
+    accept_loss: float = 0.0,
 ) -> None:
     """Write another parser's trees as parses of a sentence table.
 
@@ -47,11 +47,12 @@ def write_imported(
         sentences: the SENTENCES table.
         output: the PARSES table to write.
         settings: how the file is read.
-        accept_loss: the share of the sentences that may be without a tree.
+        accept_loss: the share of the sentences that may be without a tree, if more than
+            ``MOST_SENTENCES``.
 
     Raises:
         AttreeError: a file that cannot be read, none of its trees has a sentence, or more sentences
-            than ``accept_loss`` have none.
+            than that have none.
     """
     table, metadata = read_table(sentences, schema=SENTENCES)
     gold = list(from_table(table))
@@ -69,7 +70,7 @@ def write_imported(
     total = f"{predictions}: trees of {len(found):,} of {len(gold):,} sentences"
     for line in (*refused[:_NAMED], *more, total):
         print(f"attree: {safe(line)}", file=sys.stderr)
-    if len(gold) - len(found) > accept_loss * len(gold):
+    if len(gold) - len(found) > max(MOST_SENTENCES, accept_loss) * len(gold):
         raise AttreeError(
             f"only {len(found):,} of {len(gold):,} sentences have a tree (first: {refused[0]})",
             file=predictions,
