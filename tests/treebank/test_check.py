@@ -111,6 +111,13 @@ class TestLoss:
         done = attree("a.conllu", "--output", "o.parquet", "--nonprojective", "lift")
         assert "sentences read" not in done.err
 
+    def test_the_reason_is_told_where_every_tree_is_left_out(self, attree, tmp_path: Path) -> None:
+        heads = [0, *(7919 * n % (n - 1) + 1 for n in range(2, 2001))]
+        lines = (f"{n}\ta\t_\tX\t_\t_\t{head}\tdep\t_\t_" for n, head in enumerate(heads, 1))
+        (tmp_path / "a.conllu").write_text("\n".join(lines) + "\n\n")
+        done = attree("a.conllu", "--output", "o.parquet", "--nonprojective", "lift")
+        assert "(line 1: not projective: more than" in str(done.status)
+
     def test_a_loss_under_one_percent_is_not_noted(
         self,
         attree,

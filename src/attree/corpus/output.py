@@ -253,10 +253,13 @@ FORMATS: dict[str, Callable[[Rows], str]] = {"brackets": _brackets}
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     try:
-        found: list[dict[str, Any]] = pq.read_table(
-            path, page_checksum_verification=True
-        ).to_pylist()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        table = pq.read_table(path, page_checksum_verification=True)
+        names = set(table.schema.names)
+        # pages have checksums, the names of columns have none
+        if not set(TREES.names) <= names <= set(LABELLED_TREES.names):
+            raise ValueError(f"its columns are {', '.join(sorted(names))}")
+        found: list[dict[str, Any]] = table.to_pylist()
+    except (ValueError, pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from None
     return found
 

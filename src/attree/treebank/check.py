@@ -64,9 +64,9 @@ class Inspector:
 
     def _reject(self, item: Rejected) -> None:
         """Keep a rejected sentence; those left out by a filter that was asked for are counted."""
-        _, found, filter_ = item.reason.rpartition("more than ")
+        _, found, limit = item.reason.partition("more than max_words")
         if item.status == "skipped" and (found or item.reason.startswith("after the first")):
-            self.skipped[filter_ if found else item.reason] += 1
+            self.skipped[f"max_words{limit}" if found else item.reason] += 1
         else:
             self.rejected.append(item)
 
@@ -142,7 +142,7 @@ def refuse(seen: Inspector, settings: Settings, counts: Counts, file: str, sniff
 
 def _first(seen: Inspector) -> str:
     """Return the first reason for a loss, in brackets."""
-    for item in (seen.lost or seen.unread)[:1]:
+    for item in (seen.lost or seen.rejected)[:1]:
         return f" (line {item.line}: {_problem(item)})"
     return ""
 
