@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attree.errors import AttreeError
+
 if TYPE_CHECKING:
+    from attree.constraints import Constraints
     from attree.parser import Parser
     from attree.tree import Tree
 
@@ -37,6 +40,10 @@ def try_command(
     words: Annotated[
         bool, typer.Option("--words", help="The words are separated by spaces already.")
     ] = False,
+    constraints: Annotated[
+        Path | None,
+        typer.Option(help="Half-known trees (.half): parse their sentences, keep what is known."),
+    ] = None,
     brackets: Annotated[
         bool, typer.Option("--brackets", help="Brackets on one line.", rich_help_panel=_LOOK)
     ] = False,
@@ -65,10 +72,10 @@ def try_command(
     names = compare.split(",") if compare else [parser]
     loaded = {name: Parser.load(name.strip(), encoder=encoder, language=language) for name in names}
     drawn = "brackets" if brackets else "json" if as_json else "tree"
-    for text in _sentences(sentence):
-        given = text.split() if words else text
+    known = _half_known(constraints, sentence) if constraints else None
+    for text, given in known or ((text, None) for text in _sentences(sentence, words)):
         for name, one in loaded.items():
-            tree = one.parse([given])[0]
+            tree = _parsed(one, text, given)
             if len(loaded) > 1:
                 print(f"{safe(name)}:")
             print(_shown(tree, drawn))
@@ -77,10 +84,38 @@ def try_command(
             _warn(tree, one)
 
 
-def _sentences(sentence: str | None) -> Iterable[str]:
+def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], Constraints | None]]:
+    """Yield the words of half-known trees, and what is known; say what cannot be read."""
+    from attree.constraints import COMPLETE, Constraints
+    from attree.text import say
+    from attree.treebank.reading import read_whole
+    from attree.treebank.sentence import Settings
+
+    if sentence is not None:
+        raise AttreeError("--constraints has its own sentences", fix="leave SENTENCE out")
+    refused: list[str] = []
+    sentences = read_whole(path, Settings(), refused, half=True)
+    for line in refused:
+        say(line)
+    for one in sentences:
+        whole = [] if one.half else [(0, len(one.words), COMPLETE)]
+        yield list(one.words), Constraints.of_marks([*whole, *one.spans])
+
+
+def _parsed(parser: Parser, text: str | list[str], known: Constraints | None) -> Tree:
+    if known is not None:
+        try:
+            return parser.chart(text).tree(known)
+        except AttreeError:  # told of the tree that takes its place
+            pass
+    return parser.parse([text])[0]
+
+
+def _sentences(sentence: str | None, words: bool) -> Iterable[str | list[str]]:
+    texts = [sentence] if sentence is not None else _asked()
     if sentence == "-":
-        return (line.rstrip("\n") for line in sys.stdin if line.strip())
-    return _asked() if sentence is None else [sentence]
+        texts = (line.rstrip("\n") for line in sys.stdin if line.strip())
+    return (text.split() if words else text for text in texts)
 
 
 def _asked() -> Iterator[str]:

