@@ -101,6 +101,11 @@ def _symbol(label: str) -> str:
     return _escaped("_".join(label.split())) or NO_LABEL
 
 
+def leaf(word: str, tag: str) -> str:
+    """Return a word under its tag in brackets, as :meth:`Tree.brackets` writes them."""
+    return f"({_symbol(tag)} {_escaped(word)})"
+
+
 def bracketed(
     words: tuple[str, ...] | list[str],
     spans: Any,
@@ -112,8 +117,7 @@ def bracketed(
         return "()"
     tokens = [_escaped(word) for word in words]
     if labels is not None or tags is not None:
-        tags = tags or (NO_LABEL,) * len(tokens)
-        tokens = [f"({_symbol(tag)} {token})" for tag, token in zip(tags, tokens, strict=True)]
+        tokens = list(map(leaf, words, tags or (NO_LABEL,) * len(tokens)))
     opening, closing = [""] * len(tokens), [0] * (len(tokens) + 1)
     whole = False
     for place, (start, end) in enumerate(spans):
