@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.files import make_folder, whole_file, write_text
+from attree.parses import trees_of
 from attree.trees import Trees
 
 _METADATA_KEY = b"attree"
@@ -251,12 +253,17 @@ def _brackets(rows: Rows) -> str:
 FORMATS: dict[str, Callable[[Rows], str]] = {"brackets": _brackets}
 
 
+def _table(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from None
+
+
 def _rows(path: Path) -> list[dict[str, Any]]:
     try:
-        found: list[dict[str, Any]] = pq.read_table(
-            path, page_checksum_verification=True
-        ).to_pylist()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        found: list[dict[str, Any]] = _table(path).to_pylist()
+    except UnicodeDecodeError as error:
         raise _damaged(path, error) from None
     return found
 
@@ -274,10 +281,27 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     list of half-open word intervals ``(start, end)``; ``id``; and ``labels`` where the parser has
     them.
     """
-    paths = sorted((folder / "trees").glob("shard-*.parquet"), key=lambda p: int(p.stem[6:]))
-    for path in paths:
+    for path in _shards(folder):
         for row in _rows(path):
             lengths = row.pop("lengths")
             row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]
             row["words"] = row["words"].split(" ") if row["words"] else []
             yield row
+
+
+def read_shards(folder: Path) -> Iterator[tuple[pa.Table, Trees]]:
+    """Yield each shard of an output folder, a table, with the trees of its rows.
+
+    Raises:
+        AttreeError: a damaged shard.
+    """
+    for path in _shards(folder):
+        table = _table(path)
+        words = pc.count_substring(table["words"], " ").to_numpy().astype(np.int64) + 1
+        words[pc.equal(table["words"], "").to_numpy()] = 0
+        yield table, trees_of(table, words)
+
+
+def _shards(folder: Path) -> list[Path]:
+    found = (folder / "trees").glob("shard-*.parquet")
+    return sorted(found, key=lambda path: int(path.stem[6:]))
