@@ -13,14 +13,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from attree.chart import Chart
+    from attree.constraints import Constraints
     from attree.parser import Parser
     from attree.tree import Tree
     from attree.trees import Trees
 
-__all__ = ["Parser", "Tree", "Trees", "__version__"]
+__all__ = ["Chart", "Constraints", "Parser", "Tree", "Trees", "__version__"]
 __version__ = "0.1.0"
 
-_HOMES = {"Parser": "attree.parser", "Tree": "attree.tree", "Trees": "attree.trees"}
+_HOMES = {
+    "Chart": "attree.chart",
+    "Constraints": "attree.constraints",
+    "Parser": "attree.parser",
+    "Tree": "attree.tree",
+    "Trees": "attree.trees",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from attree.chart import Chart
 from attree.errors import AttreeError, NotFiniteError
 from attree.parser_source import Model, Overrides, ParserSource, find_parser
 from attree.schemas import FAILED, FALLBACK, OK, TOO_LONG
@@ -175,11 +176,26 @@ class Parser:
         Raises:
             AttreeError: the sentence has no word, or is too long for the encoder.
         """
-        pieces = self.encoder.tokenise([self.words(words)])
-        if pieces[0].too_long or not pieces[0].n_words:
-            problem = "is too long for the encoder" if pieces[0].too_long else "has no word"
+        return self.model.associations(self._features(self.words(words)))[0]
+
+    def chart(self, sentence: Sentence) -> Chart:
+        """Return the scores of one sentence, from which its tree can be asked again and again.
+
+        Raises:
+            AttreeError: the sentence has no word, or is too long.
+            NotFiniteError: the encoder's numbers for it are not finite.
+        """
+        words = self.words(sentence)
+        return Chart(tuple(words), self.model.chart(self._features(words)))
+
+    def _features(self, words: list[str]) -> Any:
+        """Run the encoder over one sentence."""
+        pieces = self.encoder.tokenise([words])
+        long = pieces[0].too_long or len(words) > (self._max_words or np.inf)
+        if long or not words:
+            problem = "is too long for the encoder" if long else "has no word"
             raise AttreeError(f"this sentence {problem}", fix="give another one")
-        return self.model.associations(self.model.features(pieces))[0]
+        return self.model.features(pieces)
 
     def words(self, sentence: Sentence) -> list[str]:
         """Return the words of a sentence; a list of words is taken as it is, but for empty ones."""

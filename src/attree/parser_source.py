@@ -35,6 +35,7 @@ from attree.provenance import digest
 from attree.scoring import ASSOCIATIONS, SCORES
 
 if TYPE_CHECKING:
+    from attree.chart import SentenceScores
     from attree.encoder.load import Encoder
     from attree.encoder.pieces import Pieces
     from attree.trees import Trees
@@ -54,6 +55,9 @@ class Model(Protocol):
         Raises:
             NotFiniteError: a sentence's scores are NaN or infinite.
         """
+
+    def chart(self, features: Any) -> SentenceScores:
+        """Keep the scores of the one sentence of a batch, to be decoded again."""
 
     def associations(self, features: Any) -> list[NDArray[np.float32]]:
         """Return the (words, words) association of each sentence of the batch."""

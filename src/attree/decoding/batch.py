@@ -78,11 +78,11 @@ def decode(
         kept = replace(scores, terms=scores.terms.copy()) if scored else scores
         decode_scores(scores, starts[here], ends[here])
         if found is not None:
-            found[here] = _scores_of_spans(kept, starts[here], ends[here])
+            found[here] = scores_of_spans(kept, starts[here], ends[here])
     return Trees(each, spans, starts, ends, scores=found)
 
 
-def _scores_of_spans(scores: SplitScores, starts: Spans, ends: Spans) -> NDArray[np.float64]:
+def scores_of_spans(scores: SplitScores, starts: Spans, ends: Spans) -> NDArray[np.float64]:
     """Look up ``split(i, k, j)`` of every span of binary trees in pre-order."""
     tree = np.repeat(np.arange(scores.n_words.size), np.maximum(scores.n_words - 1, 0))
     i, k, j = starts, _splits(tree, starts, ends), ends

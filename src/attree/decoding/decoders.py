@@ -23,7 +23,7 @@ def chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
 
     ``best(i, j) = max_k split(i, k, j) + best(i, k) + best(k, j)``
     """
-    _chart_over(scores, _own_terms(scores), starts, ends)
+    chart_over(scores, own_terms(scores), starts, ends)
 
 
 def normalised_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
@@ -32,14 +32,12 @@ def normalised_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
     ``p`` is the softmax over a span's splits. Likelihood training normalises over the splits of one
     span at a time, so that only these make the scores of different spans comparable.
     """
-    terms = _own_terms(scores)
-    normalise(scores.n_words, scores.prefix, terms, True, scores.has_cross)
-    _chart_over(scores, terms, starts, ends)
+    chart_over(scores, log_shares(scores), starts, ends)
 
 
 def marginal_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
     """Find the tree with the most spans expected to be right: of the highest summed marginals."""
-    _chart_over(replace(scores, has_cross=False), span_marginals(scores), starts, ends)
+    chart_over(replace(scores, has_cross=False), span_marginals(scores), starts, ends)
 
 
 def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
@@ -61,13 +59,19 @@ def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
     return probabilities
 
 
-def _own_terms(scores: SplitScores) -> NDArray[np.float64]:
+def log_shares(scores: SplitScores) -> NDArray[np.float64]:
+    """Return terms that make every split ``log p(k | i, j)``; see :func:`normalised_chart`."""
+    terms = own_terms(scores)
+    normalise(scores.n_words, scores.prefix, terms, True, scores.has_cross)
+    return terms
+
+
+def own_terms(scores: SplitScores) -> NDArray[np.float64]:
+    """Return the scores' own terms, zeros where there are none."""
     return scores.terms if scores.has_terms else np.zeros_like(scores.prefix)
 
 
-def _chart_over(
-    scores: SplitScores, terms: NDArray[np.float64], starts: Spans, ends: Spans
-) -> None:
+def chart_over(scores: SplitScores, terms: NDArray[np.float64], starts: Spans, ends: Spans) -> None:
     """Decode with ``terms``, which becomes the chart, in place of the scores' own.
 
     The best score of a span is added to its left and its right term as soon as it is known. On the

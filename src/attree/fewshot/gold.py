@@ -10,6 +10,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from attree.constraints import crossing
 from attree.errors import AttreeError
 from attree.treebank.binarise import FACTORS, binarise
 
@@ -152,22 +153,9 @@ def gold_batch(trees: Sequence[GoldTree], *, device: str = "cpu") -> GoldBatch:
     side = int(lengths.max()) + 1
     allowed = np.zeros((len(trees), side, side), bool)
     for table, gold in zip(allowed, trees, strict=True):
-        table[:] = ~_crossing(gold.brackets, side)
+        table[:] = ~crossing(gold.brackets, side)
     columns = (lengths, which, *splits.T.copy(), allowed)
     n_words, tree, start, split, end, free = (torch.from_numpy(c).to(device) for c in columns)
     names = tuple(each.name for each in trees)
     labels = tuple(each.labels for each in trees)
     return GoldBatch(names, n_words, tree, start, split, end, free, labels)
-
-
-def _crossing(brackets: np.ndarray, side: int) -> np.ndarray:
-    """(side, side) bool: True for spans that cross one of the brackets."""
-    start = brackets[:, 0, None]
-    end = brackets[:, 1, None]
-    place = np.arange(side)
-    # in floats, since only their products are fast
-    inside = ((start < place) & (place < end)).astype(np.float32)
-    before, after = (place < start).astype(np.float32), (place > end).astype(np.float32)
-    # a crossing span begins before a bracket and ends inside it, or begins inside and ends after
-    crossing = before.T @ inside + inside.T @ after
-    return crossing > 0

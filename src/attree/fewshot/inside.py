@@ -192,5 +192,16 @@ def log_partition(spans: Tensor, n_words: Tensor, allowed: Tensor | None = None)
 
 def marginals(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
     """Probability of every span, (batch, n + 1, n + 1), in the distribution over binary trees."""
+    return _all_trees(spans, n_words)[1]
+
+
+def entropy(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
+    """Entropy of the distribution over binary trees, in nats, (batch,): ``log Z − Σ p(s) s``."""
+    partition, likely = _all_trees(spans, n_words)
+    found: np.ndarray = partition - (likely * spans).sum((1, 2))
+    return np.maximum(found, 0.0)
+
+
+def _all_trees(spans: np.ndarray, n_words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scores = np.ascontiguousarray(spans, np.float64)
-    return batch_inside_outside(scores, n_words, np.ones(scores.shape, np.bool_), True)[1]
+    return batch_inside_outside(scores, n_words, np.ones(scores.shape, np.bool_), True)

@@ -12,6 +12,7 @@ their own at each span, so the structure need not pay for them however few the t
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,19 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from attree.compiled import kernel
+from attree.constraints import Constraints
 from attree.encoder.load import Encoder, EncoderOutput
 from attree.errors import NotFiniteError
+from attree.fewshot.conditions import Conditions
 from attree.fewshot.gold import CHAIN, IN_LABEL, GoldBatch
 from attree.fewshot.inside import log_partition, marginals
 from attree.fewshot.parts import Part, Shape, boundary_states, dropout
 from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
 from attree.fewshot.scores import SpanScores
 from attree.trees import Trees
+
+#: What a required span gains: more than all the rest of a tree.
+_REQUIRED = 1e6
 
 
 class LabelPart(Part):
@@ -115,7 +121,9 @@ def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: f
     return free - log_partition(scores.span + found, scores.n_words, gold.allowed) - words
 
 
-def decode_labelled(scores: SpanScores, threshold: float) -> Trees:
+def decode_labelled(
+    scores: SpanScores, threshold: float, constraints: Constraints | None = None
+) -> Trees:
     """Return the trees of the highest expected labelled F1.
 
     The tree maximises ``Σ (p(span) p(label | span) − threshold)`` over its labels; for the F1 that
@@ -125,6 +133,7 @@ def decode_labelled(scores: SpanScores, threshold: float) -> Trees:
     Args:
         scores: with labels.
         threshold: what a label must gain.
+        constraints: of a batch of one sentence.
 
     Returns:
         labelled trees; the score of a span is the log of its probability.
@@ -132,24 +141,70 @@ def decode_labelled(scores: SpanScores, threshold: float) -> Trees:
     Raises:
         NotFiniteError: a sentence's scores are NaN or infinite.
     """
-    assert scores.labels is not None
-    span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
-    if not np.isfinite(span.sum()):
-        raise NotFiniteError("a sentence's span scores are NaN or infinite")
-    likely = marginals(span, n_words)
-    _certain(likely, n_words)
+    known = _conditions(scores, constraints)
+    likely, n_words = _likely(scores, known), scores.n_words.cpu().numpy()
     # a label is right less often than its span: what is less likely cannot gain
     places = np.nonzero(likely > min(threshold, 1.0 - 1e-6))
     gain, chain = np.zeros(likely.shape), np.zeros(likely.shape, np.int64)
-    gain[places], chain[places] = _gains(scores, likely, places, threshold)
+    gain[places], chain[places] = _gains(scores, likely, places, threshold, known)
     names = [_chain(name) for name in scores.label_names]
+    given = {} if known is None else known.given
     found: list[tuple[int, int, int, str, float]] = []
     for tree, n in enumerate(n_words.tolist()):
         for start, end in _best_spans(gain[tree], n).tolist():
             chance = float(np.log(max(likely[tree, start, end], 1e-300)))
-            labels = names[chain[tree, start, end]]
+            labels = given.get((start, end)) or names[chain[tree, start, end]]
             found += [(tree, start, end, label, chance) for label in labels]
     return _trees(n_words, found)
+
+
+def phrase_marginals(scores: SpanScores, constraints: Constraints) -> NDArray[np.float64]:
+    """Return the probability of each span of one sentence as a phrase that has a label.
+
+    Args:
+        scores: of a batch of one sentence, with labels.
+        constraints: under which.
+    """
+    known = _conditions(scores, constraints)
+    likely = _likely(scores, known)
+    n = int(scores.n_words[0])
+    places = np.nonzero(likely > 0)
+    chances = _chances(scores, places, known)
+    found = np.zeros(likely.shape)
+    found[places] = likely[places] * (1.0 - chances[:, 0])
+    found[0, 0, n] = 1.0
+    return np.clip(found[0], 0.0, 1.0)
+
+
+def _conditions(scores: SpanScores, constraints: Constraints | None) -> Conditions | None:
+    if not constraints:
+        return None
+    return Conditions.of(constraints, int(scores.n_words[0]), scores.label_names)
+
+
+def _likely(scores: SpanScores, known: Conditions | None) -> NDArray[np.float64]:
+    """(sentences, n + 1, n + 1): the probability of every span, 1 of words."""
+    span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
+    if not np.isfinite(span.sum()):
+        raise NotFiniteError("a sentence's span scores are NaN or infinite")
+    if known is not None:
+        starts, ends = known.spans
+        span = span + known.weights(_chances(scores, (np.zeros_like(starts), starts, ends)))
+    likely = marginals(span, n_words)
+    _certain(likely, n_words)
+    return likely
+
+
+def _chances(
+    scores: SpanScores, places: tuple[NDArray[np.int64], ...], known: Conditions | None = None
+) -> NDArray[np.float64]:
+    """(places, labels): the probability of every label of some spans."""
+    assert scores.labels is not None
+    there = tuple(torch.from_numpy(each).to(scores.labels.device) for each in places)
+    chances = scores.labels.detach()[there].double().softmax(-1).cpu().numpy()
+    if not np.isfinite(chances.sum()):
+        raise NotFiniteError("a sentence's label scores are NaN or infinite")
+    return chances if known is None else known.renormalised(chances, *places[1:])
 
 
 def _gains(
@@ -157,17 +212,17 @@ def _gains(
     likely: NDArray[np.float64],
     places: tuple[NDArray[np.int64], ...],
     threshold: float,
+    known: Conditions | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return what the best chain of some spans gains, 0 or more, and which one it is."""
-    assert scores.labels is not None
     tree, start, end = places
-    there = tuple(torch.from_numpy(each).to(scores.labels.device) for each in places)
-    chances = scores.labels.detach()[there].double().softmax(-1).cpu().numpy()
-    if not np.isfinite(chances.sum()):
-        raise NotFiniteError("a sentence's label scores are NaN or infinite")
+    chances = _chances(scores, places, known)
     credit, size = _credit(scores.label_names)
     gains = (chances @ credit) * likely[places][:, None] - threshold * size
     gains[(start == 0) & (end == scores.n_words.cpu().numpy()[tree]), 0] = -np.inf
+    if known is not None:
+        gains[~known.permitted[known.kind[start, end]]] = -np.inf
+        gains += _REQUIRED * known.required[start, end][:, None]
     best = gains.argmax(-1)
     return np.maximum(np.take_along_axis(gains, best[:, None], 1)[:, 0], 0.0), best
 
@@ -185,6 +240,7 @@ def _certain(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> None:
     likely[np.arange(len(n_words)), 0, n_words] = 1.0
 
 
+@lru_cache(maxsize=8)
 def _credit(names: tuple[str, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(chains, chains): labels that one chain has right of another; (chains,) their lengths."""
     chains = [Counter(_chain(name)) for name in names]

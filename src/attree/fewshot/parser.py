@@ -23,6 +23,7 @@ from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError
 from attree.evaluation.metrics import f1_of_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
+from attree.fewshot.chart import TrainedChart
 from attree.fewshot.features import run
 from attree.fewshot.gold import GoldTree
 from attree.fewshot.labels import decode_labelled
@@ -307,6 +308,11 @@ class TrainedModel:
     def trees(self, features: Batch) -> Trees:
         """Decode; the score of a span is its span score."""
         return self.trained.trees(features, self.threshold)
+
+    def chart(self, features: Batch) -> TrainedChart:
+        """Keep the scores of the one sentence of a batch."""
+        trained = self.trained
+        return TrainedChart(trained.span_scores(features), trained.recipe, self.threshold)
 
     @torch.inference_mode()
     def associations(self, features: Batch) -> list[NDArray[np.float32]]:

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from attree.constraints import Constraints
 from attree.decoding import DECODERS
+from attree.decoding.constrained import decode_under
 from attree.errors import NotFiniteError
 from attree.fewshot.inside import marginals
 from attree.registry import choose
@@ -134,7 +136,14 @@ def split_tables(scores: SpanScores, score: str) -> SplitScores:
     return SplitScores(n_words, sums, found, has_cross=cross)
 
 
-def decode(scores: SpanScores, *, score: str, decoder: str, threshold: float = 0.0) -> Trees:
+def decode(
+    scores: SpanScores,
+    *,
+    score: str,
+    decoder: str,
+    threshold: float = 0.0,
+    constraints: Constraints | None = None,
+) -> Trees:
     """Parse a batch.
 
     Args:
@@ -144,6 +153,7 @@ def decode(scores: SpanScores, *, score: str, decoder: str, threshold: float = 0
             highest expected number of right spans under the distribution over trees (for parsers
             trained by ``tree_crf``).
         threshold: spans of a lower marginal are left out, so that trees need not be binary.
+        constraints: of a batch of one sentence.
 
     Returns:
         trees; the score of a span is ``s_span``.
@@ -156,13 +166,14 @@ def decode(scores: SpanScores, *, score: str, decoder: str, threshold: float = 0
         raise NotFiniteError("a sentence's span scores are NaN or infinite")
     n_words = scores.n_words.cpu().numpy()
     risk = decoder == "minimum_risk"
-    likely = marginals(span, n_words) if risk or threshold > 0 else None
+    asked = span if constraints is None else span + constraints.penalties(int(n_words[0]))
+    likely = marginals(asked, n_words) if risk or threshold > 0 else None
     if risk and likely is not None:
         terms = _flat(_both_sides(torch.from_numpy(likely)), n_words)
         split = SplitScores(n_words, np.zeros_like(terms), terms, has_cross=False)
     else:
         split = split_tables(scores, score)
-    trees = _decode(split, "chart" if risk else decoder)
+    trees = _decode(split, "chart" if risk else decoder, constraints)
     trees = replace(trees, scores=span[trees.tree_of, trees.starts, trees.ends])
     if threshold <= 0 or likely is None:
         return trees
@@ -192,7 +203,9 @@ def _flat(tables: Tensor, n_words: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.concatenate(parts)
 
 
-def _decode(scores: SplitScores, decoder: str) -> Trees:
+def _decode(scores: SplitScores, decoder: str, constraints: Constraints | None) -> Trees:
+    if constraints is not None:
+        return decode_under(scores, decoder, constraints)
     total = int(np.maximum(scores.n_words - 1, 0).sum())
     starts, ends = np.empty(total, np.int32), np.empty(total, np.int32)
     choose(DECODERS, decoder, what="decoder")(scores, starts, ends)

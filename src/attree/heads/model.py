@@ -12,6 +12,7 @@ from attree.attention.compute import flatten
 from attree.attention.sources import HEADS, checked, load_source
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
+from attree.decoding.constrained import SplitChart
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
 from attree.encoder.source import Head
@@ -47,6 +48,10 @@ class HeadsModel:
         """Decode; the score of a span is that of its split."""
         values, n_words = features
         return decode(values, n_words, **self.recipe.settings(), scored=True)
+
+    def chart(self, features: Features) -> SplitChart:
+        """Keep the scores of the one sentence of a batch."""
+        return SplitChart.of(*features, **self.recipe.settings())
 
     def associations(self, features: Features) -> list[NDArray[np.float32]]:
         """Return each sentence's (words, words) mean matrix."""

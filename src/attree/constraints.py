@@ -1,0 +1,150 @@
+"""What is known of a tree before its sentence is parsed: spans that are phrases, or are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.errors import AttreeError
+
+Span = tuple[int, int]
+
+#: Added to the score of a span that a tree should avoid, and of one that it cannot have beside the
+#: required ones: far beyond any score of a tree, so that avoiding comes first.
+AVOIDED, CROSSED = -1e6, -1e10
+
+_UNDO = "undo one of the two"
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Spans that a tree must have, and spans that it must not have.
+
+    Several labels of one span are a unary chain, the upper first. A span of one word can be
+    required or forbidden too: it has an effect where trees have labels.
+
+    Attributes:
+        required: start, end, label of each phrase; None where the label is not known.
+        forbidden: start, end of each span that is no phrase.
+
+    Raises:
+        AttreeError: two required spans cross, a span is both required and forbidden, is empty, or
+            has a label and is said to have an unknown one.
+    """
+
+    required: tuple[tuple[int, int, str | None], ...] = ()
+    forbidden: tuple[Span, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check all that can be checked without the sentence."""
+        spans = [(start, end) for start, end, _ in self.required]
+        for start, end in (*spans, *self.forbidden):
+            if not 0 <= start < end:
+                raise AttreeError(f"{_named((start, end))} is no span", fix="give start < end")
+        if any(label is not None and not label.strip() for _, _, label in self.required):
+            raise AttreeError("a label is empty", fix="name it, or leave it unknown")
+        both = set(spans) & set(self.forbidden)
+        if both:
+            problem = f"{_named(min(both))} is both required and forbidden"
+            raise AttreeError(problem, fix=_UNDO)
+        for span, labels in self.chains().items():
+            if None in labels and len(labels) > 1:
+                problem = f"{_named(span)} has the label {labels[labels[0] is None]} and an unknown"
+                raise AttreeError(f"{problem} one", fix=_UNDO)
+        crossed = _crossed(spans)
+        if crossed is not None:
+            problem = f"{_named(crossed[0])} and {_named(crossed[1])} are required, and cross"
+            raise AttreeError(problem, fix=_UNDO)
+
+    def __bool__(self) -> bool:
+        """Tell whether anything is known."""
+        return bool(self.required or self.forbidden)
+
+    def chains(self) -> dict[Span, list[str | None]]:
+        """Return the labels of each required span, the upper first; ``[None]``: not known."""
+        found: dict[Span, list[str | None]] = {}
+        for start, end, label in self.required:
+            labels = found.setdefault((start, end), [])
+            if label is not None or None not in labels:
+                labels.append(label)
+        return found
+
+    def check(self, n_words: int) -> None:
+        """Refuse what cannot be in a sentence of ``n_words``.
+
+        Raises:
+            AttreeError: a span outside the sentence, or a whole sentence that is no phrase.
+        """
+        for start, end in (*self.chains(), *self.forbidden):
+            if end > n_words:
+                problem = f"{_named((start, end))} is outside a sentence of {n_words} words"
+                raise AttreeError(problem, fix="leave it out")
+        if (0, n_words) in self.forbidden:
+            problem = f"{_named((0, n_words))} is the whole sentence, and is always a phrase"
+            raise AttreeError(problem, fix="leave it out")
+
+    def crossed(self, n_words: int) -> NDArray[np.bool_]:
+        """(n + 1, n + 1) bool: the spans that cross a required one.
+
+        Raises:
+            AttreeError: as :meth:`check`.
+        """
+        self.check(n_words)
+        return crossing(list(self.chains()), n_words + 1)
+
+    def allowed(self, n_words: int) -> NDArray[np.bool_]:
+        """(n + 1, n + 1) bool: the spans that cross no required one and are not forbidden.
+
+        Raises:
+            AttreeError: as :meth:`check`.
+        """
+        found = ~self.crossed(n_words)
+        found[_columns(self.forbidden)] = False
+        return found
+
+    def penalties(self, n_words: int) -> NDArray[np.float64]:
+        """(n + 1, n + 1): what to add to span scores, so that the best tree keeps to these.
+
+        A forbidden span is in the best tree only where no binary tree can be without: of three
+        words, for one, either the first two are a span or the last two.
+        """
+        found = np.where(self.crossed(n_words), CROSSED, 0.0)
+        found[_columns(span for span in self.forbidden if span[1] - span[0] > 1)] += AVOIDED
+        return found
+
+
+def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np.bool_]:
+    """(side, side) bool: True for spans that cross one of ``spans``."""
+    pairs = np.asarray(spans, np.int64).reshape(-1, 2)
+    start, end = pairs[:, :1], pairs[:, 1:]
+    place = np.arange(side)
+    # in floats, since only their products are fast
+    inside = ((start < place) & (place < end)).astype(np.float32)
+    before, after = (place < start).astype(np.float32), (place > end).astype(np.float32)
+    # a crossing span begins before a bracket and ends inside it, or begins inside and ends after
+    found: NDArray[np.bool_] = before.T @ inside + inside.T @ after > 0
+    return found
+
+
+def _crossed(spans: Iterable[Span]) -> tuple[Span, Span] | None:
+    """Return two spans that cross, if any do."""
+    open_spans: list[Span] = []
+    for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):
+        while open_spans and open_spans[-1][1] <= start:
+            open_spans.pop()
+        if open_spans and open_spans[-1][1] < end:
+            return open_spans[-1], (start, end)
+        open_spans.append((start, end))
+    return None
+
+
+def _columns(spans: Iterable[Span]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    pairs = np.array(list(spans), np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _named(span: Span) -> str:
+    return f"span [{span[0]}, {span[1]})"

@@ -1,0 +1,124 @@
+"""The tree of one sentence that keeps to constraints, by any decoder of split scores.
+
+What a tree should not have is in the scores: see :meth:`attree.constraints.Constraints.penalties`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from attree.constraints import Constraints
+from attree.decoding.batch import scores_of_spans
+from attree.decoding.decoders import chart_over, log_shares, own_terms, span_marginals
+from attree.decoding.kernels import add_best, top_down
+from attree.errors import AttreeError, NotFiniteError
+from attree.scoring.tables import SplitScores, split_scores, transform
+from attree.trees import Spans, Trees, binary_offsets
+
+#: decoder → the terms that it maximises, as long as no constraint is given
+TERMS: dict[str, Callable[[SplitScores], NDArray[np.float64]]] = {
+    "greedy": own_terms,
+    "chart": own_terms,
+    "normalised_chart": log_shares,
+    "marginal_chart": span_marginals,
+}
+
+
+def decode_under(scores: SplitScores, decoder: str, constraints: Constraints) -> Trees:
+    """Return the tree of one sentence.
+
+    Args:
+        scores: of the sentence, kept as they are.
+        decoder: a name of :data:`attree.decoding.DECODERS`.
+        constraints: what its spans must be. Forbidden spans are never in it: a node above one that
+            no binary tree can be without has more than two children.
+
+    Returns:
+        the tree; the score of a span is that of its split.
+
+    Raises:
+        AttreeError: constraints outside the sentence, or a decoder that cannot keep to any.
+    """
+    if decoder not in TERMS:
+        raise AttreeError(
+            f"the decoder {decoder} keeps to no constraints",
+            fix=f"parse with one of {', '.join(TERMS)}",
+        )
+    n = int(scores.n_words[0])
+    penalties = constraints.penalties(n)
+    penalties = (penalties + penalties.T).ravel()
+    terms = TERMS[decoder](replace(scores, terms=scores.terms.copy()))
+    starts, ends = _room(n)
+    if decoder == "greedy":
+        # a split must look as far down as its parts cannot keep to the constraints
+        add_best(scores.n_words, penalties)
+        terms, words = terms + penalties, scores.n_words
+        top_down(words, scores.prefix, terms, True, scores.has_cross, starts, ends)
+    else:
+        cross = scores.has_cross and decoder != "marginal_chart"
+        chart_over(replace(scores, has_cross=cross), terms + penalties, starts, ends)
+    found = scores_of_spans(scores, starts, ends)
+    return without(Trees.binary(scores.n_words, starts, ends, scores=found), constraints)
+
+
+def _room(n: int) -> tuple[Spans, Spans]:
+    spans = int(binary_offsets([n])[-1])
+    return np.empty(spans, np.int32), np.empty(spans, np.int32)
+
+
+def without(trees: Trees, constraints: Constraints) -> Trees:
+    """Return one sentence's tree without its forbidden spans."""
+    forbidden = set(constraints.forbidden)
+    spans = zip(trees.starts.tolist(), trees.ends.tolist(), strict=True)
+    return trees.keep(np.array([span not in forbidden for span in spans], bool))
+
+
+@dataclass(frozen=True, slots=True)
+class SplitChart:
+    """Split scores of one sentence (:class:`attree.chart.SentenceScores`).
+
+    Attributes:
+        scores: of its splits.
+        decoder: a name of :data:`attree.decoding.DECODERS`.
+    """
+
+    scores: SplitScores
+    decoder: str
+
+    @classmethod
+    def of(cls, values: NDArray[np.float32], n_words: ArrayLike, **recipe: str) -> SplitChart:
+        """Score one sentence; arguments as of :func:`attree.decoding.batch.decode`.
+
+        Raises:
+            NotFiniteError: an association with NaN or infinity in it.
+        """
+        words = np.asarray(n_words, np.int64)
+        chosen = transform(values, recipe["association"])
+        scores = split_scores(chosen, words, recipe["score"])
+        if scores.not_finite >= 0:
+            raise NotFiniteError("this sentence's association is NaN or infinite")
+        return cls(scores, recipe["decoder"])
+
+    def trees(self, constraints: Constraints) -> Trees:
+        """Return the tree; the score of a span is that of its split."""
+        return decode_under(self.scores, self.decoder, constraints)
+
+    def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
+        """Refuse: the scores of splits are no distribution."""
+        raise no_distribution()
+
+    def entropy(self) -> float:
+        """Refuse: the scores of splits are no distribution."""
+        raise no_distribution()
+
+
+def no_distribution() -> AttreeError:
+    """Return the error of a parser that has scores of trees, and no probabilities."""
+    return AttreeError(
+        "this parser has no distribution over trees",
+        fix="take one that `attree train` made by a tree CRF, such as tree-crf-full",
+    )

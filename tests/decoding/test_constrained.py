@@ -1,0 +1,103 @@
+"""Trees under constraints against the enumeration of all trees, whatever the decoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attree.constraints import Constraints
+from attree.decoding import DECODERS
+from attree.decoding.batch import decode
+from attree.decoding.constrained import TERMS, SplitChart
+from attree.decoding.decoders import span_marginals
+from attree.errors import AttreeError, NotFiniteError
+from tests import drawn
+from tests.decoding.test_decoders import log_probabilities
+from tests.fewshot.reference import Span
+from tests.scoring.reference import SPLITS, splits_of
+
+RECIPES = st.tuples(st.sampled_from(sorted(SPLITS)), st.sampled_from(sorted(DECODERS)))
+
+
+def example(seed: int, n: int, score: str, decoder: str) -> tuple[np.ndarray, SplitChart]:
+    matrix = np.random.default_rng(seed).normal(0, 1, (n, n))
+    recipe = {"association": "raw", "score": score, "decoder": decoder}
+    return matrix, SplitChart.of(matrix.ravel(), [n], **recipe)
+
+
+def wanted(matrix: np.ndarray, chart: SplitChart, score: str) -> Callable[[Iterable[Span]], float]:
+    """What the decoder maximises over trees."""
+    n = len(matrix)
+
+    def split(i: int, k: int, j: int) -> float:
+        return SPLITS[score](matrix, i, k, j)
+
+    if chart.decoder == "marginal_chart":
+        likely = span_marginals(chart.scores).reshape(n + 1, n + 1)
+        return lambda tree: sum(likely[span] for span in tree)
+    value = log_probabilities(split) if chart.decoder == "normalised_chart" else split
+    return lambda tree: sum(value(*each) for each in splits_of(sorted(tree, key=pre_order)))
+
+
+def pre_order(span: Span) -> tuple[int, int]:
+    return span[0], -span[1]
+
+
+def found(chart: SplitChart, constraints: Constraints) -> set[Span]:
+    tree = chart.trees(constraints).of(0)
+    assert list(tree.spans) == sorted(tree.spans, key=pre_order)
+    return set(tree.spans)
+
+
+@settings(max_examples=80)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 6), recipe=RECIPES)
+def test_the_tree_is_the_best_of_those_that_keep_to_the_constraints(seed, n, recipe):
+    matrix, chart = example(seed, n, *recipe)
+    constraints = drawn.constraints(seed, n)
+    those = drawn.best_trees(constraints, n)
+    shown = found(chart, constraints)
+    candidates = [tree for tree in those if tree - set(constraints.forbidden) == shown]
+    assert candidates, "required spans are in, forbidden ones are out, the rest is binary"
+    if chart.decoder != "greedy":
+        value = wanted(matrix, chart, recipe[0])
+        best = max(map(value, those))
+        assert max(map(value, candidates)) == pytest.approx(best, abs=1e-8)
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 7), recipe=RECIPES)
+def test_without_constraints_it_is_the_decoder_s_own_tree(seed, n, recipe):
+    matrix, chart = example(seed, n, *recipe)
+    own = decode(matrix.ravel(), [n], score=recipe[0], decoder=recipe[1], scored=True)
+    for _ in range(2):  # asking changes nothing
+        again = chart.trees(Constraints())
+        assert again == own
+        np.testing.assert_allclose(again.scores, own.scores)
+
+
+def test_greedy_looks_as_far_down_as_the_constraints_reach():
+    """The first split would be at 1, and leave two words after it that must not be together."""
+    matrix = np.array([[9.0, 0, 0, 0], [0, 1, 1, 1], [0, 1, 1, 1], [0, 1, 1, 1]])
+    recipe = {"association": "raw", "score": "outside", "decoder": "greedy"}
+    chart = SplitChart.of(matrix.ravel(), [4], **recipe)
+    assert (1, 4) in found(chart, Constraints())
+    constraints = Constraints(forbidden=((1, 3), (2, 4)))
+    assert found(chart, constraints) == {(0, 4), (0, 3), (0, 2)}
+
+
+def test_every_decoder_keeps_to_constraints():
+    assert set(TERMS) == set(DECODERS)
+
+
+def test_what_has_no_distribution_says_so():
+    _, chart = example(0, 4, "outside", "greedy")
+    for ask in (chart.entropy, lambda: chart.marginals(Constraints())):
+        with pytest.raises(AttreeError, match=r"no distribution over trees — take one"):
+            ask()
+    with pytest.raises(NotFiniteError):
+        recipe = {"association": "raw", "score": "outside", "decoder": "greedy"}
+        SplitChart.of(np.full(9, np.nan), [3], **recipe)
