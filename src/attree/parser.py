@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.chart import Chart
+from attree.chart import Candidate, Chart
 from attree.errors import AttreeError, NotFiniteError
 from attree.parser_source import Model, Overrides, ParserSource, find_parser
 from attree.schemas import FAILED, FALLBACK, OK, TOO_LONG
@@ -187,6 +187,21 @@ class Parser:
         """
         words = self.words(sentence)
         return Chart(tuple(words), self.model.chart(self._features(words)))
+
+    def k_best(self, sentence: Sentence, k: int) -> list[Candidate]:
+        """Return the best k trees of a sentence with their scores, best first.
+
+        See :meth:`attree.chart.Chart.best`. A sentence with nothing to choose, or that the encoder
+        cannot take, has the one tree of :meth:`parse`, without a score.
+
+        Raises:
+            AttreeError: ``k`` is below 1, or the parser does not compare whole trees.
+        """
+        words = self.words(sentence)
+        tree = self.parse([words])[0]
+        if len(words) < 2 or tree.status != OK:
+            return [Candidate(tree, None, None)]
+        return self.chart(words).best(k)
 
     def _features(self, words: list[str]) -> Any:
         """Run the encoder over one sentence."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from attree.chart import Candidate
     from attree.parser import Parser
     from attree.tree import Tree
 
@@ -37,6 +38,9 @@ def try_command(
     words: Annotated[
         bool, typer.Option("--words", help="The words are separated by spaces already.")
     ] = False,
+    best: Annotated[
+        int | None, typer.Option(min=1, help="So many trees of it, the best first.")
+    ] = None,
     brackets: Annotated[
         bool, typer.Option("--brackets", help="Brackets on one line.", rich_help_panel=_LOOK)
     ] = False,
@@ -54,6 +58,7 @@ def try_command(
 
     Example:
       attree try "A cat chased the mice."
+      attree try "Old men and women left." --best 3
       echo "the old man walked home" | attree try - --words --brackets
     """
     from attree import process
@@ -68,13 +73,14 @@ def try_command(
     for text in _sentences(sentence):
         given = text.split() if words else text
         for name, one in loaded.items():
-            tree = one.parse([given])[0]
             if len(loaded) > 1:
                 print(f"{safe(name)}:")
-            print(_shown(tree, drawn))
+            found = _candidates(one, given, best)
+            for rank, each in enumerate(found, start=1):
+                print(_shown(each, drawn, rank if best else None))
             if svg is not None:
-                _write_svg(tree, svg)
-            _warn(tree, one)
+                _write_svg(found[0].tree, svg)
+            _warn(found[0].tree, one)
 
 
 def _sentences(sentence: str | None) -> Iterable[str]:
@@ -95,17 +101,35 @@ def _asked() -> Iterator[str]:
         yield text
 
 
-def _shown(tree: Tree, how: str) -> str:
+def _candidates(parser: Parser, sentence: str | list[str], best: int | None) -> list[Candidate]:
+    from attree.chart import Candidate
+
+    if best is not None:
+        return parser.k_best(sentence, best)
+    return [Candidate(parser.parse([sentence])[0], None, None)]
+
+
+def _shown(one: Candidate, how: str, rank: int | None) -> str:
+    """Return a tree as it is asked for; with its rank, what it scores too."""
     from attree.text import safe
 
-    if how == "brackets":
-        return safe(tree.brackets())
+    tree = one.tree
     if how == "json":
         found: dict[str, Any] = {"words": tree.words, "spans": tree.spans}
         if tree.labels is not None:
             found |= {"labels": tree.labels}
+        if rank is not None:
+            found |= {"rank": rank, "total": one.score, "probability": one.probability}
         return json.dumps(found | {"score": tree.score, "status": tree.status})
-    return str(tree)
+    scored = []
+    if one.score is not None:
+        scored.append(f"score {one.score:.4f}")
+    if one.probability is not None:
+        scored.append(f"probability {one.probability:.3g}")
+    if how == "brackets":
+        return "\t".join([safe(tree.brackets()), *scored])
+    heading = "" if rank is None else f"{', '.join([str(rank), *scored])}\n"
+    return f"{heading}{tree}"
 
 
 def _write_svg(tree: Tree, path: Path) -> None:
