@@ -10,7 +10,7 @@ cannot take, and the order. Bulk parsing takes the same four steps in three thre
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
@@ -271,11 +271,12 @@ class Parser:
         return Trees.concatenate([*found, others]).take(order)
 
     def _branched_right(self, n_words: Sequence[int]) -> Trees:
-        """Return right-branching trees, their scores not a number; with dummy labels if need be."""
+        """Return right-branching trees, of no number; with dummy labels if need be."""
         from attree.decoding.fixed import fixed_trees
 
         trees = fixed_trees(FALLBACK, n_words)
-        scores = np.full(trees.starts.size, np.nan)
-        found = Trees(trees.n_words, trees.offsets, trees.starts, trees.ends, scores=scores)
+        none = np.full(trees.starts.size, np.nan)
+        marginals = none if getattr(self.model, "has_distribution", False) else None
+        found = replace(trees, scores=none, marginals=marginals)
         labelled = getattr(self.model, "labelled", False)
         return found.labelled([NO_LABEL] * found.starts.size) if labelled else found

@@ -29,6 +29,8 @@ class Tree:
         span_scores: of the spans, or None.
         status: ``ok``, ``too_long`` (for the encoder) or ``failed`` (the encoder's numbers are not
             finite); the latter two are branched right instead.
+        marginals: of the spans, the probability of each under the parser's distribution over trees;
+            None where it has none (see :meth:`attree.chart.Chart.marginals`).
     """
 
     words: tuple[str, ...]
@@ -37,6 +39,7 @@ class Tree:
     tags: tuple[str, ...] | None = None
     span_scores: tuple[float, ...] | None = field(default=None, compare=False)
     status: str = "ok"
+    marginals: tuple[float, ...] | None = field(default=None, compare=False)
 
     @property
     def score(self) -> float | None:

@@ -118,6 +118,8 @@ def _shown(one: Candidate, how: str, rank: int | None) -> str:
         found: dict[str, Any] = {"words": tree.words, "spans": tree.spans}
         if tree.labels is not None:
             found |= {"labels": tree.labels}
+        if tree.marginals is not None:
+            found |= {"marginals": tree.marginals}
         if rank is not None:
             found |= {"rank": rank, "total": one.score, "probability": one.probability}
         return json.dumps(found | {"score": tree.score, "status": tree.status})

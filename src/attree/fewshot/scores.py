@@ -156,7 +156,7 @@ def decode(
         constraints: of a batch of one sentence.
 
     Returns:
-        trees; the score of a span is ``s_span``.
+        trees; the score of a span is ``s_span``. Marginals only where they were needed.
 
     Raises:
         NotFiniteError: a sentence's scores are NaN or infinite.
@@ -174,9 +174,10 @@ def decode(
         split = split_tables(scores, score)
     trees = _decode(split, "chart" if risk else decoder, constraints)
     trees = replace(trees, scores=span[trees.tree_of, trees.starts, trees.ends])
-    if threshold <= 0 or likely is None:
+    if likely is None:
         return trees
-    return trees.keep(_of_spans(likely, trees) >= threshold)
+    trees = replace(trees, marginals=(chances := _of_spans(likely, trees)))
+    return trees.keep(chances >= threshold) if threshold > 0 else trees
 
 
 def expected_right(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> SplitScores:
