@@ -11,7 +11,8 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from attree.cluster import CLUSTERS, Wanted, connected
+from attree.cluster import connected
+from attree.cluster_kinds import CLUSTERS, Wanted
 from attree.errors import AttreeError
 
 #: What another user tries: no certificate, or one of his own.
@@ -88,3 +89,22 @@ def test_options_of_slurm_reach_the_cluster(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     found = CLUSTERS["slurm"].parse(["queue=a", "cores=2", "extra=--x=1", "extra=--y"])
     assert found == {"queue": "a", "job_cpu": 2, "job_extra_directives": ["--x=1", "--y"]}
+
+
+def test_a_job_that_slurm_refuses_is_one_line_and_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sbatch = tmp_path / "bin/sbatch"
+    sbatch.parent.mkdir()
+    sbatch.write_text(
+        "#!/bin/sh\n"
+        "grep -q -- '-p nowhere' || exit 0\n"
+        "echo 'sbatch: error: invalid partition specified: nowhere' >&2\n"
+        "exit 1\n"
+    )
+    sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", str(sbatch.parent), prepend=":")
+    wanted = Wanted(count=1, folder=tmp_path, options=CLUSTERS["slurm"].parse(["queue=nowhere"]))
+    refused = pytest.raises(AttreeError, match=r"refuses .*\(invalid partition .* nowhere\)")
+    with refused, connected("slurm", wanted):
+        pass

@@ -23,7 +23,8 @@ from typer.testing import CliRunner
 from attree import Parser, Tree, Trees
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.spacy_pipe import NonConstituentError, TreePipe, install
+from attree.spacy_pipe import TreePipe
+from attree.spacy_spans import NonConstituentError, install
 from tests.fewshot import reference
 from tests.fewshot.conftest import resolved, treebank
 

@@ -118,6 +118,11 @@ def unpack(schema: pa.Schema) -> dict[str, Any]:
     return found
 
 
+def read_metadata(path: str | Path) -> dict[str, Any]:
+    """Return the metadata of a table that :func:`write_table` wrote, without reading its rows."""
+    return unpack(pq.read_schema(path))
+
+
 def write_table(
     path: str | Path, table: pa.Table, *, schema: pa.Schema, metadata: Mapping[str, Any]
 ) -> None:

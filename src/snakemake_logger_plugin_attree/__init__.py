@@ -36,6 +36,8 @@ class LogHandler(LogHandlerBase):
         self._advance: Any = None
         self._done = 0
         self._jobs: dict[Any, dict[str, Any]] = {}
+        self._failures: list[str] = []
+        self._done_since = False
 
     def emit(self, record: LogRecord) -> None:
         """Show one record, if it is one that people want to see."""
@@ -52,7 +54,9 @@ class LogHandler(LogHandlerBase):
             self._jobs[record.__dict__["jobid"]] = record.__dict__
         elif event in (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR):
             job = self._jobs.get(record.__dict__.get("jobid"), {}) | record.__dict__
-            print(_failure(job), file=sys.stderr, flush=True)
+            self._failures.append(_failure(job))
+            self._done_since = False
+            print(self._failures[-1], file=sys.stderr, flush=True)
         elif record.levelno >= ERROR and event in (None, LogEvent.ERROR):
             text = " ".join(record.getMessage().split())
             if text and text != "None" and not any(echo in text for echo in _ECHOES):
@@ -63,10 +67,15 @@ class LogHandler(LogHandlerBase):
             self._advance = self._bar.enter_context(progress("workflow", total=total, unit="jobs"))
         self._advance(done - self._done)
         self._done = done
+        self._done_since = True
 
     def close(self) -> None:
-        """End the bar."""
+        """End the bar; say again what failed if other jobs went on after it (``--keep-going``)."""
         self._bar.close()
+        if self._done_since:
+            for line in self._failures:
+                print(line, file=sys.stderr, flush=True)
+        self._failures.clear()
         super().close()
 
 

@@ -59,6 +59,15 @@ def test_one_read_of_the_folder_reads_every_shard(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "trees").num_rows == 9
 
 
+def test_a_damaged_name_of_a_column_is_told(tmp_path: Path) -> None:
+    make_folders(tmp_path, OutputOptions())
+    write_shard(tmp_path, 0, _rows(), Statistics(), OutputOptions())
+    path = shard_path(tmp_path, 0)
+    path.write_bytes(path.read_bytes().replace(b"lengths", b"mengths"))
+    with pytest.raises(AttreeError, match="this shard is damaged"):
+        list(read_trees(tmp_path))
+
+
 def test_a_damaged_shard_is_named(tmp_path: Path) -> None:
     path = shard_path(tmp_path, 7)
     path.parent.mkdir()

@@ -90,6 +90,34 @@ class TestLoss:
             assert metadata["note"] == f"{100 - bad} of 100 sentences read"
             assert f"warning: {100 - bad} of 100 sentences read" in done.err
 
+    def test_trees_that_are_not_projective_are_noted_with_the_setting_that_keeps_them(
+        self, attree, tmp_path: Path
+    ) -> None:
+        def sentence(*heads: int) -> str:
+            words = (f"{n}\ta\t_\tX\t_\t_\t{head}\tdep\t_\t_\n" for n, head in enumerate(heads, 1))
+            return "".join(words) + "\n"
+
+        flat, crossing, long = sentence(0, 1), sentence(3, 4, 0, 3), sentence(0, 1, 1, 1)
+        (tmp_path / "a.conllu").write_text(flat * 40 + crossing * 10 + long * 50)
+        done = attree("a.conllu", "--output", "o.parquet", "--max-words", "3")
+        assert done.status == 0
+        assert (
+            "warning: 90 of 100 sentences read; mostly: not projective (nonprojective: lift)"
+            in done.err
+        )
+        _, metadata = read_table(tmp_path / "o.parquet")
+        assert metadata["note"] == "90 of 100 sentences read"
+        assert metadata["counts"]["left_out"] == 10
+        done = attree("a.conllu", "--output", "o.parquet", "--nonprojective", "lift")
+        assert "sentences read" not in done.err
+
+    def test_the_reason_is_told_where_every_tree_is_left_out(self, attree, tmp_path: Path) -> None:
+        heads = [0, *(7919 * n % (n - 1) + 1 for n in range(2, 2001))]
+        lines = (f"{n}\ta\t_\tX\t_\t_\t{head}\tdep\t_\t_" for n, head in enumerate(heads, 1))
+        (tmp_path / "a.conllu").write_text("\n".join(lines) + "\n\n")
+        done = attree("a.conllu", "--output", "o.parquet", "--nonprojective", "lift")
+        assert "(line 1: not projective: more than" in str(done.status)
+
     def test_a_loss_under_one_percent_is_not_noted(
         self,
         attree,

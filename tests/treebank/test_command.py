@@ -24,7 +24,7 @@ def test_output_and_rejected(attree, tmp_path: Path) -> None:
     table, metadata = read_table(tmp_path / "o.parquet", schema=SENTENCES)
     assert table["words"].to_pylist() == [["the", "dog", "barks"]] * 2
     assert table["line"].to_pylist() == [1, 3]
-    assert metadata["counts"] == {"read": 2, "skipped": 0, "failed": 1, "emptied": 0}
+    assert metadata["counts"] == {"read": 2, "skipped": 0, "failed": 1, "emptied": 0, "left_out": 0}
     assert [metadata[key] for key in ("language", "split", "format", "punctuation", "derived")] == [
         "english", "dev", "ptb", "ptb", "constituency",
     ]  # fmt: skip

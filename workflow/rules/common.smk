@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import time
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -36,8 +37,11 @@ from attree.results import (
     path_of,
 )
 from attree.results import PLAN as PLAN_FILE
+from attree.schemas import read_metadata
 from attree.treebank.language import discover
 from attree.treebank.splits import NAME
+
+BEGAN = time.time()
 
 try:
     if workflow.is_main_process:
@@ -64,12 +68,25 @@ def say_warnings():
         print(f"attree: warning: {line}", file=sys.stderr)
 
 
-def say_tables():
+def say_losses():
+    for language, split in PLAN.sized:
+        path = path_of(SENTENCES, f"{language}/{split}", results=config["results"])
+        note = read_metadata(path).get("note") if os.path.exists(path) else None
+        if note:
+            why = f"{config['results']}/logs/treebanks/{language}/{split}.log says why"
+            print(f"attree: {language} {split}: {note}; {why}", file=sys.stderr)
+
+
+def say_tables(failed=False):
     folder = Path(config["results"], "tables")
-    for path in sorted(
-        {path for name in PLAN.tables for path in folder.glob(f"{name}*.md")}
-    ):
-        print(f"attree: table: {path}", file=sys.stderr)
+    for name in PLAN.tables:
+        found = sorted(folder.glob(f"{name}*.md"))
+        for path in found:
+            earlier = failed and path.stat().st_mtime < BEGAN
+            note = " (of an earlier run)" if earlier else ""
+            print(f"attree: table: {path}{note}", file=sys.stderr)
+        if not found:
+            print(f"attree: table not made: {name}", file=sys.stderr)
 
 
 def none_waits(dag, name):
@@ -91,7 +108,14 @@ if not workflow.subprocess_exec:
 onsuccess:
     # Once more, where it can be seen: a language that was left out is not in the tables.
     say_warnings()
+    say_losses()
     say_tables()
+
+
+onerror:
+    say_warnings()
+    say_losses()
+    say_tables(failed=True)
 
 
 pathvars:

@@ -281,7 +281,7 @@ def _cluster(
     """Return the kind of cluster asked for and its options."""
     for kind, given in kinds.items():
         if given:
-            from attree.cluster import CLUSTERS
+            from attree.cluster_kinds import CLUSTERS
 
             return kind, CLUSTERS[kind].parse(given)
     if scheduler is None:

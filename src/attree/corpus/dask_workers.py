@@ -19,7 +19,8 @@ from typing import Any
 
 from distributed import Client, WorkerPlugin, get_worker
 
-from attree.cluster import Cluster, Wanted, connected
+from attree.cluster import connected
+from attree.cluster_kinds import Cluster, Wanted
 from attree.corpus.driver import Place, gpus
 from attree.corpus.folder import SECONDS_BETWEEN_HEARTBEATS, Writer
 from attree.corpus.pipeline import IN_FLIGHT, Done, Pipeline, Work, WorkerSetup

@@ -38,7 +38,7 @@ class Place:
 
     Attributes:
         workers: how many; 0 for one a GPU, or one where there is none.
-        cluster: a key of :data:`attree.cluster.CLUSTERS`, or None for what one machine needs.
+        cluster: a key of :data:`attree.cluster_kinds.CLUSTERS`, or None for what one machine needs.
         options: of that cluster, such as Slurm's queue, or the address of a scheduler.
         dashboard: address that Dask's dashboard listens on, or None for no dashboard.
     """

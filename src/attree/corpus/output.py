@@ -263,14 +263,20 @@ FORMATS: dict[str, Callable[[Rows], str]] = {"brackets": _brackets}
 
 def _table(path: Path) -> pa.Table:
     try:
-        return pq.read_table(path, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
+        table = pq.read_table(path, page_checksum_verification=True)
+        names = set(table.schema.names)
+        # pages have checksums, the names of columns have none
+        if not set(TREES.names) <= names <= {*TREES.names, _LABELS.name, _MARGINALS.name}:
+            raise ValueError(f"its columns are {', '.join(sorted(names))}")
+    except (ValueError, pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from None
+    return table
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
+    table = _table(path)
     try:
-        found: list[dict[str, Any]] = _table(path).to_pylist()
+        found: list[dict[str, Any]] = table.to_pylist()
     except UnicodeDecodeError as error:
         raise _damaged(path, error) from None
     return found

@@ -23,9 +23,8 @@ tags:
 
 # A constituency parser of {encoder}
 
-A few-shot parser of [attree](https://pypi.org/project/attree/): it reads the hidden states and the
-attention of a pretrained encoder, and turns a sentence into {trees}. It was trained on
-{count}.
+A few-shot parser of attree, trained on {count}: it reads the hidden states and the attention of
+a pretrained encoder, and turns a sentence into {trees}.
 
 ## Use
 

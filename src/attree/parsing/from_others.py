@@ -74,7 +74,8 @@ def write_imported(
         raise AttreeError(
             f"only {len(found):,} of {len(gold):,} sentences have a tree (first: {refused[0]})",
             file=predictions,
-            fix="give the trees of the same sentences, or --accept-loss SHARE if this is right",
+            fix="give the trees of the same sentences; if this is right, --accept-loss SHARE"
+            " (accept_loss under systems in config.yaml)",
         )
     trees = [_tree(one, found.get(row)) for row, one in enumerate(gold)]
     status = np.where([row in found for row in range(len(gold))], OK, SKIPPED)

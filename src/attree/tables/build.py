@@ -93,7 +93,7 @@ class ScoreRow:
     def lost(self) -> str:
         """What to say of a treebank that was not read whole; empty where it was."""
         read = self.treebank.get("read", 0)
-        whole = read + self.treebank.get("failed", 0) + self.treebank.get("emptied", 0)
+        whole = read + sum(self.treebank.get(why, 0) for why in ("failed", "emptied", "left_out"))
         return "" if read == whole else f"{read:,} of {whole:,} sentences read"
 
     @property

@@ -64,9 +64,9 @@ class Inspector:
 
     def _reject(self, item: Rejected) -> None:
         """Keep a rejected sentence; those left out by a filter that was asked for are counted."""
-        _, found, filter_ = item.reason.rpartition("more than ")
+        _, found, limit = item.reason.partition("more than max_words")
         if item.status == "skipped" and (found or item.reason.startswith("after the first")):
-            self.skipped[filter_ if found else item.reason] += 1
+            self.skipped[f"max_words{limit}" if found else item.reason] += 1
         else:
             self.rejected.append(item)
 
@@ -75,10 +75,10 @@ class Inspector:
         """The sentences that failed or were emptied."""
         return [item for item in self.rejected if item.status != "skipped"]
 
-    def setting(self) -> str:
-        """Return the setting that most of the lost sentences point to; empty if none does."""
-        found = collections.Counter(item.setting for item in self.lost if item.setting)
-        return found.most_common(1)[0][0] if found else ""
+    @property
+    def unread(self) -> list[Rejected]:
+        """The sentences that are lost, and those that another setting would have kept."""
+        return [item for item in self.rejected if item.status != "skipped" or item.setting]
 
     def script(self) -> str:
         """Return the script of most letters, such as ``LATIN``; empty without letters."""
@@ -92,6 +92,12 @@ class Inspector:
                 name = unicodedata.name(word[0], "OTHER").split()[0].split("-")[0]
                 found[_ALPHABETS.get(name, name)] += count
         return found
+
+
+def _setting(items: Iterable[Rejected]) -> str:
+    """Return the setting that most of these sentences point to; empty if none does."""
+    found = collections.Counter(item.setting for item in items if item.setting)
+    return found.most_common(1)[0][0] if found else ""
 
 
 def refuse(seen: Inspector, settings: Settings, counts: Counts, file: str, sniffed: str) -> None:
@@ -109,7 +115,7 @@ def refuse(seen: Inspector, settings: Settings, counts: Counts, file: str, sniff
     """
     accepted = settings.accept_loss
     failed = counts.failed + counts.emptied
-    setting = f"format: {sniffed}" if sniffed else seen.setting()
+    setting = f"format: {sniffed}" if sniffed else _setting(seen.lost or seen.unread)
     if counts.read == 0:
         raise AttreeError(
             f"no sentence could be read ({totals(counts)})" + _first(seen),
@@ -136,7 +142,9 @@ def refuse(seen: Inspector, settings: Settings, counts: Counts, file: str, sniff
 
 def _first(seen: Inspector) -> str:
     """Return the first reason for a loss, in brackets."""
-    return f" (line {seen.lost[0].line}: {_problem(seen.lost[0])})" if seen.lost else ""
+    for item in (seen.lost or seen.rejected)[:1]:
+        return f" (line {item.line}: {_problem(item)})"
+    return ""
 
 
 def _problem(item: Rejected) -> str:
@@ -150,8 +158,8 @@ def warnings(
     if sniffed:
         yield f"the file looks like another format (format: {sniffed})"
     if counts.note:
-        reason = collections.Counter(map(_problem, seen.lost)).most_common(1)[0][0]
-        setting = seen.setting()
+        reason = collections.Counter(map(_problem, seen.unread)).most_common(1)[0][0]
+        setting = _setting(seen.unread)
         yield f"{counts.note}; mostly: {reason}" + (f" ({setting})" if setting else "")
     if counts.removed > MOST_WORDS:
         yield (

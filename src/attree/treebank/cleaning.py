@@ -130,6 +130,7 @@ class Counts:
         read, skipped, failed, emptied: sentences, by `Status`.
         words: those of the sentences read, after cleaning.
         words_seen, words_removed: of all sentences that were whole, those skipped among them.
+        left_out: of those skipped, those that another setting would have kept.
         crossing: sentences read whose crossing branches were made continuous.
         punctuation: the policy applied.
         reason: why it was chosen, where it was.
@@ -142,6 +143,7 @@ class Counts:
     words: int = 0
     words_seen: int = 0
     words_removed: int = 0
+    left_out: int = 0
     crossing: int = 0
     punctuation: str = "keep"
     reason: str = ""
@@ -164,8 +166,9 @@ class Counts:
     @property
     def note(self) -> str:
         """What a table says beside a figure from these sentences; empty if hardly any is lost."""
-        found = self.total - self.failed - self.emptied
-        return f"{found:,} of {self.total:,} sentences read" if self.lost >= NOTED else ""
+        unread = self.failed + self.emptied + self.left_out
+        few = not unread or unread < NOTED * self.total
+        return "" if few else f"{self.total - unread:,} of {self.total:,} sentences read"
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts of sentences for the table's metadata."""
@@ -207,6 +210,7 @@ def prepare(
         done = item if isinstance(item, Rejected) else _wanted(item, keep, settings, counts)
         if isinstance(done, Rejected):
             setattr(counts, done.status, getattr(counts, done.status) + 1)
+            counts.left_out += done.status == "skipped" and bool(done.setting)
         else:
             counts.read += 1
             counts.words += len(done.words)

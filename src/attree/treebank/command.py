@@ -283,7 +283,7 @@ def _write(
         settings=settings | {"files": [str(file) for file in job.files]},
         language=job.language,
         split=job.split,
-        counts=counts.as_dict(),
+        counts=counts.as_dict() | {"left_out": counts.left_out},
         note=counts.note,
         crossing=counts.crossing,
         words_removed=round(counts.removed, 4),

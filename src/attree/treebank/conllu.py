@@ -128,9 +128,7 @@ def _spans(words: _Words, line: int, *, lift: bool) -> tuple[Span, ...]:
             problem = f"not projective: more than {_MOST_LIFTED} arcs would have to be lifted"
             raise _BadSentenceError(line, problem, "skipped")
         if not lift:
-            raise _BadSentenceError(
-                line, "not projective (nonprojective: lift keeps it)", "skipped"
-            )
+            raise _BadSentenceError(line, "not projective", "skipped", "nonprojective: lift")
         _lift(heads)
         starts, ends, sizes = _extents(heads)
     found = [
