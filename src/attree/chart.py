@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -92,7 +93,7 @@ class Chart:
         if k < 1:
             raise AttreeError(f"{k} trees are asked for", fix="ask for 1 or more")
         found = self.scores.best(k)
-        chances = found.probabilities or [None] * len(found.scores)
+        chances: Sequence[float | None] = found.probabilities or [None] * len(found.scores)
         trees = found.trees.each([self.words] * len(found.scores))
         return list(map(Candidate, trees, found.scores, chances))
 

@@ -83,7 +83,7 @@ def make_pipe(
     return TreePipe(name, dict(zip(_DEFAULTS, given, strict=True)))
 
 
-class TreePipe(Pipe):  # type: ignore[misc]  # spaCy's is compiled
+class TreePipe(Pipe):
     """Sets the trees of documents.
 
     Args:

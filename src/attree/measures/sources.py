@@ -112,9 +112,9 @@ def of_folder(folder: Path) -> Iterator[Measured]:
     shards = 0
     for table, trees in read_shards(folder):
         names = ("file", "line", "sentence", "status", "words")
-        *where, texts = (table[name].to_pylist() for name in names)
+        file, line, sentence, status, texts = (table[name].to_pylist() for name in names)
         words = [text.split(" ") if text else [] for text in texts]
-        yield Measured(*where, words, trees)
+        yield Measured(file, line, sentence, status, words, trees)
         shards += 1
     if not shards:
         raise AttreeError(
