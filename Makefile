@@ -18,7 +18,7 @@ export HF_HUB_OFFLINE := 1
 # One thread a process unless asked otherwise: Snakemake places the processes on the cores.
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help demo test test-full lint bench bench-gpu pins clean
+.PHONY: help demo test test-full test-newest lint bench bench-gpu pins clean
 
 help: ## show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -40,6 +40,10 @@ test: $(VENV)/dev lint ## lint and the normal test suite
 
 test-full: $(VENV)/dev lint ## everything: all the data, all the kills
 	python -m pytest -n $(CORES) --dist loadgroup tests
+
+test-newest: $(VENV)/dev ## the wheel and quick tests on the newest and the oldest releases allowed
+	python envs/releases.py newest
+	python envs/releases.py oldest
 
 lint: $(VENV)/dev ## ruff, mypy, snakefmt and the generated files
 	ruff check .

@@ -170,3 +170,21 @@ def test_a_bad_language_file_is_one_line_and_stops_no_other_language(small: Chec
 def test_paper_configuration_asks_for_revisions_that_are_recorded_not_invented() -> None:
     config = yaml.safe_load((ROOT / "workflow/configs/paper.yaml").read_text(encoding="utf-8"))
     assert [one["revision"] for one in config["encoders"].values()] == [None, None]
+
+
+def test_another_workflow_takes_it_as_a_module(small: Checkout, tmp_path: Path) -> None:
+    other = Checkout(tmp_path / "other")
+    other.folder.mkdir()
+    for name in ("config.yaml", "treebanks", "published.csv", "news.txt"):
+        (small.folder / name).rename(other.folder / name)
+    put(
+        other.folder / "Snakefile",
+        'configfile: "config.yaml"\n\n'
+        f"module attree:\n    snakefile: {str(small.folder / 'Snakefile')!r}\n"
+        "    config: config\n\n"
+        "use rule * from attree as attree_*\n",
+    )
+    whole = {rule.removeprefix("attree_") for rule in other.plan("attree_all").rules}
+    assert {"treebank", "encoder", "parse", "score", "crosslingual_table", "page"} <= whole
+    other.configure({"tuning": {"language": "english", "split": "devel"}})
+    assert "english has no split devel" in other.refused()

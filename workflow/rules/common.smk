@@ -45,7 +45,7 @@ BEGAN = time.time()
 
 try:
     if workflow.is_main_process:
-        check(config, Path(workflow.basedir, "workflow/schemas/config.schema.yaml"))
+        check(config, Path(workflow.source_path("../schemas/config.schema.yaml")))
     config |= without_null(config, "tables", "experiments")
     validate(config, "../schemas/config.schema.yaml")  # fills in the defaults
     config["treebanks"] = expand_variables(config["treebanks"], "treebanks")
