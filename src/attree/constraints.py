@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from attree.errors import AttreeError
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 Span = tuple[int, int]
+
+#: What stands in place of a label where a tree is half known: a phrase whose label is not known, a
+#: span that is no phrase, a span of which all phrases inside are given.
+UNKNOWN, NO_PHRASE, COMPLETE = MARKS = ("?", "!", "=")
 
 #: Added to the score of a span that a tree should avoid, and of one that it cannot have beside the
 #: required ones: far beyond any score of a tree, so that avoiding comes first.
@@ -58,6 +64,28 @@ class Constraints:
         if crossed is not None:
             problem = f"{_named(crossed[0])} and {_named(crossed[1])} are required, and cross"
             raise AttreeError(problem, fix=_UNDO)
+
+    @classmethod
+    def of_marks(cls, spans: Iterable[tuple[int, int, str]]) -> Constraints:
+        """Return what the brackets of a half-known tree say.
+
+        Args:
+            spans: start, end, label, of which :data:`MARKS` have a meaning of their own.
+
+        Raises:
+            AttreeError: they contradict each other.
+        """
+        given = list(spans)
+        required = [
+            (start, end, None if label == UNKNOWN else label)
+            for start, end, label in given
+            if label not in (NO_PHRASE, COMPLETE)
+        ]
+        phrases = {(start, end) for start, end, _ in required}
+        forbidden = {(start, end): None for start, end, label in given if label == NO_PHRASE}
+        for region in ((start, end) for start, end, label in given if label == COMPLETE):
+            forbidden |= dict.fromkeys(_within(region) - phrases)
+        return cls(tuple(required), tuple(forbidden))
 
     def __bool__(self) -> bool:
         """Tell whether anything is known."""
@@ -111,6 +139,8 @@ class Constraints:
         A forbidden span is in the best tree only where no binary tree can be without: of three
         words, for one, either the first two are a span or the last two.
         """
+        import numpy as np
+
         found = np.where(self.crossed(n_words), CROSSED, 0.0)
         found[_columns(span for span in self.forbidden if span[1] - span[0] > 1)] += AVOIDED
         return found
@@ -118,6 +148,8 @@ class Constraints:
 
 def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np.bool_]:
     """(side, side) bool: True for spans that cross one of ``spans``."""
+    import numpy as np
+
     pairs = np.asarray(spans, np.int64).reshape(-1, 2)
     start, end = pairs[:, :1], pairs[:, 1:]
     place = np.arange(side)
@@ -127,6 +159,13 @@ def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np
     # a crossing span begins before a bracket and ends inside it, or begins inside and ends after
     found: NDArray[np.bool_] = before.T @ inside + inside.T @ after > 0
     return found
+
+
+def _within(region: Span) -> set[Span]:
+    """Return all spans inside a region, words too, but the region itself."""
+    first, last = region
+    inside = {(i, j) for i in range(first, last) for j in range(i + 1, last + 1)}
+    return inside - {region}
 
 
 def _crossed(spans: Iterable[Span]) -> tuple[Span, Span] | None:
@@ -142,6 +181,8 @@ def _crossed(spans: Iterable[Span]) -> tuple[Span, Span] | None:
 
 
 def _columns(spans: Iterable[Span]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    import numpy as np
+
     pairs = np.array(list(spans), np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]
 

@@ -62,10 +62,10 @@ class Treebank:
 
     def write(self, path: Path, **about: Any) -> None:
         """Write the table, with ``about`` in its metadata."""
-        from attree.schemas import SENTENCES, write_table
+        from attree.schemas import write_table
 
         about["punctuation"] = self.punctuation
-        write_table(path, self.table, schema=SENTENCES, metadata=about)
+        write_table(path, self.table, schema=self.table.schema, metadata=about)
 
 
 @contextlib.contextmanager

@@ -31,6 +31,11 @@ SENTENCES = pa.schema(
     ]
 )
 
+#: The column of a table of trees some of which are known by half: whether each is. Their labels may
+#: be :data:`attree.constraints.MARKS`.
+HALF = pa.field("half", pa.bool_(), nullable=False)
+HALF_KNOWN = SENTENCES.append(HALF)
+
 #: One row a sentence that could not be read or was left empty by cleaning.
 REJECTED = pa.schema(
     [
@@ -97,6 +102,7 @@ SCORES = pa.schema(
 #: What a message calls a table.
 _KINDS = (
     (SENTENCES, "sentence table"),
+    (HALF_KNOWN, "table of half-known trees"),
     (REJECTED, "table of rejected sentences"),
     (PARSES, "table of parses"),
     (LABELLED_PARSES, "table of parses"),
@@ -141,7 +147,7 @@ def read_table(
 ) -> tuple[pa.Table, dict[str, Any]]:
     """Read a table that :func:`write_table` wrote; return it and its metadata.
 
-    Where parses are asked for, labelled ones will do.
+    Where parses are asked for, labelled ones will do; where half-known trees are, whole ones.
 
     Raises:
         AttreeError: absent, cut short, not Parquet, of other columns than ``schema``, or a value
@@ -160,6 +166,8 @@ def read_table(
     metadata = unpack(table.schema)
     if schema is PARSES and LABELS.name in table.schema.names:
         schema = LABELLED_PARSES
+    if schema is HALF_KNOWN and HALF.name not in table.schema.names:
+        schema = SENTENCES
     if schema is not None and table.schema.names != schema.names:
         raise AttreeError(_not_this(table.schema, schema), file=path)
     for field in schema or ():

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attree.errors import AttreeError
+
 if TYPE_CHECKING:
     from attree.chart import Candidate
+    from attree.constraints import Constraints
     from attree.parser import Parser
     from attree.tree import Tree
 
@@ -40,6 +43,10 @@ def try_command(
     ] = False,
     best: Annotated[
         int | None, typer.Option(min=1, help="So many trees of it, the best first.")
+    ] = None,
+    constraints: Annotated[
+        Path | None,
+        typer.Option(help="Half-known trees (.half): parse their sentences, keep what is known."),
     ] = None,
     brackets: Annotated[
         bool, typer.Option("--brackets", help="Brackets on one line.", rich_help_panel=_LOOK)
@@ -70,12 +77,14 @@ def try_command(
     names = compare.split(",") if compare else [parser]
     loaded = {name: Parser.load(name.strip(), encoder=encoder, language=language) for name in names}
     drawn = "brackets" if brackets else "json" if as_json else "tree"
-    for text in _sentences(sentence):
-        given = text.split() if words else text
+    if constraints and best:
+        raise AttreeError("--best keeps to no constraints", fix="leave one of the two out")
+    known = _half_known(constraints, sentence) if constraints else None
+    for text, given in known or ((text, None) for text in _sentences(sentence, words)):
         for name, one in loaded.items():
             if len(loaded) > 1:
                 print(f"{safe(name)}:")
-            found = _candidates(one, given, best)
+            found = _candidates(one, text, given, best)
             for rank, each in enumerate(found, start=1):
                 print(_shown(each, drawn, rank if best else None))
             if svg is not None:
@@ -83,10 +92,48 @@ def try_command(
             _warn(found[0].tree, one)
 
 
-def _sentences(sentence: str | None) -> Iterable[str]:
+def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], Constraints | None]]:
+    """Yield the words of half-known trees, and what is known; say what cannot be read."""
+    from attree.constraints import COMPLETE, Constraints
+    from attree.text import say
+    from attree.treebank.reading import read_whole
+    from attree.treebank.sentence import Settings
+
+    if sentence is not None:
+        raise AttreeError("--constraints has its own sentences", fix="leave SENTENCE out")
+    refused: list[str] = []
+    sentences = read_whole(path, Settings(), refused, half=True)
+    for line in refused:
+        say(line)
+    for one in sentences:
+        whole = [] if one.half else [(0, len(one.words), COMPLETE)]
+        yield list(one.words), Constraints.of_marks([*whole, *one.spans])
+
+
+def _candidates(
+    parser: Parser, text: str | list[str], known: Constraints | None, best: int | None
+) -> list[Candidate]:
+    from attree.chart import Candidate
+
+    if best is not None:
+        return parser.k_best(text, best)
+    return [Candidate(_parsed(parser, text, known), None, None)]
+
+
+def _parsed(parser: Parser, text: str | list[str], known: Constraints | None) -> Tree:
+    if known is not None:
+        try:
+            return parser.chart(text).tree(known)
+        except AttreeError:  # told of the tree that takes its place
+            pass
+    return parser.parse([text])[0]
+
+
+def _sentences(sentence: str | None, words: bool) -> Iterable[str | list[str]]:
+    texts = [sentence] if sentence is not None else _asked()
     if sentence == "-":
-        return (line.rstrip("\n") for line in sys.stdin if line.strip())
-    return _asked() if sentence is None else [sentence]
+        texts = (line.rstrip("\n") for line in sys.stdin if line.strip())
+    return (text.split() if words else text for text in texts)
 
 
 def _asked() -> Iterator[str]:
@@ -99,14 +146,6 @@ def _asked() -> Iterator[str]:
         if not text:
             return
         yield text
-
-
-def _candidates(parser: Parser, sentence: str | list[str], best: int | None) -> list[Candidate]:
-    from attree.chart import Candidate
-
-    if best is not None:
-        return parser.k_best(sentence, best)
-    return [Candidate(parser.parse([sentence])[0], None, None)]
 
 
 def _shown(one: Candidate, how: str, rank: int | None) -> str:

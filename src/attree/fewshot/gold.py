@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor
 
-from attree.constraints import crossing
+from attree.constraints import AVOIDED, Constraints, Span, crossing
 from attree.errors import AttreeError
+from attree.schemas import HALF
 from attree.treebank.binarise import FACTORS, binarise
 
 #: Joins the labels of a unary chain, upper first; where a label has it, the other stands for it.
 CHAIN, IN_LABEL = "+", "%2B"
+
+#: In place of a label's number, in a half-known tree: nothing is said of a span; it has one.
+UNSAID, SOME = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,8 @@ class GoldTree:
             tree; a span of two words has one split only, so nothing is lost or learned there.
         labels: start, end, label of each distinct span, of one word too, where labels are known;
             those of a unary chain are joined, ``S+VP``.
+        known: all that is known of the tree, if that is not all of it: ``splits`` are none, and
+            ``brackets`` and ``labels`` only those that are given.
     """
 
     name: str
@@ -37,6 +44,23 @@ class GoldTree:
     brackets: np.ndarray
     splits: np.ndarray
     labels: tuple[tuple[int, int, str], ...] = ()
+    known: Constraints | None = None
+
+    def said(self, code: Mapping[str, int]) -> tuple[dict[Span, int], int]:
+        """Return what is said of spans: the number of a label, 0 if none, or :data:`SOME`.
+
+        Args:
+            code: label → its number.
+
+        Returns:
+            span → what is said, and what holds for every other span: 0 or :data:`UNSAID`.
+        """
+        found: dict[Span, int] = {}
+        if self.known is not None:
+            found |= dict.fromkeys(self.known.forbidden, 0)
+            found |= dict.fromkeys(self.known.chains(), SOME)
+        found |= {(start, end): code[name] for start, end, name in self.labels}
+        return found, 0 if self.known is None else UNSAID
 
 
 def gold_tree(
@@ -76,6 +100,33 @@ def gold_tree(
     return GoldTree(name, n_words, found, splits[wide], _joined(each, labels))
 
 
+def half_known_tree(
+    n_words: int, spans: Iterable[tuple[int, int]], labels: Sequence[str], *, name: str
+) -> GoldTree:
+    """Build a :class:`GoldTree` of which only some is known.
+
+    Args:
+        n_words: the sentence's length.
+        spans: half-open word intervals, in pre-order.
+        labels: of the spans, some of them :data:`attree.constraints.MARKS`.
+        name: the tree's name in errors.
+
+    Raises:
+        AttreeError: what is known contradicts itself, or the sentence.
+    """
+    marked = [(int(i), int(j), label) for (i, j), label in zip(spans, labels, strict=True)]
+    try:
+        known = Constraints.of_marks(marked)
+        known.check(n_words)
+    except AttreeError as error:
+        raise AttreeError(f"tree {name}: {error.problem}", fix="correct it") from None
+    wide = {span for span in known.chains() if span[1] - span[0] > 1}
+    brackets = np.array(sorted(wide | {(0, n_words)}), np.int64).reshape(-1, 2)
+    named = [(i, j, label) for i, j, label in known.required if label is not None]
+    joined = _joined([(i, j) for i, j, _ in named], [label for _, _, label in named])
+    return GoldTree(name, n_words, brackets, np.zeros((0, 3), np.int64), joined, known)
+
+
 def _joined(
     spans: Sequence[tuple[int, int]], labels: Sequence[str]
 ) -> tuple[tuple[int, int, str], ...]:
@@ -110,17 +161,17 @@ def read_trees(table: pa.Table, places: Sequence[int], *, factor: str = "right")
     if factor not in FACTORS:
         raise AttreeError(f"unknown factor {factor!r}", fix=f"choose one of {', '.join(FACTORS)}")
     rows = table.take(pa.array(places, pa.int64())).to_pylist()
-    gold = [
-        gold_tree(
-            len(row["words"]),
-            zip(row["starts"], row["ends"], strict=True),
-            name=f"{row['file']}:{row['line']} (sentence {row['sentence']})",
-            factor=factor,
-            labels=row["labels"] or (),
-        )
-        for row in rows
-    ]
+    gold = [_of_row(row, factor) for row in rows]
     return GoldTrees([row["sentence"] for row in rows], [row["words"] for row in rows], gold)
+
+
+def _of_row(row: dict[str, Any], factor: str) -> GoldTree:
+    name = f"{row['file']}:{row['line']} (sentence {row['sentence']})"
+    n_words, spans = len(row["words"]), zip(row["starts"], row["ends"], strict=True)
+    labels = row["labels"] or ()
+    if row.get(HALF.name):
+        return half_known_tree(n_words, spans, labels, name=name)
+    return gold_tree(n_words, spans, name=name, factor=factor, labels=labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +183,9 @@ class GoldBatch:
         n_words: (trees,) int64.
         tree, start, split, end: (spans,) int64, the gold splits of all trees, flat.
         allowed: (trees, longest + 1, longest + 1) bool, spans that cross no bracket.
-        labels: of each tree, as of :class:`GoldTree`.
+        trees: as they are.
+        penalties: (trees, longest + 1, longest + 1), what makes compatible trees avoid spans that
+            are no phrases; None where there are no such spans.
     """
 
     names: tuple[str, ...]
@@ -142,7 +195,8 @@ class GoldBatch:
     split: Tensor
     end: Tensor
     allowed: Tensor
-    labels: tuple[tuple[tuple[int, int, str], ...], ...] = ()
+    trees: tuple[GoldTree, ...] = ()
+    penalties: Tensor | None = None
 
 
 def gold_batch(trees: Sequence[GoldTree], *, device: str = "cpu") -> GoldBatch:
@@ -156,6 +210,21 @@ def gold_batch(trees: Sequence[GoldTree], *, device: str = "cpu") -> GoldBatch:
         table[:] = ~crossing(gold.brackets, side)
     columns = (lengths, which, *splits.T.copy(), allowed)
     n_words, tree, start, split, end, free = (torch.from_numpy(c).to(device) for c in columns)
-    names = tuple(each.name for each in trees)
-    labels = tuple(each.labels for each in trees)
-    return GoldBatch(names, n_words, tree, start, split, end, free, labels)
+    names, avoided = tuple(each.name for each in trees), _penalties(trees, side)
+    penalties = None if avoided is None else torch.from_numpy(avoided).to(device)
+    return GoldBatch(names, n_words, tree, start, split, end, free, tuple(trees), penalties)
+
+
+def _penalties(trees: Sequence[GoldTree], side: int) -> np.ndarray | None:
+    """(trees, side, side): :data:`AVOIDED` at spans of two words and more that are no phrases."""
+    spans = [
+        (tree, start, end)
+        for tree, each in enumerate(trees)
+        for start, end in (each.known.forbidden if each.known else ())
+        if end - start > 1
+    ]
+    if not spans:
+        return None
+    found = np.zeros((len(trees), side, side))
+    found[tuple(np.array(spans).T)] = AVOIDED
+    return found

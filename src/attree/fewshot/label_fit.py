@@ -8,6 +8,9 @@ where p(span | gold brackets) is a span's share of the binary trees that cross n
 for a gold bracket, less for the spans that only binarisation makes, whose label is empty. That is
 convex in the weights of a linear score, so it is solved, not trained by steps: it takes seconds,
 depends on no learning rate, and leaves the structure as it is, however few the trees.
+
+What half-known trees leave open is guessed, fitted, and guessed again by what was fitted: see
+:mod:`attree.fewshot.half_labels`.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attree.fewshot.gold import GoldTree, gold_batch
+from attree.fewshot.gold import GoldBatch, GoldTree, gold_batch
+from attree.fewshot.half_labels import Guess
 from attree.fewshot.inside import batch_inside_outside
 from attree.fewshot.labels import LabelPart
 from attree.fewshot.scorer import BatchSource, Scorer
@@ -31,6 +35,8 @@ PENALTY = 0.02
 _LEAST = 0.02
 
 _ITERATIONS = 60
+#: How often labels are fitted where some are guessed.
+_ROUNDS = 2
 _AT_A_TIME = 16
 
 
@@ -42,8 +48,9 @@ class LabelledSpans:
         states: (boundaries, width) float32, what stands on the two sides of each.
         begin, end: (spans,) int64, boundaries.
         kind: (spans,) int64, 0 of a span, 1 of a word, 2 of a whole sentence.
-        target: (spans,) int64, their labels.
+        target: (spans,) int64, their labels, :data:`UNSAID` or :data:`SOME`.
         weight: (spans,) float32, how much each counts.
+        half: (spans,) bool, whether it is a span of a half-known tree.
     """
 
     states: Tensor
@@ -52,6 +59,7 @@ class LabelledSpans:
     kind: Tensor
     target: Tensor
     weight: Tensor
+    half: Tensor
 
 
 @torch.no_grad()
@@ -71,33 +79,41 @@ def labelled_spans(
     for place in range(0, len(gold), _AT_A_TIME):
         some = list(range(place, min(place + _AT_A_TIME, len(gold))))
         batch, trees = source.batch(some), [gold[tree] for tree in some]
-        span = scorer.scores(batch).span.cpu().double().contiguous().numpy()
-        lengths, allowed = batch.n_words.cpu().numpy(), gold_batch(trees).allowed.numpy()
-        likely = batch_inside_outside(span, lengths, allowed, True)[1]
+        likely = _likely(scorer.scores(batch).span.cpu().double(), gold_batch(trees))
         both = torch.cat(batch.features["labels"], -1).cpu()
         for row, tree in enumerate(trees):
             states.append(both[row, : tree.n_words + 1])
             columns.append(_of_tree(tree, likely[row], code, first))
             first += tree.n_words + 1
-    begin, end, kind, target, weight = (
+    begin, end, kind, target, weight, half = (
         torch.from_numpy(np.concatenate(column)) for column in zip(*columns, strict=True)
     )
-    return LabelledSpans(torch.cat(states), begin, end, kind, target, weight.float())
+    return LabelledSpans(torch.cat(states), begin, end, kind, target, weight.float(), half)
+
+
+def _likely(span: Tensor, gold: GoldBatch) -> np.ndarray:
+    """Return the probability of every span among the trees that are compatible with gold."""
+    scores = span if gold.penalties is None else span + gold.penalties
+    lengths, allowed = gold.n_words.numpy(), gold.allowed.numpy()
+    return batch_inside_outside(scores.contiguous().numpy(), lengths, allowed, True)[1]
 
 
 def _of_tree(
     tree: GoldTree, likely: np.ndarray, code: dict[str, int], first: int
 ) -> tuple[np.ndarray, ...]:
-    """Return begin, end, kind, target and weight of one tree's spans."""
+    """Return the columns of :class:`LabelledSpans` but the states, of one tree's spans."""
     n = tree.n_words
     likely[np.arange(n), np.arange(1, n + 1)] = 1.0
     starts, ends = np.nonzero(likely[: n + 1, : n + 1] > _LEAST)
-    label = {(start, end): code[name] for start, end, name in tree.labels}
+    said, other = tree.said(code)
     spans = zip(starts.tolist(), ends.tolist(), strict=True)
-    target = np.array([label.get(span, 0) for span in spans], np.int64)
-    wide = ends - starts > 1
-    kind = np.where(wide, np.where(ends - starts == n, 2, 0), 1)
-    return starts + first, ends + first, kind, target, likely[starts, ends]
+    target = np.array([said.get(span, other) for span in spans], np.int64)
+    wide, whole = ends - starts > 1, ends - starts == n
+    kind = np.where(wide, np.where(whole, 2, 0), 1)
+    # every whole sentence is a phrase, whether it is given or not
+    weight = np.where(whole & (target < 0), 0.0, likely[starts, ends])
+    half = np.full(len(target), tree.known is not None)
+    return starts + first, ends + first, kind, target, weight, half
 
 
 def fit_labels(scorer: Scorer, source: BatchSource, gold: Sequence[GoldTree]) -> None:
@@ -133,19 +149,42 @@ def _logits(sides: Tensor, bias: Tensor, spans: LabelledSpans) -> Tensor:
 
 
 def _solved(spans: LabelledSpans, states: Tensor, part: LabelPart) -> tuple[Tensor, Tensor]:
-    """Return weights and biases of the highest penalised likelihood, found by L-BFGS."""
+    """Return weights and biases of the highest penalised likelihood."""
     weights = torch.zeros(part.weights.shape, requires_grad=True)
     bias = torch.zeros(part.bias.shape, requires_grad=True)
+    if (spans.target >= 0).all():
+        return _fitted(spans, states, weights, bias)
+    guess = Guess(spans, len(part.names))
+    guessed = guess.first()
+    for _ in range(_ROUNDS):
+        _fitted(spans, states, weights, bias, (guess.rows, guessed))
+        with torch.no_grad():
+            chances = _logits(states @ weights, bias, spans)[guess.rows].softmax(-1)
+        guessed = guess.of(chances)
+    return weights.detach(), bias.detach()
+
+
+def _fitted(
+    spans: LabelledSpans,
+    states: Tensor,
+    weights: Tensor,
+    bias: Tensor,
+    guessed: tuple[Tensor, Tensor] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Fit weights and biases in place by L-BFGS; with guesses of the labels of some spans."""
     solver = torch.optim.LBFGS(
         [weights, bias], max_iter=_ITERATIONS, history_size=10, line_search_fn="strong_wolfe"
     )
 
     def loss() -> Tensor:
         solver.zero_grad()
-        logits = _logits(states @ weights, bias, spans)
-        chances = logits.log_softmax(-1).gather(1, spans.target[:, None])[:, 0]
+        chances = _logits(states @ weights, bias, spans).log_softmax(-1)
+        likely = chances.gather(1, spans.target.clamp(min=0)[:, None])[:, 0]
+        if guessed is not None:
+            rows, shares = guessed
+            likely = likely.index_copy(0, rows, (chances[rows] * shares).sum(1))
         penalty = weights.square().sum() + 0.02 * bias.square().sum()
-        value = PENALTY * penalty - (spans.weight * chances).sum()
+        value = PENALTY * penalty - (spans.weight * likely).sum()
         value.backward()
         return value
 

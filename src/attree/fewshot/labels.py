@@ -26,7 +26,7 @@ from attree.constraints import Constraints
 from attree.encoder.load import Encoder, EncoderOutput
 from attree.errors import NotFiniteError
 from attree.fewshot.conditions import Conditions
-from attree.fewshot.gold import CHAIN, IN_LABEL, GoldBatch
+from attree.fewshot.gold import CHAIN, IN_LABEL, SOME, UNSAID, GoldBatch
 from attree.fewshot.inside import log_partition, marginals
 from attree.fewshot.parts import Part, Shape, boundary_states, dropout
 from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
@@ -107,19 +107,33 @@ class LabelPart(Part):
 
 
 def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
-    """``−log p(gold labels and brackets)``, summed over the binary trees that cross no bracket."""
+    """``−log p(gold labels and brackets)``, summed over the binary trees that cross no bracket.
+
+    What a half-known tree does not say is summed over too.
+    """
     assert scores.labels is not None
-    code = {name: place for place, name in enumerate(scores.label_names)}
-    target = torch.zeros(scores.span.shape, dtype=torch.int64)
-    for tree, labels in enumerate(gold.labels):
-        for start, end, name in labels:
-            target[tree, start, end] = code[name]
+    said = _said(gold, scores.label_names, tuple(scores.span.shape)).to(scores.span.device)
     chances = scores.labels.log_softmax(-1)
-    found = chances.gather(-1, target.to(scores.span.device)[..., None])[..., 0].double()
+    found = chances.gather(-1, said.clamp(min=0)[..., None])[..., 0].double()
+    if (said < 0).any():
+        labelled = chances[..., 1:].logsumexp(-1).double()
+        found = torch.where(said == SOME, labelled, found.masked_fill(said == UNSAID, 0.0))
     place = torch.arange(found.shape[1] - 1, device=found.device)
     words = (found[:, place, place + 1] * (place < scores.n_words[:, None])).sum(1)
     free = log_partition(scores.span, scores.n_words)
     return free - log_partition(scores.span + found, scores.n_words, gold.allowed) - words
+
+
+def _said(gold: GoldBatch, names: tuple[str, ...], shape: tuple[int, ...]) -> Tensor:
+    """Return the label of every span, :data:`SOME` or :data:`UNSAID`."""
+    code = {name: place for place, name in enumerate(names)}
+    target = torch.zeros(shape, dtype=torch.int64)
+    for table, tree in zip(target, gold.trees, strict=True):
+        said, other = tree.said(code)
+        table.fill_(other)
+        for (start, end), label in said.items():
+            table[start, end] = label
+    return target
 
 
 def decode_labelled(

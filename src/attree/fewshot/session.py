@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from attree.encoder.load import Encoder, load_encoder
@@ -22,7 +23,7 @@ from attree.fewshot.parser import ABOUT, FILES, WEIGHTS, TrainedParser, save_par
 from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
 from attree.fewshot.scorer import PARTS
 from attree.sampling import by_id, draw_trees, fingerprints, refuse_overlap
-from attree.schemas import SENTENCES, read_table
+from attree.schemas import HALF, HALF_KNOWN, SENTENCES, read_table
 
 Layers = tuple[int, ...]
 #: Shows how far work is: :func:`attree.progress.progress`.
@@ -67,24 +68,33 @@ class Chosen:
 
 
 def choose_trees(
-    path: Path, choice: Choice, evaluated: Sequence[Path], *, allow_overlap: bool = False
+    path: Path,
+    choice: Choice,
+    evaluated: Sequence[Path],
+    *,
+    also: Sequence[Path] = (),
+    allow_overlap: bool = False,
 ) -> Chosen:
     """Draw training trees, then tuning trees, then held-out trees, none of them twice.
+
+    Half-known trees are for training only. Those of tables in ``also`` follow those of ``path``,
+    and numbers count on.
 
     Raises:
         AttreeError: fewer than asked, crossing brackets, or training trees that are among those of
             a table in ``evaluated``.
     """
-    table, metadata = read_table(path, schema=SENTENCES)
+    table, metadata = _joined(path, also)
     rows = _training_rows(table, choice)
+    half = _half_known(table)
     # the trees that settings are tuned on come from the far end of the same order: they stay the
     # same whatever the number of training trees
     tuning = (
-        draw_trees(table, choice.tuning, seed=choice.seed + 1, apart_from=rows)
+        draw_trees(table, choice.tuning, seed=choice.seed + 1, apart_from={*rows, *half})
         if choice.tuning
         else []
     )
-    apart = {*rows, *tuning}
+    apart = {*rows, *tuning, *half}
     held = (
         draw_trees(table, choice.held_out, seed=choice.seed + 2, apart_from=apart)
         if choice.held_out
@@ -104,6 +114,28 @@ def choose_trees(
         "overlap": shared,
     }
     return Chosen(parts[0], parts[1] if held else None, parts[2] if tuning else None, provenance)
+
+
+def _joined(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any]]:
+    """Return the sentences of several tables, and the metadata of the first."""
+    table, metadata = read_table(path, schema=HALF_KNOWN)
+    if not also:
+        return table, metadata
+    tables = [table, *(read_table(one, schema=HALF_KNOWN)[0] for one in also)]
+    for place, one in enumerate(tables):
+        if HALF.name not in one.schema.names:
+            tables[place] = one.append_column(HALF, pa.array([False] * len(one)))
+    joined = pa.concat_tables(tables)
+    numbers = pa.array(range(len(joined)), pa.int32())
+    return joined.set_column(0, SENTENCES.field("sentence"), numbers), metadata
+
+
+def _half_known(table: pa.Table) -> list[int]:
+    """Return the rows of half-known trees, which nothing can be chosen by."""
+    if HALF.name not in table.schema.names:
+        return []
+    rows: list[int] = np.flatnonzero(table[HALF.name].to_numpy()).tolist()
+    return rows
 
 
 def _training_rows(table: pa.Table, choice: Choice) -> list[int]:
@@ -128,6 +160,7 @@ class Request:
 
     Attributes:
         sentences: table that trees are chosen from.
+        also: further ones.
         encoder: what ``find_encoder`` finds.
         recipe: the parser.
         choice: which trees.
@@ -144,6 +177,7 @@ class Request:
     encoder: Path
     recipe: FewShotRecipe
     choice: Choice
+    also: Sequence[Path] = ()
     layers: Layers | None = None
     training: dict[str, Any] = field(default_factory=dict)
     tune_layers: tuple[Layers, ...] = ()
@@ -195,6 +229,7 @@ def train_parser(
         request.sentences,
         request.choice,
         request.evaluated,
+        also=request.also,
         allow_overlap=request.allow_overlap,
     )
     described = find_encoder(request.encoder)

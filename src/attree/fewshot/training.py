@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from attree.constraints import AVOIDED
 from attree.errors import AttreeError
 from attree.fewshot.gold import GoldBatch, GoldTree, gold_batch
 from attree.fewshot.inside import log_partition
@@ -57,18 +58,28 @@ def margin_loss(scores: SpanScores, gold: GoldBatch, score: str, margin: float) 
 def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
     """``log Z − log Z(trees compatible with gold)``, a tree's score the sum of its ``s_span``.
 
-    Every binary tree that crosses no gold bracket is compatible.
+    Every binary tree that crosses no gold bracket is compatible; of a half-known tree those of them
+    that have the fewest spans that are no phrases.
 
     Raises:
         AttreeError: a tree that no binary tree is compatible with (its brackets cross).
     """
     free = log_partition(scores.span, scores.n_words)
-    compatible = log_partition(scores.span, scores.n_words, gold.allowed)
+    compatible = compatible_partition(scores, gold)
     impossible = torch.isneginf(compatible)
     if impossible.any():
         name = gold.names[int(impossible.nonzero()[0])]
         raise AttreeError(f"tree {name} has crossing brackets", fix="leave it out of training")
     return free - compatible
+
+
+def compatible_partition(scores: SpanScores, gold: GoldBatch) -> Tensor:
+    """Log of the summed ``exp(score)`` of the trees that are compatible with gold."""
+    if gold.penalties is None:
+        return log_partition(scores.span, scores.n_words, gold.allowed)
+    found = log_partition(scores.span + gold.penalties, scores.n_words, gold.allowed)
+    # the fewest spans that are no phrases, which all these trees have
+    return found - AVOIDED * (found.detach() / AVOIDED).round().nan_to_num(neginf=0, posinf=0)
 
 
 @dataclass(frozen=True, slots=True)

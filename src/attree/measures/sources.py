@@ -81,9 +81,10 @@ class Reading:
         how = resolve(Settings(format=self.format, punctuation=self.punctuation), [path])
         items: Iterator[Sentence | Rejected] = prepare(read_files([path], how), how, Counts())
         for item in items:
-            if isinstance(item, Rejected):
+            if isinstance(item, Rejected) or item.half:
+                half = f"{item.file}:{item.line}: only some of this tree is known"
                 self.refused += 1
-                say(str(item))
+                say(str(item) if isinstance(item, Rejected) else half)
             else:
                 yield item
 

@@ -29,6 +29,7 @@ _TRACE = re.compile(r"0|\*(?:[A-Za-z?]{1,5}\*)?(?:-\d+)?")
 _LEMMA = re.compile(r"[^-]+-[^-]+")
 #: What UTF-8 looks like when it is read as Latin-1, and what replaces what was undecodable.
 _MOJIBAKE = re.compile("[\u00c3\u00c2\u00c5\u00c4\u00d7\u00d0][\u0080-\u00bf]|\ufffd")
+_MARKS = "labels: ? is not known, ! no phrase, = all inside is given"
 _MARKUP = ("ID", "CODE", "META", "COMMENT", "lemma", "LEMMA")
 _ALPHABETS = {"CJK": "HAN", "HIRAGANA": "HAN", "KATAKANA": "HAN", "FULLWIDTH": "LATIN"}
 
@@ -45,6 +46,7 @@ class Inspector:
     longest: Sentence | None = None
     one_word: int = 0
     repeated: int = 0
+    half: int = 0
     _seen: set[int] = field(default_factory=set)
 
     def add(self, item: Sentence | Rejected) -> None:
@@ -56,6 +58,7 @@ class Inspector:
         self.tags.update(item.tags)
         self.words.update(item.words)
         self.one_word += len(item.words) == 1
+        self.half += item.half
         if self.longest is None or len(item.words) > len(self.longest.words):
             self.longest = item
         key = hash(item.words)
@@ -278,6 +281,8 @@ def _contents(seen: Inspector, counts: Counts) -> Iterator[tuple[str, str]]:
     yield "longest", f"{len(longest.words):,} words, {longest.file}:{longest.line}"
     yield "one word", f"{seen.one_word:,} sentences"
     yield "repeated", f"{seen.repeated:,} sentences"
+    if seen.half:
+        yield "half-known", f"{seen.half:,} trees; {_MARKS}"
     yield "labels", _counted(seen.labels)
     yield "tags", _counted(seen.tags)
 

@@ -10,8 +10,9 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from attree.constraints import MARKS, NO_PHRASE, UNKNOWN
 from attree.errors import AttreeError
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.sentence import Rejected, Sentence, Settings, Span
 
 #: From this share of sentences lost on, a table marks the row.
 NOTED = 0.01
@@ -112,14 +113,28 @@ def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
     new = list(itertools.accumulate(stays, initial=0))  # new[i]: words kept before word i
     if new[-1] == 0:
         return None
+    kept = [span for span in sentence.spans if new[span[0]] < new[span[1]]]
+    if sentence.half:
+        # without a word at its edge, what was no phrase may be one
+        kept = [(i, j, x) for i, j, x in kept if x != NO_PHRASE or (stays[i] and stays[j - 1])]
+    spans = [(new[i], new[j], label) for i, j, label in kept]
     return Sentence(
         tuple(itertools.compress(sentence.words, stays)),
         tuple(itertools.compress(sentence.tags, stays)),
-        tuple((new[i], new[j], label) for i, j, label in sentence.spans if new[i] < new[j]),
+        tuple(_consistent(spans, new[-1]) if sentence.half else spans),
         sentence.file,
         sentence.line,
         sentence.crossing,
+        sentence.half,
     )
+
+
+def _consistent(spans: list[Span], n_words: int) -> list[Span]:
+    """Leave out marks of spans that have become those of a phrase, or the whole sentence."""
+    named = {(start, end) for start, end, label in spans if label not in MARKS}
+    phrases = named | {(start, end) for start, end, label in spans if label == UNKNOWN}
+    without = {UNKNOWN: named, NO_PHRASE: phrases | {(0, n_words)}}
+    return [span for span in spans if span[:2] not in without.get(span[2], set())]
 
 
 @dataclass(slots=True)

@@ -275,7 +275,7 @@ def _write(
     job: _Job, builder: TableBuilder, counts: Counts, output: Path | None, rejected: Path | None
 ) -> None:
     from attree.provenance import provenance
-    from attree.schemas import REJECTED, SENTENCES, write_table
+    from attree.schemas import REJECTED, write_table
 
     settings = dataclasses.asdict(job.settings)
     metadata = provenance(
@@ -295,7 +295,7 @@ def _write(
     if rejected:
         write_table(rejected, others, schema=REJECTED, metadata=metadata)
     if output:
-        write_table(output, sentences, schema=SENTENCES, metadata=metadata)
+        write_table(output, sentences, schema=sentences.schema, metadata=metadata)
 
 
 def _reading(job: _Job) -> Iterator[Sentence | Rejected]:

@@ -20,7 +20,7 @@ from attree.treebank.crossing import (
 )
 from attree.treebank.crossing import spans as continuous_spans
 from attree.treebank.formats import FORMATS, format_of
-from attree.treebank.sentence import Rejected, Settings, unescape
+from attree.treebank.sentence import Rejected, Sentence, Settings, unescape
 from attree.treebank.sources import read_text
 
 
@@ -98,6 +98,9 @@ def _graphs(files: Iterable[Path], settings: Settings, done: Converted) -> Itera
         for item in (one.graphs or one.read)(text, str(file), settings):
             if isinstance(item, Rejected):
                 done.rejected.append(item)
+            elif isinstance(item, Sentence) and item.half:
+                reason = "only some of this tree is known"
+                done.rejected.append(Rejected(item.file, item.line, reason, "failed"))
             else:
                 yield item if isinstance(item, Graph) else graph_of(item)
 

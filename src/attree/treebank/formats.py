@@ -14,6 +14,7 @@ from attree.treebank import (
     dialects,
     discbracket,
     export,
+    half,
     stanza,
     tigerxml,
 )
@@ -22,10 +23,10 @@ from attree.treebank.sources import read_text
 
 
 def _read_table(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
-    from attree.schemas import SENTENCES, read_table
+    from attree.schemas import HALF_KNOWN, read_table
     from attree.treebank.table import from_table
 
-    yield from from_table(read_table(file, schema=SENTENCES)[0])
+    yield from from_table(read_table(file, schema=HALF_KNOWN)[0])
 
 
 #: Format → what reads and writes it. To add one: a file with a `Format`, and a line here.
@@ -42,6 +43,7 @@ FORMATS = {
     "greynir": dialects.GREYNIR,
     "floresta": dialects.FLORESTA,
     "cess": dialects.CESS,
+    "half": half.FORMAT,
     "parquet": Format(_read_table, (".parquet",), binary=True),
 }
 _HEAD = 1 << 16  # bytes by which a file's format is recognised

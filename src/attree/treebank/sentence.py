@@ -34,6 +34,7 @@ class Sentence:
         file: the file it came from, as it was named.
         line: the 1-based line its tree starts on.
         crossing: whether branches crossed, and phrases were raised (see ``crossing``).
+        half: whether only some of its phrases are known; labels may be marks (see ``half``).
     """
 
     words: tuple[str, ...]
@@ -42,6 +43,7 @@ class Sentence:
     file: str
     line: int
     crossing: bool = False
+    half: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from attree.schemas import REJECTED, SENTENCES
+from attree.schemas import HALF, HALF_KNOWN, REJECTED
 from attree.text import name_of
 from attree.treebank.sentence import Rejected, Sentence
 
@@ -37,11 +37,17 @@ class TableBuilder:
         self._sentences = []
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Return the tables of `schemas.SENTENCES` and `schemas.REJECTED`."""
+        """Return the tables of `schemas.SENTENCES` and `schemas.REJECTED`.
+
+        The first is one of `schemas.HALF_KNOWN` if any of its trees is half known.
+        """
         self._flush()
         rows = [(name_of(one.file), one.line, one.reason, one.status) for one in self._rejected]
         columns = list(zip(*rows, strict=True)) or [()] * len(REJECTED)
-        return pa.concat_tables(self._chunks), pa.table(list(map(list, columns)), schema=REJECTED)
+        sentences = pa.concat_tables(self._chunks)
+        if not any(sentences[HALF.name].to_pylist()):
+            sentences = sentences.drop_columns(HALF.name)
+        return sentences, pa.table(list(map(list, columns)), schema=REJECTED)
 
 
 def to_table(sentences: Iterable[Sentence]) -> pa.Table:
@@ -63,8 +69,9 @@ def _chunk(sentences: list[Sentence], first: int) -> pa.Table:
         "starts": [one[0] for one in spans],
         "ends": [one[1] for one in spans],
         "labels": [one[2] for one in spans],
+        "half": [one.half for one in sentences],
     }
-    return pa.table({name: list(column) for name, column in columns.items()}, schema=SENTENCES)
+    return pa.table({name: list(column) for name, column in columns.items()}, schema=HALF_KNOWN)
 
 
 def from_table(table: pa.Table) -> Iterator[Sentence]:
@@ -73,4 +80,5 @@ def from_table(table: pa.Table) -> Iterator[Sentence]:
         for row in batch.to_pylist():
             spans = tuple(zip(row["starts"], row["ends"], row["labels"], strict=True))
             words, tags = tuple(row["words"]), tuple(row["tags"])
-            yield Sentence(words, tags, spans, row["file"], row["line"])
+            half = row.get(HALF.name, False)
+            yield Sentence(words, tags, spans, row["file"], row["line"], half=half)

@@ -1,0 +1,84 @@
+"""Labels of spans of half-known trees that nothing is said of, guessed.
+
+In a half-known tree most phrases are not given, and what is no phrase hardly ever is. Taken as they
+are, given labels would teach that every span has one; and a span that is not given is no phrase
+more often than others. So the share of the phrases of each label that are given is estimated::
+
+    g(label) = given / expected,    expected: as many as whole trees have, in as many spans
+
+or one half where there is no whole tree. A span that nothing is said of then has the label ::
+
+    q(label | i, j) ∝ p(label | i, j) (1 − g(label)),    g(empty) = 0
+
+where ``p`` is first the rate of the label, then what was fitted to the guess before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from attree.fewshot.gold import SOME
+
+if TYPE_CHECKING:
+    from attree.fewshot.label_fit import LabelledSpans
+
+#: The share of phrases that are given where no whole tree says how many there are.
+_HALF = 0.5
+#: Phrases by which a label's share is drawn to that of all labels.
+_PRIOR = 4.0
+_MOST = 0.98
+
+
+class Guess:
+    """What the spans may be that have no known label.
+
+    Args:
+        spans: all spans.
+        n_labels: how many labels there are, the empty one first.
+
+    Attributes:
+        rows: (unknown,) int64, which spans have no known label.
+    """
+
+    def __init__(self, spans: LabelledSpans, n_labels: int) -> None:
+        self.rows = torch.nonzero(spans.target < 0)[:, 0]
+        self._word = (spans.kind == 1).long()[self.rows]
+        self._some = spans.target[self.rows] == SOME
+        given = _counted(spans, (spans.target > 0) & spans.half, n_labels)
+        whole = _counted(spans, (spans.target >= 0) & ~spans.half, n_labels)
+        mass = _masses(spans)
+        rates = torch.where(whole[:, 1:].sum(1, keepdim=True) > 0, whole, given / _HALF)
+        rates[:, 0] = torch.where(whole[:, 0] > 0, whole[:, 0], mass - rates[:, 1:].sum(1))
+        self.rates = rates.clamp(min=1e-3) / rates.clamp(min=1e-3).sum(1, keepdim=True)
+        expected = self.rates * mass[:, None]
+        of_all = (given.sum(1) / expected[:, 1:].sum(1).clamp(min=1e-6)).clamp(max=_MOST)
+        self.shares = (given + _PRIOR * of_all[:, None]) / (expected + _PRIOR)
+        self.shares = self.shares.clamp(max=_MOST).index_fill(1, torch.tensor([0]), 0.0)
+
+    def first(self) -> Tensor:
+        """(unknown, labels): by the rates of the labels."""
+        return self.of(self.rates[self._word])
+
+    def of(self, chances: Tensor) -> Tensor:
+        """(unknown, labels): by the probabilities of the labels of these spans."""
+        found = chances * (1.0 - self.shares)[self._word]
+        found = torch.where(self._some[:, None], chances, found)
+        found[self._some, 0] = 0.0
+        return found / found.sum(1, keepdim=True).clamp(min=1e-30)
+
+
+def _counted(spans: LabelledSpans, chosen: Tensor, n_labels: int) -> Tensor:
+    """(2, labels): weights of labels on chosen spans of two words and more, and on words."""
+    chosen = chosen & (spans.kind != 2)
+    places = ((spans.kind == 1).long()[chosen], spans.target[chosen])
+    return torch.zeros(2, n_labels).index_put(places, spans.weight[chosen], accumulate=True)
+
+
+def _masses(spans: LabelledSpans) -> Tensor:
+    """(2,): expected spans of half-known trees, of two words and more, and words."""
+    chosen = spans.half & (spans.kind != 2)
+    places = ((spans.kind == 1).long()[chosen],)
+    return torch.zeros(2).index_put(places, spans.weight[chosen], accumulate=True)

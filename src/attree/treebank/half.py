@@ -1,0 +1,110 @@
+"""Half-known trees, written by hand: brackets of which only some are given.
+
+::
+
+    # a phrase and its label; a phrase of unknown label; words that are no phrase
+    ( (NP the old man) walked (? to (! town yesterday)) )
+    # all that is inside is given: no other span is a phrase
+    ( (= (NP the (ADJP very old) man)) walked home )
+    # a whole tree
+    (= (S (NP the old man) (VP walked)))
+
+Three marks stand in place of a label (see :mod:`attree.constraints`). What no bracket says is not
+known: a span may be a phrase or not, the sentence may have any label. A label follows its bracket
+without a space. Tags are optional; where a word of a tree has none, no word of it has one, and a
+bracket around one word is a phrase.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from attree.constraints import COMPLETE, MARKS, UNKNOWN, Constraints
+from attree.errors import AttreeError
+from attree.treebank import brackets
+from attree.treebank.layout import pieces
+from attree.treebank.sentence import DUMMY_ROOTS, Format, Rejected, Sentence, Settings
+
+_COMMENT = re.compile(r"^#.*$", re.MULTILINE)
+_S, _W = r"[ \t\n\f\v]", r"[^ \t\n\f\v()]"
+#: A word in a bracket of its own, the opening of another bracket, or a word beside others.
+_PART = re.compile(rf"\({_W}*+{_S}++({_W}++){_S}*+\)|\({_W}*+|({_W}++)")
+_SPAN = re.compile(r"span \[(\d+), (\d+)\)")
+#: The tag of a word that has none.
+_NO_TAG = "X"
+
+
+def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+    """Yield every tree, as a half-known `Sentence` unless all of it is given.
+
+    Arguments are those of :func:`attree.treebank.brackets.read`.
+    """
+    text = _COMMENT.sub("", text)
+    for begin, end in reversed(pieces(text)):
+        if text[begin] == "(":
+            text = f"{text[:begin]}{_tagged(text[begin:end])}{text[end:]}"
+    for one in brackets.read(text, file, settings):
+        yield one if isinstance(one, Rejected) else _checked(one)
+
+
+def _tagged(tree: str) -> str:
+    """Give every word a tag, where one has none."""
+    if not any(part[2] for part in _PART.finditer(tree)):
+        return tree
+
+    def tag(part: re.Match[str]) -> str:
+        word = part[1] or part[2]
+        if not word:
+            return part[0]
+        before, after = part[0].rsplit(word, 1)
+        return f"{before}({_NO_TAG} {word}){after}"
+
+    return _PART.sub(tag, tree)
+
+
+def _checked(one: Sentence) -> Sentence | Rejected:
+    """Refuse what contradicts itself; see whether all of the tree is given."""
+    try:
+        one = dataclasses.replace(one, spans=_spans(one))
+        known = Constraints.of_marks(one.spans)
+        known.check(len(one.words))
+        if not known:
+            raise AttreeError("nothing is known of this tree", fix="bracket a phrase, or leave it")
+    except AttreeError as error:
+        return Rejected(one.file, one.line, _in_words(str(error), one.words), "failed")
+    whole = (0, len(one.words), COMPLETE)
+    marks = [span for span in one.spans if span[2] in MARKS and span != whole]
+    if whole in one.spans and not marks and (0, len(one.words)) in known.chains():
+        return dataclasses.replace(one, spans=tuple(s for s in one.spans if s != whole))
+    return dataclasses.replace(one, half=True)
+
+
+def _spans(one: Sentence) -> tuple[tuple[int, int, str], ...]:
+    """Return the spans of a tree; one without a label has an unknown one.
+
+    Raises:
+        AttreeError: a mark with something behind it, or in place of a tag.
+    """
+    for start, end, label in one.spans:
+        if label[:1] in MARKS and label not in MARKS:
+            words = " ".join(one.words[start:end])
+            raise AttreeError(
+                f"{label!r} around {words!r} is no mark and no label",
+                fix=f"the marks are {', '.join(MARKS)}, each alone",
+            )
+    for word, tag in zip(one.words, one.tags, strict=True):
+        if tag in MARKS:
+            raise AttreeError(
+                f"{tag} is the tag of {word!r}", fix=f"write ({tag} ({_NO_TAG} {word}))"
+            )
+    return tuple((start, end, label or UNKNOWN) for start, end, label in one.spans)
+
+
+def _in_words(problem: str, words: tuple[str, ...]) -> str:
+    """Name spans by their words."""
+    return _SPAN.sub(lambda span: repr(" ".join(words[int(span[1]) : int(span[2])])), problem)
+
+
+FORMAT = Format(read, (".half",), punctuation="auto", dummy_roots=(*DUMMY_ROOTS, ""))

@@ -1,0 +1,148 @@
+"""Half-known trees: what is read, what is refused, and who takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attree.constraints import COMPLETE, NO_PHRASE, UNKNOWN, Constraints
+from attree.errors import AttreeError
+from attree.schemas import HALF_KNOWN, SENTENCES, read_table
+from attree.treebank.brackets import bracketed
+from attree.treebank.cleaning import clean
+from attree.treebank.formats import read_files, resolve
+from attree.treebank.half import read
+from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.table import from_table, to_table
+from tests import drawn
+from tests.fewshot import reference
+
+#: text → what stands of it: words, spans, whether it is half known
+GOOD = {
+    "( (NP the old man) walked )": ("the old man walked", [(0, 3, "NP")], True),
+    "(S (NP the old man) walked)": ("the old man walked", [(0, 4, "S"), (0, 3, "NP")], True),
+    "( (? the old man) (! walked home) today)": (
+        "the old man walked home today",
+        [(0, 3, "?"), (3, 5, "!")],
+        True,
+    ),
+    "( ( the old man) walked)": ("the old man walked", [(0, 3, "?")], True),
+    "( (= (NP the old man)) sat)": ("the old man sat", [(0, 3, "="), (0, 3, "NP")], True),
+    "(= (S (NP the man) (VP sat)))": (
+        "the man sat",
+        [(0, 3, "S"), (0, 2, "NP"), (2, 3, "VP")],
+        False,
+    ),
+    "(= (S (? the man) (VP sat)))": (
+        "the man sat",
+        [(0, 3, "="), (0, 3, "S"), (0, 2, "?"), (2, 3, "VP")],
+        True,
+    ),
+    "(= (NP the man) sat)": ("the man sat", [(0, 3, "="), (0, 2, "NP")], True),
+    "( (NP (DT the) (NN man)) (VBD sat))": ("the man sat", [(0, 2, "NP")], True),
+    "( (NP (! John) Smith)\n  sat )": ("John Smith sat", [(0, 2, "NP"), (0, 1, "!")], True),
+    "( (S (VP go home)) now)": ("go home now", [(0, 2, "S"), (0, 2, "VP")], True),
+    "( (NP-SBJ you ?) (. ?))": ("you ? ?", [(0, 2, "NP"), (2, 3, ".")], True),
+    "( (NP -LRB- (? a\\/b)) c)": ("( a/b c", [(0, 2, "NP"), (1, 2, "?")], True),
+}
+
+
+def read_text(text: str, tmp_path: Path) -> list[Sentence | Rejected]:
+    file = tmp_path / "mine.half"
+    file.write_text(text, encoding="utf-8")
+    return list(read_files([file], resolve(Settings(), [file])))
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_what_is_read(text: str, tmp_path: Path):
+    words, spans, half = GOOD[text]
+    (found,) = read_text(f"# a note (with brackets\n{text}\n", tmp_path)
+    assert isinstance(found, Sentence), found
+    assert (" ".join(found.words), list(found.spans), found.half) == (words, spans, half)
+    assert found.line == 2
+
+
+BAD = {
+    "( the old man sat )": "nothing is known of this tree — bracket a phrase",
+    "( (NP (! the old man)) sat)": "'the old man' is both required and forbidden — undo one",
+    "( (? (NP the old man)) sat)": "'the old man' has the label NP and an unknown one",
+    "( (! the old man sat))": "'the old man sat' is the whole sentence",
+    "( (!NP the old) man)": "'!NP' around 'the old' is no mark and no label — the marks are ?",
+    "( (NP (? the) (NN man)) (VB sat))": "? is the tag of 'the' — write (? (X the))",
+    "( (NP the old": "brackets are not closed — correct this tree",
+    "the old man": "text outside any tree",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_what_is_refused_costs_no_other_tree(text: str, tmp_path: Path):
+    found = read_text(f"( (NP the man) sat)\n{text}\n( (NP the man) sat)\n", tmp_path)
+    assert [type(one) for one in found] == [Sentence, Rejected, Sentence]
+    assert BAD[text] in str(found[1]) and f"{tmp_path / 'mine.half'}:2: " in str(found[1])
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10_000), n=st.integers(3, 8))
+def test_what_is_written_is_read(seed: int, n: int):
+    """All that nests: phrases with a label and without, and spans that are none."""
+    known = drawn.constraints(seed, n, (None, "NP", "VP"), one_word=True)
+    phrases = [(i, j, label or UNKNOWN) for i, j, label in known.required]
+    others = [
+        (i, j, NO_PHRASE)
+        for i, j in known.forbidden
+        if not any(reference.crosses((i, j), span) for span in known.chains())
+    ]
+    spans = sorted([*phrases, *others[:1]], key=lambda span: (span[0], -span[1]))
+    if not spans:
+        return
+    text = bracketed([f"w{i}" for i in range(n)], [f"T{i}" for i in range(n)], spans)
+    (found,) = read(f"({text})", "f", resolve(Settings(format="half"), []))
+    assert isinstance(found, Sentence), found
+    assert (found.spans, found.half) == (tuple(spans), True)
+
+
+def test_punctuation_that_goes_leaves_nothing_contradictory():
+    text = (
+        "(S (? (NP (DT the) (! (JJ old) (NN man))) (, ,)) (! (VBD sat) (. .))"
+        " (! (NN a) (, ,) (NN b)))"
+    )
+    (one,) = read(text, "f", resolve(Settings(format="half"), []))
+    assert isinstance(one, Sentence)
+    left = clean(one, lambda sentence: [word.isalpha() for word in sentence.words])
+    assert left is not None and left.half
+    assert left.words == ("the", "old", "man", "sat", "a", "b")
+    assert left.spans == ((0, 6, "S"), (0, 3, "NP"), (1, 3, "!"), (4, 6, "!"))
+    assert Constraints.of_marks(left.spans)
+
+
+def test_a_region_that_is_complete_leaves_no_other_phrase():
+    known = Constraints.of_marks([(1, 4, COMPLETE), (2, 4, "NP")])
+    assert set(known.forbidden) == {(1, 2), (1, 3), (2, 3), (3, 4)}
+    assert known.required == ((2, 4, "NP"),)
+
+
+def test_tables_say_which_trees_are_half_known(tmp_path: Path):
+    trees = read_text("\n".join(GOOD), tmp_path)
+    table = to_table(trees)
+    assert table.schema.equals(HALF_KNOWN)
+    assert [one.half for one in from_table(table)] == [half for _, _, half in GOOD.values()]
+    whole = to_table([one for one in trees if not one.half])
+    assert whole.schema.equals(SENTENCES)
+
+
+def test_what_needs_whole_trees_says_so(attree: Any, tmp_path: Path):
+    file = tmp_path / "mine.half"
+    file.write_text("( (NP the man) sat)\n(= (S (NP the man) (VP went)))\n")
+    made = attree(str(file), "--output", "mine.parquet")
+    assert made.status == 0, made.err
+    with pytest.raises(AttreeError, match="a table of half-known trees; expected a sentence table"):
+        read_table(tmp_path / "mine.parquet", schema=SENTENCES)
+    seen = attree(str(file), "--check")
+    assert "half-known 1 trees; labels: ? is not known, ! no phrase" in seen.out
+    done = attree("convert", str(file), "--output", "mine.mrg")
+    assert "mine.half:1: only some of this tree is known" in done.err
+    assert (tmp_path / "mine.mrg").read_text().count("\n") == 1
