@@ -92,7 +92,9 @@ def try_command(
             _warn(found[0].tree, one)
 
 
-def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], Constraints | None]]:
+def _half_known(
+    path: Path, sentence: str | None
+) -> Iterator[tuple[str | list[str], Constraints | None]]:
     """Yield the words of half-known trees, and what is known; say what cannot be read."""
     from attree.constraints import COMPLETE, Constraints
     from attree.text import say
