@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.constraints import Constraints
+from attree.errors import AttreeError
 from attree.tree import Tree
 from attree.trees import Trees
+
+if TYPE_CHECKING:
+    from attree.decoding.k_best import Ranked
 
 _NOTHING = Constraints()
 
@@ -21,11 +26,32 @@ class SentenceScores(Protocol):
     def trees(self, constraints: Constraints) -> Trees:
         """Return the one tree that keeps to constraints."""
 
+    def best(self, k: int) -> Ranked:
+        """Return the best k trees, or all where there are fewer."""
+
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
         """(n + 1, n + 1): the probability of every phrase under constraints."""
 
     def entropy(self) -> float:
         """Return the entropy of the distribution over binary trees, in nats."""
+
+
+class Candidate(NamedTuple):
+    """One of the best trees of a sentence.
+
+    Attributes:
+        tree: the tree.
+        score: what the parser's decoder maximises, summed over the tree: split scores; of
+            ``normalised_chart`` the log of the tree's probability; of ``minimum_risk`` the number
+            of spans expected to be right, without the whole sentence. None of a sentence that has
+            but one tree.
+        probability: of the tree among all binary trees; None where the parser has no distribution
+            over trees.
+    """
+
+    tree: Tree
+    score: float | None
+    probability: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +79,23 @@ class Chart:
             AttreeError: a span outside the sentence.
         """
         return self.scores.trees(constraints or _NOTHING).of(0, self.words)
+
+    def best(self, k: int) -> list[Candidate]:
+        """Return the best k trees, all different, best first; fewer where there are fewer.
+
+        The first is that of :meth:`Parser.parse`. Exact, by a lazy search
+        (:mod:`attree.decoding.k_best`).
+
+        Raises:
+            AttreeError: ``k`` is below 1, or the parser does not compare whole trees: it decides
+                split by split, or its trees have labels.
+        """
+        if k < 1:
+            raise AttreeError(f"{k} trees are asked for", fix="ask for 1 or more")
+        found = self.scores.best(k)
+        chances: Sequence[float | None] = found.probabilities or [None] * len(found.scores)
+        trees = found.trees.each([self.words] * len(found.scores))
+        return list(map(Candidate, trees, found.scores, chances))
 
     def marginals(self, constraints: Constraints | None = None) -> NDArray[np.float64]:
         """Return how probable each span is as a phrase of the tree.

@@ -30,6 +30,7 @@ SECTIONS = {
         "train": "attree.fewshot.command:train_command",
         "evaluate": "attree.evaluate.command:evaluate_command",
         "evalb": "attree.evaluation.command:evalb_command",
+        "measures": "attree.measures.command:measures_command",
         "treebank": "attree.treebank.command:app",
         "corpus": "attree.corpus.command:app",
     },

@@ -10,14 +10,14 @@ cannot take, and the order. Bulk parsing takes the same four steps in three thre
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.chart import Chart
+from attree.chart import Candidate, Chart
 from attree.errors import AttreeError, NotFiniteError
 from attree.parser_source import Model, Overrides, ParserSource, find_parser
 from attree.schemas import FAILED, FALLBACK, OK, TOO_LONG
@@ -188,6 +188,21 @@ class Parser:
         words = self.words(sentence)
         return Chart(tuple(words), self.model.chart(self._features(words)))
 
+    def k_best(self, sentence: Sentence, k: int) -> list[Candidate]:
+        """Return the best k trees of a sentence with their scores, best first.
+
+        See :meth:`attree.chart.Chart.best`. A sentence with nothing to choose, or that the encoder
+        cannot take, has the one tree of :meth:`parse`, without a score.
+
+        Raises:
+            AttreeError: ``k`` is below 1, or the parser does not compare whole trees.
+        """
+        words = self.words(sentence)
+        tree = self.parse([words])[0]
+        if len(words) < 2 or tree.status != OK:
+            return [Candidate(tree, None, None)]
+        return self.chart(words).best(k)
+
     def _features(self, words: list[str]) -> Any:
         """Run the encoder over one sentence."""
         pieces = self.encoder.tokenise([words])
@@ -256,11 +271,12 @@ class Parser:
         return Trees.concatenate([*found, others]).take(order)
 
     def _branched_right(self, n_words: Sequence[int]) -> Trees:
-        """Return right-branching trees, their scores not a number; with dummy labels if need be."""
+        """Return right-branching trees, of no number; with dummy labels if need be."""
         from attree.decoding.fixed import fixed_trees
 
         trees = fixed_trees(FALLBACK, n_words)
-        scores = np.full(trees.starts.size, np.nan)
-        found = Trees(trees.n_words, trees.offsets, trees.starts, trees.ends, scores=scores)
+        none = np.full(trees.starts.size, np.nan)
+        marginals = none if getattr(self.model, "has_distribution", False) else None
+        found = replace(trees, scores=none, marginals=marginals)
         labelled = getattr(self.model, "labelled", False)
         return found.labelled([NO_LABEL] * found.starts.size) if labelled else found

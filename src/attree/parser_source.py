@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 import numpy as np
@@ -78,6 +78,7 @@ class AveragedHeads:
     heads: tuple[Head, ...]
     recipe: Recipe
     source: str = HEADS
+    has_distribution: ClassVar[bool] = False
 
     def describe(self) -> dict[str, Any]:
         """Return what its trees depend on, as JSON."""
@@ -102,6 +103,7 @@ class TrainedFolder:
         folder: what was written.
         fingerprint: of its weights.
         language, punctuation: of the trees it was trained on; empty where that is not known.
+        has_distribution: whether its trees have marginals.
     """
 
     encoder: ResolvedEncoder
@@ -109,6 +111,7 @@ class TrainedFolder:
     fingerprint: str
     language: str = ""
     punctuation: str = ""
+    has_distribution: bool = False
 
     def describe(self) -> dict[str, Any]:
         """Return what its trees depend on, as JSON."""
@@ -281,6 +284,8 @@ class _About(msgspec.Struct):
 
 
 def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
+    from attree.fewshot.recipes import DISTRIBUTIONS
+
     path = folder / "parser.json"
     about = read_described(path, dict[str, Any], what=_TRAINED, fix="train it again")
     table = described(about, _About, file=path, what=_TRAINED, fix="train it again").about.table
@@ -300,6 +305,7 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
         digest([about["recipe"], hashed]),
         language=table.language or "",
         punctuation=table.punctuation or "",
+        has_distribution=about["recipe"].get("objective") in DISTRIBUTIONS,
     )
 
 

@@ -59,13 +59,13 @@ class Parses:
     def gold(cls, sentences: pa.Table) -> Parses:
         """Return the labelled gold trees of a table ``schemas.SENTENCES``, sorted by sentence."""
         n_words = pc.list_value_length(sentences["words"]).to_numpy().astype(np.int64)
-        trees = _trees(sentences, n_words)
+        trees = trees_of(sentences, n_words)
         return cls.all_ok(sentences["sentence"].to_numpy(), trees).sorted()
 
     @classmethod
     def of_table(cls, parses: pa.Table) -> Parses:
         """Return the trees of a table ``schemas.PARSES``, sorted by sentence."""
-        trees = _trees(parses, parses["n_words"].to_numpy().astype(np.int64))
+        trees = trees_of(parses, parses["n_words"].to_numpy().astype(np.int64))
         status = parses["status"].to_numpy().astype(np.str_)
         return cls(parses["sentence"].to_numpy(), trees, status).sorted()
 
@@ -102,8 +102,13 @@ class Parses:
         return self if np.array_equal(order, np.arange(order.size)) else self.take(order)
 
 
-def _trees(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
-    """Return the trees of a table, labelled where it has labels."""
+def trees_of(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
+    """Return the trees of a table, labelled where it has labels.
+
+    Args:
+        table: with lists ``starts`` and ``ends``, or ``starts`` and ``lengths``.
+        n_words: of each sentence.
+    """
     labels: dict[str, Any] = {}
     if LABELS.name in table.schema.names:
         encoded = pc.dictionary_encode(_flat(table, LABELS.name))
@@ -111,10 +116,12 @@ def _trees(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
         labels = {"labels": codes, "label_names": tuple(encoded.dictionary.to_pylist())}
     lengths = pc.list_value_length(table["starts"]).to_numpy()
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    other = "ends" if "ends" in table.schema.names else "lengths"
     starts, ends = (
-        _flat(table, side).to_numpy(zero_copy_only=False) for side in ("starts", "ends")
+        _flat(table, side).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+        for side in ("starts", other)
     )
-    return Trees(n_words, offsets, starts, ends, **labels)
+    return Trees(n_words, offsets, starts, ends if other == "ends" else starts + ends, **labels)
 
 
 def _flat(table: pa.Table, column: str) -> pa.Array:

@@ -29,6 +29,8 @@ class Tree:
         span_scores: of the spans, or None.
         status: ``ok``, ``too_long`` (for the encoder) or ``failed`` (the encoder's numbers are not
             finite); the latter two are branched right instead.
+        marginals: of the spans, the probability of each under the parser's distribution over trees;
+            None where it has none (see :meth:`attree.chart.Chart.marginals`).
     """
 
     words: tuple[str, ...]
@@ -37,6 +39,7 @@ class Tree:
     tags: tuple[str, ...] | None = None
     span_scores: tuple[float, ...] | None = field(default=None, compare=False)
     status: str = "ok"
+    marginals: tuple[float, ...] | None = field(default=None, compare=False)
 
     @property
     def score(self) -> float | None:
@@ -101,6 +104,11 @@ def _symbol(label: str) -> str:
     return _escaped("_".join(label.split())) or NO_LABEL
 
 
+def leaf(word: str, tag: str) -> str:
+    """Return a word under its tag in brackets, as :meth:`Tree.brackets` writes them."""
+    return f"({_symbol(tag)} {_escaped(word)})"
+
+
 def bracketed(
     words: tuple[str, ...] | list[str],
     spans: Any,
@@ -112,8 +120,7 @@ def bracketed(
         return "()"
     tokens = [_escaped(word) for word in words]
     if labels is not None or tags is not None:
-        tags = tags or (NO_LABEL,) * len(tokens)
-        tokens = [f"({_symbol(tag)} {token})" for tag, token in zip(tags, tokens, strict=True)]
+        tokens = list(map(leaf, words, tags or (NO_LABEL,) * len(tokens)))
     opening, closing = [""] * len(tokens), [0] * (len(tokens) + 1)
     whole = False
     for place, (start, end) in enumerate(spans):

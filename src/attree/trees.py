@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Spans = NDArray[np.int32]
 
+#: Attributes of :class:`Trees` that are numbers of spans.
+_NUMBERS = ("scores", "marginals")
+
 
 def binary_offsets(n_words: ArrayLike, each: int = 1) -> NDArray[np.int64]:
     """Return where the spans of binary trees begin, and the end of the last.
@@ -43,6 +46,8 @@ class Trees:
         labels: int32 (spans,), codes into ``label_names``, or None for unlabelled trees.
         label_names: what the codes mean.
         scores: float64 (spans,), the parser's score of each span, or None.
+        marginals: float64 (spans,), the probability of each span under the parser's distribution
+            over trees, NaN in trees that it did not make; None where it has no distribution.
     """
 
     n_words: NDArray[np.int64]
@@ -52,10 +57,11 @@ class Trees:
     labels: NDArray[np.int32] | None = None
     label_names: tuple[str, ...] = ()
     scores: NDArray[np.float64] | None = None
+    marginals: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         """Freeze the arrays, and check that their sizes belong together."""
-        for name in ("n_words", "offsets", "starts", "ends", "labels", "scores"):
+        for name in ("n_words", "offsets", "starts", "ends", "labels", *_NUMBERS):
             values = getattr(self, name)
             if values is not None:
                 frozen = np.asarray(values).view()
@@ -64,9 +70,10 @@ class Trees:
         n_spans = self.starts.size
         if self.offsets.size != self.n_words.size + 1 or self.offsets[-1] != n_spans:
             raise ValueError(f"offsets of {self.n_words.size} trees end at {n_spans} spans")
-        for values in (self.ends, self.labels, self.scores):
+        for name in ("ends", "labels", *_NUMBERS):
+            values = getattr(self, name)
             if values is not None and values.size != n_spans:
-                raise ValueError(f"{n_spans} spans need as many ends, labels and scores")
+                raise ValueError(f"{n_spans} spans need as many {name}")
 
     @classmethod
     def binary(cls, n_words: ArrayLike, starts: Spans, ends: Spans, **more: Any) -> Trees:
@@ -91,7 +98,7 @@ class Trees:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Trees]) -> Trees:
-        """Return the trees of all parts, in their order; labelled or scored if every part is."""
+        """Return the trees of all parts, in their order; with labels and numbers if all have."""
         if not parts:
             return cls.binary([], np.empty(0, np.int32), np.empty(0, np.int32))
         ends = np.cumsum([part.starts.size for part in parts])
@@ -100,15 +107,18 @@ class Trees:
         ]
         names = tuple(dict.fromkeys(name for part in parts for name in part.label_names))
         code = {name: place for place, name in enumerate(names)}
-        labels = scores = None
+        labels = None
         if all(part.labels is not None for part in parts):
             recoded = [
                 np.array([code[name] for name in part.label_names] or [0], np.int32)[part.labels]
                 for part in parts
             ]
             labels = np.concatenate(recoded)
-        if all(part.scores is not None for part in parts):
-            scores = np.concatenate([part.scores for part in parts if part.scores is not None])
+        numbers = {}
+        for one in _NUMBERS:
+            values = [getattr(part, one) for part in parts]
+            if all(each is not None for each in values):
+                numbers[one] = np.concatenate(values)
         return cls(
             np.concatenate([part.n_words for part in parts]),
             np.concatenate([np.zeros(1, np.int64), *shifted]),
@@ -116,7 +126,7 @@ class Trees:
             np.concatenate([part.ends for part in parts]),
             labels,
             names if labels is not None else (),
-            scores,
+            **numbers,
         )
 
     def __len__(self) -> int:
@@ -182,6 +192,7 @@ class Trees:
             None if self.labels is None else self.labels[spans],
             self.label_names,
             None if self.scores is None else self.scores[spans],
+            None if self.marginals is None else self.marginals[spans],
         )
 
     def mean_scores(self) -> NDArray[np.float32]:
@@ -212,6 +223,8 @@ class Trees:
         if self.labels is not None:
             labels = tuple(self.label_names[code] for code in self.labels[here].tolist())
         scores = None if self.scores is None else tuple(self.scores[here].tolist())
+        if self.marginals is not None and not np.isnan(self.marginals[here]).any():
+            more["marginals"] = tuple(self.marginals[here].tolist())
         pairs = zip(self.starts[here].tolist(), self.ends[here].tolist(), strict=True)
         return Tree(tuple(words), tuple(pairs), labels=labels, span_scores=scores, **more)
 

@@ -13,6 +13,7 @@ import typer
 from attree.errors import AttreeError
 
 if TYPE_CHECKING:
+    from attree.chart import Candidate
     from attree.constraints import Constraints
     from attree.parser import Parser
     from attree.tree import Tree
@@ -40,6 +41,9 @@ def try_command(
     words: Annotated[
         bool, typer.Option("--words", help="The words are separated by spaces already.")
     ] = False,
+    best: Annotated[
+        int | None, typer.Option(min=1, help="So many trees of it, the best first.")
+    ] = None,
     constraints: Annotated[
         Path | None,
         typer.Option(help="Half-known trees (.half): parse their sentences, keep what is known."),
@@ -61,6 +65,7 @@ def try_command(
 
     Example:
       attree try "A cat chased the mice."
+      attree try "Old men and women left." --best 3
       echo "the old man walked home" | attree try - --words --brackets
     """
     from attree import process
@@ -72,19 +77,24 @@ def try_command(
     names = compare.split(",") if compare else [parser]
     loaded = {name: Parser.load(name.strip(), encoder=encoder, language=language) for name in names}
     drawn = "brackets" if brackets else "json" if as_json else "tree"
+    if constraints and best:
+        raise AttreeError("--best keeps to no constraints", fix="leave one of the two out")
     known = _half_known(constraints, sentence) if constraints else None
     for text, given in known or ((text, None) for text in _sentences(sentence, words)):
         for name, one in loaded.items():
-            tree = _parsed(one, text, given)
             if len(loaded) > 1:
                 print(f"{safe(name)}:")
-            print(_shown(tree, drawn))
+            found = _candidates(one, text, given, best)
+            for rank, each in enumerate(found, start=1):
+                print(_shown(each, drawn, rank if best else None))
             if svg is not None:
-                _write_svg(tree, svg)
-            _warn(tree, one)
+                _write_svg(found[0].tree, svg)
+            _warn(found[0].tree, one)
 
 
-def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], Constraints | None]]:
+def _half_known(
+    path: Path, sentence: str | None
+) -> Iterator[tuple[str | list[str], Constraints | None]]:
     """Yield the words of half-known trees, and what is known; say what cannot be read."""
     from attree.constraints import COMPLETE, Constraints
     from attree.text import say
@@ -100,6 +110,16 @@ def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], C
     for one in sentences:
         whole = [] if one.half else [(0, len(one.words), COMPLETE)]
         yield list(one.words), Constraints.of_marks([*whole, *one.spans])
+
+
+def _candidates(
+    parser: Parser, text: str | list[str], known: Constraints | None, best: int | None
+) -> list[Candidate]:
+    from attree.chart import Candidate
+
+    if best is not None:
+        return parser.k_best(text, best)
+    return [Candidate(_parsed(parser, text, known), None, None)]
 
 
 def _parsed(parser: Parser, text: str | list[str], known: Constraints | None) -> Tree:
@@ -130,17 +150,29 @@ def _asked() -> Iterator[str]:
         yield text
 
 
-def _shown(tree: Tree, how: str) -> str:
+def _shown(one: Candidate, how: str, rank: int | None) -> str:
+    """Return a tree as it is asked for; with its rank, what it scores too."""
     from attree.text import safe
 
-    if how == "brackets":
-        return safe(tree.brackets())
+    tree = one.tree
     if how == "json":
         found: dict[str, Any] = {"words": tree.words, "spans": tree.spans}
         if tree.labels is not None:
             found |= {"labels": tree.labels}
+        if tree.marginals is not None:
+            found |= {"marginals": tree.marginals}
+        if rank is not None:
+            found |= {"rank": rank, "total": one.score, "probability": one.probability}
         return json.dumps(found | {"score": tree.score, "status": tree.status})
-    return str(tree)
+    scored = []
+    if one.score is not None:
+        scored.append(f"score {one.score:.4f}")
+    if one.probability is not None:
+        scored.append(f"probability {one.probability:.3g}")
+    if how == "brackets":
+        return "\t".join([safe(tree.brackets()), *scored])
+    heading = "" if rank is None else f"{', '.join([str(rank), *scored])}\n"
+    return f"{heading}{tree}"
 
 
 def _write_svg(tree: Tree, path: Path) -> None:

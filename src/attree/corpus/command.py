@@ -102,6 +102,14 @@ def parse_command(
             rich_help_panel=_INPUT,
         ),
     ] = None,
+    marginals: Annotated[
+        bool,
+        typer.Option(
+            "--marginals",
+            help="Column marginals: the probability of each span, by tree CRFs.",
+            rich_help_panel=_INPUT,
+        ),
+    ] = False,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only the first lines.", rich_help_panel=_INPUT)
     ] = None,
@@ -231,7 +239,7 @@ def parse_command(
     from attree.progress import progress
 
     process.follow()
-    written = OutputOptions.parse(formats or "parquet")
+    written = replace(OutputOptions.parse(formats or "parquet"), marginals=marginals)
     if too_long not in POLICIES:
         raise AttreeError(
             f"unknown policy {too_long!r}", fix=f"choose one of {', '.join(POLICIES)}"
@@ -240,6 +248,11 @@ def parse_command(
     # in bulk speed counts: trees hardly change in the type that the device multiplies fastest
     chosen = Overrides(encoder, heads, association, score, decoder, dtype, dtype_of_named="auto")
     found = find_parser(parser, chosen)
+    if marginals and (not found.has_distribution or output is None):
+        raise AttreeError(
+            "--marginals needs --output, and a parser with a distribution over trees",
+            fix="take one that `attree train` made by a tree CRF, such as tree-crf-full",
+        )
     found = replace(found, encoder=settled(found.encoder, device, elsewhere=kind is not None))
     tokenizer, sentences = how_split(found, tokenizer, sentences)
     if inputs == [STANDARD_INPUT]:

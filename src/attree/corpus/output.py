@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.files import make_folder, whole_file, write_text
+from attree.parses import trees_of
+from attree.schemas import OK
 from attree.trees import Trees
 
 _METADATA_KEY = b"attree"
@@ -32,9 +34,11 @@ class OutputOptions:
 
     Attributes:
         formats: written beside Parquet, names of :data:`FORMATS`.
+        marginals: whether the probabilities of spans are written.
     """
 
     formats: tuple[str, ...] = ()
+    marginals: bool = False
 
     @classmethod
     def parse(cls, formats: str) -> OutputOptions:
@@ -52,7 +56,8 @@ class OutputOptions:
 
     def describe(self) -> dict[str, Any]:
         """Return the options as JSON, for a manifest."""
-        return {"formats": [PARQUET, *self.formats]}
+        asked = {"marginals": True} if self.marginals else {}
+        return {"formats": [PARQUET, *self.formats], **asked}
 
 
 PARQUET = "parquet"
@@ -89,7 +94,10 @@ TREES = pa.schema(
         pa.field("id", pa.string(), nullable=True),
     ]
 )
-LABELLED_TREES = TREES.append(pa.field("labels", _list(pa.string()), nullable=False))
+_LABELS = pa.field("labels", _list(pa.string()), nullable=False)
+#: On request: the probability of each span under the parser's distribution over trees, null of a
+#: tree that it did not make.
+_MARGINALS = pa.field("marginals", _list(pa.float32()), nullable=True)
 
 
 @dataclass(slots=True)
@@ -111,34 +119,34 @@ class Rows:
     trees: Trees
     id: list[str | None] | None = None
 
-    def table(self) -> pa.Table:
-        """Return the rows as an Arrow table."""
+    def table(self, *, marginals: bool = False) -> pa.Table:
+        """Return the rows as an Arrow table, with the marginals of spans if they are wanted."""
         trees, scores = self.trees, self.trees.mean_scores()
-        offsets = pa.array(trees.offsets.astype(np.int32))
-
-        def spans(values: NDArray[np.int32]) -> pa.Array:
-            return pa.ListArray.from_arrays(
-                offsets, pa.array(values.astype(np.int16)), type=_list(pa.int16())
-            )
-
         columns = [
             pa.array(self.file),
             pa.array(self.line, pa.int64()),
             pa.array(self.sentence, pa.int32()),
             pa.array([" ".join(words) for words in self.words]),
-            spans(trees.starts),
-            spans(trees.ends - trees.starts),
+            self._of_spans(trees.starts, pa.int16()),
+            self._of_spans(trees.ends - trees.starts, pa.int16()),
             pa.array(self.status),
             pa.array(scores.astype(np.float16), mask=np.isnan(scores)),
             pa.array(self.id or [None] * len(self.line), pa.string()),
         ]
-        names = trees.label_of_each()
-        if names is None:
-            return pa.Table.from_arrays(columns, schema=TREES)
-        labels = pa.ListArray.from_arrays(
-            offsets, pa.array(names, pa.string()), type=_list(pa.string())
-        )
-        return pa.Table.from_arrays([*columns, labels], schema=LABELLED_TREES)
+        schema, names = TREES, trees.label_of_each()
+        if names is not None:
+            schema = schema.append(_LABELS)
+            columns.append(self._of_spans(names, pa.string()))
+        if marginals:
+            schema = schema.append(_MARGINALS)
+            columns.append(self._of_spans(trees.marginals, pa.float32(), of_parser=True))
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _of_spans(self, values: Any, kind: pa.DataType, *, of_parser: bool = False) -> pa.Array:
+        """Return a list for each row; null of trees that are not the parser's own, if so asked."""
+        offsets = pa.array(self.trees.offsets.astype(np.int32))
+        own = pa.array([one != OK for one in self.status]) if of_parser else None
+        return pa.ListArray.from_arrays(offsets, pa.array(values, kind), type=_list(kind), mask=own)
 
 
 @dataclass(slots=True)
@@ -214,7 +222,9 @@ def write_shard(
     for name in options.formats:
         write_text(_format_path(folder, name, number), FORMATS[name](rows), make=False)
     metadata = json.dumps(statistics.as_dict(), sort_keys=True).encode()
-    table = rows.table().replace_schema_metadata({_METADATA_KEY: metadata})
+    table = rows.table(marginals=options.marginals).replace_schema_metadata(
+        {_METADATA_KEY: metadata}
+    )
     with whole_file(shard_path(folder, number), make=False) as part:
         pq.write_table(
             table,
@@ -251,15 +261,23 @@ def _brackets(rows: Rows) -> str:
 FORMATS: dict[str, Callable[[Rows], str]] = {"brackets": _brackets}
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
+def _table(path: Path) -> pa.Table:
     try:
         table = pq.read_table(path, page_checksum_verification=True)
         names = set(table.schema.names)
         # pages have checksums, the names of columns have none
-        if not set(TREES.names) <= names <= set(LABELLED_TREES.names):
+        if not set(TREES.names) <= names <= {*TREES.names, _LABELS.name, _MARGINALS.name}:
             raise ValueError(f"its columns are {', '.join(sorted(names))}")
-        found: list[dict[str, Any]] = table.to_pylist()
     except (ValueError, pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from None
+    return table
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    table = _table(path)
+    try:
+        found: list[dict[str, Any]] = table.to_pylist()
+    except UnicodeDecodeError as error:
         raise _damaged(path, error) from None
     return found
 
@@ -274,13 +292,30 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of an output folder in input order, with lists of words and of spans.
 
     Each has ``file``, ``line``, ``sentence``, ``status``, ``score``, ``words`` and ``spans``, a
-    list of half-open word intervals ``(start, end)``; ``id``; and ``labels`` where the parser has
-    them.
+    list of half-open word intervals ``(start, end)``; ``id``; ``labels`` where the parser has
+    them; and ``marginals`` where they were asked for.
     """
-    paths = sorted((folder / "trees").glob("shard-*.parquet"), key=lambda p: int(p.stem[6:]))
-    for path in paths:
+    for path in _shards(folder):
         for row in _rows(path):
             lengths = row.pop("lengths")
             row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]
             row["words"] = row["words"].split(" ") if row["words"] else []
             yield row
+
+
+def read_shards(folder: Path) -> Iterator[tuple[pa.Table, Trees]]:
+    """Yield each shard of an output folder, a table, with the trees of its rows.
+
+    Raises:
+        AttreeError: a damaged shard.
+    """
+    for path in _shards(folder):
+        table = _table(path)
+        words = pc.count_substring(table["words"], " ").to_numpy().astype(np.int64) + 1
+        words[pc.equal(table["words"], "").to_numpy()] = 0
+        yield table, trees_of(table, words)
+
+
+def _shards(folder: Path) -> list[Path]:
+    found = (folder / "trees").glob("shard-*.parquet")
+    return sorted(found, key=lambda path: int(path.stem[6:]))

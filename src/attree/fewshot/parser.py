@@ -1,12 +1,12 @@
 """A trained parser: scorer, decoder, what it was trained on; on disk, and bound to its encoder.
 
-On disk it is a folder with ``parser.json`` and ``weights.safetensors``.
+On disk it is a folder with ``parser.json``, ``weights.safetensors`` and, for people, ``README.md``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from attree.fewshot.labels import decode_labelled
 from attree.fewshot.recipes import CHOICES, RECIPES, FewShotRecipe, adapted
 from attree.fewshot.scorer import Batch, BatchSource, Scorer
 from attree.fewshot.scores import SpanScores, decode, likelihoods
-from attree.files import check_regular, read_described, whole_file, write_json
+from attree.files import check_regular, read_described, whole_file, write_json, write_text
 from attree.scoring import SCORES
 from attree.trees import Trees
 
@@ -39,8 +39,9 @@ _CELLS_AT_A_TIME = 40_000
 
 WEIGHTS = "weights.safetensors"
 ABOUT = "parser.json"
-#: All that a trained parser's folder holds.
-FILES = (WEIGHTS, ABOUT)
+CARD = "README.md"
+#: All that a trained parser's folder holds; the card alone is nobody's parser.
+FILES = (WEIGHTS, ABOUT, CARD)
 _AGAIN = "train it again"
 _WHAT = "description of a trained parser"
 #: No size of a parser is as large.
@@ -93,11 +94,17 @@ class TrainedParser:
         return self.scorer.scores(batch)
 
     def trees(self, batch: Batch, threshold: float = 0.0) -> Trees:
-        """Parse one batch; spans (labels) less likely than ``threshold`` are left out."""
+        """Parse one batch; spans (labels) less likely than ``threshold`` are left out.
+
+        Trees of a parser that has a distribution over trees have the marginals of their spans.
+        """
         recipe, scores = self.recipe, self.span_scores(batch)
         if recipe.decoder == "labelled_risk":
             return decode_labelled(scores, threshold or recipe.threshold)
-        return decode(scores, score=recipe.score, decoder=recipe.decoder, threshold=threshold)
+        found = decode(scores, score=recipe.score, decoder=recipe.decoder, threshold=threshold)
+        if found.marginals is None and recipe.has_distribution:
+            return replace(found, marginals=likelihoods(scores, found))
+        return found
 
     def decode(self, source: BatchSource) -> Trees:
         """Parse every sentence of a source, in its order."""
@@ -173,8 +180,11 @@ def _groups(lengths: Sequence[int]) -> Iterator[range]:
         yield range(first, len(lengths))
 
 
-def save_parser(parser: TrainedParser, folder: Path) -> None:
-    """Write ``parser``; ``parser.json`` comes last, so a folder that has it is whole."""
+def save_parser(parser: TrainedParser, folder: Path, *, card: str = "") -> None:
+    """Write ``parser``, and its card where there is one.
+
+    ``parser.json`` comes last, so a folder that has it is whole.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ABOUT).unlink(missing_ok=True)
     tensors = {
@@ -184,6 +194,8 @@ def save_parser(parser: TrainedParser, folder: Path) -> None:
     tensors["trained_on"] = torch.from_numpy(parser.trained_on.astype("<u8").view(np.int64).copy())
     with whole_file(folder / WEIGHTS) as part:
         part.write_bytes(save(tensors))  # `save_file` makes files that only their owner can read
+    if card:
+        write_text(folder / CARD, card)
     write_json(folder / ABOUT, parser.describe())
 
 
@@ -291,6 +303,7 @@ class TrainedModel:
 
     Attributes:
         labelled: whether its trees have labels.
+        has_distribution: whether they have marginals.
 
     Raises:
         AttreeError: another encoder.
@@ -300,6 +313,7 @@ class TrainedModel:
         trained.check(encoder)
         self.trained, self.encoder, self.threshold = trained, encoder, threshold
         self.labelled = trained.recipe.decoder == "labelled_risk"
+        self.has_distribution = trained.recipe.has_distribution
 
     def features(self, pieces: Sequence[Pieces]) -> Batch:
         """Run the encoder and lay out what the scorer reads."""

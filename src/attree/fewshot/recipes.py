@@ -48,6 +48,11 @@ class FewShotRecipe:
     label_layers: tuple[int, ...] = ()
     threshold: float = 0.0
 
+    @property
+    def has_distribution(self) -> bool:
+        """Whether span scores make a distribution over trees: they were trained to."""
+        return self.objective in DISTRIBUTIONS
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
@@ -83,6 +88,9 @@ CHOICES = {
     "association": ("log", "raw"),
     "decoder": (*DECODERS, "minimum_risk", "labelled_risk"),
 }
+
+#: objectives by which a tree's probability is the exponential of its span scores, normalised
+DISTRIBUTIONS = ("tree_crf", "labelled_tree_crf")
 
 #: choices that only parsers with labels take
 LABELLED = ("labelled_tree_crf", "labelled_risk")

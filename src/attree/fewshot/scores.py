@@ -156,7 +156,7 @@ def decode(
         constraints: of a batch of one sentence.
 
     Returns:
-        trees; the score of a span is ``s_span``.
+        trees; the score of a span is ``s_span``. Marginals only where they were needed.
 
     Raises:
         NotFiniteError: a sentence's scores are NaN or infinite.
@@ -169,15 +169,21 @@ def decode(
     asked = span if constraints is None else span + constraints.penalties(int(n_words[0]))
     likely = marginals(asked, n_words) if risk or threshold > 0 else None
     if risk and likely is not None:
-        terms = _flat(_both_sides(torch.from_numpy(likely)), n_words)
-        split = SplitScores(n_words, np.zeros_like(terms), terms, has_cross=False)
+        split = expected_right(likely, n_words)
     else:
         split = split_tables(scores, score)
     trees = _decode(split, "chart" if risk else decoder, constraints)
     trees = replace(trees, scores=span[trees.tree_of, trees.starts, trees.ends])
-    if threshold <= 0 or likely is None:
+    if likely is None:
         return trees
-    return trees.keep(_of_spans(likely, trees) >= threshold)
+    trees = replace(trees, marginals=(chances := _of_spans(likely, trees)))
+    return trees.keep(chances >= threshold) if threshold > 0 else trees
+
+
+def expected_right(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> SplitScores:
+    """Return split scores whose sum over a tree is that of its marginals, the root's left out."""
+    terms = _flat(_both_sides(torch.from_numpy(likely)), n_words)
+    return SplitScores(n_words, np.zeros_like(terms), terms, has_cross=False)
 
 
 def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:

@@ -16,9 +16,10 @@ import pyarrow as pa
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.source import find_encoder
 from attree.errors import AttreeError
+from attree.fewshot.card import card
 from attree.fewshot.fit import choose, fit, grid
 from attree.fewshot.gold import GoldTrees, read_trees
-from attree.fewshot.parser import ABOUT, FILES, TrainedParser, save_parser
+from attree.fewshot.parser import ABOUT, FILES, WEIGHTS, TrainedParser, save_parser
 from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
 from attree.fewshot.scorer import PARTS
 from attree.sampling import by_id, draw_trees, fingerprints, refuse_overlap
@@ -169,6 +170,7 @@ class Request:
         tune_dropouts: dropout rates chosen among with them; the recipe's own by default.
         evaluated: tables that no tree may be in, unless ``allow_overlap``.
         device: ``cpu`` or ``cuda``.
+        source: where the sentences are from, for people.
     """
 
     sentences: Path
@@ -183,6 +185,7 @@ class Request:
     evaluated: Sequence[Path] = ()
     allow_overlap: bool = False
     device: str | None = None
+    source: str = ""
 
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
@@ -200,8 +203,9 @@ def check_output(folder: Path, *, overwrite: bool) -> None:
             "a folder is needed here, and this is none", file=above, fix="choose another --output"
         )
     there = {one.name for one in folder.iterdir()} if above == folder else set()
+    ours = set(FILES) if there & {ABOUT, WEIGHTS} else set()
     foreign = sorted(
-        name for name in there - set(FILES) if not (name[0] == "." and name.endswith(".part"))
+        name for name in there - ours if not (name[0] == "." and name.endswith(".part"))
     )
     if foreign:
         raise AttreeError(
@@ -247,7 +251,7 @@ def train_parser(
     parser.about |= {"tuning": tried, "table": chosen.provenance}
     # with these the parser finds its encoder again wherever it is
     parser.encoder |= {key: getattr(described, key) for key in ("kind", "id", "dtype", "revision")}
-    save_parser(parser, output)
+    save_parser(parser, output, card=card(parser, request.source))
     return parser
 
 

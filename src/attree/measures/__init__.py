@@ -1,0 +1,1 @@
+"""Numbers that studies take from trees: node counts of words, shapes of sentences, phrase types."""

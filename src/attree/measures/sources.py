@@ -1,0 +1,125 @@
+"""Where trees come from: treebanks, sentence tables, folders of bulk parsing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attree.errors import AttreeError
+from attree.schemas import OK
+from attree.text import name_of, say
+from attree.trees import Trees
+
+if TYPE_CHECKING:
+    from attree.treebank.sentence import Rejected, Sentence
+
+#: Sentences that are measured at a time.
+_AT_A_TIME = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Some sentences and their trees.
+
+    Attributes:
+        file, line, sentence, status: of each; ``sentence`` counts within a line of bulk output,
+            else from the beginning of the input.
+        words: of each.
+        trees: of each.
+    """
+
+    file: Sequence[str]
+    line: Sequence[int]
+    sentence: Sequence[int]
+    status: Sequence[str]
+    words: Sequence[Sequence[str]]
+    trees: Trees
+
+
+@dataclass(slots=True)
+class Reading:
+    """How inputs are read.
+
+    Attributes:
+        format: of treebank files; by default told by their extensions.
+        punctuation: which words of treebank files are left out.
+        refused: sentences that could not be read, each told on stderr.
+    """
+
+    format: str | None = None
+    punctuation: str = "keep"
+    refused: int = field(default=0, init=False)
+
+    def all(self, inputs: Iterable[Path]) -> Iterator[Measured]:
+        """Yield what inputs hold, some sentences at a time.
+
+        Raises:
+            AttreeError: an input that is not there, or no trees.
+        """
+        for path in inputs:
+            yield from of_folder(path) if path.is_dir() else self._of_file(path)
+
+    def _of_file(self, path: Path) -> Iterator[Measured]:
+        if not path.exists():
+            raise AttreeError("this file does not exist", file=path)
+        number, sentences = 0, self._sentences(path)
+        while some := list(islice(sentences, _AT_A_TIME)):
+            yield _of_sentences(some, number)
+            number += len(some)
+        if not number:
+            raise AttreeError("no sentence could be read", file=path)
+
+    def _sentences(self, path: Path) -> Iterator[Sentence]:
+        """Yield the sentences of a treebank file; say which could not be read."""
+        from attree.treebank.cleaning import Counts, prepare
+        from attree.treebank.formats import read_files, resolve
+        from attree.treebank.sentence import Rejected, Settings
+
+        how = resolve(Settings(format=self.format, punctuation=self.punctuation), [path])
+        items: Iterator[Sentence | Rejected] = prepare(read_files([path], how), how, Counts())
+        for item in items:
+            if isinstance(item, Rejected) or item.half:
+                half = f"{item.file}:{item.line}: only some of this tree is known"
+                self.refused += 1
+                say(str(item) if isinstance(item, Rejected) else half)
+            else:
+                yield item
+
+
+def _of_sentences(some: Sequence[Sentence], first: int) -> Measured:
+    spans = [[(start, end) for start, end, _ in one.spans] for one in some]
+    labels = [[label for _, _, label in one.spans] for one in some]
+    return Measured(
+        [name_of(one.file) for one in some],
+        [one.line for one in some],
+        range(first, first + len(some)),
+        [OK] * len(some),
+        [one.words for one in some],
+        Trees.from_spans([len(one.words) for one in some], spans, labels),
+    )
+
+
+def of_folder(folder: Path) -> Iterator[Measured]:
+    """Yield what a folder of ``attree parse`` holds, a shard at a time.
+
+    Raises:
+        AttreeError: no such folder, or a damaged shard.
+    """
+    from attree.corpus.output import read_shards
+
+    shards = 0
+    for table, trees in read_shards(folder):
+        names = ("file", "line", "sentence", "status", "words")
+        file, line, sentence, status, texts = (table[name].to_pylist() for name in names)
+        words = [text.split(" ") if text else [] for text in texts]
+        yield Measured(file, line, sentence, status, words, trees)
+        shards += 1
+    if not shards:
+        raise AttreeError(
+            "this folder has no trees of `attree parse`",
+            file=folder,
+            fix="give its --output folder, or treebank files",
+        )

@@ -1,0 +1,232 @@
+"""A component of spaCy's pipelines: ``nlp.add_pipe("attree", config={"parser": "parsers/mine"})``.
+
+What benepar's users know works alike. A *constituent* is a span of the parse: a phrase, or a word.
+
+===========================  =======================================================================
+``span._.constituents``      every constituent inside, in pre-order, the span itself first
+``span._.children``          the largest constituents inside, from left to right
+``span._.parent``            the smallest constituent around it, None of a sentence
+``span._.labels``            labels of the span, more than one of a unary chain, none of most words;
+                             ``("X",)`` of a phrase where the parser has no labels
+``span._.parse_string``      brackets on one line, a tag on every word
+``span._.parse_status``      of its sentence: ``ok``; ``too_long`` (for the encoder) or ``failed``,
+                             which are branched right
+===========================  =======================================================================
+
+Tokens have ``labels``, ``parent``, ``parse_string`` and ``parse_status`` too. A span that is no
+constituent raises :class:`attree.spacy_spans.NonConstituentError`.
+
+Documents without sentence boundaries get those of spaCy's sentencizer, as ``attree parse`` splits
+lines. Tokens of white space are in no tree: a constituent neither begins nor ends with one, and
+at the ends of a span they do not count, so that a sentence is a constituent whatever follows it.
+
+The parse lies in ``doc.user_data["attree"]``, which spaCy saves with the document.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import spacy.util
+from spacy.language import Language
+from spacy.pipeline import Pipe, Sentencizer
+from spacy.tokens import Doc
+
+from attree.decoding import UNSUPERVISED
+from attree.errors import AttreeError
+from attree.files import read_described, write_json
+from attree.spacy_spans import KEY, install
+from attree.tree import NO_LABEL
+
+_SETTINGS = "settings.json"
+_DEFAULTS: dict[str, Any] = {
+    "parser": "upio-log",
+    "encoder": None,
+    "device": None,
+    "dtype": None,
+    "threads": None,
+    "max_words": 500,
+}
+
+
+@Language.factory("attree", default_config=_DEFAULTS)
+def make_pipe(
+    nlp: Language,
+    name: str,
+    parser: str,
+    encoder: str | None,
+    device: str | None,
+    dtype: str | None,
+    threads: int | None,
+    max_words: int | None,
+) -> TreePipe:
+    """Make the component; arguments as of :meth:`attree.Parser.load`.
+
+    Args:
+        nlp: the pipeline.
+        name: of the component.
+        parser: a name, or a folder of ``attree train``.
+        encoder: by default the one that the parser was made with.
+        device: ``cpu``, ``cuda``…
+        dtype: ``float32`` by default.
+        threads: of a CPU run; by default one in a process of ``n_process``, else torch's choice.
+        max_words: longer sentences are branched right.
+
+    Raises:
+        AttreeError: no such parser.
+    """
+    given = (parser, encoder, device, dtype, threads, max_words)
+    return TreePipe(name, dict(zip(_DEFAULTS, given, strict=True)))
+
+
+class TreePipe(Pipe):
+    """Sets the trees of documents.
+
+    Args:
+        name: of the component.
+        settings: the keys of the factory.
+    """
+
+    def __init__(self, name: str, settings: dict[str, Any]) -> None:
+        self.name, self._settings = name, settings
+        self._loaded: tuple[int, Any] | None = None
+        check_parser(settings["parser"])
+        install()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the parser out: every process loads its own."""
+        return TreePipe, (self.name, self._settings)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Parse one document."""
+        self._parse([doc])
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 1000) -> Iterator[Doc]:
+        """Parse documents, the sentences of ``batch_size`` of them together; order is kept."""
+        handle = self.get_error_handler()
+        for docs in spacy.util.minibatch(stream, size=batch_size):
+            try:
+                self._parse(docs)
+            except Exception as error:
+                handle(self.name, self, docs, error)
+            else:
+                yield from docs
+
+    def _parse(self, docs: Sequence[Doc]) -> None:
+        found = [_sentences(doc) for doc in docs]
+        words = [
+            [doc[i].text for i in one] for doc, of in zip(docs, found, strict=True) for one in of
+        ]
+        trees, status = self._parser().trees(words)
+        at = 0
+        for doc, of_doc in zip(docs, found, strict=True):
+            last = at + len(of_doc)
+            here = [trees.of(place, words[place]) for place in range(at, last)]
+            doc.user_data[KEY] = _stored(doc, of_doc, here, status[at:last].tolist())
+            at = last
+
+    def _parser(self) -> Any:
+        """Return the parser of this process: one that was loaded before a fork is another's."""
+        if self._loaded is None or self._loaded[0] != os.getpid():
+            from attree.parser import Parser
+
+            chosen = dict(self._settings)
+            if chosen["threads"] is None and multiprocessing.parent_process() is not None:
+                chosen["threads"] = 1
+            self._loaded = os.getpid(), Parser.load(chosen.pop("parser"), **chosen)
+        return self._loaded[1]
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the settings; a parser's folder stays where it is."""
+        write_json(Path(path) / _SETTINGS, self._settings)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> TreePipe:
+        """Take the settings that were written; those that the pipeline's config gives stay.
+
+        Raises:
+            AttreeError: the parser is gone.
+        """
+        about = Path(path) / _SETTINGS
+        self._take(read_described(about, dict[str, Any], what="file of settings"))
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Return the settings."""
+        found: bytes = spacy.util.srsly.msgpack_dumps(self._settings)
+        return found
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> TreePipe:
+        """Take settings as :meth:`from_disk` does."""
+        self._take(spacy.util.srsly.msgpack_loads(data))
+        return self
+
+    def _take(self, settings: dict[str, Any]) -> None:
+        if self._settings == _DEFAULTS:
+            check_parser(settings.get("parser", ""))
+            self._settings = _DEFAULTS | {
+                key: settings[key] for key in _DEFAULTS if key in settings
+            }
+            self._loaded = None
+
+
+def check_parser(parser: str) -> None:
+    """Refuse a parser that is not there.
+
+    Raises:
+        AttreeError: neither a name nor a file or folder.
+    """
+    if parser not in UNSUPERVISED and not Path(parser).exists():
+        raise AttreeError(
+            f"there is no parser {parser!r} here",
+            fix=f"give one of {', '.join(UNSUPERVISED)} or the folder's new place: "
+            'config={"parser": …}; for spacy.load '
+            'config={"components": {"attree": {"parser": …}}}',
+        )
+
+
+_sentencizer = Sentencizer()
+
+
+def _sentences(doc: Doc) -> list[list[int]]:
+    """Return the places of the words of each sentence; set boundaries where there are none."""
+    if not len(doc):
+        return []
+    if not doc.has_annotation("SENT_START"):
+        _sentencizer(doc)
+    return [[token.i for token in sent if not token.is_space] for sent in doc.sents]
+
+
+def _stored(
+    doc: Doc, sentences: Sequence[Sequence[int]], trees: Sequence[Any], status: list[str]
+) -> dict[str, Any]:
+    """Return a document's trees as spaCy can save them; see :mod:`attree.spacy_spans`."""
+    found: dict[str, Any] = {"length": len(doc), "status": status, "firsts": []}
+    found |= {"tokens": [], "starts": [], "ends": [], "labels": []}
+    for places, tree in zip(sentences, trees, strict=True):
+        first = len(found["tokens"])
+        found["firsts"].append(first)
+        found["tokens"] += places
+        chains = _chains(tree, len(places))
+        for start, end in sorted(chains, key=lambda span: (span[0], -span[1])):
+            found["starts"].append(first + start)
+            found["ends"].append(first + end)
+            found["labels"].append(chains[start, end])
+    return found
+
+
+def _chains(tree: Any, n_words: int) -> dict[tuple[int, int], list[str]]:
+    """Return the labels of every constituent, of unary chains from the top."""
+    found: dict[tuple[int, int], list[str]] = {}
+    labels = tree.labels or (NO_LABEL,) * len(tree.spans)
+    for span, label in zip(tree.spans, labels, strict=True):
+        found.setdefault(span, []).append(label)
+    if n_words:
+        found.setdefault((0, n_words), [])
+    for place in range(n_words):
+        found.setdefault((place, place + 1), [])
+    return found

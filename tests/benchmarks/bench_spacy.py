@@ -1,0 +1,65 @@
+"""Trees in a spaCy pipeline, against ``attree parse`` on the same text."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import spacy
+
+from attree.corpus.pipeline import Pipeline, RowSettings, Source, Work
+from attree.parser import Parser
+from attree.words import tokeniser
+from tests.benchmarks.bench_corpus import ROUNDS, one_core, texts
+
+LINES = 100
+SHARD = 200
+
+
+def in_bulk(parser: Parser, lines: list[bytes]) -> float:
+    """Parse lines as ``attree parse --language en`` does; return the seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = tokeniser("en", split=True)
+        settings = RowSettings("en", sentences=True)
+        pipeline = Pipeline(parser, words, settings, Path(folder))
+        began = time.perf_counter()
+        done = [
+            pipeline.submit(Work(at, (Source("a", "text", 1, b"".join(lines[at : at + SHARD])),)))
+            for at in range(0, len(lines), SHARD)
+        ]
+        for one in done:
+            one.result()
+        return time.perf_counter() - began
+
+
+def in_spacy(nlp: Any, lines: list[bytes]) -> float:
+    """Parse lines by ``nlp.pipe``; return the seconds."""
+    began = time.perf_counter()
+    for doc in nlp.pipe(line.decode().rstrip("\n") for line in lines):
+        assert doc.user_data["attree"]
+    return time.perf_counter() - began
+
+
+def rows() -> list[dict[str, Any]]:
+    """Return the rate of spaCy's pipeline beside that of bulk parsing, on one core and float32."""
+    lines = texts(LINES)
+    with one_core():
+        parser = Parser.load("upio-log", device="cpu", threads=1, max_words=500)
+        nlp = spacy.blank("en")
+        nlp.add_pipe("attree", config={"device": "cpu", "threads": 1})
+        in_bulk(parser, lines[:50]), in_spacy(nlp, lines[:50])
+        pairs = [(in_bulk(parser, lines), in_spacy(nlp, lines)) for _ in range(ROUNDS)]
+    base, ours = (len(lines) / min(times) for times in zip(*pairs, strict=True))
+    return [
+        {
+            "name": "nlp.pipe with attree ÷ attree parse, the same lines",
+            "ratio": statistics.median(base / ours for base, ours in pairs),
+            "goal": ">= 0.8",
+            "unit": "lines/s, one core",
+            "ours": ours,
+            "baseline": base,
+        }
+    ]

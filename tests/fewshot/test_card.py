@@ -1,0 +1,70 @@
+"""The model card in the folder of a trained parser."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from attree import Parser
+from attree.cli import app
+from attree.errors import AttreeError
+from attree.fewshot.session import check_output
+
+
+def train(output: Path, treebank: Path, resolved: Path, *options: object) -> dict[str, str]:
+    """Train a parser; return the facts of its card."""
+    arguments = ["train", "--sentences", treebank, "--encoder", resolved, "--output", output,
+                 "--trees", 6, "--steps", 3, "--device", "cpu", *options]  # fmt: skip
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    text = (output / "README.md").read_text(encoding="utf-8")
+    assert "Fill in." in text and "parser = Parser.load(" in text
+    assert "{" not in text and "None" not in text
+    return dict(re.findall(r"^\| ([A-Z][^|]*) \| (.*) \|$", text, re.MULTILINE))
+
+
+def test_a_card_says_what_a_parser_is(resolved: Path, treebank: Path, tmp_path: Path) -> None:
+    facts = train(tmp_path / "p", treebank, resolved, "--parser", "tree-crf-full", "--held-out", 4)
+    about = json.loads((tmp_path / "p/parser.json").read_text())
+    assert facts["Parser"].startswith("tree-crf-full: projection + boundary + heads, objective")
+    assert facts["Encoder's fingerprint"] == about["encoder"]["fingerprint"]
+    assert facts["Encoder"].startswith("bert (path ")
+    assert facts["Trees"] == f"6 of {treebank} (toy, dev)"
+    assert "seed 0" in facts["Settings"] and "steps of 10 trees" in facts["Settings"]
+    told = about["about"]
+    assert facts["F1"].startswith(
+        f"{told['dev_f1']:.1f} on 4 trees set apart, right branching "
+        f"{told['dev_right_branching']:.1f} "
+    )
+    assert facts["Labels"] == "none: its trees are brackets without labels"
+    assert "torch 2" in facts["Versions"]
+    assert Parser.load(str(tmp_path / "p"), device="cpu").parse([["a", "cat"]])[0].status == "ok"
+
+
+def test_labels_and_what_was_not_measured(resolved: Path, treebank: Path, tmp_path: Path) -> None:
+    facts = train(tmp_path / "p", treebank, resolved, "--parser", "tree-crf-labelled")
+    assert facts["Labels"].split(", ")[0] == "X"
+    assert facts["F1"].startswith("not measured")
+
+
+def test_a_card_is_replaced_with_its_parser_and_a_readme_of_others_is_not(
+    resolved: Path, treebank: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/README.md").write_text("mine")
+    with pytest.raises(AttreeError, match=r"this folder holds other files \(README.md\)"):
+        check_output(tmp_path / "mine", overwrite=True)
+    train(tmp_path / "p", treebank, resolved, "--seed", 1)
+    facts = train(tmp_path / "p", treebank, resolved, "--seed", 2, "--overwrite")
+    assert "seed 2" in facts["Settings"]
+
+
+def test_what_people_named_is_text(resolved: Path, treebank: Path, tmp_path: Path) -> None:
+    source = tmp_path / "<b>a|b`.parquet"
+    source.write_bytes(treebank.read_bytes())
+    facts = train(tmp_path / "p", source, resolved)
+    assert "&lt;b>a\\|b\\`.parquet" in facts["Trees"]

@@ -1,0 +1,326 @@
+"""The component of spaCy's pipelines: benepar's attributes, on many languages."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import spacy
+from nltk import Tree as NltkTree
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin, Span, Token
+from typer.testing import CliRunner
+
+from attree import Parser, Tree, Trees
+from attree.cli import app
+from attree.errors import AttreeError
+from attree.spacy_pipe import TreePipe
+from attree.spacy_spans import NonConstituentError, install
+from tests.fewshot import reference
+from tests.fewshot.conftest import resolved, treebank
+
+__all__ = ["resolved", "treebank"]  # fixtures
+
+TEXTS = {
+    "en": "The old man didn't walk home. A cat chased the mice (twice)!",
+    "de": "Die Übersetzung war schwieriger als gedacht. Es regnete z.B. nie.",
+    "fr": "L'arrivée des invités a surpris tout le monde. C'est la vie.",
+    "he": "הילד הלך הביתה. הגשם ירד כל היום.",
+    "ar": "ذهب الولد إلى البيت. المطر شديد؟",
+    "ko": "나는 학교에 갔다. 비가 많이 왔다.",
+    "zh": "我喜欢读书。今天下雨了。",
+    "hi": "मैं घर गया। बारिश हुई।",
+}
+
+
+def trained(folder: Path, resolved: Path, treebank: Path, parser: str) -> str:
+    done = CliRunner().invoke(
+        app,
+        ["train", "--sentences", str(treebank), "--encoder", str(resolved), "--parser", parser,
+         "--trees", "5", "--steps", "3", "--output", str(folder), "--device", "cpu"],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, resolved: Path, treebank: Path) -> str:
+    return trained(tmp_path_factory.mktemp("plain") / "p", resolved, treebank, "tree-crf-full")
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory, resolved: Path, treebank: Path) -> str:
+    return trained(tmp_path_factory.mktemp("named") / "p", resolved, treebank, "tree-crf-labelled")
+
+
+def pipeline(language: str, parser: str, **more: Any) -> Language:
+    config = {}
+    if language == "ko":  # its usual tokeniser wants a program beside it
+        config = {"nlp": {"tokenizer": {"@tokenizers": "spacy.Tokenizer.v1"}}}
+    nlp = spacy.blank(language, config=config)
+    nlp.add_pipe("attree", config={"parser": parser, "device": "cpu", "threads": 1, **more})
+    return nlp
+
+
+def strings(doc: Doc) -> list[str]:
+    return [sent._.parse_string for sent in doc.sents]
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_blank_pipelines(language: str, folder: str) -> None:
+    doc = pipeline(language, folder)(TEXTS[language])
+    parser = Parser.load(folder, device="cpu", threads=1)
+    sentences = list(doc.sents)
+    assert len(sentences) == 2
+    for sent in sentences:
+        words = [token.text for token in sent]
+        tree = parser.parse([words])[0]
+        assert tree.words == tuple(words)
+        check_navigation(sent, tree)
+        read = NltkTree.fromstring(sent._.parse_string)
+        assert read.leaves() == escaped(sent)
+        assert sent._.parse_status == "ok"
+
+
+def escaped(span: Span) -> list[str]:
+    return [token.text.replace("(", "-LRB-").replace(")", "-RRB-") for token in span]
+
+
+def check_navigation(sent: Span, tree: Tree) -> None:
+    """Compare with sets of spans: the parent is the smallest around, children those it is of."""
+    n = len(tree.words)
+    spans = {*tree.spans, (0, n), *((i, i + 1) for i in range(n))}
+    order = sorted(spans, key=lambda span: (span[0], -span[1]))
+    above = {
+        span: min((o for o in spans - {span} if o[0] <= span[0] and span[1] <= o[1]),
+                  key=lambda o: o[1] - o[0], default=None)
+        for span in order
+    }  # fmt: skip
+    found = list(sent._.constituents)
+    at = sent.start
+
+    def here(span: Span) -> tuple[int, int]:
+        return span.start - at, span.end - at
+
+    assert [here(one) for one in found] == order
+    for one in found:
+        parent = one._.parent
+        assert (parent and here(parent)) == above[here(one)]
+        assert [here(c) for c in one._.children] == [s for s in order if above[s] == here(one)]
+        inside = [s for s in order if here(one)[0] <= s[0] and s[1] <= here(one)[1]]
+        assert [here(c) for c in one._.constituents] == inside
+        labels = tree.labels or ("X",) * len(tree.spans)
+        chain = [x for s, x in zip(tree.spans, labels, strict=True) if s == here(one)]
+        assert one._.labels == tuple(chain)
+        assert NltkTree.fromstring(one._.parse_string).leaves() == escaped(one)
+        if len(one) == 1:
+            token = one[0]
+            assert token._.labels == one._.labels
+            assert token._.parse_string == one._.parse_string
+            assert token._.parent == parent or (token._.parent is parent is None)
+    for start, end in itertools.combinations(range(n + 1), 2):
+        if (start, end) not in spans:
+            with pytest.raises(NonConstituentError, match="is no constituent — see list"):
+                _ = sent[start:end]._.labels
+
+
+class Given:
+    """A parser that gives trees made beforehand."""
+
+    def __init__(self, trees: Trees) -> None:
+        self.given = trees
+
+    def trees(self, words: Any) -> tuple[Trees, Any]:
+        assert [len(one) for one in words] == self.given.n_words.tolist()
+        return self.given, np.full(len(self.given), "ok")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_tree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees that are not binary, chains, phrases of a word, several sentences."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(1, 9, 4).tolist()
+    spans = [reference.random_tree(random, 0, n) or [(0, n)] for n in lengths]
+    chained = [[s for s in one for _ in range(random.integers(1, 3))] for one in spans]
+    names = [[f"L{random.integers(5)}" for _ in one] for one in chained]
+    trees = Trees.from_spans(lengths, chained, names)
+    monkeypatch.setattr(TreePipe, "_parser", lambda self: Given(trees))
+    nlp = pipeline("xx", "upio")
+    words = [f"w{i}" for i in range(sum(lengths))]
+    starts = [i in np.cumsum([0, *lengths]) for i in range(len(words))]
+    doc = nlp(Doc(nlp.vocab, words, sent_starts=starts))
+    for place, sent in enumerate(doc.sents):
+        check_navigation(sent, trees.of(place, [token.text for token in sent]))
+        bracketed = trees.of(place, [token.text for token in sent]).brackets()
+        assert sent._.parse_string == bracketed
+
+
+def test_tags_stand_in_the_brackets(folder: str) -> None:
+    nlp = pipeline("en", folder)
+    doc = nlp(
+        Doc(nlp.vocab, ["New York", "sleeps"], tags=["NNP", "VBZ"], sent_starts=[True, False])
+    )
+    assert strings(doc) == ["(X (NNP New_York) (VBZ sleeps))"]
+    assert doc[1]._.parse_string == "(VBZ sleeps)"
+
+
+def test_labels(labelled: str) -> None:
+    doc = pipeline("en", labelled)("the old man lived near the harbour")
+    (sent,) = doc.sents
+    tree = Parser.load(labelled, device="cpu").parse([[token.text for token in doc]])[0]
+    assert sent._.parse_string == tree.brackets()
+    assert sent._.labels[0] == tree.labels[0]
+
+
+def test_batches_documents_and_processes_change_nothing(folder: str) -> None:
+    nlp = pipeline("en", folder)
+    texts = [TEXTS["en"], "", "one", "A cat sat.\n\nThe man too.  ", "cat " * 80] * 6
+    alone = [nlp(text) for text in texts]
+    for more in ({}, {"batch_size": 4}, {"n_process": 2, "batch_size": 5}):
+        found = list(nlp.pipe(texts, **more))
+        assert [doc.user_data for doc in found] == [doc.user_data for doc in alone]
+        assert [strings(doc) for doc in found] == [strings(doc) for doc in alone]
+
+
+def test_white_space_is_in_no_tree(folder: str) -> None:
+    nlp = pipeline("en", folder)
+    doc = nlp("  The old \n man walked.\n\n  Yes. \t ")
+    first, second, third = doc.sents
+    assert (third.text, third._.parse_string) == ("\t ", "()")
+    assert strings(doc)[1] == strings(nlp("Yes."))[0]
+    assert first._.parse_string == strings(nlp("The old man walked."))[0]
+    assert first._.parent is None and second._.parent is None
+    for one in [*first._.constituents, *second._.constituents]:
+        assert not one[0].is_space and not one[-1].is_space
+    blank = next(token for token in doc if token.is_space)
+    assert (blank._.labels, blank._.parent, blank._.parse_string) == ((), None, "()")
+
+
+def test_documents_without_a_tree_to_find(folder: str) -> None:
+    nlp = pipeline("en", folder)
+    assert list(nlp("").sents) == []
+    (sent,) = nlp(" \n ").sents
+    assert (list(sent._.constituents), list(sent._.children)) == ([], [])
+    assert (sent._.labels, sent._.parent, sent._.parse_string) == ((), None, "()")
+    (sent,) = nlp("Yes").sents
+    assert (sent._.parse_string, sent._.labels, sent._.parent) == ("(X Yes)", (), None)
+    assert [one.text for one in sent._.constituents] == ["Yes"]
+
+
+def test_too_long_for_the_encoder_or_for_the_setting(folder: str) -> None:
+    doc = pipeline("en", folder)("A cat sat. " + "cat " * 80)
+    assert [sent._.parse_status for sent in doc.sents] == ["ok", "too_long"]
+    long = list(doc.sents)[1]
+    assert [len(one) for one in long._.constituents if len(one) > 1] == list(range(80, 1, -1))
+    doc = pipeline("en", folder, max_words=3)("A cat sat. A cat.")
+    assert [doc[i]._.parse_status for i in (0, 3, 4, 6)] == ["too_long", "too_long", "ok", "ok"]
+
+
+def test_boundaries_that_are_there_are_kept(folder: str) -> None:
+    nlp = pipeline("en", folder)
+    words = ["A", "cat", ".", "the", "mice"]
+    doc = nlp(Doc(nlp.vocab, words, sent_starts=[True, False, False, False, False]))
+    assert [len(sent) for sent in doc.sents] == [5]
+
+
+def test_what_is_not_parsed_says_so(folder: str) -> None:
+    nlp = pipeline("en", folder)
+    with pytest.raises(AttreeError, match=r'has no trees — nlp.add_pipe\("attree"\)'):
+        _ = spacy.blank("en")("A cat sat.")[0:2]._.labels
+    doc = nlp("A cat sat.")
+    with doc.retokenize() as change:
+        change.merge(doc[0:2])
+    with pytest.raises(AttreeError, match="tokens are not those that were parsed"):
+        _ = doc[0]._.parse_string
+
+
+def test_an_error_of_a_batch_goes_to_the_pipeline_s_handler(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nlp = pipeline("en", folder)
+    seen: list[Any] = []
+    nlp.set_error_handler(lambda name, proc, docs, error: seen.append((name, len(docs), error)))
+    monkeypatch.setattr(TreePipe, "_parser", lambda self: 1 / 0)
+    assert list(nlp.pipe(["A cat sat."] * 3)) == []
+    assert [(name, count) for name, count, _ in seen] == [("attree", 3)]
+
+
+def test_pickled_and_saved(folder: str, tmp_path: Path) -> None:
+    nlp = pipeline("en", folder, max_words=40)
+    wanted = strings(nlp(TEXTS["en"]))
+    again = pickle.loads(pickle.dumps(nlp.get_pipe("attree")))
+    doc = Doc(nlp.vocab).from_bytes(nlp(TEXTS["en"]).to_bytes())
+    assert strings(doc) == strings(again(doc)) == wanted
+    nlp.to_disk(tmp_path / "nlp")
+    assert strings(spacy.load(tmp_path / "nlp")(TEXTS["en"])) == wanted
+    other = spacy.blank("en")
+    other.add_pipe("attree")
+    assert strings(other.from_disk(tmp_path / "nlp")(TEXTS["en"])) == wanted
+    empty = spacy.blank("en")
+    empty.add_pipe("attree")
+    assert strings(empty.from_bytes(nlp.to_bytes())(TEXTS["en"])) == wanted
+    kept = DocBin(docs=[nlp(TEXTS["en"])], store_user_data=True).to_bytes()
+    (doc,) = DocBin().from_bytes(kept).get_docs(nlp.vocab)
+    assert strings(doc) == wanted
+
+
+def test_a_parser_that_is_gone_is_one_line(folder: str, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "parser")
+    nlp = pipeline("en", str(tmp_path / "parser"))
+    nlp.to_disk(tmp_path / "nlp")
+    wanted = strings(nlp(TEXTS["en"]))
+    (tmp_path / "parser").rename(tmp_path / "moved")
+    with pytest.raises(AttreeError, match=r"there is no parser '.*parser' here — give one of upoa"):
+        spacy.load(tmp_path / "nlp")
+    other = spacy.blank("en")
+    other.add_pipe("attree")
+    with pytest.raises(AttreeError, match="there is no parser"):
+        other.from_disk(tmp_path / "nlp")
+    moved = {"components": {"attree": {"parser": str(tmp_path / "moved")}}}
+    assert strings(spacy.load(tmp_path / "nlp", config=moved)(TEXTS["en"])) == wanted
+
+
+def test_another_component_s_attribute_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    install()
+    ours = Token.get_extension("labels")
+    Token.set_extension("labels", getter=len, force=True)
+    try:
+        with pytest.raises(AttreeError, match=r"token._.labels is set by another component"):
+            spacy.blank("en").add_pipe("attree")
+    finally:
+        Token.set_extension("labels", getter=ours[2], force=True)
+
+
+def test_the_entry_point_makes_an_import_needless(tmp_path: Path) -> None:
+    root = Path(__file__).parents[1]
+    entries = tomllib.loads((root / "pyproject.toml").read_text())["project"]["entry-points"]
+    about = tmp_path / "attree_entries-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Name: attree-entries\nVersion: 1\n")
+    (about / "entry_points.txt").write_text(
+        "".join(
+            f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in each.items())
+            for group, each in entries.items()
+        )
+    )
+    code = (
+        "import spacy, sys; pipe = spacy.blank('en').add_pipe('attree');"
+        "print(pipe.name, 'attree.parser' in sys.modules)"
+    )
+    path = os.pathsep.join([str(tmp_path), str(root / "src")])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "attree False\n", done.stderr
