@@ -90,7 +90,7 @@ class Draft:
         The span that the parser proposed is no phrase; one that was only passed on the way may be.
         """
         self._inner(span)
-        proposed = {span} - set(self.fixed)
+        proposed = {span} - {to, *self.fixed}
         found = self._without(span).join(to, self.fixed.get(span, ""))
         flat = found.flat | {to} if span in self.flat else found.flat
         return replace(found, broken=found.broken | proposed, flat=flat)

@@ -119,7 +119,7 @@ class Folder:
             OSError: the disk is full, or the folder cannot be written.
         """
         log = self.log + "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records)
-        new = {TREES: trees.encode(), LOG: log.encode()}
+        new = {LOG: log.encode(), TREES: trees.encode()}
         for name, known in self._known.items():
             path = self.path / name
             if path.exists() and read_bytes(path, what="file", largest=_LARGEST) not in (
@@ -127,7 +127,7 @@ class Folder:
                 new[name],  # of a save that ended half way between the two
             ):
                 raise AttreeError(_CHANGED, file=path, fix="end attree annotate and start it again")
-        with contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack:  # the last entered, the trees, are renamed first
             for name, content in new.items():
                 part = stack.enter_context(whole_file(self.path / name))
                 part.write_bytes(content)
@@ -180,6 +180,9 @@ def opened(path: Path) -> Iterator[Folder]:
     check(path)
     with lock(path / LOCK, what=f"the treebank in {path}"):
         check(path)  # another may have begun it meanwhile
+        for name in (TREES, LOG):
+            for left in path.glob(f".{name}.*.part"):  # of a process that was killed
+                left.unlink(missing_ok=True)
         folder = Folder(path)
         folder.read()
         yield folder

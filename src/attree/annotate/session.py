@@ -59,6 +59,7 @@ class Shown:
         chart: what proposes its trees.
         drafts: what was settled after each correction, the first of nothing.
         proposal: the tree under the last of them.
+        parser: what proposes.
         actions: the corrections, as they are logged.
         began: when it was shown, in seconds.
     """
@@ -67,6 +68,7 @@ class Shown:
     chart: Chart
     drafts: list[Draft]
     proposal: Proposal
+    parser: str
     actions: list[dict[str, Any]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
@@ -201,7 +203,7 @@ class Session:
                 self.folder.trees + brackets + "\n",
                 edits=shown.edits,
                 seconds=round(time.monotonic() - shown.began, 1),
-                parser=self.proposer.name,
+                parser=shown.parser,
                 tree=brackets,
             )
             labels = tree.labels or ()
@@ -271,7 +273,8 @@ class Session:
                 self.sentences.passed["too_long"] += 1
                 continue
             chart = self.proposer.chart(source.words)
-            self.shown = Shown(source, chart, [draft], chart.propose(draft))
+            name = self.proposer.name
+            self.shown = Shown(source, chart, [draft], chart.propose(draft), name)
             return
 
     def _current(self) -> Shown:
