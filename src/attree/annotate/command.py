@@ -137,7 +137,8 @@ def _summary(session: Session, output: Path, encoder: str) -> list[str]:
     from attree.annotate.proposals import RECIPE
 
     trees = shlex.quote(str(output / TREES))
-    lines = [f"attree: {session.saved_now} trees saved, {session.saved} in all: {output / TREES}"]
+    saved = f"{session.saved_now} tree{'s' * (session.saved_now != 1)} saved"
+    lines = [f"attree: {saved}, {session.saved} in all: {output / TREES}"]
     if session.saved:
         name = shlex.quote(f"parsers/{output.name}")
         lines.append(

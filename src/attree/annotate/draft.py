@@ -18,6 +18,8 @@ Span = tuple[int, int]
 #: Joins the labels of a unary chain, upper first, as in ``S+VP``.
 CHAIN = "+"
 
+_LONGEST_LABEL = 80
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -179,8 +181,8 @@ def checked_label(label: str) -> str:
         raise AttreeError("a label is missing beside +", fix="write a chain as S+VP")
     if {"-NONE-", NO_LABEL} & set(label.split(CHAIN)):
         raise AttreeError(f"{label} stands for no label in treebanks", fix="choose another")
-    if len(label) > 40:
-        raise AttreeError("a label has at most 40 characters", fix="choose a shorter one")
+    if len(label) > _LONGEST_LABEL:
+        raise AttreeError(f"a label has at most {_LONGEST_LABEL} characters", fix="choose a shorter one")
     return label
 
 

@@ -63,14 +63,16 @@ async function watch() {
 
 // ---- showing
 
+const counted = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
+
 function trainedLine() {
   if (state.training_failed) return `Training failed: ${state.training_failed}`;
-  return state.trained.trees ? `Proposals by a parser trained on ${state.trained.trees} trees in ${state.trained.seconds.toFixed(1)} s.` : "";
+  return state.trained.trees ? `Proposals by a parser trained on ${counted(state.trained.trees, "tree")} in ${state.trained.seconds.toFixed(1)} s.` : "";
 }
 
 function header() {
   const passed = Object.entries(state.passed).map(([name, count]) => `${count} ${name.replace("_", " ")}`);
-  byId("progress").textContent = `${state.saved} ${state.saved === 1 ? "tree" : "trees"} saved` + (passed.length ? ` · passed over: ${passed.join(", ")}` : "");
+  byId("progress").textContent = `${counted(state.saved, "tree")} saved` + (passed.length ? ` · passed over: ${passed.join(", ")}` : "");
   byId("proposer").textContent = state.training ? "Training on your trees …" : trainedLine() || `Proposals by ${state.parser}`;
 }
 
@@ -93,7 +95,7 @@ function show(next, keep) {
   labels();
   curve(byId("curve"), byId("curve-said"), state.curve);
   const { sentence } = state;
-  byId("where").textContent = sentence ? `${sentence.file}, line ${sentence.line}` + (sentence.edits ? ` · ${sentence.edits} ${sentence.edits === 1 ? "edit" : "edits"}` : "")
+  byId("where").textContent = sentence ? `${sentence.file}, line ${sentence.line}` + (sentence.edits ? ` · ${counted(sentence.edits, "edit")}` : "")
     : "All sentences are done. End attree annotate with Ctrl-C: it says what comes next.";
   byId("pane").hidden = !sentence;
   if (sentence) {
@@ -102,9 +104,9 @@ function show(next, keep) {
       button.textContent = (button.dataset.by === "-1") === (drawn.dir === "ltr") ? "◂" : "▸";
     }
     if (fresh || !keep) {
+      select(0, sentence.words.length, { focus: true, scroll: false });
       byId("pane").scrollLeft = drawn.dir === "ltr" ? 0 : tree.scrollWidth;
       byId("pane").scrollTop = tree.scrollHeight;
-      select(0, sentence.words.length, { focus: true });
     } else select(keep.start, keep.end, { focus: true });
   } else tools();
   if (state.training) watch();
@@ -112,7 +114,7 @@ function show(next, keep) {
 
 const isNode = (start, end) => state.sentence.nodes.some((node) => node.start === start && node.end === end);
 
-function select(start, end, { focus = false, words = false, anchor = start, on = null } = {}) {
+function select(start, end, { focus = false, scroll = true, words = false, anchor = start, on = null } = {}) {
   const count = state.sentence.words.length;
   end = Math.min(end, count);
   start = Math.max(0, Math.min(start, end - 1));
@@ -128,7 +130,8 @@ function select(start, end, { focus = false, words = false, anchor = start, on =
   }
   const current = byId(on ?? (node ? nameOf(picked) : `w${start}`));
   current.tabIndex = 0;
-  if (focus) { current.focus({ preventScroll: true }); current.scrollIntoView({ block: "nearest", inline: "nearest" }); }
+  if (focus) current.focus({ preventScroll: true });
+  if (focus && scroll) current.scrollIntoView({ block: "nearest", inline: "nearest" });
   if (node) handles();
   tools();
 }
@@ -157,7 +160,8 @@ function tools() {
   for (const button of document.querySelectorAll("[data-whole]")) button.disabled = button.dataset.whole === "undo" ? !state.can_undo : !there;
   for (const one of byId("labelling").querySelectorAll("input, button")) one.disabled = !there;
   const found = there && node && state.sentence.nodes.find((one) => one.start === start && one.end === end);
-  const text = there ? state.sentence.words.slice(start, end).join(" ") : "";
+  const inside = there ? state.sentence.words.slice(start, end) : [];
+  const text = (inside.length > 12 ? [...inside.slice(0, 6), "…", ...inside.slice(-4)] : inside).join(" ");
   const about = found ? [found.label || "no label", found.fixed ? "settled" : "proposed", found.weak !== null && `weak: ${Math.round(100 * found.weak)} % likely`].filter(Boolean).join(", ")
     : end - start > 1 ? "no phrase yet: Join, or give it a label" : "a word: Shift and arrows, or drag, to select more";
   byId("selected").textContent = there ? `Selected: ${text} — ${about}` : "";
@@ -283,11 +287,23 @@ for (const kind of ["pointerup", "pointercancel"]) {
   });
 }
 
+// a screen reader may move the focus by itself
+tree.addEventListener("focusin", ({ target }) => {
+  if (target.tabIndex === 0 || target.getAttribute("role") !== "treeitem") return;
+  const [start, end] = target.id.slice(1).split("-").map(Number);
+  if (end === undefined) select(start, start + 1, { words: true, on: target.id });
+  else select(start, end);
+});
 tree.addEventListener("dblclick", (event) => { if (event.target.closest(".node")) label(); });
 for (const button of document.querySelectorAll("[data-do], [data-whole]")) button.addEventListener("click", () => correct(button.dataset.do || button.dataset.whole));
 for (const button of document.querySelectorAll("[data-edge]")) button.addEventListener("click", () => move(button.dataset.edge, Number(button.dataset.by)));
 byId("labelling").addEventListener("submit", (event) => { event.preventDefault(); byId("label").blur(); setLabel(byId("label").value); });
-addEventListener("resize", () => { if (state?.sentence) { drawn = draw(tree, state.sentence); select(picked.start, picked.end, { words: !picked.node, anchor: picked.anchor }); } });
+addEventListener("resize", () => {
+  if (!state?.sentence) return;
+  const on = document.activeElement.id, focus = tree.contains(document.activeElement);
+  drawn = draw(tree, state.sentence);
+  select(picked.start, picked.end, { words: !picked.node, anchor: picked.anchor, focus, on: focus ? on : null });
+});
 
 const first = await ask("/state");
 if (first.ok) show(first.found);

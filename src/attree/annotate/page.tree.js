@@ -65,6 +65,7 @@ export function draw(tree, sentence) {
   const { nodes, parentOfWord } = structure(sentence.nodes, sentence.words.length);
   const row = tree.querySelector("#words"), edges = tree.querySelector("#edges");
   tree.querySelectorAll(".node").forEach((old) => old.remove());
+  edges.setAttribute("width", 0);
   const dir = direction(sentence.words);
   row.dir = dir;
   const words = sentence.words.map((word, place) => {
@@ -109,18 +110,15 @@ function place(tree, nodes, pills, words, edges, row) {
     pills[at].style.left = `${x[at]}px`;
     pills[at].style.top = `${y(nodes[at])}px`;
   }
-  tree.style.paddingTop = `${bottom - step / 4}px`;
-  const width = Math.max(tree.clientWidth, row.scrollWidth), height = bottom - step / 4 + row.offsetHeight;
-  edges.setAttribute("width", width);
-  edges.setAttribute("height", height);
+  edges.setAttribute("width", tree.clientWidth);
+  edges.setAttribute("height", bottom - step / 4);
+  // down from a phrase, along, and down to its child: no two of these lines cross
   const lines = [];
   nodes.forEach((node, at) => node.children.forEach((child) => {
-    const line = document.createElementNS(SVG, "line"), to = child < 0 ? null : nodes[child];
-    const ends = { x1: x[at], y1: y(node) + 12, x2: centre(child), y2: to ? y(to) - 12 : bottom - step / 4 + 6 };
-    for (const [name, value] of Object.entries(ends)) line.setAttribute(name, value);
-    if (to?.fixed) line.setAttribute("class", "fixed");
-    else if (to && to.weak !== null) line.setAttribute("class", "weak");
-    lines.push(line);
+    const to = child < 0 ? null : nodes[child], below = y(node) + 12 + step / 7;
+    const d = `M${x[at]} ${y(node) + 12}V${below}H${centre(child)}V${to ? y(to) - 12 : bottom - step / 4 + 6}`;
+    const mark = to?.fixed ? "fixed" : to && to.weak !== null ? "weak" : "";
+    lines.push(svg("path", { d, class: mark }));
   }));
   edges.replaceChildren(...lines);
 }

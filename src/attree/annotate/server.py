@@ -123,6 +123,7 @@ def listen(port: int) -> socket.socket:
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((HOST, port))
+        found.listen()  # the link may be opened before the server runs
     except OSError as error:
         found.close()
         reason = os.strerror(error.errno or 0).lower()

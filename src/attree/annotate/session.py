@@ -298,6 +298,8 @@ class Session:
 
     def _offered(self) -> list[str]:
         used = [name for name, count in self._labels.most_common() if count > 0]
+        if self.shown is not None:
+            used += [name for name in self.shown.drafts[-1].fixed.values() if name]
         return list(dict.fromkeys([*used, *self.proposer.labels()]))[:_MOST_LABELS]
 
     def _sentence(self, shown: Shown) -> dict[str, Any]:
