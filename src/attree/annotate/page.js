@@ -164,7 +164,9 @@ function tools() {
   const text = (inside.length > 12 ? [...inside.slice(0, 6), "…", ...inside.slice(-4)] : inside).join(" ");
   const about = found ? [found.label || "no label", found.fixed ? "settled" : "proposed", found.weak !== null && `weak: ${Math.round(100 * found.weak)} % likely`].filter(Boolean).join(", ")
     : end - start > 1 ? "no phrase yet: Join, or give it a label" : "a word: Shift and arrows, or drag, to select more";
-  byId("selected").textContent = there ? `Selected: ${text} — ${about}` : "";
+  const shown = document.createElement("bdi");
+  shown.textContent = text;
+  byId("selected").replaceChildren(...(there ? ["Selected: ", shown, ` — ${about}`] : []));
   if (document.activeElement !== byId("label")) byId("label").value = found ? found.label : "";
 }
 
