@@ -74,7 +74,9 @@ def test_words_that_are_not_there_are_refused(span: tuple[int, int]) -> None:
         Draft(7).join(span)
 
 
-@pytest.mark.parametrize("label", ["a b", "(NP", "N)", "a##b", "S+", "-NONE-", "N\x07P", "x" * 81])
+@pytest.mark.parametrize(
+    "label", ["a b", "(NP", "N)", "a##b", "S+", "-NONE-", "S+?", "N\x07P", "x" * 81]
+)
 def test_labels_that_brackets_cannot_hold_are_refused(label: str) -> None:
     with pytest.raises(AttreeError):
         checked_label(label)

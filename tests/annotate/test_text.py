@@ -67,13 +67,14 @@ def test_a_language_is_named_or_given_by_its_code() -> None:
     ],
 )
 def test_a_text_without_a_sentence_is_one_line(
-    session_of: Begin, text: Path, content: str, said: str
+    session_of: Begin, text: Path, tmp_path: Path, content: str, said: str
 ) -> None:
     text.write_text(content, encoding="utf-8")
     with pytest.raises(AttreeError) as error, session_of(max_words=20):
         pass
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+    assert not (tmp_path / "bank").exists()
 
 
 def test_sentences_too_long_for_the_encoder_are_passed_over(session_of: Begin, text: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -124,10 +126,12 @@ def annotate_command(
 
 
 def _open(link: str) -> None:
-    """Open the page in a browser, once it is served; where there is none, the link is printed."""
+    """Open the page in a browser with windows; one that fills the terminal would hide the link."""
     import threading
     import webbrowser
 
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
+        return
     threading.Timer(0.5, webbrowser.open, [link]).start()
 
 

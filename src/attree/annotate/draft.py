@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from attree.constraints import Constraints
+from attree.constraints import MARKS, Constraints
 from attree.errors import AttreeError
 from attree.tree import NO_LABEL, Tree
 
@@ -179,10 +179,12 @@ def checked_label(label: str) -> str:
         raise AttreeError(problem, fix="write it with letters, digits and signs such as - _ /")
     if not all(label.split(CHAIN)) and label:
         raise AttreeError("a label is missing beside +", fix="write a chain as S+VP")
-    if {"-NONE-", NO_LABEL} & set(label.split(CHAIN)):
+    if {"-NONE-", NO_LABEL, *MARKS} & set(label.split(CHAIN)):
         raise AttreeError(f"{label} stands for no label in treebanks", fix="choose another")
     if len(label) > _LONGEST_LABEL:
-        raise AttreeError(f"a label has at most {_LONGEST_LABEL} characters", fix="choose a shorter one")
+        raise AttreeError(
+            f"a label has at most {_LONGEST_LABEL} characters", fix="choose a shorter one"
+        )
     return label
 
 

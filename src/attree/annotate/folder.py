@@ -185,4 +185,10 @@ def opened(path: Path) -> Iterator[Folder]:
                 left.unlink(missing_ok=True)
         folder = Folder(path)
         folder.read()
-        yield folder
+        try:
+            yield folder
+        finally:
+            if not folder.log:  # nothing was saved: leave no folder that looks like a treebank
+                (path / LOCK).unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    path.rmdir()

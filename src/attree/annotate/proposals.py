@@ -136,8 +136,7 @@ class Proposer:
         except Exception as error:  # whatever it is, annotating goes on with the parser before
             done.failed = str(error).strip().split("\n")[0] or type(error).__name__
         else:
-            language = self.parser._language
-            self.parser, self.name = Parser(model, language=language), f"{len(sentences)} trees"
+            self.parser, self.name = Parser(model), f"{len(sentences)} trees"
         done.seconds = round(time.perf_counter() - began, 2)
         self.trained = done
         if self.told is not None:
