@@ -164,14 +164,27 @@ def test_a_parser_is_trained_every_few_trees(session_of: Begin, tmp_path: Path) 
         assert state["training_failed"] == ""
         assert state["parser"] == "2 trees"
         assert state["labels"] == ["NP"]
-        session.accept()
-        state = session.state()  # of the next sentence the parser knows how sure it is
-        assert session.shown is not None
+        assert session.shown is not None  # with a new proposal, as it is not corrected yet
         assert session.shown.proposal.likely is not None
+        session.accept()
         session.end()
     log = [json.loads(line) for line in (tmp_path / "bank" / LOG).read_text().splitlines()]
     assert [one["trees"] for one in log if one["action"] == "train"] == [2]
-    assert [one["parser"] for one in log if one["action"] == "accept"][:2] == ["upio-log"] * 2
+    assert [one["parser"] for one in log if one["action"] == "accept"] == [
+        *["upio-log"] * 2,
+        "2 trees",
+    ]
+
+
+def test_a_new_parser_leaves_what_is_corrected_alone(session_of: Begin) -> None:
+    with session_of(every=100) as session:
+        session.accept()
+        act(session, "join", 1, 3)
+        before, version = session.state()["sentence"], session.version
+        session.proposer.train(session._saved)
+        session.proposer.wait()
+        assert session.proposer.name == "1 trees"
+        assert (session.state()["sentence"], session.version) == (before, version)
 
 
 def test_what_cannot_be_trained_on_stops_nobody(session_of: Begin, text: Path) -> None:

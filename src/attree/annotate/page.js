@@ -57,7 +57,10 @@ async function watch() {
     await new Promise((done) => setTimeout(done, 700));
     const { ok, found } = await ask("/state");
     if (!ok) return;
-    if (found.version === state.version) { state = { ...found, sentence: state.sentence }; header(); labels(); if (!found.training) say(trainedLine()); }
+    if (busy) continue;
+    if (found.version !== state.version) show(found, picked);
+    else { state = { ...found, sentence: state.sentence }; header(); labels(); }
+    if (!found.training) say(trainedLine());
   }
 }
 

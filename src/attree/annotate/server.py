@@ -105,7 +105,7 @@ def do(session: Session, asked: Asked) -> None:
         StaleError: the page shows an older state, for another window has changed it.
     """
     if asked.version != session.version:
-        raise StaleError("another window changed this page: here is its state now")
+        raise StaleError("the tree has changed, in another window or by a new parser: here it is")
     whole = {"accept": session.accept, "skip": session.skip, "undo": session.undo}
     if asked.action in whole:
         whole[asked.action]()

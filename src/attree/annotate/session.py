@@ -268,14 +268,17 @@ class Session:
             self.shown = self._again.pop()
             return
         for source in self._waiting:
-            draft = Draft(len(source.words))
             if not self.proposer.takes(source.words):
                 self.sentences.passed["too_long"] += 1
                 continue
-            chart = self.proposer.chart(source.words)
-            name = self.proposer.name
-            self.shown = Shown(source, chart, [draft], chart.propose(draft), name)
+            self.shown = self._proposed(source)
             return
+
+    def _proposed(self, source: Source) -> Shown:
+        """Return a sentence with its first proposal, by the newest parser."""
+        draft, name = Draft(len(source.words)), self.proposer.name
+        chart = self.proposer.chart(source.words)
+        return Shown(source, chart, [draft], chart.propose(draft), name)
 
     def _current(self) -> Shown:
         if self.shown is None:
@@ -291,10 +294,14 @@ class Session:
         return {"time": now(), "action": action, **where, **more}
 
     def _trained(self, done: Trained) -> None:
+        """Log a training; of a sentence that is not corrected yet, show the new proposal."""
         with self._lock:
             record = {"time": now(), "action": "train", "trees": done.trees}
             record["seconds"] = done.seconds
             self._pending.append(record | ({"failed": done.failed} if done.failed else {}))
+            if self.shown is not None and not self.shown.edits and not done.failed:
+                self.shown = self._proposed(self.shown.source)
+                self.version += 1
 
     def _offered(self) -> list[str]:
         used = [name for name, count in self._labels.most_common() if count > 0]
