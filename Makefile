@@ -75,9 +75,9 @@ $(VENV)/base: envs/constraints.txt
 	@touch $@
 
 $(VENV)/run: $(VENV)/base pyproject.toml
-	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,demo]'
+	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,annotate,demo]'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/run
-	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,demo,dev]'
+	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,annotate,demo,dev]'
 	@touch $@

@@ -27,6 +27,7 @@ SECTIONS = {
     "What people type": {
         "try": "attree.try_command:try_command",
         "parse": "attree.corpus.command:parse_command",
+        "annotate": "attree.annotate.command:annotate_command",
         "train": "attree.fewshot.command:train_command",
         "evaluate": "attree.evaluate.command:evaluate_command",
         "evalb": "attree.evaluation.command:evalb_command",

@@ -45,6 +45,11 @@ _CODES = {
 }  # fmt: skip
 
 
+def code_of(language: str) -> str:
+    """Return the code of a language that is named (``icelandic``); any other word as it is."""
+    return _CODES.get(language.lower(), language)
+
+
 def choose(tokenizer: str | None, sentences: bool | None, trained_on: str) -> tuple[str, bool, str]:
     """Settle how text is split.
 

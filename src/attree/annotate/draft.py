@@ -1,0 +1,212 @@
+"""What an annotator has settled of one sentence's tree, and the tree that a proposal makes of it.
+
+A draft is never changed: each correction returns a new one, so that undo is going back to the one
+before. The newest correction counts: what it contradicts is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from attree.constraints import MARKS, Constraints
+from attree.errors import AttreeError
+from attree.tree import NO_LABEL, Tree
+
+Span = tuple[int, int]
+
+#: Joins the labels of a unary chain, upper first, as in ``S+VP``.
+CHAIN = "+"
+
+_LONGEST_LABEL = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A phrase as the page shows it: its words, its labels (joined), what is settled about it."""
+
+    start: int
+    end: int
+    label: str
+    fixed: bool
+    flat: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is settled of a sentence.
+
+    Attributes:
+        n_words: of the sentence.
+        fixed: phrases, with their labels; an empty label is left to the parser.
+        broken: spans that are no phrases, and that the parser is to avoid.
+        dissolved: spans that are not shown; what is in them belongs to the phrase above.
+        flat: those of the fixed phrases that have only words and fixed phrases right below them.
+    """
+
+    n_words: int
+    fixed: Mapping[Span, str] = field(default_factory=dict)
+    broken: frozenset[Span] = frozenset()
+    dissolved: frozenset[Span] = frozenset()
+    flat: frozenset[Span] = frozenset()
+
+    def join(self, span: Span, label: str = "") -> Draft:
+        """Make words a phrase; a label already settled stays where none is given."""
+        self._check(span)
+        fixed = {other: name for other, name in self.fixed.items() if not _cross(span, other)}
+        fixed[span] = label or fixed.get(span, "")
+        apart = frozenset((span,))
+        return Draft(
+            self.n_words, fixed, self.broken - apart, self.dissolved - apart, self.flat & set(fixed)
+        )
+
+    def label(self, span: Span, label: str) -> Draft:
+        """Give a phrase its label, or several (``S+VP``) where it is a chain.
+
+        Raises:
+            AttreeError: a label that brackets cannot hold.
+        """
+        return self.join(span, checked_label(label))
+
+    def flatten(self, span: Span) -> Draft:
+        """Make words one phrase of many: what is below it and not settled is left out."""
+        self._wide(span)
+        found = self.join(span)
+        return replace(found, flat=found.flat | {span})
+
+    def break_up(self, span: Span) -> Draft:
+        """Say that a span is no phrase: the parser proposes another."""
+        self._inner(span)
+        found = self._without(span)
+        return replace(found, broken=self.broken | {span})
+
+    def dissolve(self, span: Span) -> Draft:
+        """Leave a phrase out, and what is in it to the phrase above."""
+        self._inner(span)
+        found = self._without(span)
+        return replace(found, dissolved=self.dissolved | {span})
+
+    def move(self, span: Span, to: Span) -> Draft:
+        """Give a phrase other words at its ends.
+
+        The span that the parser proposed is no phrase; one that was only passed on the way may be.
+        """
+        self._inner(span)
+        proposed = {span} - {to, *self.fixed}
+        found = self._without(span).join(to, self.fixed.get(span, ""))
+        flat = found.flat | {to} if span in self.flat else found.flat
+        return replace(found, broken=found.broken | proposed, flat=flat)
+
+    def constraints(self) -> Constraints:
+        """Return what the parser must keep to."""
+        required = [
+            (start, end, name or None)
+            for (start, end), label in sorted(self.fixed.items())
+            for name in label.split(CHAIN)
+        ]
+        return Constraints(tuple(required), tuple(sorted(self.broken)))
+
+    def nodes(self, tree: Tree) -> list[Node]:
+        """Return what is shown of the tree that the parser proposes, in pre-order.
+
+        The whole sentence is always a phrase.
+        """
+        found = {span: label for span, label in proposed(tree).items() if self._is_shown(span)}
+        for span, label in self.fixed.items():
+            found[span] = label or found.get(span, "")
+        if self.n_words > 1:
+            found.setdefault((0, self.n_words), "")
+        return [
+            Node(
+                start, end, found[start, end], (start, end) in self.fixed, (start, end) in self.flat
+            )
+            for start, end in sorted(found, key=lambda span: (span[0], -span[1]))
+        ]
+
+    def _is_shown(self, span: Span) -> bool:
+        if span in self.fixed:
+            return True
+        above = [one for one in self.fixed if _holds(one, span)]
+        below_flat = bool(above) and min(above, key=_width) in self.flat
+        return not below_flat and span not in self.broken | self.dissolved
+
+    def _without(self, span: Span) -> Draft:
+        fixed = {other: label for other, label in self.fixed.items() if other != span}
+        return replace(self, fixed=fixed, flat=self.flat - {span})
+
+    def _check(self, span: Span) -> None:
+        if not 0 <= span[0] < span[1] <= self.n_words:
+            raise AttreeError("these words are not in the sentence", fix="choose others")
+
+    def _wide(self, span: Span) -> None:
+        self._check(span)
+        if _width(span) < 2:
+            raise AttreeError("a phrase of many needs two words", fix="choose more words")
+
+    def _inner(self, span: Span) -> None:
+        self._check(span)
+        if span == (0, self.n_words):
+            raise AttreeError("the whole sentence is always a phrase", fix="choose another phrase")
+
+
+def proposed(tree: Tree) -> dict[Span, str]:
+    """Return the spans of a tree with their labels, those of a unary chain joined."""
+    labels: Iterable[str] = tree.labels or ("",) * len(tree.spans)
+    found: dict[Span, list[str]] = {}
+    for span, label in zip(tree.spans, labels, strict=True):
+        found.setdefault(span, []).append("" if label == NO_LABEL else label)
+    return {span: CHAIN.join(filter(None, chain)) for span, chain in found.items()}
+
+
+def tree_of(words: tuple[str, ...], nodes: Iterable[Node]) -> Tree:
+    """Return the tree that the page shows, as it is saved: a chain is a node for each label."""
+    each = [((node.start, node.end), label) for node in nodes for label in node.label.split(CHAIN)]
+    labels = tuple(label or NO_LABEL for _, label in each)
+    return Tree(words, tuple(span for span, _ in each), labels=labels)
+
+
+def checked_label(label: str) -> str:
+    """Return a label without white space around it.
+
+    Raises:
+        AttreeError: it has white space, brackets or ``##`` in it, ends with ``+``, or stands for no
+            phrase in treebanks.
+    """
+    label = label.strip()
+    wrong = next((sign for sign in ("(", ")", "##") if sign in label), "")
+    if wrong or len(label.split()) > 1 or not label.isprintable():
+        problem = f"a label cannot have {wrong} in it" if wrong else "a label is one word"
+        raise AttreeError(problem, fix="write it with letters, digits and signs such as - _ /")
+    if not all(label.split(CHAIN)) and label:
+        raise AttreeError("a label is missing beside +", fix="write a chain as S+VP")
+    if {"-NONE-", NO_LABEL, *MARKS} & set(label.split(CHAIN)):
+        raise AttreeError(f"{label} stands for no label in treebanks", fix="choose another")
+    if len(label) > _LONGEST_LABEL:
+        raise AttreeError(
+            f"a label has at most {_LONGEST_LABEL} characters", fix="choose a shorter one"
+        )
+    return label
+
+
+def _width(span: Span) -> int:
+    return span[1] - span[0]
+
+
+def _holds(outer: Span, inner: Span) -> bool:
+    return outer != inner and outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _cross(one: Span, other: Span) -> bool:
+    first, second = sorted((one, other))
+    return first[0] < second[0] < first[1] < second[1]
+
+
+#: action of the page → the correction, of a draft, a span, and what belongs to it
+CORRECTIONS: dict[str, Callable[[Draft, Span, Span, str], Draft]] = {
+    "join": lambda draft, span, to, label: draft.join(span),
+    "label": lambda draft, span, to, label: draft.label(span, label),
+    "flat": lambda draft, span, to, label: draft.flatten(span),
+    "break": lambda draft, span, to, label: draft.break_up(span),
+    "dissolve": lambda draft, span, to, label: draft.dissolve(span),
+    "move": lambda draft, span, to, label: draft.move(span, to),
+}

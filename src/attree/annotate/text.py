@@ -1,0 +1,96 @@
+"""Raw text → sentences of words, one after the other, each with the place that it came from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from attree.corpus.inputs import InputFile, open_input
+from attree.corpus.lines import EMPTY, parse_lines
+from attree.schemas import OK, TOO_LONG
+from attree.words import Tokeniser
+
+_LINES_AT_A_TIME = 16
+
+#: Shorter sentences have one tree only.
+LEAST_WORDS = 2
+
+#: What becomes of sentences that are passed over, beside the statuses of lines.
+ONE_WORD, REPEATED = "one word", "repeated"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A sentence, and the file and line that it came from."""
+
+    file: str
+    line: int
+    words: tuple[str, ...]
+
+
+class Sentences:
+    """The sentences of a text that are worth annotating, in their order.
+
+    Args:
+        files: of the text.
+        split: lines into sentences of words.
+        max_words: longer sentences are passed over.
+        column: of JSON Lines and Parquet.
+        done: the words of sentences that are not shown again.
+
+    Attributes:
+        passed: why sentences were passed over so far → how many.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[InputFile],
+        split: Tokeniser,
+        *,
+        max_words: int,
+        column: str = "text",
+        done: set[tuple[str, ...]] | None = None,
+    ) -> None:
+        self._files, self._split, self._column = files, split, column
+        self._max_words, self._done = max_words, set() if done is None else done
+        self.passed: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[Source]:
+        """Yield them; a sentence that was done, or stood before, is passed over."""
+        for file in self._files:
+            for line, status, sentences in self._lines(file):
+                if status not in (OK, EMPTY):
+                    self.passed[status] += 1
+                for words in sentences:
+                    reason = self._reason(words)
+                    if reason:
+                        self.passed[reason] += 1
+                    elif words:
+                        self._done.add(words)
+                        yield Source(file.name, line, words)
+
+    def _reason(self, words: tuple[str, ...]) -> str:
+        if len(words) > self._max_words:
+            return TOO_LONG
+        if len(words) < LEAST_WORDS:
+            return ONE_WORD if words else ""
+        return REPEATED if words in self._done else ""
+
+    def _lines(self, file: InputFile) -> Iterator[tuple[int, str, list[tuple[str, ...]]]]:
+        """Yield the number of each line, its status, and its sentences."""
+        first = 1
+        with open_input(file, column=self._column) as reader:
+            while True:
+                payload, taken = reader.take(_LINES_AT_A_TIME)
+                if not taken:
+                    return
+                texts, statuses = parse_lines(
+                    payload, kind=file.kind, column=self._column, first=first == 1
+                )
+                split = self._split(texts)
+                for place, (status, found) in enumerate(zip(statuses, split, strict=True)):
+                    beyond = found is None and status == OK
+                    sentences = [tuple(words) for words in found or ()]
+                    yield first + place, TOO_LONG if beyond else status, sentences
+                first += taken

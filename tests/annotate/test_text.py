@@ -1,0 +1,84 @@
+"""Raw text → sentences: bad lines cost themselves, places are told, nothing is shown twice."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from attree.annotate.text import Sentences
+from attree.corpus.inputs import find_inputs
+from attree.errors import AttreeError
+from attree.words import code_of, tokeniser
+from tests.annotate.conftest import Begin
+
+
+def sentences(path: Path, name: str = "whitespace", **more: int) -> Sentences:
+    files, _ = find_inputs([path])
+    split = tokeniser(name, split=name != "whitespace")
+    return Sentences(files, split, max_words=more.get("max_words", 10))
+
+
+def test_places_and_what_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    lines = [
+        b"\xef\xbb\xbfa b",
+        b"",
+        b"one",
+        b"\xff\xfe bad",
+        b"a b",
+        b"c d" * 9,
+        b"e\x00 f",
+        b"g h\r",
+    ]
+    path.write_bytes(b"\n".join(lines) + b"\n" + b"x " * 99)
+    found = sentences(path)
+    assert [(one.line, one.words) for one in found] == [
+        (1, ("a", "b")), (6, ("c", *["dc"] * 8, "d")), (8, ("g", "h")),
+    ]  # fmt: skip
+    assert found.passed == {
+        "one word": 1, "undecodable": 1, "repeated": 1, "control": 1, "too_long": 1,
+    }  # fmt: skip
+
+
+def test_lines_are_split_by_the_language_and_read_compressed(tmp_path: Path) -> None:
+    pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
+    path = tmp_path / "text.txt.gz"
+    path.write_bytes(gzip.compress("Hún fór heim. Ég kom seint!\n".encode()))
+    found = [(one.line, " ".join(one.words)) for one in sentences(path, code_of("Icelandic"))]
+    assert found == [(1, "Hún fór heim ."), (1, "Ég kom seint !")]
+
+
+def test_a_language_is_named_or_given_by_its_code() -> None:
+    assert [code_of(name) for name in ("icelandic", "is", "xx", "whitespace")] == [
+        "is", "is", "xx", "whitespace",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "this text has no sentence"),
+        ("\n  \n", "this text has no sentence"),
+        ("one\ntwo\n", "no sentence of this text can be annotated: 2 one word"),
+        ("a " * 50 + "\n", "1 too long — give one sentence a line, or a higher --max-words"),
+        ("(S (NP (D the) (N cat)) (VP (V ran)))\n", "this is trees in brackets, not text"),
+    ],
+)
+def test_a_text_without_a_sentence_is_one_line(
+    session_of: Begin, text: Path, tmp_path: Path, content: str, said: str
+) -> None:
+    text.write_text(content, encoding="utf-8")
+    with pytest.raises(AttreeError) as error, session_of(max_words=20):
+        pass
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "bank").exists()
+
+
+def test_sentences_too_long_for_the_encoder_are_passed_over(session_of: Begin, text: Path) -> None:
+    text.write_text("cat " * 900 + "\nthe cat ran\n", encoding="utf-8")
+    with session_of(max_words=1000) as session:
+        assert session.shown.source.words == ("the", "cat", "ran")
+        assert session.state()["passed"] == {"too_long": 1}
