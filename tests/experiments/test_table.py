@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from attree.experiments.table import Cell, _published, tables
+from attree.experiments.cells import Cell
+from attree.experiments.table import _published, tables
 from tests.workflow.conftest import ROOT
 
 ARTICLE = ROOT / "workflow/resources/published/article.csv"

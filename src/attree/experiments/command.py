@@ -159,7 +159,7 @@ def _asked(results: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     from attree.results import ALL_HEADS, SENTENCES, path_of
 
     asked = [Row.of(one) for one in rows]
-    sets = dict.fromkeys(name for row in asked for name in (row.train, row.test))
+    sets = dict.fromkeys(name for row in asked for name in row.sets)
     heads = [row for row in asked if row.kind == "heads"]
     of = {name: row.encoder for row in heads for name in (row.train, row.test)}
     return {

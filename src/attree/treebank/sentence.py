@@ -84,8 +84,8 @@ class Settings:
         escapes: ``undo`` PTB's escapes (``-LRB-``, ``\\/``) in words, or ``keep`` them.
         nonprojective: what to do with a crossing dependency tree.
         max_words: longer sentences (after cleaning) are skipped.
-        part: sentences (after cleaning and ``max_words``) are dealt in turn to some parts, and those
-            of this one, such as ``1/5``, or of several, ``2-5/5``, are kept.
+        part: sentences (after cleaning and ``max_words``) are dealt in turn to some parts; those of
+            one, such as ``1/5``, or of several, ``2-5/5``, are kept.
         first: sentences after this many (counted after all that) are skipped.
         derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.
         accept_loss: the share of sentences, and of words, that may be lost (see ``check.refuse``).
