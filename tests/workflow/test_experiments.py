@@ -28,6 +28,7 @@ OUTPUTS = {
     "results/encoders/tuned-0": "tuned_encoder",
 }
 RUN = {"encoders": ["tiny"], "train": "english/dev", "test": ["english/test"], "trees": [2, 4]}
+OWN = {"languages": ["english"], "train": "{language}/dev", "test": ["{language}/test"]}
 
 
 def grid(**few: Any) -> dict[str, Any]:
@@ -44,7 +45,13 @@ def grid(**few: Any) -> dict[str, Any]:
                 "title": "Few",
                 "columns": "trees",
                 "picture": True,
-                "runs": [{**RUN, "parsers": ["fpio"], "steps": 2, "draws": 2, **few}],
+                "panels": True,
+                "runs": [
+                    {
+                        **{**RUN, "parsers": ["fpio"], "steps": 2, "draws": 2, **OWN},
+                        **few,
+                    }
+                ],
             },
             "heads": {
                 "title": "Heads",
@@ -250,7 +257,7 @@ def test_open_is_planned(checkout: Checkout, data: Path) -> None:
     overlay = ("--configfile", "workflow/configs/open.yaml")
     ran = checkout.plan(*overlay, "--", "experiments", ATTREE_TREEBANKS=str(data))
     jobs = Counter(rule for rule, _ in ran.jobs)
-    assert jobs["experiment_table"] == 11
+    assert jobs["experiment_table"] == 12
     assert sum(jobs.values()) < 500
 
 

@@ -24,6 +24,7 @@ _MARKERS = "osD^vP*X"
 _LINES_WITH_ROOM = 6
 _MAPS_ACROSS = 4
 _PARTS_ACROSS = 3
+_BASELINE = "highest baseline"
 
 Matrix = NDArray[np.float64]
 
@@ -68,6 +69,8 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
         if panel:
             _best_baseline(axes, [row for row in rows if row.get("panel") == panel])
             axes.set_title(panel, fontsize=9)
+        if not axes.get_subplotspec().is_first_col():
+            axes.set_ylabel("")
     _write_key(each, key, len(labels))
     figure.suptitle(title, fontsize=10)
     _save(figure, output)
@@ -77,7 +80,11 @@ def _parts(count: int) -> tuple[Any, list[Any], Any]:
     """Return a figure with axes for some parts, three side by side, and axes for the key."""
     down = count // _PARTS_ACROSS + 1
     figure, grid = plt.subplots(
-        down, _PARTS_ACROSS, figsize=(9.6, 3.0 * down), layout="constrained", squeeze=False
+        *(down, _PARTS_ACROSS),
+        figsize=(9.6, 3.0 * down),
+        layout="constrained",
+        squeeze=False,
+        sharey=True,
     )
     for axes in grid.flat[count:]:
         axes.set_axis_off()
@@ -115,16 +122,18 @@ def _lines(axes: Any, rows: list[dict[str, Any]], labels: list[str], axis: str) 
 def _best_baseline(axes: Any, rows: list[dict[str, Any]]) -> None:
     found = [row["corpus_f1"] for row in rows if row["source"] == BASELINE]
     if found:
-        axes.axhline(max(found), color="grey", linestyle=":", label="highest baseline")
+        axes.axhline(max(found), color="grey", linestyle=":", label=_BASELINE)
 
 
 def _write_key(each: list[Any], beside: Any, lines: int) -> None:
     """Write which line is which: on ``beside`` if there are such axes, else where there is room."""
     if beside is not None:
-        known = {}
+        known: dict[str, Any] = {}
         for axes in each:
             known |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-        beside.legend(known.values(), known.keys(), fontsize=8, loc="center")
+        # parsers first, as they stand in the table
+        names = sorted(known, key=_BASELINE.__eq__)
+        beside.legend([known[name] for name in names], names, fontsize=8, loc="center")
     elif lines > _LINES_WITH_ROOM:
         each[0].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     else:
