@@ -17,8 +17,10 @@ from attree.errors import AttreeError
 from attree.experiments import features, training
 from attree.experiments.data import Sentences, drawn, set_apart
 from attree.experiments.job import run_job
+from attree.experiments.reliability import write_reliability
 from attree.experiments.rows import Row
 from attree.experiments.table import cells, tables
+from attree.fewshot.calibration import TEMPERATURES
 from attree.fewshot.fit import THRESHOLDS
 from attree.heads.ranking import Recipe, rank
 from attree.provenance import digest
@@ -216,6 +218,33 @@ def test_the_share_is_chosen_once_on_the_trees_set_apart(folder: Path, run: Any)
     assert tried["trees"] == numbers[set_apart(asked, dev(folder))].tolist()
     f1 = [one["f1"] for one in tried["tried"]]
     assert found[0]["share"] == (0.2 if f1[0] >= f1[1] else 0.8)
+
+
+def test_probabilities_are_calibrated_on_the_trees_set_apart(run: Any, tmp_path: Path) -> None:
+    crf = {"recipe": "tree-crf", "steps": 20}
+    asked = row(settings=crf, apart=6, calibrated=True)
+    plain, one, other = run(replace(asked, calibrated=False), asked, replace(asked, seed=1))
+    assert plain["loss"] == one["loss"] and "temperature" not in plain
+    assert one["temperature"] in TEMPERATURES and one["temperature_trees"] == 6
+    for record, bins in ((one, "bins"), (one, "bins_scaled"), (other, "bins")):
+        spans = sum(each["spans"] for each in record[bins])
+        off = sum(each["spans"] * abs(each["likely"] - each["right"]) for each in record[bins])
+        name = bins.replace("bins", "calibration_error")
+        assert record[name] == pytest.approx(100 * off / spans)
+    places = [[digest(asdict(each)), "ours", "5", ""] for each in (asked, replace(asked, seed=1))]
+    layout = {"title": "T", "axis": "trees", "metrics": ["calibration_error", "temperature"],
+              "labels": False, "places": places, "published": {}}  # fmt: skip
+    job, prefix = tmp_path / "job.json", str(tmp_path / "drawn")
+    first, second = tables(cells([job], tmp_path / "records", layout, None), layout)
+    assert first.title == "T: calibration error" and "±" in first.rows[0][1]
+    assert second.rows[0][0] == "ours"
+    drawn = write_reliability([job], tmp_path / "records", layout, prefix)
+    spans = sum(each["spans"] for record in (one, other) for each in record["bins"])
+    assert sum(each["spans"] for each in drawn if each["kind"] == "as trained") == spans
+    assert all((tmp_path / f"drawn.{kind}").is_file() for kind in ("png", "csv", "parquet"))
+    for wrong in (replace(asked, apart=0), replace(asked, settings=FPIO)):
+        with pytest.raises(AttreeError, match="needs a tree CRF, and trees set apart"):
+            run(wrong)
 
 
 def test_the_encoder_runs_once_over_a_small_set(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,6 +84,21 @@ def weights(
 
 
 @app.command()
+def reliability(
+    lists: Lists,
+    experiment: Name,
+    plan: PlanFile,
+    output_prefix: Annotated[str, typer.Option(help="Writes PREFIX.png, .csv and .parquet.")],
+) -> None:
+    """Draw how often spans are right over how probable rows hold them."""
+    from attree.experiments.reliability import write_reliability
+
+    found = _read(plan)
+    layout = _of(found, "tables", experiment, plan)
+    write_reliability(lists, _records(found), layout, output_prefix)
+
+
+@app.command()
 def table(
     lists: Lists,
     experiment: Name,

@@ -58,6 +58,7 @@ def _experiment(
         sentence=spec["sentence"],
         published={"*": published} if isinstance(published, str) else published,
         above=spec["above"],
+        reliability=spec["reliability"],
         panels=spec["panels"],
         note=spec["note"],
     )
@@ -105,6 +106,7 @@ def _run(
                     dropouts=tuple(run["dropouts"]) if layer == TUNED else (),
                     size=0 if kind == "heads" else size,
                     timed=run["timed"],
+                    calibrated=run["calibrated"] and kind == "trained",
                     beside=run["beside"] if kind == "trained" and run["beside"]["train"] else None,
                 )
                 label = run["label"].format(

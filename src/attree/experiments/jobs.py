@@ -211,6 +211,7 @@ class Experiments:
             drawn = {
                 "png": one.picture,
                 "weights.png": one.weights,
+                "reliability.png": one.reliability,
                 "sentence.png": one.sentence is not None,
             }
             found += [self._table(name, kind) for kind, wanted in drawn.items() if wanted]

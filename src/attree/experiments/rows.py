@@ -22,8 +22,12 @@ SPARES = {
 #: What a table's columns can be: the field of a row that tells them apart.
 AXES = ("trees", "layer", "size", "max_words", "test", "step")
 
-#: What a table can show: scores, and how fast rows ran.
-SHOWN = (*METRICS, "sentences_a_second", "seconds")
+#: What a table can show: scores, how fast rows ran, how far their probabilities are off (percent).
+SHOWN = (
+    *METRICS,
+    *("sentences_a_second", "seconds"),
+    *("calibration_error", "calibration_error_scaled", "temperature"),
+)
 
 
 #: The trees set apart from the draws, to choose settings or heads on.
@@ -67,6 +71,7 @@ class Row:
         dropouts: rates chosen among with it; the recipe's own if there are none.
         size: of the projection, 0 for the encoder's own.
         timed: whether the parsing is timed, from words to trees.
+        calibrated: whether its probabilities of spans are compared with what is right.
         beside: another set that it is trained on too, such as English, or None: ``train``,
             ``trees``, ``how`` (a name in :data:`BESIDE`), ``shares`` and ``steps``.
     """
@@ -86,6 +91,7 @@ class Row:
     dropouts: tuple[float, ...] = ()
     size: int = 0
     timed: bool = False
+    calibrated: bool = False
     beside: Mapping[str, Any] | None = None
 
     @property
@@ -119,7 +125,7 @@ class Row:
     def training(self) -> dict[str, Any]:
         """Return what decides the trained weights: all but how spans become trees, and of what."""
         found = asdict(self)
-        for other in ("parser", "test", "max_words", "timed"):
+        for other in ("parser", "test", "max_words", "timed", "calibrated"):
             del found[other]
         found["settings"] = {k: v for k, v in self.settings.items() if k not in DECODING_KEYS}
         return found
@@ -164,6 +170,7 @@ class Experiment:
         weights: whether learned weights over the encoder's heads are drawn.
         sentence: the test sentence whose association by each row is drawn, if any.
         published: test set, or ``*``, → the table of published figures.
+        reliability: whether the share right is drawn over the probability.
         panels: whether each language tested has a table, and a part of the picture, of its own.
         note: what is said below the table, if anything.
         above: the line below which a few-shot parser is named in the table's note, if any.
@@ -182,5 +189,6 @@ class Experiment:
     sentence: int | None = None
     published: Mapping[str, str] = field(default_factory=dict)
     above: str | None = None
+    reliability: bool = False
     panels: bool = False
     note: str | None = None

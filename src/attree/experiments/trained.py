@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
@@ -21,9 +23,10 @@ from attree.experiments.data import (
 )
 from attree.experiments.rows import Row
 from attree.experiments.training import Trainings
+from attree.fewshot.calibration import Confidence
 from attree.fewshot.fit import choose_threshold, store_of
 from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import TrainedModel, TrainedParser
+from attree.fewshot.parser import TrainedModel, TrainedParser, gold_trees
 from attree.fewshot.parts import HeadPart
 from attree.fewshot.recipes import recipe
 from attree.fewshot.scorer import BatchSource
@@ -73,7 +76,11 @@ class Trainer:
         if row.timed:
             timed = Parser(TrainedModel(parser, self.encoder, pruning.get("threshold", 0.0)))
             speed["sentences_a_second"] = sentences_a_second(timed, read, row.max_words)
+        calibration = {}
+        if row.calibrated:
+            calibration = self._calibration(row, parser, test, read)
         return {
+            **calibration,
             **scores(read.gold, parses, max_words=row.max_words),
             **pruning,
             **speed,
@@ -116,6 +123,41 @@ class Trainer:
         source = BatchSource(store, parser.scorer, device=str(self.encoder.device))
         threshold, _ = choose_threshold(parser, source, trees.gold)
         return {"threshold": threshold, "threshold_trees": len(trees.gold)}
+
+    def _calibration(
+        self, row: Row, parser: TrainedParser, test: _Test, read: Sentences
+    ) -> dict[str, Any]:
+        """Return how far probabilities are off, as trained and by a temperature.
+
+        The temperature is chosen on the trees set apart.
+
+        Raises:
+            AttreeError: no trees are set apart, or the parser has no probabilities.
+        """
+        apart = set_apart(row, self.sets[row.train])
+        if not apart or "tree_crf" not in parser.recipe.objective:
+            raise AttreeError(
+                f"{row.parser}: `calibrated` needs a tree CRF, and trees set apart",
+                fix="choose tree-crf-full, and set `apart` to 40 or so",
+            )
+        trees = read_trees(self.sets[row.train].table, apart)
+        gold = gold_trees(trees.gold)
+        store = store_of(self.encoder, trees.words, parser.scorer)
+        source = BatchSource(store, parser.scorer, device=str(self.encoder.device))
+        some = (np.array([place]) for place in range(len(apart)))
+        temperature = Confidence(
+            parser, ((source.batch(one.tolist()), gold.take(one)) for one in some)
+        ).temperature()
+        parts = zip(test.features, test.prepared.batches, strict=True)
+        found = Confidence(parser, ((one, read.gold.trees.take(at)) for one, at in parts))
+        return {
+            "temperature": temperature,
+            "temperature_trees": len(apart),
+            "calibration_error": 100 * found.error(),
+            "calibration_error_scaled": 100 * found.error(temperature),
+            "bins": [asdict(one) for one in found.bins()],
+            "bins_scaled": [asdict(one) for one in found.bins(temperature)],
+        }
 
     def _test(self, name: str, parser: TrainedParser) -> _Test:
         place = (name, digest(parser.scorer.reads()))

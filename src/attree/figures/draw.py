@@ -185,6 +185,31 @@ def heat_maps(matrices: dict[str, Matrix], labels: dict[str, Any], output: Path)
     _save(figure, output)
 
 
+def reliability(rows: list[dict[str, Any]], title: str, output: Path) -> None:
+    """Draw the share of right spans over their probability; on the diagonal both are equal.
+
+    Args:
+        rows: line, kind, spans, likely, right; a point is as large as its share of the spans.
+        title: of the picture.
+        output: .png, .svg or .pdf.
+    """
+    figure, axes = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
+    axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="right as often as said")
+    for place in dict.fromkeys((row["line"], row["kind"]) for row in rows):
+        own = [row for row in rows if (row["line"], row["kind"]) == place]
+        every = sum(row["spans"] for row in own)
+        x, y = ([row[name] for row in own] for name in ("likely", "right"))
+        (line,) = axes.plot(x, y, linewidth=1.2, label=", ".join(place))
+        sizes = [300 * row["spans"] / every for row in own]
+        axes.scatter(x, y, s=sizes, color=line.get_color(), alpha=0.6)
+    axes.set_xlabel("probability of a span")
+    axes.set_ylabel("share of such spans in the gold tree")
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    _save(figure, output)
+
+
 def heads_map(ranking: pa.Table, title: str, output: Path) -> None:
     """Draw the F1 of every attention head, layers down, heads across, the selected ones framed.
 
