@@ -74,7 +74,7 @@ class Cell:
 
     def flat(self) -> dict[str, Any]:
         """Return the cell as a row of the CSV."""
-        row = {"panel": self.panel, "label": self.label, "column": self.column}
+        row: dict[str, Any] = {"panel": self.panel, "label": self.label, "column": self.column}
         row |= {"source": self.source, **self.about}
         row["draws"] = self.draws if self.source == COMPUTED else None
         for metric in SHOWN:
