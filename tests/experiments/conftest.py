@@ -50,6 +50,7 @@ def planned() -> Callable[..., Experiments]:
 
     def plan(*runs: dict[str, Any], **keys: Any) -> Experiments:
         config = configure(list(runs), **keys)
-        return Experiments(config, RECIPES, make_plan(config, {"toy": ("dev", "test")}))
+        splits = {"toy": ("dev", "test"), "other": ("dev", "test")}
+        return Experiments(config, RECIPES, make_plan(config, splits))
 
     return plan

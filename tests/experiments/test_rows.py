@@ -14,13 +14,17 @@ import pytest
 from attree.errors import AttreeError
 from attree.experiments import command
 from attree.experiments.jobs import AT_MOST, Experiments
-from attree.experiments.rows import Row
+from attree.experiments.rows import Placed, Row
 
 Plan = Callable[..., Experiments]
 
 
 def rows(plan: Experiments) -> list[Row]:
     return [placed.row for placed in plan.experiments["e"].rows]
+
+
+def placed(plan: Experiments) -> list[Placed]:
+    return list(plan.experiments["e"].rows)
 
 
 def test_every_combination_is_a_row(planned: Plan) -> None:
@@ -55,6 +59,48 @@ def test_trees_set_apart_stand_in_every_column_and_run_once(planned: Plan) -> No
     found = planned({"parsers": ["upio"], "trees": ["apart"], "apart": 2, "across": [3, 5]})
     assert [one.column for one in found.experiments["e"].rows] == ["3", "5"]
     assert [len(job.rows) for job in found.by_name.values()] == [1]
+
+
+def test_a_language_of_a_list_is_an_entry_of_its_own(planned: Plan) -> None:
+    entry = {"languages": ["toy", "other"], "train": "{language}/dev", "test": ["{language}/test"]}
+    found = planned({**entry, "trees": [3, 5]}, panels=True)
+    assert [(one.panel, one.column, one.row.train, one.row.test) for one in placed(found)] == [
+        (language, column, f"{language}/dev", f"{language}/test")
+        for language in ("toy", "other")
+        for column in ("3", "5")
+    ]
+    layout = found._layout(found.experiments["e"])
+    assert layout["panels"] and [place[3] for place in layout["places"]] == [
+        *["toy", "toy", "other", "other"]
+    ]
+    with pytest.raises(AttreeError, match="two rows fall into line 'fpio', column 3"):
+        planned(entry)
+
+
+def test_rows_stand_in_the_columns_that_an_entry_names(planned: Plan) -> None:
+    found = planned({"trees": [3]}, {"trees": ["all"], "across": [3, 5], "label": "all"})
+    assert [(one.label, one.column) for one in placed(found)] == [
+        ("fpio", "3"),
+        ("all", "3"),
+        ("all", "5"),
+    ]
+
+
+def test_a_set_beside_is_read_too_and_drawn_from_alike(planned: Plan) -> None:
+    beside = {"train": "other/dev", "trees": 7, "steps": 11}
+    found = planned({"parsers": ["fpio", "upio"], "draws": 2, "apart": 2, "beside": beside})
+    trained, heads = rows(found)[1], rows(found)[3]
+    assert heads.beside is None and heads.other() is None
+    assert trained.beside == {**beside, "how": "start", "shares": [0.5]}
+    assert Row.of(json.loads(json.dumps(asdict(trained)))) == trained
+    other = trained.other()
+    assert other is not None
+    assert (other.train, other.trees, other.seed, other.apart) == ("other/dev", 7, 1, 0)
+    assert other.settings["steps"] == 11 and other.beside is None
+    assert found.by_name["e.trained.tiny.0"].sets == ("toy/dev", "other/dev", "toy/test")
+    assert "<results>/treebanks/other/dev.parquet" in found.inputs(
+        SimpleNamespace(job="e.trained.tiny.0")
+    )
 
 
 def test_a_tuned_encoder_is_a_row_for_each_seed_in_one_cell(planned: Plan) -> None:
@@ -106,7 +152,7 @@ def test_the_plan_s_file_holds_the_rows_of_each_job(planned: Plan, tmp_path: Pat
         assert tuple(Row.of(one) for one in written["jobs"][name]) == job.rows
     assert [Row.of(one) for one in written["rows"]["e"]] == rows(found)
     assert [place[1:] for place in written["tables"]["e"]["places"]] == [
-        ["upio", "3"], ["upio", "5"], ["trained", "3"],
+        ["upio", "3", ""], ["upio", "5", ""], ["trained", "3", ""],
     ]  # fmt: skip
     assert written["tables"]["e"]["sentence"] == 4
 

@@ -9,21 +9,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.experiments import trained
+from attree.experiments import features, training
 from attree.experiments.data import Sentences, drawn, set_apart
 from attree.experiments.job import run_job
+from attree.experiments.reliability import write_reliability
 from attree.experiments.rows import Row
 from attree.experiments.table import cells, tables
+from attree.fewshot.calibration import TEMPERATURES
 from attree.fewshot.fit import THRESHOLDS
 from attree.heads.ranking import Recipe, rank
 from attree.provenance import digest
 from tests.experiments.conftest import table
 
 FPIO = {"recipe": "fpio", "steps": 3}
+SETS = ("toy/dev", "toy/test", "other/dev")
 UPIO = {"association": "raw", "score": "inside_outside", "decoder": "chart", "heads": "best:2"}
 
 
@@ -37,6 +41,7 @@ def row(**changes: Any) -> Row:
 def folder(tmp_path_factory: pytest.TempPathFactory, resolved: Path) -> Path:
     """Toy sets and the attention of every head over them, as the workflow lays them out."""
     folder = tmp_path_factory.mktemp("results")
+    table(folder / "treebanks/other/dev.parquet", 20, 2)
     for split, seed in (("dev", 0), ("test", 1)):
         table(folder / f"treebanks/toy/{split}.parquet", 30, seed)
         arguments = ["--encoder", str(resolved), "--heads", "all", "--workers", "1"]
@@ -54,8 +59,8 @@ def run(folder: Path, resolved: Path, tmp_path: Path) -> Any:
     """Run rows as one job; return the records, in the order of the rows."""
 
     def run(*rows: Row) -> list[dict[str, Any]]:
-        sets = {name: folder / f"treebanks/{name}.parquet" for name in ("toy/dev", "toy/test")}
-        manifests = {name: folder / f"attention/{name}.json" for name in sets}
+        sets = {name: folder / f"treebanks/{name}.parquet" for name in SETS}
+        manifests = {name: folder / f"attention/{name}.json" for name in SETS[:2]}
         output = tmp_path / "job.json"
         run_job(
             rows,
@@ -71,6 +76,7 @@ def run(folder: Path, resolved: Path, tmp_path: Path) -> Any:
         paths = [tmp_path / "records" / f"{one['record']}.json" for one in listed]
         return [json.loads(path.read_text()) for path in paths]
 
+    run.records = tmp_path / "records"  # type: ignore[attr-defined]
     return run
 
 
@@ -158,6 +164,119 @@ def test_layer_and_dropout_are_chosen_once_for_all_draws(run: Any) -> None:
 def test_training_on_the_test_set_is_refused(run: Any) -> None:
     with pytest.raises(AttreeError, match="both trained on and scored"):
         run(row(train="toy/test"))
+    with pytest.raises(AttreeError, match="trees of toy/test would be both trained on and scored"):
+        run(row(beside=beside("batches", train="toy/test")))
+
+
+def beside(how: str, **changes: Any) -> dict[str, Any]:
+    given = {"train": "other/dev", "trees": 4, "how": how, "shares": [0.3], "steps": None}
+    return {**given, **changes}
+
+
+def test_a_row_is_trained_on_its_own_trees_and_those_beside(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = spy(monkeypatch)
+    alone, both = run(row(apart=3), row(apart=3, beside=beside("batches")))
+    assert (alone["beside"], both["beside"], both["used"]) == (None, 4, 5)
+    assert (alone["share"], both["share"]) == (None, 0.3)
+    assert both["loss"] != alone["loss"]
+    (_, own, _), (_, trees, others) = fits
+    assert trees.words == own.words and len(others["beside"].words) == 4
+    shorter = [{"steps": 2, "recipe": "fpio"}, FPIO]
+    run(*(row(settings=one, beside=beside("batches")) for one in shorter))
+    assert fits[-1][2]["beside"].words == others["beside"].words
+
+
+def test_a_row_starts_from_the_parser_of_the_set_beside(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = spy(monkeypatch)
+    english = row(train="other/dev", trees=4)
+    alone, alike, both, more = run(
+        row(), english, row(beside=beside("start")), row(trees=8, beside=beside("start"))
+    )
+    assert len(fits) == 4, "the parser of the set beside is trained for all rows that start from it"
+    source = next(parser for parser, trees, _ in fits if len(trees.words) == 4)
+    for _, _, others in fits[2:]:
+        given = others["first"].scorer.state_dict()
+        assert all(torch.equal(given[name], one) for name, one in source.items())
+    assert len(list((tmp_path / "records/parsers").iterdir())) == 1
+    assert (both["beside"], more["beside"], alone["beside"]) == (4, 4, None)
+    assert both["loss"]["first"] != alone["loss"]["first"]
+    assert alike["used"] == 4
+
+
+def test_the_share_is_chosen_once_on_the_trees_set_apart(folder: Path, run: Any) -> None:
+    asked = row(apart=4, beside=beside("batches", shares=[0.2, 0.8]))
+    found = run(asked, replace(asked, seed=1))
+    assert found[0]["share"] == found[1]["share"]
+    (choice,) = (folder for folder in run.records.glob("choice-*.json"))
+    tried = json.loads(choice.read_text())
+    assert [one["share"] for one in tried["tried"]] == [0.2, 0.8]
+    numbers = dev(folder).table["sentence"].to_numpy()
+    assert tried["trees"] == numbers[set_apart(asked, dev(folder))].tolist()
+    f1 = [one["f1"] for one in tried["tried"]]
+    assert found[0]["share"] == (0.2 if f1[0] >= f1[1] else 0.8)
+
+
+def test_probabilities_are_calibrated_on_the_trees_set_apart(run: Any, tmp_path: Path) -> None:
+    crf = {"recipe": "tree-crf", "steps": 20}
+    asked = row(settings=crf, apart=6, calibrated=True)
+    plain, one, other = run(replace(asked, calibrated=False), asked, replace(asked, seed=1))
+    assert plain["loss"] == one["loss"] and "temperature" not in plain
+    assert one["temperature"] in TEMPERATURES and one["temperature_trees"] == 6
+    for record, bins in ((one, "bins"), (one, "bins_scaled"), (other, "bins")):
+        spans = sum(each["spans"] for each in record[bins])
+        off = sum(each["spans"] * abs(each["likely"] - each["right"]) for each in record[bins])
+        name = bins.replace("bins", "calibration_error")
+        assert record[name] == pytest.approx(100 * off / spans)
+    places = [[digest(asdict(each)), "ours", "5", ""] for each in (asked, replace(asked, seed=1))]
+    layout = {"title": "T", "axis": "trees", "metrics": ["calibration_error", "temperature"],
+              "labels": False, "places": places, "published": {}}  # fmt: skip
+    job, prefix = tmp_path / "job.json", str(tmp_path / "drawn")
+    first, second = tables(cells([job], tmp_path / "records", layout, None), layout)
+    assert first.title == "T: calibration error" and "±" in first.rows[0][1]
+    assert second.rows[0][0] == "ours"
+    drawn = write_reliability([job], tmp_path / "records", layout, prefix)
+    spans = sum(each["spans"] for record in (one, other) for each in record["bins"])
+    assert sum(each["spans"] for each in drawn if each["kind"] == "as trained") == spans
+    assert all((tmp_path / f"drawn.{kind}").is_file() for kind in ("png", "csv", "parquet"))
+    for wrong in (replace(asked, apart=0), replace(asked, settings=FPIO)):
+        with pytest.raises(AttreeError, match="needs a tree CRF, and trees set apart"):
+            run(wrong)
+
+
+def test_the_encoder_runs_once_over_a_small_set(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[int] = []
+    once = features.in_memory
+
+    def counted(encoder: Any, sentences: Any, layout: Any) -> Any:
+        ran.append(len(sentences))
+        return once(encoder, sentences, layout)
+
+    monkeypatch.setattr(features, "in_memory", counted)
+    first = run(*(row(seed=seed, beside=beside("batches")) for seed in range(3)))
+    assert ran == [30, 20]
+    monkeypatch.setattr(features, "_SMALL", 0)
+    again = run(*(row(seed=seed, trees=6, beside=beside("batches")) for seed in range(3)))
+    assert ran == [30, 20, 0, 0]
+    assert all(one["used"] == 6 for one in again) and all(one["used"] == 5 for one in first)
+
+
+def spy(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, Any]]]:
+    """Return a list of the trainings: weights, trees, and what else was given."""
+    fits: list[tuple[Any, Any, dict[str, Any]]] = []
+    fit = training.fit
+
+    def seen(encoder: Any, trees: Any, plan: Any, **others: Any) -> Any:
+        parser = fit(encoder, trees, plan, **others)
+        weights = {key: one.clone() for key, one in parser.scorer.state_dict().items()}
+        fits.append((weights, trees, others))
+        return parser
+
+    monkeypatch.setattr(training, "fit", seen)
+    return fits
 
 
 def test_weights_over_heads_are_kept_by_layer_and_head(run: Any) -> None:
@@ -168,7 +287,7 @@ def test_weights_over_heads_are_kept_by_layer_and_head(run: Any) -> None:
 def test_the_table_says_mean_deviation_and_maximum(run: Any, tmp_path: Path) -> None:
     rows = [row(), row(seed=1), row(trees=1000)]
     records = run(*rows)
-    places = [[digest(asdict(one)), "fpio", str(one.trees)] for one in rows]
+    places = [[digest(asdict(one)), "fpio", str(one.trees), ""] for one in rows]
     layout = {
         "title": "T", "axis": "trees", "metrics": ["corpus_f1"], "labels": True,
         "places": places, "published": {"*": "few"},
@@ -191,11 +310,11 @@ def test_the_table_says_mean_deviation_and_maximum(run: Any, tmp_path: Path) -> 
 def count_fits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Count trainings."""
     fits: list[None] = []
-    fit = trained.fit
+    fit = training.fit
 
     def counted(*arguments: Any, **options: Any) -> Any:
         fits.append(None)
         return fit(*arguments, **options)
 
-    monkeypatch.setattr(trained, "fit", counted)
+    monkeypatch.setattr(training, "fit", counted)
     return fits

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from attree.experiments.table import Cell, _published, tables
+from attree.experiments.cells import Cell
+from attree.experiments.table import _published, cells, tables
+from attree.figures import BASELINE, CEILING, COMPUTED
+from attree.tables import METRICS
+from attree.tables.build import BASELINES
 from tests.workflow.conftest import ROOT
 
 ARTICLE = ROOT / "workflow/resources/published/article.csv"
@@ -113,3 +119,47 @@ def test_few_shot_parsers_below_a_line_are_named() -> None:
 
 def test_the_figures_name_what_exists() -> None:
     assert Path(ROOT / PAPER["published"]) == ARTICLE
+
+
+def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: Path) -> None:
+    def write(name: str, content: dict[str, Any]) -> Path:
+        (tmp_path / name).write_text(json.dumps(content), encoding="utf-8")
+        return tmp_path / name
+
+    places, listed = [], []
+    for language, asked, used in [("french", 5, 5), ("french", 80, 80), ("welsh", 5, 5),
+                                  ("welsh", 80, 61)]:  # fmt: skip
+        row = {"encoder": "e", "parser": "p", "train": f"{language}/train", "trees": asked,
+               "test": f"{language}/test", "layer": None, "max_words": None,
+               "beside": {"train": "english/train"}}  # fmt: skip
+        record = {"row": row, "used": used, "sentences": 9, "overlap": 0, "punctuation": "keep",
+                  "derived": "constituency", "label_recall": {}, "new_head": False,
+                  "beside": 1200, "corpus_f1": 40.0 + used / 10}  # fmt: skip
+        name = f"{language}-{asked}"
+        write(f"{name}.json", record)
+        listed.append({"row": name, "record": name})
+        places.append([name, "ours", str(asked), language])
+    one = dict.fromkeys(METRICS, 7.0)
+    results = [write("job", {"rows": listed})]
+    for language in ("french", "welsh"):
+        summary = {
+            "language": language,
+            "split": "test",
+            "baselines": dict.fromkeys(BASELINES, one),
+        }
+        results.append(write(f"baselines-{language}", summary))
+    layout = {"title": "T", "axis": "trees", "metrics": ["corpus_f1"], "labels": False,
+              "places": places, "published": {}, "note": "English only."}  # fmt: skip
+    found = cells(results, tmp_path, layout, None)
+    french, welsh = tables(found, layout)
+    assert (french.title, welsh.title) == ("T, french: Corpus F1", "T, welsh: Corpus F1")
+    assert french.headings == ["trees", "5", "80"]
+    assert welsh.rows[0] == ["ours", "40.50", "46.10 [61 trees]"]
+    assert french.rows[0] == ["ours", "40.50", "48.00"]
+    assert welsh.rows[1:] == [[heading, "7.00", "7.00"] for heading in BASELINES.values()]
+    assert welsh.note == (
+        "English only. [n trees]: the set holds no more than these. "
+        "Trained on too: 1,200 trees of english/train. Trees from welsh/train."
+    )
+    assert {cell.flat()["panel"] for cell in found} == {"french", "welsh"}
+    assert {cell.source for cell in found} == {COMPUTED, BASELINE, CEILING}

@@ -127,6 +127,25 @@ def test_settings_are_tuned_on_request(resolved: Path, treebank: Path, tmp_path:
     assert (parser.layers, parser.recipe.dropout) in tried
 
 
+def test_training_goes_on_from_a_parser_s_folder(
+    folder: Path, resolved: Path, treebank: Path, tmp_path: Path
+):
+    def train(name: str, layer: str, start: str) -> str:
+        files = ["--sentences", str(treebank), "--encoder", str(resolved)]
+        options = ["--output", str(tmp_path / name), "--trees", "4", "--steps", "2"]
+        more = ["--layer", layer, "--start", start]
+        result = CliRunner().invoke(app, ["train", *files, *options, *more])
+        return "" if result.exception is None else str(result.exception)
+
+    assert train("on", "2", str(folder)) == ""
+    parser = load_parser(tmp_path / "on")
+    assert (parser.about["trees"], parser.about["first"]["trees"]) == (4, 10)
+    assert set(load_parser(folder).trained_on) < set(parser.trained_on)
+    assert "other parts or sizes" in train("other", "1", str(folder))
+    assert "encoder, random, or a trained parser's folder" in train("no", "2", "nowhere")
+    assert [one.name for one in tmp_path.iterdir()] == ["on"]
+
+
 def test_unknown_parsers_are_told():
     with pytest.raises(AttreeError, match="choose one of fpio, fpoa, tree-crf"):
         from attree.fewshot.recipes import recipe

@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from attree.errors import AttreeError
+from attree.fewshot import training
 from attree.fewshot.fit import THRESHOLDS, choose, choose_threshold, fit, grid, source_of
 from attree.fewshot.gold import gold_tree, read_trees
 from attree.fewshot.parts import dropout
 from attree.fewshot.recipes import RECIPES, TrainingPlan, adapted
-from attree.fewshot.training import Training, batches, train
+from attree.fewshot.training import Training, batches, shared_batches, train
 from attree.schemas import read_table
 
 
@@ -57,6 +58,65 @@ def test_batches_take_every_tree_once_before_any_twice():
     assert [len(places) for places in taken] == [3, 3, 1, 3, 3, 1]
     for epoch in (taken[:3], taken[3:]):
         assert sorted(chain.from_iterable(epoch)) == list(range(7))
+
+
+@pytest.mark.parametrize(
+    ("first", "rest", "share", "own"),
+    [(20, 30, 0.3, 3), (2, 30, 0.7, 7), (20, 3, 0.01, 1), (5, 5, 0.99, 9), (1, 1, 0.5, 5)],
+)
+def test_two_sets_have_their_share_of_every_batch(first: int, rest: int, share: float, own: int):
+    generator = torch.Generator().manual_seed(0)
+    taken = list(shared_batches(first, rest, share, 10, 40, generator))
+    assert [len(places) for places in taken] == [10] * 40
+    assert all(sum(place < first for place in places) == own for places in taken)
+    of_first = [place for places in taken for place in places if place < first]
+    of_rest = [place - first for places in taken for place in places if place >= first]
+    for count, places in ((first, of_first), (rest, of_rest)):
+        for begin in range(0, len(places) - count + 1, count):
+            assert sorted(places[begin : begin + count]) == list(range(count))
+
+
+def test_trees_beside_others_are_trained_on_with_them(encoder, treebank, trees, monkeypatch):
+    table, _ = read_table(treebank)
+    beside = read_trees(table, [30, 31, 32, 33])
+    seen: list[list[str]] = []
+    loss = training.OBJECTIVES["tree_crf"].loss
+
+    def spied(scores, gold, score, margin):
+        seen.append([name in {tree.name for tree in trees.gold} for name in gold.names])
+        return loss(scores, gold, score, margin)
+
+    monkeypatch.setitem(
+        training.OBJECTIVES, "tree_crf", replace(training.OBJECTIVES["tree_crf"], loss=spied)
+    )
+    plan = TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=7, batch=5, share=0.6)
+    parser = fit(encoder, trees, plan, beside=beside)
+    assert [sum(own) for own in seen] == [3] * 7 and {len(own) for own in seen} == {5}
+    assert (parser.about["trees"], parser.about["beside"]) == (12, 4)
+    assert len(parser.trained_on) == 16
+    with pytest.raises(AttreeError, match="two sets share batches of two trees or more"):
+        fit(encoder, trees, replace(plan, batch=1), beside=beside)
+
+
+@pytest.mark.parametrize("name", ["tree-crf-full", "tree-crf-labelled"])
+def test_training_goes_on_from_another_parser_s_weights(name: str, encoder, treebank, trees):
+    table, _ = read_table(treebank)
+    plan = TrainingPlan(RECIPES[name], layers=(2,), steps=20)
+    english = fit(encoder, read_trees(table, range(12, 30)), plan)
+    still = adapted(RECIPES[name], learning_rate=1e-12)
+    still = replace(plan, recipe=replace(still, head_rate=1e-12), steps=1, seed=5)
+    parser = fit(encoder, trees, still, first=english)
+    for part, weights in english.scorer.each().items():
+        for name, one in weights.state_dict().items():
+            other = parser.scorer.each()[part].state_dict().get(name)
+            assert part == "labels" or torch.allclose(one, other, atol=1e-9)
+    alone = fit(encoder, trees, still)
+    assert not torch.equal(projection(alone).query, projection(parser).query)
+    assert parser.about["first"]["trees"] == 18
+    assert len(parser.trained_on) == 12 + 18
+    other = fit(encoder, trees, replace(plan, layers=(1,), steps=1))
+    with pytest.raises(AttreeError, match="another encoder, or other parts or sizes"):
+        fit(encoder, trees, plan, first=other)
 
 
 def test_dropout_keeps_the_mean():

@@ -1,24 +1,63 @@
-"""The heat map draws every head's F1 and frames the selected ones."""
+"""The heat map draws every head's F1 and frames the selected ones; lines, in parts if need be."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib.image
 import pyarrow as pa
+import pytest
 
+from attree.figures import BASELINE, CEILING, COMPUTED, draw
 from attree.figures.draw import heads_map
 
 
 def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:
-    def draw(name: str, f1: list[float], selected: list[bool]) -> bytes:
+    def drawn(name: str, f1: list[float], selected: list[bool]) -> bytes:
         table = pa.table(
             {"layer": [0, 0, 1, 1], "head": [0, 1, 0, 1], "corpus_f1": f1, "selected": selected}
         )
         heads_map(table, "tiny UPOA", tmp_path / name)
         return matplotlib.image.imread(tmp_path / name).tobytes()
 
-    plain = draw("a.png", [10, 20, 30, 40], [False, False, False, True])
-    assert draw("b.png", [10, 20, 30, 40], [False, False, False, True]) == plain
-    assert draw("c.png", [10, 20, 40, 30], [False, False, False, True]) != plain
-    assert draw("d.png", [10, 20, 30, 40], [False, False, True, True]) != plain
+    plain = drawn("a.png", [10, 20, 30, 40], [False, False, False, True])
+    assert drawn("b.png", [10, 20, 30, 40], [False, False, False, True]) == plain
+    assert drawn("c.png", [10, 20, 40, 30], [False, False, False, True]) != plain
+    assert drawn("d.png", [10, 20, 30, 40], [False, False, True, True]) != plain
+
+
+def test_each_part_has_axes_of_its_own_and_its_highest_baseline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(draw, "_save", lambda figure, output: drawn.append(figure))
+
+    def row(panel: str, label: str, column: str, f1: float | None, source: str) -> dict[str, Any]:
+        return {"panel": panel, "label": label, "column": column, "source": source,
+                "corpus_f1": f1, "corpus_f1_std": None}  # fmt: skip
+
+    rows = [
+        row(panel, label, column, 10.0 * (1 + index) + float(column), COMPUTED)
+        for index, panel in enumerate(("french", "welsh", "basque", "korean"))
+        for label in ("own", "both")
+        for column in ("5", "80")
+        if (panel, label) != ("welsh", "own")
+    ]
+    rows += [row("welsh", "left", "5", 4.0, BASELINE), row("welsh", "right", "5", 9.0, BASELINE)]
+    rows += [row("welsh", "ceiling", "5", 99.0, CEILING)]
+    draw.line_plot(rows, "T", "trees", tmp_path / "a.png")
+    parts = [axes for axes in drawn[0].axes if axes.get_title()]
+    assert [axes.get_title() for axes in parts] == ["french", "welsh", "basque", "korean"]
+    lines = {line.get_label(): line for line in parts[1].get_lines()}
+    assert list(lines["highest baseline"].get_ydata()) == [9.0, 9.0]
+    labels = parts[0].get_legend_handles_labels()[1]
+    assert labels == ["own", "both"] and not parts[0].get_legend()
+    colors = [
+        next(c for c in axes.containers if c.get_label() == "both").lines[0].get_color()
+        for axes in parts
+    ]
+    assert len(set(colors)) == 1, "a parser looks the same in every part"
+    (key,) = (axes.get_legend() for axes in drawn[0].axes if axes.get_legend())
+    assert [text.get_text() for text in key.get_texts()] == ["own", "both", "highest baseline"]
+    assert drawn[0].get_suptitle() == "T"

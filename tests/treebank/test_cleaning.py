@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from attree.errors import AttreeError
-from attree.treebank.cleaning import PTB_TAGS, Counts, clean, is_punctuation, policy, prepare
+from attree.treebank.cleaning import (
+    PTB_TAGS,
+    Counts,
+    clean,
+    is_punctuation,
+    parts,
+    policy,
+    prepare,
+)
 from attree.treebank.sentence import Rejected, Sentence, Settings
 
 QUOTED = Sentence(
@@ -52,6 +60,25 @@ def test_unicode_punctuation(word: str, is_mark: bool) -> None:
 def test_unknown_policy(name: str) -> None:
     with pytest.raises(AttreeError, match="unknown punctuation policy"):
         policy(name)
+
+
+def test_parts_share_every_sentence_out_once() -> None:
+    items = [Sentence(("w",) * n, ("NN",) * n, ((0, n, "S"),), "f", n) for n in range(1, 14)]
+
+    def lines(part: str, **more: int) -> list[int]:
+        settings = Settings(format="ptb", punctuation="keep", max_words=12, part=part, **more)
+        done = prepare(items, settings, Counts())
+        return [item.line for item in done if isinstance(item, Sentence)]
+
+    assert lines("2/5") == [2, 7, 12]  # the longest is not dealt
+    assert sorted(lines("1/5") + lines("2-5/5")) == lines("1/1") == list(range(1, 13))
+    assert lines("2/5", first=2) == [2, 7]
+
+
+@pytest.mark.parametrize("part", ["0/5", "6/5", "4-3/5", "1/0", "1", "a/b", "1/5 ", "-1/5", ""])
+def test_what_is_no_part_is_refused(part: str) -> None:
+    with pytest.raises(AttreeError, match="is no part"):
+        parts(part)
 
 
 def test_filters_count_everything() -> None:

@@ -78,6 +78,7 @@ def test_check_of_a_language(attree, tmp_path: Path) -> None:
         (b"(A a)", ["a.mrg", "--check", "--encoding", "x-8"], "encoding must be the name"),
         (b"(A a)", ["a.mrg", "--check", "--punctuation", "no"], "punctuation must be auto, keep"),
         (b"(A a)", ["a.mrg", "--check", "--first", "0"], "first must be a whole number"),
+        (b"(A a)", ["a.mrg", "--check", "--part", "3/2"], "part must be a part such as 1/5"),
         (b"(A a)", ["a.mrg"], "add --output FILE, or --check"),
         (b"(A a)", ["--check"], "no files are given"),
         (b"(A a)", ["a.mrg", "--exclude", "*.mrg", "--check"], "every file is excluded"),

@@ -22,12 +22,14 @@ OUTPUTS = {
     "results/experiments/jobs/": "experiment_rows",
     r"results/experiments/tables/.*\.weights$": "experiment_weights",
     r"results/experiments/tables/.*\.sentence$": "experiment_sentence",
+    r"results/experiments/tables/.*\.reliability$": "experiment_reliability",
     r"results/experiments/tables/.*\.png$": "experiment_picture",
     "results/experiments/tables/": "experiment_table",
     "results/experiments/encoders/": "tune_encoder",
     "results/encoders/tuned-0": "tuned_encoder",
 }
 RUN = {"encoders": ["tiny"], "train": "english/dev", "test": ["english/test"], "trees": [2, 4]}
+OWN = {"languages": ["english"], "train": "{language}/dev", "test": ["{language}/test"]}
 
 
 def grid(**few: Any) -> dict[str, Any]:
@@ -44,7 +46,13 @@ def grid(**few: Any) -> dict[str, Any]:
                 "title": "Few",
                 "columns": "trees",
                 "picture": True,
-                "runs": [{**RUN, "parsers": ["fpio"], "steps": 2, "draws": 2, **few}],
+                "panels": True,
+                "runs": [
+                    {
+                        **{**RUN, "parsers": ["fpio"], "steps": 2, "draws": 2, **OWN},
+                        **few,
+                    }
+                ],
             },
             "heads": {
                 "title": "Heads",
@@ -57,6 +65,16 @@ def grid(**few: Any) -> dict[str, Any]:
                     {**RUN, "encoders": ["tuned"], "parsers": ["upio"], "trees": ["all"],
                      "label": "{parser}, tuned", "timed": True},
                     {**RUN, "parsers": ["fpoa"], "steps": 1, "trees": [3]},
+                ],
+            },
+            "calibration": {
+                "title": "Calibration",
+                "columns": "trees",
+                "reliability": True,
+                "metrics": ["calibration_error"],
+                "runs": [
+                    {**RUN, "parsers": ["tree-crf"], "steps": 1, "trees": [2], "apart": 2,
+                     "calibrated": True},
                 ],
             },
             "weights": {
@@ -118,7 +136,7 @@ def test_tables_hold_every_row(done: Checkout) -> None:
 def test_every_picture_has_its_numbers_beside_it(done: Checkout) -> None:
     folder = done.folder / "results/experiments/tables"
     pictures = sorted(path.stem for path in folder.glob("*.png"))
-    assert pictures == ["few", "few.sentence", "weights.weights"]
+    assert pictures == ["calibration.reliability", "few", "few.sentence", "weights.weights"]
     for name in pictures:
         assert (folder / f"{name}.csv").is_file()
         assert (folder / f"{name}.parquet").is_file()
@@ -250,7 +268,7 @@ def test_open_is_planned(checkout: Checkout, data: Path) -> None:
     overlay = ("--configfile", "workflow/configs/open.yaml")
     ran = checkout.plan(*overlay, "--", "experiments", ATTREE_TREEBANKS=str(data))
     jobs = Counter(rule for rule, _ in ran.jobs)
-    assert jobs["experiment_table"] == 11
+    assert jobs["experiment_table"] == 13
     assert sum(jobs.values()) < 500
 
 

@@ -84,6 +84,21 @@ def weights(
 
 
 @app.command()
+def reliability(
+    lists: Lists,
+    experiment: Name,
+    plan: PlanFile,
+    output_prefix: Annotated[str, typer.Option(help="Writes PREFIX.png, .csv and .parquet.")],
+) -> None:
+    """Draw how often spans are right over how probable rows hold them."""
+    from attree.experiments.reliability import write_reliability
+
+    found = _read(plan)
+    layout = _of(found, "tables", experiment, plan)
+    write_reliability(lists, _records(found), layout, output_prefix)
+
+
+@app.command()
 def table(
     lists: Lists,
     experiment: Name,
@@ -159,7 +174,7 @@ def _asked(results: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     from attree.results import ALL_HEADS, SENTENCES, path_of
 
     asked = [Row.of(one) for one in rows]
-    sets = dict.fromkeys(name for row in asked for name in (row.train, row.test))
+    sets = dict.fromkeys(name for row in asked for name in row.sets)
     heads = [row for row in asked if row.kind == "heads"]
     of = {name: row.encoder for row in heads for name in (row.train, row.test)}
     return {

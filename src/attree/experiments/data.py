@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,11 @@ class Sentences:
         numbers = [None if part is None else part.tolist() for part in (*content, texts)]
         return cls(name, path, table, gold, about, digest([made, numbers]))
 
+    def words_of(self, rows: Sequence[int]) -> list[list[str]]:
+        """Words of some rows of the table."""
+        found: list[list[str]] = self.table["words"].take(pa.array(rows, pa.int64())).to_pylist()
+        return found
+
     @property
     def words(self) -> list[list[str]]:
         """Words of every sentence, in the order of ``gold``."""
@@ -91,16 +97,25 @@ def set_apart(row: Row, sentences: Sentences) -> list[int]:
 def overlap(row: Row, sets: Mapping[Set, Sentences], places: list[int]) -> int:
     """Count sentences of the test set that are also trained or tuned on.
 
+    Args:
+        row: the row.
+        sets: those that it reads.
+        places: what it is trained or tuned on of its own set.
+
     Raises:
         AttreeError: they are the same set, so all would be.
     """
-    if row.train == row.test:
+    read = {row.train: places}
+    if other := row.other():
+        beside = drawn(other, sets[other.train])
+        read[other.train] = [*read.get(other.train, []), *beside]
+    if row.test in read:
         raise AttreeError(
-            f"{row.parser}: trees of {row.train} would be both trained on and scored",
+            f"{row.parser}: trees of {row.test} would be both trained on and scored",
             fix="name another set in `test`",
         )
-    words = sets[row.train].table["words"]
-    own = fingerprints(words.take(pa.array(places, pa.int64())).to_pylist())
+    words = (sets[name].words_of(rows) for name, rows in read.items())
+    own = fingerprints(itertools.chain.from_iterable(words))
     return int(np.isin(fingerprints(sets[row.test].words), own).sum())
 
 
@@ -136,7 +151,7 @@ def key(row: Row, *, encoder: ResolvedEncoder, sets: Mapping[str, str], used: in
     asked = asdict(row) | {"trees": "apart" if row.trees == "apart" else used}
     if row.trees == "all":
         asked["trees"] = "all"
-    read = {name: sets[name] for name in (row.train, row.test)}
+    read = {name: sets[name] for name in row.sets}
     return digest([asked, encoder.fingerprint, encoder.dtype, read, code(row.kind)])
 
 
@@ -174,6 +189,10 @@ class Records:
     def path(self, name: str) -> Path:
         """Return the path of a record."""
         return self.folder / f"{name}.json"
+
+    def parser(self, name: str) -> Path:
+        """Return the folder of a parser that rows start from."""
+        return self.folder / "parsers" / name
 
     def get(self, name: str) -> dict[str, Any] | None:
         """Return a record, or None where the row has not been run."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.experiments.rows import SPARES, Experiment, Row, Set, experiments
+from attree.experiments.expand import experiments
+from attree.experiments.rows import SPARES, Experiment, Row, Set
 from attree.files import write_json
 from attree.plan import Plan, as_options
 from attree.provenance import digest
@@ -40,7 +41,7 @@ class Job:
     @property
     def sets(self) -> tuple[Set, ...]:
         """Every set whose sentences the rows read."""
-        return tuple(dict.fromkeys(one for row in self.rows for one in (row.train, row.test)))
+        return tuple(dict.fromkeys(one for row in self.rows for one in row.sets))
 
 
 def jobs(experiment: Experiment) -> list[Job]:
@@ -76,7 +77,7 @@ class Experiments:
         plan: of the tables over languages.
 
     Raises:
-        AttreeError: see :func:`attree.experiments.rows.experiments`; an unknown set.
+        AttreeError: see :func:`attree.experiments.expand.experiments`; an unknown set.
     """
 
     def __init__(self, config: Mapping[str, Any], recipes: Iterable[str], plan: Plan) -> None:
@@ -124,7 +125,7 @@ class Experiments:
         write_json(path, found)
 
     def _layout(self, one: Experiment) -> dict[str, Any]:
-        places = [[digest(asdict(p.row)), p.label, p.column] for p in one.rows]
+        places = [[digest(asdict(p.row)), p.label, p.column, p.panel] for p in one.rows]
         return {**{key: getattr(one, key) for key in _LAYOUT}, "places": places}
 
     def rows(self, wildcards: Any) -> str:
@@ -158,7 +159,7 @@ class Experiments:
     def map_inputs(self, wildcards: Any) -> list[str]:
         """Return the other files that a sentence's maps read."""
         rows = self._mapped(wildcards)
-        sets = dict.fromkeys(one for row in rows for one in (row.train, row.test))
+        sets = dict.fromkeys(one for row in rows for one in row.sets)
         ranked = dict.fromkeys(row.train for row in rows if row.kind == "heads")
         encoder = rows[0].encoder
         found = [path_of(SENTENCES, one) for one in sets]
@@ -210,6 +211,7 @@ class Experiments:
             drawn = {
                 "png": one.picture,
                 "weights.png": one.weights,
+                "reliability.png": one.reliability,
                 "sentence.png": one.sentence is not None,
             }
             found += [self._table(name, kind) for kind, wanted in drawn.items() if wanted]
@@ -220,4 +222,7 @@ class Experiments:
         return f"{path.removesuffix('csv')}{extension}"
 
 
-_LAYOUT = ("title", "axis", "metrics", "baselines", "labels", "published", "above", "sentence")
+_LAYOUT = (
+    *("title", "axis", "metrics", "baselines", "labels", "published", "above", "sentence"),
+    *("panels", "note"),
+)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.errors import AttreeError
-from attree.experiments.data import Records, Sentences, drawn
+from attree.experiments.data import Records, Sentences
 from attree.experiments.rows import Row
 from attree.experiments.table import record_names
 from attree.figures.draw import heat_maps
@@ -39,7 +39,7 @@ def write_weights(
     """
     names, store = record_names(results)[0], Records(records)
     found: dict[str, list[Any]] = {}
-    for row, label, column in layout["places"]:
+    for row, label, column, _ in layout["places"]:
         weights = (store.get(names[row]) or {}).get("weights")
         sides = [""] if weights is None or len(weights) == 1 else [" inside", " outside"]
         for side, matrix in zip(sides, weights or [], strict=False):
@@ -95,7 +95,7 @@ def write_sentence(
     from attree.attention.columns import column_name, heads_key
     from attree.attention.sources import HEADS, load_source
     from attree.experiments.heads import Averager, source_of
-    from attree.experiments.trained import Trainer
+    from attree.experiments.training import Trainings
     from attree.fewshot.parser import TrainedModel
     from attree.parser import Parser
 
@@ -110,7 +110,7 @@ def write_sentence(
     random = divmod(flat, encoder.n_heads)
     named = {f"random head {heads_key([random])}": (HEADS, [random])}
     averager = Averager(read, manifests, lambda: encoder)
-    trainer = Trainer(encoder, read, Records(records), Path(f"{prefix}.scratch"))
+    trainings = Trainings(encoder, read, Records(records), Path(f"{prefix}.scratch"))
     matrices: dict[str, Any] = {}
     for row in rows:
         if row.kind == "heads":
@@ -118,7 +118,7 @@ def write_sentence(
             source = source_of(row)
             named[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
             continue
-        parser = trainer.parser(row, drawn(row, read[row.train]))
+        parser = trainings.parser(row)
         matrices[f"{row.parser}, {row.trees} trees"] = Parser(
             TrainedModel(parser, encoder)
         ).association(words)

@@ -1,14 +1,11 @@
-"""From the ``experiments`` of a configuration to rows: pure functions that read no file."""
+"""What an experiment consists of: rows, where they stand, and what there is to choose."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from attree.errors import AttreeError
-from attree.plan import nearest
 from attree.tables import METRICS
 
 #: What decides a row's result, by the row's kind.
@@ -25,12 +22,22 @@ SPARES = {
 #: What a table's columns can be: the field of a row that tells them apart.
 AXES = ("trees", "layer", "size", "max_words", "test", "step")
 
-#: What a table can show: scores, and how fast rows ran.
-SHOWN = (*METRICS, "sentences_a_second", "seconds")
+#: What a table can show: scores, how fast rows ran, how far their probabilities are off (percent).
+SHOWN = (
+    *METRICS,
+    *("sentences_a_second", "seconds"),
+    *("calibration_error", "calibration_error_scaled", "temperature"),
+)
 
 
 #: The trees set apart from the draws, to choose settings or heads on.
 APART = "apart"
+
+#: A layer that is chosen on them.
+TUNED = "tuned"
+
+#: How a row is trained on two sets: from the weights of the other's parser, or both in every batch.
+BESIDE = ("start", "batches")
 
 #: Keys of a ``trained`` parser that change its recipe, and those that change its training.
 RECIPE_KEYS = ("objective", "association", "decoder", "dropout", "learning_rate", "heads")
@@ -64,6 +71,9 @@ class Row:
         dropouts: rates chosen among with it; the recipe's own if there are none.
         size: of the projection, 0 for the encoder's own.
         timed: whether the parsing is timed, from words to trees.
+        calibrated: whether its probabilities of spans are compared with what is right.
+        beside: another set that it is trained on too, such as English, or None: ``train``,
+            ``trees``, ``how`` (a name in :data:`BESIDE`), ``shares`` and ``steps``.
     """
 
     kind: str
@@ -81,11 +91,41 @@ class Row:
     dropouts: tuple[float, ...] = ()
     size: int = 0
     timed: bool = False
+    calibrated: bool = False
+    beside: Mapping[str, Any] | None = None
+
+    @property
+    def sets(self) -> tuple[Set, ...]:
+        """Every set that the row reads."""
+        others = (self.beside["train"],) if self.beside else ()
+        return (self.train, *others, self.test)
+
+    def other(self) -> Row | None:
+        """Return the row that trains on the set beside alone, with the same seed; None if none."""
+        if self.beside is None:
+            return None
+        steps = {"steps": self.beside["steps"]} if self.beside["steps"] else {}
+        return replace(
+            self,
+            settings={**self.settings, **steps},
+            train=self.beside["train"],
+            trees=self.beside["trees"],
+            apart=0,
+            layer=None if self.layer == TUNED else self.layer,
+            candidates=(),
+            dropouts=(),
+            beside=None,
+        )
+
+    @property
+    def tuned(self) -> bool:
+        """Whether settings are chosen on the trees set apart."""
+        return self.layer == TUNED or len((self.beside or {}).get("shares", ())) > 1
 
     def training(self) -> dict[str, Any]:
         """Return what decides the trained weights: all but how spans become trees, and of what."""
         found = asdict(self)
-        for other in ("parser", "test", "max_words", "timed"):
+        for other in ("parser", "test", "max_words", "timed", "calibrated"):
             del found[other]
         found["settings"] = {k: v for k, v in self.settings.items() if k not in DECODING_KEYS}
         return found
@@ -105,11 +145,13 @@ class Placed:
         row: the row.
         label: the table's line; draws with the same one share a cell.
         column: the table's column.
+        panel: the part of the table, or empty where it has one part only.
     """
 
     row: Row
     label: str
     column: str
+    panel: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,6 +170,9 @@ class Experiment:
         weights: whether learned weights over the encoder's heads are drawn.
         sentence: the test sentence whose association by each row is drawn, if any.
         published: test set, or ``*``, → the table of published figures.
+        reliability: whether the share right is drawn over the probability.
+        panels: whether each language tested has a table, and a part of the picture, of its own.
+        note: what is said below the table, if anything.
         above: the line below which a few-shot parser is named in the table's note, if any.
     """
 
@@ -144,157 +189,6 @@ class Experiment:
     sentence: int | None = None
     published: Mapping[str, str] = field(default_factory=dict)
     above: str | None = None
-
-
-def experiments(config: Mapping[str, Any], recipes: Iterable[str]) -> dict[str, Experiment]:
-    """Expand every experiment of a checked configuration.
-
-    Args:
-        config: with its defaults filled in.
-        recipes: the few-shot parsers that there are without being declared.
-
-    Raises:
-        AttreeError: an unknown parser, encoder or table, or two rows of one draw in one cell.
-    """
-    names = tuple(recipes)
-    return {
-        name: _experiment(name, spec, config, names)
-        for name, spec in config["experiments"].items()
-        if spec is not None
-    }
-
-
-def _experiment(
-    name: str, spec: Mapping[str, Any], config: Mapping[str, Any], recipes: Sequence[str]
-) -> Experiment:
-    where = f"experiments.{name}"
-    rows = []
-    for position, run in enumerate(spec["runs"]):
-        rows += list(_run(run, spec["columns"], config, recipes, f"{where}.runs[{position}]"))
-    _check_cells(rows, where)
-    for table in spec["tables"]:
-        _known(table, config["tables"], f"{where}: table")
-    published = spec["published"] or {}
-    return Experiment(
-        name=name,
-        title=spec["title"],
-        axis=spec["columns"],
-        rows=tuple(rows),
-        metrics=tuple(spec["metrics"]),
-        tables=tuple(spec["tables"]),
-        baselines=spec["baselines"],
-        picture=spec["picture"],
-        labels=spec["labels"],
-        weights=spec["weights"],
-        sentence=spec["sentence"],
-        published={"*": published} if isinstance(published, str) else published,
-        above=spec["above"],
-    )
-
-
-def _run(
-    run: Mapping[str, Any],
-    axis: str,
-    config: Mapping[str, Any],
-    recipes: Sequence[str],
-    where: str,
-) -> Iterable[Placed]:
-    """Every parser × encoder × trees × draw × layer × size × length × test set of one entry."""
-    sources = {slug: encoders_of(slug, config, where) for slug in run["encoders"]}
-    for parser, slug in itertools.product(run["parsers"], run["encoders"]):
-        kind, settings = _parser(parser, run, config, recipes, where)
-        product = itertools.product(
-            run["layers"], run["sizes"], run["trees"], run["max_words"], run["test"]
-        )
-        for layer, size, trees, longest, test in product:
-            for encoder, seed in itertools.product(sources[slug], _draws(run, trees)):
-                row = Row(
-                    kind,
-                    encoder,
-                    parser,
-                    settings,
-                    train=run["train"],
-                    trees=trees,
-                    seed=seed,
-                    test=test,
-                    apart=run["apart"],
-                    max_words=longest,
-                    layer=None if kind == "heads" or layer is None else str(layer),
-                    candidates=tuple(map(str, run["candidates"])) if layer == "tuned" else (),
-                    dropouts=tuple(run["dropouts"]) if layer == "tuned" else (),
-                    size=0 if kind == "heads" else size,
-                    timed=run["timed"],
-                )
-                label = run["label"].format(
-                    parser=parser, encoder=slug, layer=layer, size=size, trees=trees, test=test
-                )
-                # the trees set apart are the same in every column that the run names
-                columns = map(str, run["across"]) if trees == APART else [column_of(row, axis)]
-                yield from (Placed(row, label, column) for column in columns)
-
-
-def encoders_of(slug: str, config: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Return the encoders that a slug stands for: itself, or one a seed of masked-LM tuning."""
-    if slug in config["masked_lm"]:
-        return tuple(f"{slug}-{seed}" for seed in range(config["masked_lm"][slug]["seeds"]))
-    _known(slug, {**config["encoders"], **config["masked_lm"]}, f"{where}: encoder")
-    return (slug,)
-
-
-def column_of(row: Row, axis: str) -> str:
-    """Return the column that a row stands in."""
-    if axis == "step":
-        return str(row.settings.get("steps", 200))
-    value = getattr(row, axis)
-    if axis == "max_words":
-        return "all" if value is None else f"≤{value}"
-    if axis == "layer":
-        return "middle" if value is None else str(value)
-    return str(value)
-
-
-def _draws(run: Mapping[str, Any], trees: int | str) -> range:
-    """All of a set, and the trees set apart, are drawn once; the training keeps its seeds."""
-    once = trees == APART or (trees == "all" and not run["seeds_of_all"])
-    return range(1 if once else run["seeds_of_all"] if trees == "all" else run["draws"])
-
-
-def _parser(
-    name: str,
-    run: Mapping[str, Any],
-    config: Mapping[str, Any],
-    recipes: Sequence[str],
-    where: str,
-) -> tuple[str, dict[str, Any]]:
-    """Return a parser's kind and settings; those that a run names override its own."""
-    if name in config["parsers"]:
-        recipe = config["parsers"][name]
-        found = {key: recipe[key] for key in ("source", "association", "score", "decoder", "heads")}
-        return "heads", found | ({"heads": run["heads"]} if run["heads"] else {})
-    if name not in config["trained"] and name not in recipes:
-        known = [*config["parsers"], *config["trained"], *recipes]
-        raise AttreeError(f"{where}: unknown parser {name}", fix=nearest(name, known))
-    own = dict(config["trained"].get(name) or {})
-    base = own.pop("recipe", name)
-    _known(base, recipes, f"trained.{name}: recipe")
-    if run["steps"]:
-        own["steps"] = run["steps"]
-    return "trained", {"recipe": base, **own}
-
-
-def _check_cells(rows: Sequence[Placed], where: str) -> None:
-    seen: dict[tuple[Any, ...], Row] = {}
-    for one in rows:
-        place = (one.label, one.column, one.row.encoder, one.row.seed)
-        if place in seen:
-            raise AttreeError(
-                f"{where}: two rows fall into line {one.label!r}, column {one.column}",
-                fix="give one of the runs another label, such as '{parser}, layer {layer}'",
-            )
-        seen[place] = one.row
-
-
-def _known(name: str, known: Iterable[str], what: str) -> None:
-    known = list(known)
-    if name not in known:
-        raise AttreeError(f"{what} {name} is unknown", fix=nearest(name, known))
+    reliability: bool = False
+    panels: bool = False
+    note: str | None = None

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
 from attree.experiments.data import (
     Records,
     Sentences,
-    code,
     drawn,
     overlap,
     scores,
     sentences_a_second,
     set_apart,
 )
-from attree.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, Row
-from attree.fewshot.fit import choose, choose_threshold, fit, grid, store_of, untrained
-from attree.fewshot.gold import GoldTrees, read_trees
-from attree.fewshot.parser import TrainedModel, TrainedParser
+from attree.experiments.rows import Row
+from attree.experiments.training import Trainings
+from attree.fewshot.calibration import Confidence
+from attree.fewshot.fit import choose_threshold, store_of
+from attree.fewshot.gold import read_trees
+from attree.fewshot.parser import TrainedModel, TrainedParser, gold_trees
 from attree.fewshot.parts import HeadPart
-from attree.fewshot.recipes import TrainingPlan, adapted, recipe
+from attree.fewshot.recipes import recipe
 from attree.fewshot.scorer import BatchSource
-from attree.fewshot.session import around_middle, parse_layers
 from attree.parser import Parser
 from attree.parses import Parses
 from attree.provenance import digest
@@ -44,27 +45,24 @@ _KEPT = 2_000_000_000
 
 
 class Trainer:
-    """Runs the trained rows of one job; keeps the last training, and features of test sets.
+    """Runs the trained rows of one job; keeps features of test sets.
 
     Args:
-        encoder: of all rows.
-        sets: those that the rows read.
-        records: where choices of settings are kept.
-        scratch: folder for features of large training sets.
+        encoder, sets, records, scratch: as of :class:`attree.experiments.training.Trainings`.
     """
 
     def __init__(
         self, encoder: Encoder, sets: Mapping[str, Sentences], records: Records, scratch: Path
     ) -> None:
-        self.encoder, self.sets, self.records, self.scratch = encoder, sets, records, scratch
-        self._trained: tuple[str, TrainedParser] | None = None
+        self.encoder, self.sets = encoder, sets
+        self.trainings = Trainings(encoder, sets, records, scratch)
         self._tests: dict[tuple[str, str], _Test] = {}
 
     def run(self, row: Row) -> dict[str, Any]:
         """Return a row's scores and how it was trained."""
         places = drawn(row, self.sets[row.train])
         shared = overlap(row, self.sets, [*places, *set_apart(row, self.sets[row.train])])
-        parser = self.parser(row, places)
+        parser = self.trainings.parser(row)
         test = self._test(row.test, parser)
         own = row.settings.get("decoder") or recipe(row.settings["recipe"]).decoder
         parser.recipe = replace(parser.recipe, decoder=own)
@@ -78,14 +76,20 @@ class Trainer:
         if row.timed:
             timed = Parser(TrainedModel(parser, self.encoder, pruning.get("threshold", 0.0)))
             speed["sentences_a_second"] = sentences_a_second(timed, read, row.max_words)
+        calibration = {}
+        if row.calibrated:
+            calibration = self._calibration(row, parser, test, read)
         return {
+            **calibration,
             **scores(read.gold, parses, max_words=row.max_words),
             **pruning,
             **speed,
             "used": len(places),
             "overlap": shared,
+            "beside": about["beside"] or (about["first"] or {}).get("trees"),
             "layers": parser.layers,
             "dropout": parser.recipe.dropout,
+            "share": about["plan"]["share"] if about["beside"] else None,
             "size": row.size or self.encoder.hidden_size,
             "steps": about["steps"],
             "loss": about["loss"],
@@ -93,54 +97,6 @@ class Trainer:
             "decoding_seconds": round(seconds, 3),
             "weights": head_weights(parser, self.encoder.n_layers),
         }
-
-    def parser(self, row: Row, places: list[int]) -> TrainedParser:
-        """Train, or return the parser just trained if the row asks for the same."""
-        name = digest(row.training())
-        if self._trained is None or self._trained[0] != name:
-            trees = read_trees(self.sets[row.train].table, places)
-            plan = self._plan(row, trees)
-            scorer, folder = untrained(self.encoder, plan), self.scratch / "features"
-            try:
-                store = store_of(self.encoder, trees.words, scorer, folder=folder)
-                parser = fit(self.encoder, trees, plan, store=store)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-            self._trained = (name, parser)
-        return self._trained[1]
-
-    def _plan(self, row: Row, trees: GoldTrees) -> TrainingPlan:
-        plan = plan_of(row, self.encoder.n_layers)
-        if row.layer != "tuned":
-            return plan
-        found = self._choice(row, trees)
-        chosen = replace(plan.recipe, dropout=found["dropout"])
-        return replace(plan, layers=tuple(found["layers"]), recipe=chosen)
-
-    def _choice(self, row: Row, trees: GoldTrees) -> dict[str, Any]:
-        """Choose layers and dropout on the first of all draws of a parser and number of trees."""
-        first = replace(row, seed=0)
-        rests_on = (
-            self.encoder.fingerprint,
-            str(self.encoder.dtype),
-            self.sets[row.train].hash,
-            code("trained"),
-        )
-        name = "choice-" + digest([first.training(), *rests_on])
-        found = self.records.get(name)
-        if found is None:
-            table = self.sets[row.train].table
-            if row.seed:
-                trees = read_trees(table, drawn(first, self.sets[row.train]))
-            tuning = read_trees(table, set_apart(row, self.sets[row.train]))
-            base = plan_of(replace(first, layer=None), self.encoder.n_layers)
-            layers = [parse_layers(text) for text in row.candidates]
-            plans = grid(base, layers=layers, dropouts=row.dropouts)
-            plan, tried = choose(self.encoder, trees, tuning, plans)
-            chosen = {"layers": list(plan.layers), "dropout": plan.recipe.dropout}
-            found = {**chosen, "tried": tried, "trees": tuning.sentence}
-            self.records.put(name, found)
-        return found
 
     def _threshold(self, row: Row, places: list[int], parser: TrainedParser) -> dict[str, Any]:
         """Return the marginal below which a row drops spans, and on how many trees it was chosen.
@@ -167,6 +123,41 @@ class Trainer:
         source = BatchSource(store, parser.scorer, device=str(self.encoder.device))
         threshold, _ = choose_threshold(parser, source, trees.gold)
         return {"threshold": threshold, "threshold_trees": len(trees.gold)}
+
+    def _calibration(
+        self, row: Row, parser: TrainedParser, test: _Test, read: Sentences
+    ) -> dict[str, Any]:
+        """Return how far probabilities are off, as trained and by a temperature.
+
+        The temperature is chosen on the trees set apart.
+
+        Raises:
+            AttreeError: no trees are set apart, or the parser has no probabilities.
+        """
+        apart = set_apart(row, self.sets[row.train])
+        if not apart or "tree_crf" not in parser.recipe.objective:
+            raise AttreeError(
+                f"{row.parser}: `calibrated` needs a tree CRF, and trees set apart",
+                fix="choose tree-crf-full, and set `apart` to 40 or so",
+            )
+        trees = read_trees(self.sets[row.train].table, apart)
+        gold = gold_trees(trees.gold)
+        store = store_of(self.encoder, trees.words, parser.scorer)
+        source = BatchSource(store, parser.scorer, device=str(self.encoder.device))
+        some = (np.array([place]) for place in range(len(apart)))
+        temperature = Confidence(
+            parser, ((source.batch(one.tolist()), gold.take(one)) for one in some)
+        ).temperature()
+        parts = zip(test.features, test.prepared.batches, strict=True)
+        found = Confidence(parser, ((one, read.gold.trees.take(at)) for one, at in parts))
+        return {
+            "temperature": temperature,
+            "temperature_trees": len(apart),
+            "calibration_error": 100 * found.error(),
+            "calibration_error_scaled": 100 * found.error(temperature),
+            "bins": [asdict(one) for one in found.bins()],
+            "bins_scaled": [asdict(one) for one in found.bins(temperature)],
+        }
 
     def _test(self, name: str, parser: TrainedParser) -> _Test:
         place = (name, digest(parser.scorer.reads()))
@@ -199,21 +190,6 @@ class _Test:
         ]
         trees = parser.assemble(prepared, found)
         return Parses.with_policy(self.sentence, trees, prepared.status == OK, FALLBACK)
-
-
-def plan_of(row: Row, n_layers: int) -> TrainingPlan:
-    """Return the training that a row asks for; a ``tuned`` layer is not settled yet.
-
-    Args:
-        row: a trained one.
-        n_layers: of the encoder.
-    """
-    changes = {key: row.settings.get(key) for key in RECIPE_KEYS}
-    base = adapted(recipe(row.settings["recipe"]), **changes)
-    fixed = row.layer not in (None, "tuned")
-    layers = parse_layers(str(row.layer)) if fixed else around_middle(n_layers, base.spread)
-    given = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
-    return TrainingPlan(base, layers, size=row.size, seed=row.seed, **given)
 
 
 def head_weights(parser: TrainedParser, n_layers: int) -> list[Any] | None:

@@ -68,7 +68,7 @@ def train_command(
         Option(min=0, max=0.9, help="A rate to choose from; repeatable.", rich_help_panel=_TUNING),
     ] = None,
     start: Annotated[
-        str, Option(help="First weights: encoder or random.", rich_help_panel=_MORE)
+        str, Option(help="First weights: encoder, random, or a parser.", rich_help_panel=_MORE)
     ] = "encoder",
     dropout: Annotated[
         float | None, Option(min=0, max=0.9, help="On hidden states.", rich_help_panel=_MORE)

@@ -9,6 +9,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
 from attree.evaluation.metrics import f1_of_each
@@ -75,6 +77,8 @@ def fit(
     plan: TrainingPlan,
     *,
     held_out: GoldTrees | None = None,
+    beside: GoldTrees | None = None,
+    first: TrainedParser | None = None,
     store: FeatureStore | None = None,
     folder: Path | None = None,
     advance: Callable[[int], None] | None = None,
@@ -86,19 +90,28 @@ def fit(
         trees: to train on.
         plan: how.
         held_out: trees for early stopping and the dev score, none of them trained on.
-        store: features of ``trees`` if they have been computed already.
+        beside: other trees, such as another language's: of every batch ``trees`` have the plan's
+            share and these have the rest. Labels are learned from ``trees``.
+        first: a trained parser whose weights are the first ones.
+        store: features of ``trees``, then of those beside, if they have been computed already.
         folder: for hidden states that do not fit in memory.
         advance: told of every step.
 
     Raises:
         AttreeError: see :func:`attree.fewshot.training.train`; a layer that does not exist; a
-            half-known tree for a parser that learns from splits.
+            first parser of other parts or sizes; a half-known tree for a parser that learns from
+            splits.
     """
-    _refuse_half(trees, plan)
-    plan = replace(plan, labels=label_names(trees)) if "labels" in plan.recipe.parts else plan
+    every = trees if beside is None else trees + beside
+    _refuse_half(every, plan)
+    if "labels" in plan.recipe.parts:
+        joint = plan.recipe.objective in LABELLED
+        plan = replace(plan, labels=label_names(every if joint else trees))
     scorer = _started(encoder, plan)
     parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, _identity(encoder))
-    store = store or store_of(encoder, trees.words, scorer, folder=folder)
+    if first is not None:
+        carry_over(first, parser)
+    store = store or store_of(encoder, every.words, scorer, folder=folder)
     device = str(encoder.device)
     learner = _structure(parser)
     source = BatchSource(store, learner.scorer, device=device)
@@ -108,10 +121,12 @@ def fit(
         check = functools.partial(learner.f1, check_source, held_out.gold)
     began = time.perf_counter()
     settings = _training(plan)
+    if beside is not None:
+        settings = replace(settings, first=len(trees.gold), share=plan.share)
     report = train(
         learner.scorer,
         source,
-        trees.gold,
+        every.gold,
         settings,
         held_out=check,
         device=device,
@@ -119,13 +134,16 @@ def fit(
     )
     if learner is not parser:
         fit_labels(scorer, BatchSource(store, scorer, device=device), trees.gold)
-    parser.trained_on = fingerprints(trees.words)
+    earlier = [] if first is None else [first.trained_on]
+    parser.trained_on = np.concatenate([fingerprints(every.words), *earlier])
     parser.about = {
         "plan": asdict(plan),
         "seed": plan.seed,
         "trees": len(trees.gold),
         "sentences": trees.sentence if len(trees.sentence) <= 1000 else None,
-        "data": _digest(trees),
+        "data": _digest(every),
+        "beside": 0 if beside is None else len(beside.gold),
+        "first": None if first is None else {key: first.about[key] for key in ("trees", "data")},
         "versions": versions("torch", "transformers", "numpy"),
         "steps": report.best_step,
         "loss": {"first": report.losses[0], "last": report.losses[-1]},
@@ -148,6 +166,25 @@ def _refuse_half(trees: GoldTrees, plan: TrainingPlan) -> None:
             f"tree {half.name} is half known, and {plan.recipe.objective} needs whole trees",
             fix="train a tree CRF, such as --parser tree-crf-full",
         )
+
+
+def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
+    """Give a parser the weights of another one. Labels, which are its own trees', stay.
+
+    Raises:
+        AttreeError: the other one has another encoder, other parts or other sizes.
+    """
+    given = first.scorer.each()
+    for name, part in parser.scorer.each().items():
+        if name == "labels":
+            continue
+        same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
+        if not same or first.shape.get(name) != parser.shape[name]:
+            raise AttreeError(
+                "the parser to start from has another encoder, or other parts or sizes",
+                fix="train it with the same --encoder, --parser, --layer and --size",
+            )
+        part.load_state_dict(given[name].state_dict())
 
 
 def _structure(parser: TrainedParser) -> TrainedParser:
@@ -229,24 +266,36 @@ def choose_threshold(
 
 
 def grid(
-    plan: TrainingPlan, *, layers: Sequence[tuple[int, ...]], dropouts: Sequence[float] = ()
+    plan: TrainingPlan,
+    *,
+    layers: Sequence[tuple[int, ...]],
+    dropouts: Sequence[float] = (),
+    shares: Sequence[float] = (),
 ) -> list[TrainingPlan]:
-    """Vary a plan over layers and dropout rates."""
+    """Vary a plan over layers, dropout rates and shares of a batch."""
     rates = dropouts or [plan.recipe.dropout]
     return [
-        replace(plan, layers=chosen, recipe=replace(plan.recipe, dropout=rate))
+        replace(plan, layers=chosen, recipe=replace(plan.recipe, dropout=rate), share=share)
         for chosen in layers
         for rate in rates
+        for share in shares or [plan.share]
     ]
 
 
 def choose(
-    encoder: Encoder, trees: GoldTrees, tuning: GoldTrees, plans: Sequence[TrainingPlan]
+    encoder: Encoder,
+    trees: GoldTrees,
+    tuning: GoldTrees,
+    plans: Sequence[TrainingPlan],
+    *,
+    beside: GoldTrees | None = None,
+    first: TrainedParser | None = None,
 ) -> tuple[TrainingPlan, list[dict[str, Any]]]:
     """Train by every plan on ``trees`` and return the one that parses ``tuning`` best.
 
     Ties go to the earlier plan. Trees of ``tuning`` are scored and never trained on, and nothing
-    is stopped early on them. The encoder runs once, whatever the number of plans.
+    is stopped early on them. The encoder runs once, whatever the number of plans. ``beside`` and
+    ``first`` are those of :func:`fit`.
 
     Returns:
         the plan, and each plan's settings with its F1.
@@ -258,15 +307,17 @@ def choose(
     layers = {layer for layout in layouts for layer in layout.layers}
     heads = max(layout.heads for layout in layouts)
     layout = Layout(tuple(sorted(layers)), heads, encoder.hidden_size)
-    store, other = (in_memory(encoder, part.words, layout) for part in (trees, tuning))
+    every = trees if beside is None else trees + beside
+    store, other = (in_memory(encoder, part.words, layout) for part in (every, tuning))
     tried = []
     for plan in plans:
-        parser = fit(encoder, trees, plan, store=store)
+        parser = fit(encoder, trees, plan, beside=beside, first=first, store=store)
         source = BatchSource(other, parser.scorer, device=str(encoder.device))
         tried.append(
             {
                 "layers": list(plan.layers),
                 "dropout": plan.recipe.dropout,
+                "share": plan.share,
                 "f1": parser.f1(source, tuning.gold),
             }
         )

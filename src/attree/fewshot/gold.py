@@ -151,6 +151,12 @@ class GoldTrees:
     words: list[list[str]]
     gold: list[GoldTree]
 
+    def __add__(self, other: GoldTrees) -> GoldTrees:
+        """These trees, then others, which may be of another treebank."""
+        return GoldTrees(
+            self.sentence + other.sentence, self.words + other.words, self.gold + other.gold
+        )
+
 
 def read_trees(table: pa.Table, places: Sequence[int], *, factor: str = "right") -> GoldTrees:
     """Take the rows ``places`` of a SENTENCES table as trees.

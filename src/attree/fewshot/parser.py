@@ -157,9 +157,13 @@ class TrainedParser:
 
 def gold_spans(gold: Sequence[GoldTree]) -> DistinctSpans:
     """The brackets of gold trees as the evaluation takes them."""
+    return distinct_spans(gold_trees(gold), what="gold tree")
+
+
+def gold_trees(gold: Sequence[GoldTree]) -> Trees:
+    """The brackets of gold trees, of two words and more."""
     brackets = [[(s, e) for s, e in tree.brackets.tolist()] for tree in gold]
-    trees = Trees.from_spans([tree.n_words for tree in gold], brackets)
-    return distinct_spans(trees, what="gold tree")
+    return Trees.from_spans([tree.n_words for tree in gold], brackets)
 
 
 def right_branching_f1(gold: Sequence[GoldTree]) -> float:

@@ -156,7 +156,10 @@ def initialise(
     """
     layers, hidden, size = projection.query.shape
     if how not in STARTS:
-        raise AttreeError(f"unknown start {how!r}", fix=f"choose one of {', '.join(STARTS)}")
+        raise AttreeError(
+            f"unknown start {how!r}",
+            fix=f"choose one of {', '.join(STARTS)}, or a trained parser's folder",
+        )
     with torch.no_grad():
         if how == "random":
             for parameter in (projection.query, projection.key):

@@ -67,6 +67,7 @@ class TrainingPlan:
         specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
         steps, batch, seed, weight_decay: of the training.
         labels: those of the training trees, chains joined; found when it is trained.
+        share: of every batch that is of the trees themselves, where others stand beside them.
     """
 
     recipe: FewShotRecipe
@@ -80,6 +81,7 @@ class TrainingPlan:
     seed: int = 0
     weight_decay: float = 0.0
     labels: tuple[str, ...] = ()
+    share: float = 0.5
 
 
 #: setting → its values, so that a wrong one is told before torch is loaded

@@ -6,7 +6,7 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from attree.errors import AttreeError
 from attree.fewshot.card import card
 from attree.fewshot.fit import choose, fit, grid
 from attree.fewshot.gold import GoldTrees, read_trees
-from attree.fewshot.parser import ABOUT, FILES, WEIGHTS, TrainedParser, save_parser
+from attree.fewshot.parser import ABOUT, FILES, WEIGHTS, TrainedParser, load_parser, save_parser
 from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
 from attree.fewshot.scorer import PARTS
 from attree.sampling import by_id, draw_trees, fingerprints, refuse_overlap
@@ -234,7 +234,8 @@ def train_parser(
     )
     described = find_encoder(request.encoder)
     encoder = load_encoder(described, device=request.device)
-    plan, tried = _plan(request, encoder, chosen)
+    request, first = _first(request, str(encoder.device))
+    plan, tried = _plan(request, encoder, chosen, first)
     scratch = output.with_name(f".{output.name}.features")
     try:
         with progress("training", total=plan.steps, unit="steps") if progress else _silent() as on:
@@ -243,6 +244,7 @@ def train_parser(
                 chosen.trees,
                 plan,
                 held_out=chosen.held_out,
+                first=first,
                 folder=scratch,
                 advance=on,
             )
@@ -255,13 +257,22 @@ def train_parser(
     return parser
 
 
+def _first(request: Request, device: str) -> tuple[Request, TrainedParser | None]:
+    """Read the parser whose weights are the first ones, where ``start`` is its folder."""
+    folder = Path(request.training.get("start", ""))
+    if not (folder / ABOUT).is_file():
+        return request, None
+    training = request.training | {"start": "encoder"}
+    return replace(request, training=training), load_parser(folder, device=device)
+
+
 @contextmanager
 def _silent() -> Iterator[None]:
     yield None
 
 
 def _plan(
-    request: Request, encoder: Encoder, chosen: Chosen
+    request: Request, encoder: Encoder, chosen: Chosen, first: TrainedParser | None
 ) -> tuple[TrainingPlan, list[dict[str, Any]]]:
     """Settle the plan, on the tuning trees if there are any; and what was tried there."""
     recipe = request.recipe
@@ -273,7 +284,7 @@ def _plan(
         raise AttreeError("head weights have no layer to tune", fix="leave --tune-on out")
     wanted = request.tune_layers or tuple((number,) for number in range(encoder.n_layers + 1))
     plans = grid(plan, layers=wanted, dropouts=request.tune_dropouts)
-    return choose(encoder, chosen.trees, chosen.tuning, plans)
+    return choose(encoder, chosen.trees, chosen.tuning, plans, first=first)
 
 
 def around_middle(n_layers: int, spread: int) -> Layers:

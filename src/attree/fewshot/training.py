@@ -121,6 +121,8 @@ class Training:
         steps, batch, weight_decay: of Adam; learning rates are the scorer's.
         seed: of the batches and the dropout.
         check_every, patience: early stopping, in steps and in checks without a gain.
+        first, share: the share that the first trees, so many of them, have in every batch, or
+            ``share`` 0 where all trees are alike.
     """
 
     objective: str
@@ -132,6 +134,8 @@ class Training:
     seed: int = 0
     check_every: int = 20
     patience: int = 5
+    first: int = 0
+    share: float = 0.0
 
 
 @dataclass(slots=True)
@@ -151,6 +155,45 @@ def batches(count: int, size: int, steps: int, generator: torch.Generator) -> It
             waiting = torch.randperm(count, generator=generator).tolist()
         yield waiting[:size]
         waiting = waiting[size:]
+
+
+def shared_batches(
+    first: int, rest: int, share: float, size: int, steps: int, generator: torch.Generator
+) -> Iterator[list[int]]:
+    """Yield ``steps`` batches of places, ``share`` of each among the ``first`` ones.
+
+    At least one tree is of the first and one of the ``rest``. Every tree comes once before any of
+    its set comes twice; a set of few trees comes round several times in a batch.
+    """
+    own = min(max(round(share * size), 1), size - 1)
+
+    def endless(count: int) -> Iterator[int]:
+        while True:
+            yield from torch.randperm(count, generator=generator).tolist()
+
+    some, others = endless(first), endless(rest)
+    for _ in range(steps):
+        yield [next(some) for _ in range(own)] + [first + next(others) for _ in range(size - own)]
+
+
+def _orders(
+    usable: Sequence[int], settings: Training, generator: torch.Generator
+) -> Iterator[list[int]]:
+    """Yield batches of places among the usable trees.
+
+    Raises:
+        AttreeError: shares of two sets, one of which has no usable tree; or of a batch of one tree.
+    """
+    size, steps = settings.batch, settings.steps
+    if not settings.share:
+        return batches(len(usable), size, steps, generator)
+    first = sum(place < settings.first for place in usable)
+    if size < 2 or not 0 < first < len(usable):
+        raise AttreeError(
+            "two sets share batches of two trees or more, and each has trees of three words",
+            fix="raise the batch, or leave the second set out",
+        )
+    return shared_batches(first, len(usable) - first, settings.share, size, steps, generator)
 
 
 def train(
@@ -198,7 +241,7 @@ def train(
     )
     report = Report()
     keeper = _Keeper(scorer, held_out, report, settings)
-    for step, places in enumerate(batches(len(usable), settings.batch, settings.steps, order), 1):
+    for step, places in enumerate(_orders(usable, settings, order), 1):
         chosen = [usable[place] for place in places]
         answers = gold_batch([gold[place] for place in chosen], device=device)
         losses = _losses(scorer, source.batch(chosen), answers, settings, noise)

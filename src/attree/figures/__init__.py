@@ -7,7 +7,7 @@ from pathlib import Path
 from attree.errors import AttreeError
 
 #: Where a line of a picture, or a cell of a table, comes from.
-COMPUTED, BASELINE, ARTICLE = "computed", "baseline", "article"
+COMPUTED, BASELINE, CEILING, ARTICLE = "computed", "baseline", "ceiling", "article"
 
 #: What a picture's name may end in.
 FORMATS = (".png", ".svg", ".pdf")

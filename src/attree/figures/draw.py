@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attree.figures import ARTICLE, COMPUTED
+from attree.figures import ARTICLE, BASELINE, COMPUTED
 from attree.files import whole_file
 from attree.text import safe
 
@@ -23,6 +23,8 @@ matplotlib.rcParams["text.parse_math"] = False
 _MARKERS = "osD^vP*X"
 _LINES_WITH_ROOM = 6
 _MAPS_ACROSS = 4
+_PARTS_ACROSS = 3
+_BASELINE = "highest baseline"
 
 Matrix = NDArray[np.float64]
 
@@ -40,8 +42,11 @@ AXIS_TITLES = {
 def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -> None:
     """Draw corpus F1 over the columns of a table, a line a parser, its deviation as error bars.
 
+    Where the table has parts (languages), each has axes of its own, and the highest baseline there.
+
     Args:
-        rows: the table's (its Parquet file): label, column, source, corpus_f1, corpus_f1_std.
+        rows: the table's (its Parquet file): panel, label, column, source, corpus_f1,
+            corpus_f1_std.
         title: of the picture.
         axis: a name in :data:`attree.experiments.rows.AXES`.
         output: .png, .svg or .pdf.
@@ -49,18 +54,56 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
     shown = [
         row for row in rows if row["source"] in (COMPUTED, ARTICLE) and row["corpus_f1"] is not None
     ]
-    columns = list(dict.fromkeys(row["column"] for row in shown))
-    places = _places(columns)
+    panels = list(dict.fromkeys(row.get("panel") or "" for row in shown)) or [""]
     labels = list(dict.fromkeys(row["label"] for row in shown))
-    beside = len(labels) > _LINES_WITH_ROOM  # the key would lie over the lines
-    figure, axes = plt.subplots(figsize=(8.4 if beside else 6.4, 4.2), layout="constrained")
+    if len(panels) > 1:
+        figure, each, key = _parts(len(panels))
+    else:
+        # a long key would lie over the lines
+        size = (8.4 if len(labels) > _LINES_WITH_ROOM else 6.4, 4.2)
+        figure, only = plt.subplots(figsize=size, layout="constrained")
+        each, key = [only], None
+    for axes, panel in zip(each, panels, strict=True):
+        own = [row for row in shown if (row.get("panel") or "") == panel]
+        _lines(axes, own, labels, axis)
+        if panel:
+            _best_baseline(axes, [row for row in rows if row.get("panel") == panel])
+            axes.set_title(panel, fontsize=9)
+        if not axes.get_subplotspec().is_first_col():
+            axes.set_ylabel("")
+    _write_key(each, key, len(labels))
+    figure.suptitle(title, fontsize=10)
+    _save(figure, output)
+
+
+def _parts(count: int) -> tuple[Any, list[Any], Any]:
+    """Return a figure with axes for some parts, three side by side, and axes for the key."""
+    down = count // _PARTS_ACROSS + 1
+    figure, grid = plt.subplots(
+        *(down, _PARTS_ACROSS),
+        figsize=(9.6, 3.0 * down),
+        layout="constrained",
+        squeeze=False,
+        sharey=True,
+    )
+    for axes in grid.flat[count:]:
+        axes.set_axis_off()
+    return figure, list(grid.flat[:count]), grid.flat[count]
+
+
+def _lines(axes: Any, rows: list[dict[str, Any]], labels: list[str], axis: str) -> None:
+    """Draw a line for each parser; a parser looks the same in every part of a picture."""
+    places = _places(list(dict.fromkeys(row["column"] for row in rows)))
     for index, label in enumerate(labels):
-        own = _without_repeats([row for row in shown if row["label"] == label])
+        own = _without_repeats([row for row in rows if row["label"] == label])
+        if not own:
+            continue
         axes.errorbar(
             [places[row["column"]] for row in own],
             [row["corpus_f1"] for row in own],
             yerr=[row["corpus_f1_std"] or 0.0 for row in own],
             label=label,
+            color=f"C{index % 10}",
             marker=_MARKERS[index % len(_MARKERS)],
             linestyle="--" if own[0]["source"] == ARTICLE else "-",
             markersize=4,
@@ -70,16 +113,31 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
     if axis == "trees" and min(places.values(), default=0) > 0:
         axes.set_xscale("log")
         axes.minorticks_off()
-    axes.set_xticks([places[column] for column in columns], columns, fontsize=8)
+    axes.set_xticks(list(places.values()), list(places), fontsize=8)
     axes.set_xlabel(AXIS_TITLES[axis])
     axes.set_ylabel("corpus F1")
-    axes.set_title(title, fontsize=10)
     axes.grid(alpha=0.3)
-    if beside:
-        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _best_baseline(axes: Any, rows: list[dict[str, Any]]) -> None:
+    found = [row["corpus_f1"] for row in rows if row["source"] == BASELINE]
+    if found:
+        axes.axhline(max(found), color="grey", linestyle=":", label=_BASELINE)
+
+
+def _write_key(each: list[Any], beside: Any, lines: int) -> None:
+    """Write which line is which: on ``beside`` if there are such axes, else where there is room."""
+    if beside is not None:
+        known: dict[str, Any] = {}
+        for axes in each:
+            known |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        # parsers first, as they stand in the table
+        names = sorted(known, key=_BASELINE.__eq__)
+        beside.legend([known[name] for name in names], names, fontsize=8, loc="center")
+    elif lines > _LINES_WITH_ROOM:
+        each[0].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     else:
-        axes.legend(fontsize=8)
-    _save(figure, output)
+        each[0].legend(fontsize=8)
 
 
 def _without_repeats(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -124,6 +182,31 @@ def heat_maps(matrices: dict[str, Matrix], labels: dict[str, Any], output: Path)
     for axes, (title, matrix) in zip(every.flat, matrices.items(), strict=False):
         picture = _heat_map(axes, matrix, title, labels)
         figure.colorbar(picture, ax=axes, shrink=0.8)
+    _save(figure, output)
+
+
+def reliability(rows: list[dict[str, Any]], title: str, output: Path) -> None:
+    """Draw the share of right spans over their probability; on the diagonal both are equal.
+
+    Args:
+        rows: line, kind, spans, likely, right; a point is as large as its share of the spans.
+        title: of the picture.
+        output: .png, .svg or .pdf.
+    """
+    figure, axes = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
+    axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="right as often as said")
+    for place in dict.fromkeys((row["line"], row["kind"]) for row in rows):
+        own = [row for row in rows if (row["line"], row["kind"]) == place]
+        every = sum(row["spans"] for row in own)
+        x, y = ([row[name] for row in own] for name in ("likely", "right"))
+        (line,) = axes.plot(x, y, linewidth=1.2, label=", ".join(place))
+        sizes = [300 * row["spans"] / every for row in own]
+        axes.scatter(x, y, s=sizes, color=line.get_color(), alpha=0.6)
+    axes.set_xlabel("probability of a span")
+    axes.set_ylabel("share of such spans in the gold tree")
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
     _save(figure, output)
 
 

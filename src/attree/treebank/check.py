@@ -33,6 +33,9 @@ _MARKS = "labels: ? is not known, ! no phrase, = all inside is given"
 _MARKUP = ("ID", "CODE", "META", "COMMENT", "lemma", "LEMMA")
 _ALPHABETS = {"CJK": "HAN", "HIRAGANA": "HAN", "KATAKANA": "HAN", "FULLWIDTH": "LATIN"}
 
+#: How the reasons of filters begin that were asked for.
+_FILTERED = ("after the first", "in another part")
+
 
 @dataclass(slots=True)
 class Inspector:
@@ -68,7 +71,7 @@ class Inspector:
     def _reject(self, item: Rejected) -> None:
         """Keep a rejected sentence; those left out by a filter that was asked for are counted."""
         _, found, limit = item.reason.partition("more than max_words")
-        if item.status == "skipped" and (found or item.reason.startswith("after the first")):
+        if item.status == "skipped" and (found or item.reason.startswith(_FILTERED)):
             self.skipped[f"max_words{limit}" if found else item.reason] += 1
         else:
             self.rejected.append(item)

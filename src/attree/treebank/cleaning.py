@@ -144,6 +144,7 @@ class Counts:
     Args:
         read, skipped, failed, emptied: sentences, by `Status`.
         words: those of the sentences read, after cleaning.
+        dealt: those that were dealt to parts, see ``Settings.part``.
         words_seen, words_removed: of all sentences that were whole, those skipped among them.
         left_out: of those skipped, those that another setting would have kept.
         crossing: sentences read whose crossing branches were made continuous.
@@ -156,6 +157,7 @@ class Counts:
     failed: int = 0
     emptied: int = 0
     words: int = 0
+    dealt: int = 0
     words_seen: int = 0
     words_removed: int = 0
     left_out: int = 0
@@ -203,10 +205,27 @@ def choose(sentences: Iterable[Sentence]) -> tuple[str, str]:
     return ("ptb" if share >= _NEARLY_ALL else "keep"), reason
 
 
+#: ``2/5`` or ``2-5/5``: which parts, and of how many.
+PARTS = r"([1-9][0-9]{0,5})(?:-([1-9][0-9]{0,5}))?/([1-9][0-9]{0,5})"
+
+
+def parts(text: str) -> tuple[range, int]:
+    """Read which parts (from 0), and of how many.
+
+    Raises:
+        AttreeError: it is not written so, or there are not so many.
+    """
+    if found := re.fullmatch(PARTS, text):
+        first, last, of = (int(one) for one in found.groups(default=found[1]))
+        if first <= last <= of:
+            return range(first - 1, last), of
+    raise AttreeError(f"{text!r} is no part", fix="write 1/5, or 2-5/5")
+
+
 def prepare(
     items: Iterable[Sentence | Rejected], settings: Settings, counts: Counts
 ) -> Iterator[Sentence | Rejected]:
-    """Clean sentences and keep those wanted: punctuation, then ``max_words``, then ``first``.
+    """Clean sentences and keep those wanted: punctuation, ``max_words``, ``part``, then ``first``.
 
     Args:
         items: as a reader yields them; what is rejected passes through.
@@ -255,6 +274,11 @@ def _wanted(
     n, most = len(cleaned.words), settings.max_words
     if most is not None and n > most:
         return Rejected(file, line, f"{n} words, more than max_words: {most}", "skipped")
+    if settings.part is not None:
+        which, of = parts(settings.part)
+        counts.dealt += 1
+        if (counts.dealt - 1) % of not in which:
+            return Rejected(file, line, f"in another part than {settings.part}", "skipped")
     if settings.first is not None and counts.read >= settings.first:
         return Rejected(file, line, f"after the first: {settings.first}", "skipped")
     return cleaned

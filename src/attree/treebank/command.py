@@ -94,6 +94,7 @@ def run(
     escapes: Annotated[Text, _setting("escapes")] = None,
     nonprojective: Annotated[Text, _setting("nonprojective")] = None,
     max_words: Annotated[int | None, _setting("max_words")] = None,
+    part: Annotated[Text, _setting("part")] = None,
     first: Annotated[int | None, _setting("first")] = None,
     exclude: Annotated[Texts, typer.Option(help="Files to leave out (repeatable).")] = None,
     derived: Annotated[Text, _setting("derived")] = None,

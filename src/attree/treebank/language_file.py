@@ -22,7 +22,7 @@ import yaml
 
 from attree.errors import AttreeError
 from attree.files import read_bytes
-from attree.treebank.cleaning import POLICIES, policies, policy
+from attree.treebank.cleaning import PARTS, POLICIES, parts, policies, policy
 from attree.treebank.formats import FORMATS
 from attree.treebank.sentence import Derived, Escapes, Functions, Nonprojective, Settings
 
@@ -134,12 +134,15 @@ def _is_encoding(value: Any) -> bool:
     return True
 
 
-def _is_policy(value: Any) -> bool:
-    try:
-        policy(value if isinstance(value, str) else "")
-    except AttreeError:
-        return False
-    return True
+def _accepted_by(read: Callable[[str], Any]) -> Callable[[Any], bool]:
+    def fits(value: Any) -> bool:
+        try:
+            read(value if isinstance(value, str) else "")
+        except AttreeError:
+            return False
+        return True
+
+    return fits
 
 
 def _is_regex(value: Any) -> bool:
@@ -175,12 +178,17 @@ _SHARE = Kind(
 )
 _REGEX = Kind("a regular expression", _is_regex, {"type": "string", "format": "regex"})
 _COUNT = Kind("a whole number above 0", _is_count, {"type": "integer", "minimum": 1})
+_PART = Kind(
+    "a part such as 1/5, or parts such as 2-5/5",
+    _accepted_by(parts),
+    {"type": "string", "pattern": rf"\A{PARTS}\Z"},
+)
 _ENCODING = Kind(
     "the name of an encoding, such as utf-8 or latin-1", _is_encoding, {"type": "string"}
 )
 _POLICY = Kind(
     policies(),
-    _is_policy,
+    _accepted_by(policy),
     {
         "type": "string",
         "pattern": r"\A({})\Z".format(
@@ -200,6 +208,7 @@ class Key:
 
 _FILTERS = {
     "max_words": Key(_COUNT, "longer sentences are skipped and counted"),
+    "part": Key(_PART, "sentences are dealt in turn to that many parts; the others are skipped"),
     "first": Key(_COUNT, "sentences after this many are skipped and counted"),
 }
 SPLIT_KEYS = {

@@ -18,7 +18,8 @@ Nonprojective = Literal["skip", "lift"]
 Derived = Literal["constituency", "dependency"]
 
 #: ``failed``: could not be read; ``emptied``: no word was left; ``skipped``: left out on purpose
-#: (not projective, longer than ``max_words``, after the first ``first``).
+#: (not projective, longer than ``max_words``, in no ``part`` of this split, after the first
+#: ``first``).
 Status = Literal["failed", "emptied", "skipped"]
 
 
@@ -85,7 +86,9 @@ class Settings:
         escapes: ``undo`` PTB's escapes (``-LRB-``, ``\\/``) in words, or ``keep`` them.
         nonprojective: what to do with a crossing dependency tree.
         max_words: longer sentences (after cleaning) are skipped.
-        first: sentences after this many (counted after cleaning and ``max_words``) are skipped.
+        part: sentences (after cleaning and ``max_words``) are dealt in turn to some parts; those of
+            one, such as ``1/5``, or of several, ``2-5/5``, are kept.
+        first: sentences after this many (counted after all that) are skipped.
         derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.
         accept_loss: the share of sentences, and of words, that may be lost (see ``check.refuse``).
     """
@@ -100,6 +103,7 @@ class Settings:
     escapes: Escapes = "undo"
     nonprojective: Nonprojective = "skip"
     max_words: int | None = None
+    part: str | None = None
     first: int | None = None
     derived: Derived | None = None
     accept_loss: float = 0.0

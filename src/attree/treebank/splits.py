@@ -110,7 +110,7 @@ def read_splits(
         if all(file.is_file() and file.stat().st_size == 0 for file in files):
             absent[name] = ", ".join(patterns) + (", but for empty files" if files else "")
             continue
-        own = {key: spec[key] for key in ("max_words", "first") if key in spec}
+        own = {key: spec[key] for key in ("max_words", "part", "first") if key in spec}
         settings = resolve(dataclasses.replace(base, **own), files)
         details[name] = Split(files, settings, found.patterns, excluded.patterns, found.missing)
     return details, absent, left_out

@@ -1,0 +1,183 @@
+"""From the ``experiments`` of a configuration to rows: pure functions that read no file."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from attree.errors import AttreeError
+from attree.experiments.rows import APART, TUNED, Experiment, Placed, Row, Set
+from attree.plan import nearest
+
+
+def experiments(config: Mapping[str, Any], recipes: Iterable[str]) -> dict[str, Experiment]:
+    """Expand every experiment of a checked configuration.
+
+    Args:
+        config: with its defaults filled in.
+        recipes: the few-shot parsers that there are without being declared.
+
+    Raises:
+        AttreeError: an unknown parser, encoder or table, or two rows of one draw in one cell.
+    """
+    names = tuple(recipes)
+    return {
+        name: _experiment(name, spec, config, names)
+        for name, spec in config["experiments"].items()
+        if spec is not None
+    }
+
+
+def _experiment(
+    name: str, spec: Mapping[str, Any], config: Mapping[str, Any], recipes: Sequence[str]
+) -> Experiment:
+    where = f"experiments.{name}"
+    rows = []
+    for position, run in enumerate(spec["runs"]):
+        for one in _of_languages(run):
+            rows += list(_run(one, spec["columns"], config, recipes, f"{where}.runs[{position}]"))
+    if spec["panels"]:
+        rows = [replace(one, panel=one.row.test.partition("/")[0]) for one in rows]
+    _check_cells(rows, where)
+    for table in spec["tables"]:
+        _known(table, config["tables"], f"{where}: table")
+    published = spec["published"] or {}
+    return Experiment(
+        name=name,
+        title=spec["title"],
+        axis=spec["columns"],
+        rows=tuple(rows),
+        metrics=tuple(spec["metrics"]),
+        tables=tuple(spec["tables"]),
+        baselines=spec["baselines"],
+        picture=spec["picture"],
+        labels=spec["labels"],
+        weights=spec["weights"],
+        sentence=spec["sentence"],
+        published={"*": published} if isinstance(published, str) else published,
+        above=spec["above"],
+        reliability=spec["reliability"],
+        panels=spec["panels"],
+        note=spec["note"],
+    )
+
+
+def _of_languages(run: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """Yield an entry for each of its languages, which ``{language}`` stands for in its sets."""
+    for language in run["languages"] or [""]:
+
+        def own(one: Set, name: str = language) -> Set:
+            return one.replace("{language}", name) if name else one
+
+        yield {**run, "train": own(run["train"]), "test": [own(one) for one in run["test"]]}
+
+
+def _run(
+    run: Mapping[str, Any],
+    axis: str,
+    config: Mapping[str, Any],
+    recipes: Sequence[str],
+    where: str,
+) -> Iterable[Placed]:
+    """Every parser × encoder × trees × draw × layer × size × length × test set of one entry."""
+    sources = {slug: encoders_of(slug, config, where) for slug in run["encoders"]}
+    for parser, slug in itertools.product(run["parsers"], run["encoders"]):
+        kind, settings = _parser(parser, run, config, recipes, where)
+        product = itertools.product(
+            run["layers"], run["sizes"], run["trees"], run["max_words"], run["test"]
+        )
+        for layer, size, trees, longest, test in product:
+            for encoder, seed in itertools.product(sources[slug], _draws(run, trees)):
+                row = Row(
+                    kind,
+                    encoder,
+                    parser,
+                    settings,
+                    train=run["train"],
+                    trees=trees,
+                    seed=seed,
+                    test=test,
+                    apart=run["apart"],
+                    max_words=longest,
+                    layer=None if kind == "heads" or layer is None else str(layer),
+                    candidates=tuple(map(str, run["candidates"])) if layer == TUNED else (),
+                    dropouts=tuple(run["dropouts"]) if layer == TUNED else (),
+                    size=0 if kind == "heads" else size,
+                    timed=run["timed"],
+                    calibrated=run["calibrated"] and kind == "trained",
+                    beside=run["beside"] if kind == "trained" and run["beside"]["train"] else None,
+                )
+                label = run["label"].format(
+                    parser=parser, encoder=slug, layer=layer, size=size, trees=trees, test=test
+                )
+                columns = map(str, run["across"]) if run["across"] else [column_of(row, axis)]
+                yield from (Placed(row, label, column) for column in columns)
+
+
+def encoders_of(slug: str, config: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Return the encoders that a slug stands for: itself, or one a seed of masked-LM tuning."""
+    if slug in config["masked_lm"]:
+        return tuple(f"{slug}-{seed}" for seed in range(config["masked_lm"][slug]["seeds"]))
+    _known(slug, {**config["encoders"], **config["masked_lm"]}, f"{where}: encoder")
+    return (slug,)
+
+
+def column_of(row: Row, axis: str) -> str:
+    """Return the column that a row stands in."""
+    if axis == "step":
+        return str(row.settings.get("steps", 200))
+    value = getattr(row, axis)
+    if axis == "max_words":
+        return "all" if value is None else f"≤{value}"
+    if axis == "layer":
+        return "middle" if value is None else str(value)
+    return str(value)
+
+
+def _draws(run: Mapping[str, Any], trees: int | str) -> range:
+    """All of a set, and the trees set apart, are drawn once; the training keeps its seeds."""
+    once = trees == APART or (trees == "all" and not run["seeds_of_all"])
+    return range(1 if once else run["seeds_of_all"] if trees == "all" else run["draws"])
+
+
+def _parser(
+    name: str,
+    run: Mapping[str, Any],
+    config: Mapping[str, Any],
+    recipes: Sequence[str],
+    where: str,
+) -> tuple[str, dict[str, Any]]:
+    """Return a parser's kind and settings; those that a run names override its own."""
+    if name in config["parsers"]:
+        recipe = config["parsers"][name]
+        found = {key: recipe[key] for key in ("source", "association", "score", "decoder", "heads")}
+        return "heads", found | ({"heads": run["heads"]} if run["heads"] else {})
+    if name not in config["trained"] and name not in recipes:
+        known = [*config["parsers"], *config["trained"], *recipes]
+        raise AttreeError(f"{where}: unknown parser {name}", fix=nearest(name, known))
+    own = dict(config["trained"].get(name) or {})
+    base = own.pop("recipe", name)
+    _known(base, recipes, f"trained.{name}: recipe")
+    if run["steps"]:
+        own["steps"] = run["steps"]
+    return "trained", {"recipe": base, **own}
+
+
+def _check_cells(rows: Sequence[Placed], where: str) -> None:
+    seen: dict[tuple[Any, ...], Row] = {}
+    for one in rows:
+        place = (one.panel, one.label, one.column, one.row.encoder, one.row.seed)
+        if place in seen:
+            raise AttreeError(
+                f"{where}: two rows fall into line {one.label!r}, column {one.column}",
+                fix="give one of the runs another label, such as '{parser}, layer {layer}'",
+            )
+        seen[place] = one.row
+
+
+def _known(name: str, known: Iterable[str], what: str) -> None:
+    known = list(known)
+    if name not in known:
+        raise AttreeError(f"{what} {name} is unknown", fix=nearest(name, known))

@@ -1,0 +1,136 @@
+"""Trainings of rows: on drawn trees, beside those of another set or from its parser's weights."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from attree.encoder.load import Encoder
+from attree.experiments.data import Records, Sentences, code, drawn, set_apart
+from attree.experiments.features import Drawn, Features
+from attree.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, Row, Set
+from attree.fewshot.fit import choose, fit, grid, untrained
+from attree.fewshot.gold import GoldTrees, read_trees
+from attree.fewshot.parser import TrainedParser, load_parser, save_parser
+from attree.fewshot.recipes import TrainingPlan, adapted, recipe
+from attree.fewshot.session import around_middle, parse_layers
+from attree.provenance import digest
+
+
+class Trainings:
+    """Trains the parsers of one job's rows; keeps the last one, and features of small sets.
+
+    Args:
+        encoder: of all rows.
+        sets: those that the rows read.
+        records: where choices of settings are kept, and parsers that others start from.
+        scratch: folder for features of large training sets.
+    """
+
+    def __init__(
+        self, encoder: Encoder, sets: Mapping[Set, Sentences], records: Records, scratch: Path
+    ) -> None:
+        self.encoder, self.sets, self.records, self.scratch = encoder, sets, records, scratch
+        self._last: tuple[str, TrainedParser] | None = None
+        self._features = Features(encoder, sets)
+
+    def parser(self, row: Row) -> TrainedParser:
+        """Train, or return the parser just trained if the row asks for the same."""
+        name = digest(row.training())
+        if self._last is None or self._last[0] != name:
+            self._last = name, self._trained(row)
+        return self._last[1]
+
+    def _trained(self, row: Row) -> TrainedParser:
+        plan, others, folder = self._plan(row), self._others(row), self.scratch / "features"
+        asked = [self._own(row), *self._beside(row)]
+        try:
+            store = self._features.store(asked, untrained(self.encoder, plan), folder)
+            return fit(self.encoder, self._read(asked[0]), plan, store=store, **others)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _own(self, row: Row) -> Drawn:
+        return row.train, drawn(row, self.sets[row.train])
+
+    def _read(self, trees: Drawn) -> GoldTrees:
+        return read_trees(self.sets[trees[0]].table, trees[1])
+
+    def _beside(self, row: Row) -> list[Drawn]:
+        """Return the trees of another set that stand in every batch, if the row asks for some."""
+        other = row.other()
+        return [self._own(other)] if other and row.beside["how"] == "batches" else []  # type: ignore[index]
+
+    def _others(self, row: Row) -> dict[str, Any]:
+        """Return what :func:`fit` is given of another set: its trees, or its parser."""
+        if beside := self._beside(row):
+            return {"beside": self._read(beside[0])}
+        other = row.other()
+        return {"first": self._first(other)} if other else {}
+
+    def _first(self, row: Row) -> TrainedParser:
+        """Return the parser that others start from; trained once, whatever the number of jobs."""
+        folder = self.records.parser(self._name(row))
+        if not folder.is_dir():
+            own = folder.with_name(f".{folder.name}.{os.getpid()}")
+            save_parser(self.parser(row), own)
+            try:
+                own.rename(folder)
+            except OSError:  # another job was faster
+                shutil.rmtree(own)
+        return load_parser(folder, device=str(self.encoder.device))
+
+    def _name(self, row: Row) -> str:
+        """Return a hash of all that the row's training rests on."""
+        encoder = (self.encoder.fingerprint, str(self.encoder.dtype))
+        trees = [self.sets[name].hash for name in row.sets[:-1]]
+        return digest([row.training(), *encoder, *trees, code("trained")])
+
+    def _plan(self, row: Row) -> TrainingPlan:
+        plan = plan_of(row, self.encoder.n_layers)
+        if not row.tuned:
+            return plan
+        found = self._choice(row, plan)
+        chosen = replace(plan.recipe, dropout=found["dropout"])
+        return replace(plan, layers=tuple(found["layers"]), recipe=chosen, share=found["share"])
+
+    def _choice(self, row: Row, plan: TrainingPlan) -> dict[str, Any]:
+        """Choose settings on the first of all draws of a parser and number of trees."""
+        first = replace(row, seed=0)
+        name = "choice-" + self._name(first)
+        found = self.records.get(name)
+        if found is None:
+            tuning = self._read((row.train, set_apart(row, self.sets[row.train])))
+            plans = grid(
+                replace(plan, seed=0),
+                layers=[parse_layers(text) for text in row.candidates] or [plan.layers],
+                dropouts=row.dropouts,
+                shares=(row.beside or {}).get("shares", ()),
+            )
+            trees, others = self._read(self._own(first)), self._others(first)
+            best, tried = choose(self.encoder, trees, tuning, plans, **others)
+            chosen = {"layers": list(best.layers), "dropout": best.recipe.dropout}
+            found = {**chosen, "share": best.share, "tried": tried, "trees": tuning.sentence}
+            self.records.put(name, found)
+        return found
+
+
+def plan_of(row: Row, n_layers: int) -> TrainingPlan:
+    """Return the training that a row asks for; what is ``tuned`` is not settled yet.
+
+    Args:
+        row: a trained one.
+        n_layers: of the encoder.
+    """
+    changes = {key: row.settings.get(key) for key in RECIPE_KEYS}
+    base = adapted(recipe(row.settings["recipe"]), **changes)
+    fixed = row.layer not in (None, TUNED)
+    layers = parse_layers(str(row.layer)) if fixed else around_middle(n_layers, base.spread)
+    given = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
+    if row.beside:
+        given["share"] = row.beside["shares"][0]
+    return TrainingPlan(base, layers, size=row.size, seed=row.seed, **given)
