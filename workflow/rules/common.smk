@@ -195,7 +195,7 @@ def all_options():
 
 def recipe_options(wildcards):
     chosen = config["parsers"][wildcards.parser]
-    return as_options(but(chosen, "heads", "source", "tuning"))
+    return as_options(but(chosen, "heads", "rank_by", "source", "tuning"))
 
 
 def system_trees(wildcards):
@@ -221,7 +221,7 @@ def average_options(wildcards):
 def selection_options(wildcards):
     one = PLAN.tunings[wildcards.encoder, wildcards.parser]
     parser = config["parsers"][wildcards.parser]
-    options = {"source": parser["source"], "heads": parser["heads"]}
+    options = {key: parser[key] for key in ("source", "heads", "rank_by")}
     return as_options(options | {"trees": one.trees, "seed": one.seed})
 
 

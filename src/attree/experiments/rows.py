@@ -32,6 +32,9 @@ SHOWN = (*METRICS, "sentences_a_second", "seconds")
 #: The trees set apart from the draws, to choose settings or heads on.
 APART = "apart"
 
+#: Keys of a parser that averages heads.
+_HEADS_KEYS = ("source", "association", "score", "decoder", "heads", "rank_by")
+
 #: Keys of a ``trained`` parser that change its recipe, and those that change its training.
 RECIPE_KEYS = ("objective", "association", "decoder", "dropout", "learning_rate", "heads")
 TRAINING_KEYS = ("steps", "batch", "start", "specials", "weight_decay")
@@ -269,7 +272,7 @@ def _parser(
     """Return a parser's kind and settings; those that a run names override its own."""
     if name in config["parsers"]:
         recipe = config["parsers"][name]
-        found = {key: recipe[key] for key in ("source", "association", "score", "decoder", "heads")}
+        found = {key: recipe[key] for key in _HEADS_KEYS}
         return "heads", found | ({"heads": run["heads"]} if run["heads"] else {})
     if name not in config["trained"] and name not in recipes:
         known = [*config["parsers"], *config["trained"], *recipes]
