@@ -131,6 +131,7 @@ class GoldBatch:
         n_words: (trees,) int64.
         tree, start, split, end: (spans,) int64, the gold splits of all trees, flat.
         allowed: (trees, longest + 1, longest + 1) bool, spans that cross no bracket.
+        brackets: of the same shape, spans that are one.
         labels: of each tree, as of :class:`GoldTree`.
     """
 
@@ -141,6 +142,7 @@ class GoldBatch:
     split: Tensor
     end: Tensor
     allowed: Tensor
+    brackets: Tensor
     labels: tuple[tuple[tuple[int, int, str], ...], ...] = ()
 
 
@@ -150,14 +152,17 @@ def gold_batch(trees: Sequence[GoldTree], *, device: str = "cpu") -> GoldBatch:
     splits = np.concatenate([tree.splits for tree in trees])
     which = np.repeat(np.arange(len(trees)), [len(tree.splits) for tree in trees])
     side = int(lengths.max()) + 1
-    allowed = np.zeros((len(trees), side, side), bool)
-    for table, gold in zip(allowed, trees, strict=True):
+    allowed, brackets = np.zeros((2, len(trees), side, side), bool)
+    for table, own, gold in zip(allowed, brackets, trees, strict=True):
         table[:] = ~_crossing(gold.brackets, side)
-    columns = (lengths, which, *splits.T.copy(), allowed)
-    n_words, tree, start, split, end, free = (torch.from_numpy(c).to(device) for c in columns)
+        own[tuple(gold.brackets.T)] = True
+    columns = (lengths, which, *splits.T.copy(), allowed, brackets)
+    n_words, tree, start, split, end, free, is_one = (
+        torch.from_numpy(column).to(device) for column in columns
+    )
     names = tuple(each.name for each in trees)
     labels = tuple(each.labels for each in trees)
-    return GoldBatch(names, n_words, tree, start, split, end, free, labels)
+    return GoldBatch(names, n_words, tree, start, split, end, free, is_one, labels)
 
 
 def _crossing(brackets: np.ndarray, side: int) -> np.ndarray:

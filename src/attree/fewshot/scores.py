@@ -142,7 +142,8 @@ def decode(scores: SpanScores, *, score: str, decoder: str, threshold: float = 0
         score: a name of :data:`TERMS`; ``minimum_risk`` always takes span marginals.
         decoder: a name of :data:`attree.decoding.DECODERS`, or ``minimum_risk``: the tree of the
             highest expected number of right spans under the distribution over trees (for parsers
-            trained by ``tree_crf``).
+            trained by ``tree_crf``); or ``optional_chart``: the tree whose scores above 0 sum
+            highest, without the spans that score less.
         threshold: spans of a lower marginal are left out, so that trees need not be binary.
 
     Returns:
@@ -158,15 +159,25 @@ def decode(scores: SpanScores, *, score: str, decoder: str, threshold: float = 0
     risk = decoder == "minimum_risk"
     likely = marginals(span, n_words) if risk or threshold > 0 else None
     if risk and likely is not None:
-        terms = _flat(_both_sides(torch.from_numpy(likely)), n_words)
-        split = SplitScores(n_words, np.zeros_like(terms), terms, has_cross=False)
+        trees = best_trees(torch.from_numpy(likely), scores.n_words)
+    elif decoder == "optional_chart":
+        trees = best_trees(scores.span.detach().clamp(min=0.0), scores.n_words)
     else:
-        split = split_tables(scores, score)
-    trees = _decode(split, "chart" if risk else decoder)
+        trees = _decode(split_tables(scores, score), decoder)
     trees = replace(trees, scores=span[trees.tree_of, trees.starts, trees.ends])
+    if decoder == "optional_chart":
+        whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
+        trees = trees.keep(whole | (span[trees.tree_of, trees.starts, trees.ends] > 0))
     if threshold <= 0 or likely is None:
         return trees
     return trees.keep(_of_spans(likely, trees) >= threshold)
+
+
+def best_trees(span: Tensor, n_words: Tensor) -> Trees:
+    """Return the binary trees whose spans sum highest; ``span`` is that of :class:`SpanScores`."""
+    words = n_words.cpu().numpy()
+    terms = _flat(_both_sides(span), words)
+    return _decode(SplitScores(words, np.zeros_like(terms), terms, has_cross=False), "chart")
 
 
 def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:
