@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -89,16 +91,16 @@ def test_a_span_is_scored_by_what_differs_between_its_ends(monkeypatch: pytest.M
     with torch.no_grad():
         for weights in part.parameters():
             weights.copy_(torch.randn(weights.shape, generator=generator))
-    found = part.scores(*batch).span
+    found = part.scores(*batch).span.detach()
     for place, n in enumerate(LENGTHS):
-        for i, j in ((i, j) for j in range(n + 1) for i in range(j)):
+        for i, j in itertools.combinations(range(n + 1), 2):
             forth, back = before[place, j] - before[place, i], after[place, i] - after[place, j]
             hidden = part.before.weight @ forth + part.after.weight @ back + part.first
             spread = (hidden - hidden.mean()) / (hidden.var(correction=0) + 1e-5).sqrt()
             normed = spread * part.norm.weight + part.norm.bias
-            expected = float(part.last.weight[0] @ normed.relu() + part.last.bias[0])
+            expected = (part.last.weight[0] @ normed.relu() + part.last.bias[0]).item()
             assert float(found[place, i, j]) == pytest.approx(expected, abs=1e-4)
     assert (found.tril() == 0).all()
     monkeypatch.setattr("attree.fewshot.span_parser._AT_ONCE", 1)
     with torch.no_grad():
-        torch.testing.assert_close(part.scores(*batch).span, found.detach())
+        torch.testing.assert_close(part.scores(*batch).span, found)

@@ -18,6 +18,8 @@ SCORES = {
     "outside": "attree.scoring.spans:OUTSIDE",
     "inside_outside": "attree.scoring.spans:INSIDE_OUTSIDE",
     "inside": "attree.scoring.inside:INSIDE",
+    "pair": "attree.scoring.pairs:PAIR",
+    "spans": "attree.scoring.pairs:SPANS",
     "adjacent": "attree.scoring.adjacent:ADJACENT",
     "adjacent_right": "attree.scoring.adjacent:ADJACENT_RIGHT",
 }
