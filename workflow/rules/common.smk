@@ -194,10 +194,14 @@ def selections_options(wildcards, input):
     return as_options({"selections": list(input.selections)})
 
 
-def all_options():
-    # Every unit of every source that a parser ranks, in one file an encoder and split.
-    sources = dict.fromkeys(parser["source"] for parser in config["parsers"].values())
-    return as_options({"heads": "all", "source": list(sources)})
+def all_options(wildcards):
+    # Every unit of every source that is ranked on this set, in one file an encoder and split.
+    place = (wildcards.language, wildcards.split)
+    sources = EXPERIMENTS.sources(wildcards.encoder, "/".join(place))
+    for (encoder, parser), one in PLAN.tunings.items():
+        if (encoder, one.language, one.split) == (wildcards.encoder, *place):
+            sources.append(config["parsers"][parser]["source"])
+    return as_options({"heads": "all", "source": list(dict.fromkeys(sources))})
 
 
 def recipe_options(wildcards):
