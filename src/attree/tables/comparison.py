@@ -182,7 +182,7 @@ def _published(name: str, place: tuple[str, str], values: Mapping[str, float]) -
         for metric, value in values.items()
         if metric.startswith("recall_")
     }
-    own = {metric: values.get(metric) for metric in METRICS}
+    own = {metric: values.get(metric, values.get(f"{metric}_max")) for metric in METRICS}
     return System(name, PUBLISHED, *place, values=own, recall=recall, published=values)
 
 
@@ -245,11 +245,12 @@ def _order(one: System) -> tuple[bool, bool, float]:
 
 
 def _by_length(one: System, lengths: Sequence[int]) -> System:
-    found: dict[int, float | None] = {}
-    for longest in lengths if one.scores is not None else ():
-        f1 = one.scores.where(one.scores.n_words <= longest).f1()[FIRST][0]
-        found[longest] = None if np.isnan(f1) else float(f1)
-    return replace(one, by_length=dict.fromkeys(lengths) | found)
+    found: dict[int, float | None] = dict.fromkeys(lengths)
+    for longest in lengths:
+        if one.scores is not None:
+            f1 = one.scores.where(one.scores.n_words <= longest).f1()[FIRST][0]
+            found[longest] = None if np.isnan(f1) else float(f1)
+    return replace(one, by_length=found)
 
 
 def _tested(own: Sequence[System]) -> list[dict[str, Any]]:
