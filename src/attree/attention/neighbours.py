@@ -22,7 +22,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from attree.attention.word_states import piece_to_word
 
 if TYPE_CHECKING:
     import torch
@@ -54,16 +57,19 @@ class NeighbourSource:
         """Return float32 (batch, units, words, words)."""
         import torch
 
-        from attree.encoder.pieces import without_specials
-
         heads = sorted({head for unit in units for head in _heads_of(unit, encoder.n_heads)})
         states = sorted({layer + 1 for layer, number in units if number < _OF_STATES})
-        plain = [without_specials(one) for one in pieces]
+        plain = [_without_specials(one) for one in pieces]
         output = encoder.run(plain, heads=heads, states=states)
         place = {head: number for number, head in enumerate(heads)}
         found = [_distances(output, unit, place, encoder.n_heads) for unit in units]
         distances = torch.stack(found, dim=1)
         return -(distances.diag_embed(1) + distances.diag_embed(-1))
+
+
+def _without_specials(sentence: Pieces) -> Pieces:
+    own = sentence.word_of >= 0
+    return replace(sentence, ids=sentence.ids[own], word_of=sentence.word_of[own])
 
 
 def _heads_of(unit: Head, n_heads: int) -> list[Head]:
@@ -90,8 +96,6 @@ def _distances(
 
 
 def _word_states(output: EncoderOutput, layer: int) -> torch.Tensor:
-    from attree.encoder.pieces import piece_to_word
-
     return piece_to_word(output.batch) @ output.states[layer].float()
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from attree.encoder.load import Encoder
-    from attree.encoder.pieces import Pieces
+    from attree.encoder.pieces import PieceBatch, Pieces
     from attree.encoder.source import Head
 
 
@@ -39,12 +39,19 @@ class StatesSource:
         """Return float32 (batch, layers, words, words)."""
         import torch
 
-        from attree.encoder.pieces import piece_to_word
-
         output = encoder.run(pieces, states=[layer for layer, _ in units])
         mean = piece_to_word(output.batch)
         found = [self.compare(mean @ output.states[layer].float()) for layer, _ in units]
         return torch.stack(found, dim=1)
+
+
+def piece_to_word(batch: PieceBatch) -> torch.Tensor:
+    """Return float32 (batch, words, pieces), which takes the mean over each word's pieces."""
+    import torch
+
+    words = torch.arange(batch.max_words, device=batch.ids.device)
+    belongs = (batch.word_of[:, None, :] == words[:, None]).float()
+    return belongs / belongs.sum(-1, keepdim=True).clamp_(min=1.0)
 
 
 def _cosine(states: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -200,12 +200,6 @@ class PieceBatch:
         )
 
 
-def without_specials(sentence: Pieces) -> Pieces:
-    """Return a sentence without the special pieces at its ends."""
-    own = sentence.word_of >= 0
-    return replace(sentence, ids=sentence.ids[own], word_of=sentence.word_of[own])
-
-
 def pad(sentences: Sequence[Pieces], pad_id: int) -> PieceBatch:
     """Put sentences into one padded batch, in their order."""
     lengths = np.array([len(sentence.ids) for sentence in sentences])
@@ -221,13 +215,6 @@ def pad(sentences: Sequence[Pieces], pad_id: int) -> PieceBatch:
         torch.from_numpy(word_of),
         torch.from_numpy(n_words),
     )
-
-
-def piece_to_word(batch: PieceBatch) -> torch.Tensor:
-    """Return float32 (batch, words, pieces), which takes the mean over each word's pieces."""
-    words = torch.arange(batch.max_words, device=batch.ids.device)
-    belongs = (batch.word_of[:, None, :] == words[:, None]).float()
-    return belongs / belongs.sum(-1, keepdim=True).clamp_(min=1.0)
 
 
 class WordMerger:
