@@ -36,7 +36,7 @@ def test_the_configuration_as_it_stands_is_right() -> None:
     ("path", "value", "said"),
     [
         ("parser", {}, "unknown key parser — did you mean parsers?"),
-        ("zzz", 1, "unknown key zzz — there are attention, averages, corpora, enc"),
+        ("zzz", 1, "unknown key zzz — there are attention, averages, comparisons, c"),
         ("tuning/tres", 5, "tuning: unknown key tres — did you mean trees?"),
         ("tuning/trees", 0, "tuning.trees: 0 does not fit — it takes all, or how many trees"),
         ("tuning/seed", "one", 'tuning.seed: "one" does not fit — it takes a whole number'),

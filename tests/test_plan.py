@@ -13,12 +13,12 @@ from attree.plan import (
     Tuning,
     as_options,
     but,
-    expand_variables,
     make_plan,
     nearest,
     split_keys,
     tuning,
 )
+from attree.variables import expand_variables
 
 SPLITS = {"basque": ("test",), "english": ("train", "dev", "test"), "polish": ("dev",)}
 

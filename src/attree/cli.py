@@ -43,6 +43,7 @@ SECTIONS = {
         "apply": "attree.parsing.command:apply_command",
         "import": "attree.parsing.command:import_command",
         "average": "attree.parsing.command:average_command",
+        "speed": "attree.parsing.command:speed_command",
         "score": "attree.evaluation.command:score_command",
         "baselines": "attree.evaluation.command:baselines_command",
         "experiment": "attree.experiments.command:app",

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import os
-import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,8 +21,6 @@ Splits = Mapping[str, Collection[str]]
 
 #: What stands for the encoder of trees that are imported.
 IMPORTED = "imported"
-
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -56,17 +52,24 @@ class Plan:
         tunings: (encoder, parser) → what its heads are ranked on.
         splits: what each language has.
         averages: parsers that are averages → their members, parsers or imported systems.
+        comparisons: comparison name → its rows, in the order of the configuration.
     """
 
     tables: Mapping[str, tuple[Row, ...]]
     tunings: Mapping[tuple[str, str], Tuning]
     splits: Splits
     averages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    comparisons: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
 
     @functools.cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Every row of every table, once."""
+        """Every row of every table, once; those of comparisons are apart."""
         return tuple(dict.fromkeys(row for rows in self.tables.values() for row in rows))
+
+    def compared(self, comparison: str | None = None) -> tuple[Row, ...]:
+        """Return the rows of a comparison, or of all, each once."""
+        names = self.comparisons if comparison is None else [comparison]
+        return tuple(dict.fromkeys(row for name in names for row in self.comparisons[name]))
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -85,10 +88,11 @@ class Plan:
     @functools.cached_property
     def _parsers(self) -> dict[tuple[str, str, str], tuple[str, ...]]:
         found: dict[tuple[str, str, str], dict[str, None]] = {}
-        for row in self.rows:
+        for row in (*self.rows, *self.compared()):
             for one in self.members(row) or (row,):
-                place = (one.encoder, one.language, one.split)
-                found.setdefault(place, {})[one.parser] = None
+                if (one.encoder, one.parser) in self.tunings:
+                    place = (one.encoder, one.language, one.split)
+                    found.setdefault(place, {})[one.parser] = None
         return {place: tuple(parsers) for place, parsers in found.items()}
 
     def members(self, row: Row) -> tuple[Row, ...]:
@@ -112,7 +116,10 @@ def split_keys(rows: Iterable[Row]) -> tuple[tuple[str, str], ...]:
 
 
 def make_plan(
-    config: Mapping[str, Any], splits: Splits, problems: Mapping[str, AttreeError] | None = None
+    config: Mapping[str, Any],
+    splits: Splits,
+    problems: Mapping[str, AttreeError] | None = None,
+    recipes: Iterable[str] = (),
 ) -> Plan:
     """Expand a checked configuration.
 
@@ -120,6 +127,7 @@ def make_plan(
         config: ``config.yaml`` with its defaults filled in.
         splits: the languages found, and the splits that each has.
         problems: languages found that cannot be read, and why.
+        recipes: the few-shot parsers that there are without being declared.
 
     Raises:
         AttreeError: a table or a corpus names an encoder, parser, language or split that is not
@@ -127,16 +135,20 @@ def make_plan(
             meant is left out, and stops no other.
     """
     found = _Found(splits, problems or {})
-    tables = {
-        name: tuple(_table_rows(name, table, config, found))
-        for name, table in config["tables"].items()
-        if table is not None
-    }
+    trainable = (*config.get("trained", {}), *recipes)
+    tables, comparisons = (
+        {
+            name: tuple(_table_rows(f"{section}.{name}", table, config, found, trainable))
+            for name, table in config.get(section, {}).items()
+            if table is not None
+        }
+        for section in ("tables", "comparisons")
+    )
     averages = {name: tuple(one["of"]) for name, one in config.get("averages", {}).items()}
+    rows = [row for table in (*tables.values(), *comparisons.values()) for row in table]
     pairs = [
         (row.encoder, parser)
-        for table in tables.values()
-        for row in table
+        for row in rows
         if row.encoder != IMPORTED
         for parser in averages.get(row.parser, (row.parser,))
         if parser in config["parsers"]
@@ -151,7 +163,9 @@ def make_plan(
     for (encoder, parser), one in tunings.items():
         where = f"tuning of parser {parser} with encoder {encoder}"
         found.check(one.language, one.split, where)
-    return Plan(tables, tunings, splits, averages)
+    if any(row.parser in trainable for row in rows):
+        found.check(config["training"]["language"], config["training"]["split"], "training")
+    return Plan(tables, tunings, splits, averages, comparisons)
 
 
 def is_folder(parser: str) -> bool:
@@ -201,31 +215,6 @@ def tuning(config: Mapping[str, Any], encoder: str, parser: str) -> Tuning:
     return Tuning(merged["language"], merged["split"], trees, merged["seed"])
 
 
-def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os.environ) -> Any:
-    """Replace ``$NAME`` and ``${NAME}`` in every string of a nested ``value``.
-
-    Raises:
-        AttreeError: a variable is not set; ``where`` names the setting it stands in.
-    """
-    if isinstance(value, Mapping):
-        return {k: expand_variables(v, f"{where}.{k}", environment) for k, v in value.items()}
-    if isinstance(value, list):
-        return [expand_variables(v, where, environment) for v in value]
-    if not isinstance(value, str):
-        return value
-
-    def filled(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
-        if not environment.get(name):
-            raise AttreeError(
-                f"{where}: the environment variable {name} is not set",
-                fix=f"export {name}=… before the run, or write the path out",
-            )
-        return environment[name]
-
-    return _VARIABLE.sub(filled, value)
-
-
 def as_options(settings: Mapping[str, Any]) -> str:
     """Return settings as command-line options, quoted for the shell.
 
@@ -267,11 +256,15 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _table_rows(
-    name: str, table: Mapping[str, Any], config: Mapping[str, Any], found: _Found
+    name: str,
+    table: Mapping[str, Any],
+    config: Mapping[str, Any],
+    found: _Found,
+    trainable: Collection[str],
 ) -> Iterable[Row]:
     known = [*config["parsers"], *config.get("averages", {})]
     for position, run in enumerate(table["runs"]):
-        where = f"tables.{name}.runs[{position}]"
+        where = f"{name}.runs[{position}]"
         split = run["split"]
         if run["languages"] == "all":
             languages = found.having(split, where)
@@ -286,6 +279,10 @@ def _table_rows(
                 for language in languages:
                     _check_members(parser, language, split, config, where)
                     yield Row(encoder, parser, language, split)
+            for parser in run.get("trained", ()):
+                _known(parser, trainable, f"{where}: few-shot parser")
+                _check_trained(parser, parser in known, config, where)
+                yield from (Row(encoder, parser, language, split) for language in languages)
         for system in run.get("systems", ()):
             _known(system, config.get("systems", {}), f"{where}: system")
             for language in languages:
@@ -303,6 +300,16 @@ def _check_members(
             of = f"averages.{parser}: parser"
             _known(name, [*config["parsers"], *config.get("systems", {})], of)
             _has_trees(name, language, split, config, where)
+
+
+def _check_trained(parser: str, is_other: bool, config: Mapping[str, Any], where: str) -> None:
+    if is_other:
+        problem = f"{where}: two parsers have the name {parser}"
+        raise AttreeError(problem, fix="give one of them another name")
+    for key in ("heads", "weight_decay"):
+        if key in config.get("trained", {}).get(parser, {}):
+            problem = f"trained.{parser}: {key} is for experiments alone"
+            raise AttreeError(problem, fix=f"leave it out, or do not name it in {where}")
 
 
 def _has_trees(

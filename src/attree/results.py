@@ -9,11 +9,16 @@ from typing import Any
 
 SENTENCES = "<results>/treebanks/{language}/{split}.parquet"
 ENCODER = "<results>/encoders/{encoder}.json"
+HEADS = "<results>/heads/{encoder}/{parser}/{language}/{split}.json"
 ALL_HEADS = "<results>/attention/{encoder}/all/{language}/{split}.json"
 PARSES = "<results>/parses/{encoder}/{parser}/{language}/{split}.parquet"
 SCORES = "<results>/scores/{encoder}/{parser}/{language}/{split}.json"
 SENTENCE_SCORES = SCORES.replace(".json", ".parquet")
 BASELINES = "<results>/scores/baselines/{language}/{split}.json"
+
+#: A parser of `attree train`, and the speeds of a comparison's parsers.
+FEWSHOT = "<results>/fewshot/{encoder}/{parser}/parser.json"
+SPEEDS = "<results>/comparisons/{comparison}/{encoder}/{language}/{split}.json"
 
 #: What the experiments ask for, the records of their rows, and the list that each job leaves.
 PLAN = "<results>/experiments/plan.json"

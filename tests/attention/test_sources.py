@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,8 @@ from attree.parsing.from_shards import write_parses
 from tests.attention.conftest import WORDS, MakeTable
 from tests.attention.test_stage import matrices
 
+#: those whose matrices compare every two words
+SIMILARITIES = sorted(set(SOURCES) - {"heads", "heads-characteristic", "neighbours"})
 KIM = Recipe("raw", "adjacent", "greedy")
 
 
@@ -68,7 +71,7 @@ def similarity(source: str, p: torch.Tensor, q: torch.Tensor) -> float:
     return -float(divergence.clamp(min=0).sqrt())
 
 
-@pytest.mark.parametrize("source", [name for name in SOURCES if name != "heads"])
+@pytest.mark.parametrize("source", SIMILARITIES)
 def test_matrices_are_the_similarity_of_every_two_words(source: str, loaded: Encoder) -> None:
     sentences = [words for words in WORDS if len(words) > 1]
     chosen = units(source, loaded.n_layers, loaded.n_heads)
@@ -82,6 +85,26 @@ def test_matrices_are_the_similarity_of_every_two_words(source: str, loaded: Enc
             wanted = [[similarity(source, p, q) for q in vectors] for p in vectors]
             n = len(words)
             np.testing.assert_allclose(found[place, number, :n, :n], wanted, rtol=1e-4, atol=2e-3)
+
+
+def test_the_characteristic_score_is_the_mean_distance_to_the_mean(
+    loaded: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces, chosen = loaded.tokenise(WORDS), [(0, 1), (2, 3)]
+    source = load_source("heads-characteristic")
+    found = source.matrices(loaded, pieces, chosen)
+    for place, words in enumerate(WORDS):
+        attention = loaded.run(loaded.tokenise([words]), heads=chosen).attention[0].double()
+        for number, matrix in enumerate(attention / attention.sum(-1, keepdim=True)):
+            wanted = np.zeros((len(words), len(words)))
+            for i, j in itertools.combinations(range(len(words) + 1), 2):
+                centre = matrix[i:j].mean(0)
+                inside = (matrix[i:j].sqrt() - centre.sqrt()).norm(dim=1) / 2**0.5
+                wanted[i, j - 1] = -inside.mean()
+            n = len(words)
+            np.testing.assert_allclose(found[place, number, :n, :n], wanted, atol=2e-3)
+    monkeypatch.setattr("attree.attention.characteristic._CELLS", 1)
+    torch.testing.assert_close(source.matrices(loaded, pieces, chosen), found)
 
 
 @pytest.fixture

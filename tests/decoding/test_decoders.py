@@ -170,7 +170,8 @@ def test_upoa_greedy_recovers_a_tree_from_the_heights_of_its_common_ancestors(
 @pytest.mark.parametrize("score", sorted(SPLITS))
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_ties_take_the_smallest_split(decoder: str, score: str, dtype: type) -> None:
-    for value in (0.0, 0.25):
+    # a word by itself scores 0 in the scores of Kim, Li and Lee, whatever the association
+    for value in (0.0,) if score in ("pair", "spans") else (0.0, 0.25):
         a = np.full((7, 7), value, dtype)
         found = parse(a, score, decoder)
         if decoder in ("greedy", "chart"):

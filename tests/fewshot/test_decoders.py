@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from attree.decoding import DECODERS
 from attree.decoding.batch import decode as decode_associations
 from attree.fewshot.inside import marginals
 from attree.fewshot.recipes import CHOICES
-from attree.fewshot.scores import decode, likelihoods, span_scores
+from attree.fewshot.scores import SpanScores, decode, likelihoods, span_scores
 from tests.fewshot import reference
 
 #: those that read split scores alone
-OF_ASSOCIATIONS = [name for name in CHOICES["decoder"] if not name.endswith("_risk")]
+OF_ASSOCIATIONS = [name for name in CHOICES["decoder"] if name in DECODERS]
 LENGTHS = [5, 1, 7, 2, 3]
 
 
@@ -44,6 +45,18 @@ def test_minimum_risk_is_the_tree_of_most_expected_spans():
             reference.trees(0, n), key=lambda tree: sum(likely[place][span] for span in tree)
         )
         assert spans == set(best)
+
+
+def test_the_optional_chart_keeps_the_spans_that_sum_highest():
+    generator = np.random.default_rng(3)
+    span = np.triu(generator.normal(size=(len(LENGTHS), 8, 8)), 1)
+    scores = SpanScores(torch.zeros(span.shape), torch.from_numpy(span), torch.tensor(LENGTHS))
+    trees = decode(scores, score="inside_outside", decoder="optional_chart")
+    for place, n in enumerate(LENGTHS):
+        whole = {(0, n)} if n > 1 else set()
+        positive = [{s for s in tree if span[place][s] > 0} for tree in reference.trees(0, n)]
+        best = max(positive, key=lambda spans: sum(span[place][s] for s in spans))
+        assert set(trees.of(place).spans) == best | whole
 
 
 def test_unlikely_spans_are_told_and_the_whole_sentence_is_certain():

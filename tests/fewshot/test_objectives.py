@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -21,7 +22,8 @@ OBJECTIVE_AND_SCORE = [
     (objective, score)
     for objective in OBJECTIVES
     for score in TERMS
-    if objective not in LABELLED and (objective, score) != ("tree_crf", "outside")
+    if objective not in LABELLED
+    and (objective not in ("tree_crf", "chart_margin") or score == "inside_outside")
 ]
 
 
@@ -44,13 +46,28 @@ def losses(matrices: list[np.ndarray], gold: list[GoldTree], objective: str, sco
     return OBJECTIVES[objective].loss(scores, gold_batch(gold), score, 0.3), batch
 
 
+def chart_margin(table: np.ndarray, n: int, gold: set) -> float:
+    """Every binary tree, and every choice of the spans in it that are constituents."""
+    gold = gold - {(0, n)}
+    best = -math.inf
+    for tree in reference.trees(0, n):
+        inner = sorted(tree - {(0, n)})
+        for choice in itertools.product([False, True], repeat=len(inner)):
+            chosen = {span for span, taken in zip(inner, choice, strict=True) if taken}
+            wrong = len(chosen - gold) + len((set(inner) & gold) - chosen)
+            best = max(best, sum(table[span] for span in chosen) + wrong)
+    return best - sum(table[span] for span in gold)
+
+
 def naive(matrix: np.ndarray, gold: GoldTree, spans: list, objective: str, score: str) -> float:
     n = len(matrix)
+    table = np.zeros((n + 1, n + 1))
+    for i in range(n):
+        for j in range(i + 1, n + 1):
+            table[i, j] = reference.span_score(matrix, i, j)
+    if objective == "chart_margin":
+        return chart_margin(table, n, {span for span in spans if span[1] - span[0] > 1})
     if objective == "tree_crf":
-        table = np.zeros((n + 1, n + 1))
-        for i in range(n):
-            for j in range(i + 1, n + 1):
-                table[i, j] = reference.span_score(matrix, i, j)
         free = reference.log_partition(table, n)
         return free - reference.log_partition(table, n, spans)
     total = 0.0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
 
 from attree.fewshot.parts import BoundaryPart, HeadPart
 from attree.fewshot.scorer import added
+from attree.fewshot.span_parser import SpanPart
 from tests.fewshot import reference
 
 LENGTHS = (4, 2, 7)
@@ -78,3 +81,26 @@ def test_parts_add_up():
     twice = added([scores, scores])
     assert torch.equal(twice.span, 2 * scores.span)
     assert torch.equal(twice.table, scores.table)
+
+
+def test_a_span_is_scored_by_what_differs_between_its_ends(monkeypatch: pytest.MonkeyPatch):
+    generator = torch.Generator().manual_seed(1)
+    before, after = torch.randn(2, 3, 8, 5, generator=generator)
+    batch = ((before, after), torch.tensor(LENGTHS))
+    part = SpanPart(5, 6, rate=0.3)
+    with torch.no_grad():
+        for weights in part.parameters():
+            weights.copy_(torch.randn(weights.shape, generator=generator))
+    found = part.scores(*batch).span.detach()
+    for place, n in enumerate(LENGTHS):
+        for i, j in itertools.combinations(range(n + 1), 2):
+            forth, back = before[place, j] - before[place, i], after[place, i] - after[place, j]
+            hidden = part.before.weight @ forth + part.after.weight @ back + part.first
+            spread = (hidden - hidden.mean()) / (hidden.var(correction=0) + 1e-5).sqrt()
+            normed = spread * part.norm.weight + part.norm.bias
+            expected = (part.last.weight[0] @ normed.relu() + part.last.bias[0]).item()
+            assert float(found[place, i, j]) == pytest.approx(expected, abs=1e-4)
+    assert (found.tril() == 0).all()
+    monkeypatch.setattr("attree.fewshot.span_parser._AT_ONCE", 1)
+    with torch.no_grad():
+        torch.testing.assert_close(part.scores(*batch).span, found)

@@ -52,11 +52,24 @@ def distance_with_right_bias(a: Matrix, k: int) -> float:
     return own[k - 1] + bias[k - 1]
 
 
+def s_pair(a: Matrix, i: int, j: int) -> float:
+    """The mean over every two words of a span, both ways."""
+    pairs = [a[x, y] for x in range(i, j) for y in range(i, j) if x != y]
+    return sum(pairs) / len(pairs) if pairs else 0.0
+
+
+def s_given(a: Matrix, i: int, j: int) -> float:
+    """The score of a span that the matrix holds."""
+    return a[i, j - 1] if j - i > 1 else 0.0
+
+
 #: score → ``split(a, i, k, j)``
 SPLITS: dict[str, Callable[[Matrix, int, int, int], float]] = {
     "outside": outside,
     "inside": lambda a, i, k, j: s_in(a, i, k) + s_in(a, k, j),
     "inside_outside": lambda a, i, k, j: s_span(a, i, k) + s_span(a, k, j),
+    "pair": lambda a, i, k, j: s_pair(a, i, k) + s_pair(a, k, j),
+    "spans": lambda a, i, k, j: s_given(a, i, k) + s_given(a, k, j),
     "adjacent": lambda a, i, k, j: distance(a, k),
     "adjacent_right": lambda a, i, k, j: distance_with_right_bias(a, k),
 }

@@ -54,6 +54,8 @@ RULE_OF_OUTPUT = {
     "results/attention/[^/]+/all/": "attention_all",
     "results/attention/[^/]+/selected/": "attention_selected",
     "results/heads/": "heads",
+    "results/fewshot/": "train",
+    "results/parses/[^/]+/span-parser/": "trained_parses",
     "results/parses/imported/": "imported_parses",
     "results/parses/[^/]+/voted/": "averaged_parses",
     "results/parses/": "parse",
@@ -62,6 +64,8 @@ RULE_OF_OUTPUT = {
     "results/tables/languages/": "language_table",
     "results/tables/sizes": "sizes_table",
     "results/tables/": "crosslingual_table",
+    "results/comparisons/[^/]+/": "speeds",
+    "results/comparisons/": "comparison_table",
     "results/figures/": "heads_figure",
     "results/report/": "page",
     "results/corpus/": "parse_corpus",
@@ -220,6 +224,21 @@ def make_tiny(folder: Path, encoder: Path) -> Checkout:
                     ]
                 },
             },
+            "comparisons": {
+                "sides": {
+                    "runs": [
+                        {
+                            "encoders": ["tiny"],
+                            "parsers": ["upoa", "voted"],
+                            "trained": ["span-parser"],
+                            "systems": ["gold"],
+                            "languages": ["other"],
+                        }
+                    ],
+                    "published": {"upoa": ["some/upoa"], "others": ["some/upoa"]},
+                },
+            },
+            "training": {"trees": 3},
             "systems": {"gold": {"other/test": "treebanks/other/test.mrg"}},
             "averages": {"voted": {"of": ["upoa", "upio"]}},
             "published": "published.csv",
@@ -261,7 +280,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Checkou
     checkout = Checkout(make_tiny(folder / "checkout", encoder).folder, folder / "src")
     # Attention on two workers each: what they import counts too.
     workers = ("--set-threads", "attention_all=2", "attention_selected=2", "parse_corpus=1")
-    checkout.run("all", "corpus", *workers, **recording(folder / "imports", checkout.source))
+    checkout.run(
+        "all", "corpus", "comparison", *workers, **recording(folder / "imports", checkout.source)
+    )
     return checkout
 
 

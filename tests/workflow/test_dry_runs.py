@@ -121,6 +121,9 @@ def test_an_overlay_without_its_variables_is_one_line(checkout: Checkout, overla
     assert "export" in line
 
 
+UPOA = {"encoders": ["tiny"], "parsers": ["upoa"]}
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -150,6 +153,31 @@ def test_an_overlay_without_its_variables_is_one_line(checkout: Checkout, overla
         ),
         ({"tuning": {"language": "english", "split": "devel"}}, "english has no split devel"),
         ({"published": "none.csv"}, "published"),
+        (
+            {"comparisons": {"c": {"runs": [{**UPOA, "trained": ["fpioo"]}]}}},
+            "comparisons.c.runs[0]: few-shot parser fpioo does not exist — did you mean fpio?",
+        ),
+        (
+            {
+                "comparisons": {"c": {"runs": [{**UPOA, "trained": ["fpio"]}]}},
+                "training": {"split": "devel"},
+            },
+            "training: language english has no split devel",
+        ),
+        (
+            {
+                "comparisons": {"c": {"runs": [{**UPOA, "trained": ["mine"]}]}},
+                "trained": {"mine": {"recipe": "fpio", "heads": 3}},
+            },
+            "trained.mine: heads is for experiments alone",
+        ),
+        (
+            {
+                "tables": {"t": {"runs": [{**UPOA, "trained": ["upoa"]}]}},
+                "trained": {"upoa": {"recipe": "fpoa"}},
+            },
+            "tables.t.runs[0]: two parsers have the name upoa",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(small: Checkout, change: dict[str, object], said: str) -> None:

@@ -55,7 +55,7 @@ def test_every_file_is_there(finished: Checkout) -> None:
             "figures",
             "report",
         ),
-        *("corpus", "logs", "benchmarks"),
+        *("corpus", "fewshot", "comparisons", "logs", "benchmarks"),
     }
 
 
@@ -84,6 +84,26 @@ def test_published_figures_stand_beside_the_computed_ones(finished: Checkout) ->
 
 
 @pytest.mark.full
+def test_every_system_stands_side_by_side(finished: Checkout) -> None:
+    folder = finished.folder / "results/comparisons"
+    with (folder / "sides.csv").open(encoding="utf-8") as handle:
+        rows = {row["system"]: row for row in csv.DictReader(handle)}
+    kinds = {name: row["kind"] for name, row in rows.items() if row["encoder"] != "none"}
+    assert kinds == {
+        "upoa": "computed",
+        "voted": "computed",
+        "span-parser": "computed",
+        "gold": "imported",
+        "others": "published",
+    }
+    assert float(rows["gold"]["corpus_f1"]) == 100 and rows["gold"]["sentences_a_second"] == ""
+    assert float(rows["span-parser"]["sentences_a_second"]) > 0
+    assert rows["span-parser"]["tuned_on"] == "english dev (3 trees, seed 0)"
+    assert rows["upoa"]["published_corpus_f1"] == rows["others"]["corpus_f1"] == "12.34"
+    assert (folder / "sides.pairs.csv").read_text().count("corpus_f1,") == 7 * 6 // 2
+    assert "Comparison: other, test" in (folder / "sides.md").read_text(encoding="utf-8")
+
+
 def test_a_corpus_is_parsed_by_a_trained_parser(rerun: Checkout) -> None:
     train = ["attree", "train", "--sentences", "results/treebanks/english/dev.parquet"]
     train += ["--encoder", "results/encoders/tiny.json", "--trees", "4", "--steps", "2"]

@@ -13,6 +13,7 @@ from snakemake.utils import update_config, validate
 from attree import decoding, evaluation, scoring
 from attree.configuration import check, choices, load_schema
 from attree.errors import AttreeError
+from attree.fewshot.recipes import RECIPES
 from attree.plan import make_plan
 from tests.workflow.conftest import ROOT
 
@@ -58,7 +59,8 @@ def test_few_shot_parsers_and_experiments_are_made_of_what_is_registered() -> No
     few = CONFIG["trained"]["additionalProperties"]["properties"]
     assert few["objective"]["enum"] == list(OBJECTIVES)
     assert few["association"]["enum"] == list(scoring.ASSOCIATIONS)
-    assert set(few["decoder"]["enum"]) == {*decoding.DECODERS, "minimum_risk", "labelled_risk"}
+    others = {"minimum_risk", "optional_chart", "labelled_risk"}
+    assert set(few["decoder"]["enum"]) == {*decoding.DECODERS, *others}
     experiment = CONFIG["experiments"]["additionalProperties"]["properties"]
     assert experiment["columns"]["enum"] == list(AXES)
     assert experiment["metrics"]["items"]["enum"] == list(SHOWN)
@@ -90,7 +92,8 @@ def test_overlays_are_right_and_name_what_there_is(overlay: str) -> None:
     check(config, SCHEMAS / "config.schema.yaml")
     validate(config, str(SCHEMAS / "config.schema.yaml"))
     languages = config["treebanks"]["languages"]
-    plan = make_plan(config, dict.fromkeys(languages, ("train", "dev", "test", "wsj10")))
+    splits = dict.fromkeys(languages, ("train", "dev", "test", "wsj10"))
+    plan = make_plan(config, splits, recipes=RECIPES)
     assert plan.rows
 
 

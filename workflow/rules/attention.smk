@@ -18,7 +18,7 @@ rule attention_all:
     threads: attention_threads
     params:
         code=code_of("attree.attention.command:attention_command"),
-        heads=all_options(),
+        heads=all_options,
         options=as_options(config["attention"]),
     shell:
         "attree attention {input.sentences:q} --encoder {input.encoder:q} {params.heads}"

@@ -10,14 +10,15 @@ from pathlib import Path
 
 from snakemake.utils import validate
 
+from attree.comparisons import Comparisons
 from attree.configuration import check
 from attree.errors import AttreeError
+from attree.fewshot.recipes import RECIPES
 from attree.plan import (
     IMPORTED,
     Row,
     as_options,
     but,
-    expand_variables,
     is_folder,
     make_plan,
     split_keys,
@@ -29,6 +30,7 @@ from attree.results import (
     BASELINES,
     ENCODER,
     EXPERIMENT,
+    FEWSHOT,
     JOB,
     PARSES,
     SCORES,
@@ -40,13 +42,14 @@ from attree.results import PLAN as PLAN_FILE
 from attree.schemas import read_metadata
 from attree.treebank.language import discover
 from attree.treebank.splits import NAME
+from attree.variables import expand_variables
 
 BEGAN = time.time()
 
 try:
     if workflow.is_main_process:
         check(config, Path(workflow.source_path("../schemas/config.schema.yaml")))
-    config |= without_null(config, "tables", "experiments")
+    config |= without_null(config, "tables", "comparisons", "experiments")
     validate(config, "../schemas/config.schema.yaml")  # fills in the defaults
     config["treebanks"] = expand_variables(config["treebanks"], "treebanks")
     config["encoders"] = expand_variables(config["encoders"], "encoders")
@@ -58,7 +61,7 @@ try:
         )
     LANGUAGES = discover(**config["treebanks"])
     splits = {name: one.splits for name, one in LANGUAGES.items()}
-    PLAN = make_plan(config, splits, LANGUAGES.problems)
+    PLAN = make_plan(config, splits, LANGUAGES.problems, RECIPES)
 except AttreeError as error:
     sys.exit(f"attree: error: {error}")
 
@@ -131,6 +134,10 @@ wildcard_constraints:
     split=NAME.pattern,
     corpus="|".join(map(re.escape, config["corpora"])) or "-",
     table="|".join(map(re.escape, PLAN.tables)) or "-",
+    comparison="|".join(map(re.escape, PLAN.comparisons)) or "-",
+
+
+COMPARISONS = Comparisons(config, PLAN, RECIPES)
 
 
 SIZED = {
@@ -187,15 +194,19 @@ def selections_options(wildcards, input):
     return as_options({"selections": list(input.selections)})
 
 
-def all_options():
-    # Every unit of every source that a parser ranks, in one file an encoder and split.
-    sources = dict.fromkeys(parser["source"] for parser in config["parsers"].values())
-    return as_options({"heads": "all", "source": list(sources)})
+def all_options(wildcards):
+    # Every unit of every source that is ranked on this set, in one file an encoder and split.
+    place = (wildcards.language, wildcards.split)
+    sources = EXPERIMENTS.sources(wildcards.encoder, "/".join(place))
+    for (encoder, parser), one in PLAN.tunings.items():
+        if (encoder, one.language, one.split) == (wildcards.encoder, *place):
+            sources.append(config["parsers"][parser]["source"])
+    return as_options({"heads": "all", "source": list(dict.fromkeys(sources))})
 
 
 def recipe_options(wildcards):
     chosen = config["parsers"][wildcards.parser]
-    return as_options(but(chosen, "heads", "source", "tuning"))
+    return as_options(but(chosen, "heads", "rank_by", "source", "tuning"))
 
 
 def system_trees(wildcards):
@@ -221,7 +232,7 @@ def average_options(wildcards):
 def selection_options(wildcards):
     one = PLAN.tunings[wildcards.encoder, wildcards.parser]
     parser = config["parsers"][wildcards.parser]
-    options = {"source": parser["source"], "heads": parser["heads"]}
+    options = {key: parser[key] for key in ("source", "heads", "rank_by")}
     return as_options(options | {"trees": one.trees, "seed": one.seed})
 
 

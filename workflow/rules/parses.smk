@@ -1,4 +1,5 @@
-# Three ways to a table of parses: heads' attention, another parser's trees, an average of tables.
+# Four ways to a table of parses: heads' attention, a few-shot parser, another parser's trees, an
+# average of tables.
 rule parse:
     input:
         attention="<results>/attention/{encoder}/selected/{language}/{split}.json",
@@ -18,6 +19,30 @@ rule parse:
     shell:
         "attree decode {input.attention:q} --selection {input.selection:q} {params.recipe}"
         " --output {output:q} 2> {log:q}"
+
+
+rule trained_parses:
+    # Sentences that it was trained on too are counted in the parses' provenance.
+    input:
+        parser=FEWSHOT,
+        encoder=ENCODER,
+        sentences=SENTENCES,
+    output:
+        PARSES,
+    log:
+        "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
+    wildcard_constraints:
+        encoder=rf"(?!{IMPORTED}/)[^/]+",
+        parser="|".join(map(re.escape, COMPARISONS.trainable)),
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_of("attree.parsing.command:apply_command"),
+        folder=subpath(input.parser, parent=True),
+        options=COMPARISONS.applying_options,
+    shell:
+        "attree apply {input.sentences:q} --parser {params.folder:q} --encoder {input.encoder:q}"
+        " --allow-overlap {params.options} --output {output:q} 2> {log:q}"
 
 
 rule imported_parses:

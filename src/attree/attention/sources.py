@@ -31,6 +31,8 @@ SOURCES = {
     "states": "attree.attention.word_states:COSINE",
     "states-l1": "attree.attention.word_states:MANHATTAN",
     "states-l2": "attree.attention.word_states:EUCLIDEAN",
+    "heads-characteristic": "attree.attention.characteristic:CHARACTERISTIC",
+    "neighbours": "attree.attention.neighbours:NEIGHBOURS",
 }
 
 #: The source where none is named.

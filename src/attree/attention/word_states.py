@@ -40,12 +40,12 @@ class StatesSource:
         import torch
 
         output = encoder.run(pieces, states=[layer for layer, _ in units])
-        mean = _piece_to_word(output.batch)
+        mean = piece_to_word(output.batch)
         found = [self.compare(mean @ output.states[layer].float()) for layer, _ in units]
         return torch.stack(found, dim=1)
 
 
-def _piece_to_word(batch: PieceBatch) -> torch.Tensor:
+def piece_to_word(batch: PieceBatch) -> torch.Tensor:
     """Return float32 (batch, words, pieces), which takes the mean over each word's pieces."""
     import torch
 

@@ -6,6 +6,7 @@ again; it is compared with the difference observed (Berg-Kirkpatrick, Burkett an
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -72,15 +73,41 @@ def paired_bootstrap(
             f"one parser was scored on {len(one):,} sentences and the other on {len(other):,}",
             fix="score both on the same sentences",
         )
-    both = np.concatenate([one, other], axis=1)
-    if not (both.sum(axis=0)[[1, 3]] > 0).all():
+    return paired_bootstraps(np.stack([one, other]), resamples=resamples, seed=seed)[0, 1]
+
+
+def paired_bootstraps(
+    parts: NDArray[np.float64], *, resamples: int = 10_000, seed: int = 0
+) -> dict[tuple[int, int], Difference]:
+    """Compare every two of several parsers, each on the same draws of the sentences.
+
+    Args:
+        parts: float64 (parsers, sentences, 2), of each as for :func:`paired_bootstrap`.
+        resamples, seed: as there.
+
+    Returns:
+        the places of two parsers, the lower first → their difference.
+
+    Raises:
+        AttreeError: nothing to score.
+    """
+    parsers = len(parts)
+    if not (parts[:, :, 1].sum(axis=1) > 0).all():
         raise AttreeError("no sentence here can be scored", fix="compare on longer sentences")
-    observed = float(_difference(both.sum(axis=0)))
-    drawn = _difference(_resampled_sums(both, resamples, seed))
+    sums = _resampled_sums(np.concatenate(list(parts), axis=1), resamples, seed)
+    drawn = _percent(sums.reshape(resamples, parsers, 2))
+    whole = _percent(parts.sum(axis=1))
+    return {
+        (one, other): _compared(float(whole[one] - whole[other]), drawn[:, one] - drawn[:, other])
+        for one, other in itertools.combinations(range(parsers), 2)
+    }
+
+
+def _compared(observed: float, drawn: NDArray[np.float64]) -> Difference:
     # rounding must not turn an equal difference into a smaller one
     as_far = np.abs(drawn - observed) >= abs(observed) - 1e-9
     low, high = np.quantile(drawn, [0.025, 0.975])
-    p = (1 + int(as_far.sum())) / (1 + resamples)
+    p = (1 + int(as_far.sum())) / (1 + drawn.size)
     return Difference(observed, p, float(low), float(high))
 
 
@@ -95,11 +122,8 @@ def _resampled_sums(values: NDArray[np.float64], resamples: int, seed: int) -> N
     return sums
 
 
-def _difference(sums: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the difference of two ratios; one without a denominator is 0."""
-    over = np.moveaxis(sums, -1, 0)
-    ratios = [
-        np.divide(up, down, out=np.zeros_like(up), where=down > 0)
-        for up, down in (over[:2], over[2:])
-    ]
-    return 100.0 * (ratios[0] - ratios[1])
+def _percent(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the ratio of the last axis' two, in percent; one without a denominator is 0."""
+    up, down = sums[..., 0], sums[..., 1]
+    found: NDArray[np.float64] = 100.0 * np.divide(up, down, out=np.zeros_like(up), where=down > 0)
+    return found

@@ -11,6 +11,9 @@ from attree.errors import AttreeError
 from attree.experiments.rows import APART, TUNED, Experiment, Placed, Row, Set
 from attree.plan import nearest
 
+#: Keys of a parser that averages heads.
+_HEADS_KEYS = ("source", "association", "score", "decoder", "heads", "rank_by")
+
 
 def experiments(config: Mapping[str, Any], recipes: Iterable[str]) -> dict[str, Experiment]:
     """Expand every experiment of a checked configuration.
@@ -152,7 +155,7 @@ def _parser(
     """Return a parser's kind and settings; those that a run names override its own."""
     if name in config["parsers"]:
         recipe = config["parsers"][name]
-        found = {key: recipe[key] for key in ("source", "association", "score", "decoder", "heads")}
+        found = {key: recipe[key] for key in _HEADS_KEYS}
         return "heads", found | ({"heads": run["heads"]} if run["heads"] else {})
     if name not in config["trained"] and name not in recipes:
         known = [*config["parsers"], *config["trained"], *recipes]

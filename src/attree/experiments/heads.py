@@ -17,6 +17,7 @@ from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
 from attree.encoder.load import Encoder
 from attree.encoder.source import Head
+from attree.evaluation import RANKED_BY
 from attree.experiments.data import Sentences, drawn, overlap, scores, sentences_a_second
 from attree.experiments.rows import Row
 from attree.heads.model import HeadsModel
@@ -72,10 +73,11 @@ class Averager:
             return select.apply(np.zeros((every[-1][0] + 1, every[-1][1] + 1)))
         train = self.sets[row.train]
         numbers = np.sort(train.table["sentence"].to_numpy()[places])
-        place = (recipe, source, numbers.tobytes(), select.text)
+        rank_by = row.settings.get("rank_by", RANKED_BY[0])
+        place = (recipe, source, rank_by, numbers.tobytes(), select.text)
         if place not in self._selected:
             found = rank(manifest, train.gold, recipe, source=source, only=numbers)
-            self._selected[place] = select.apply(found.grid())
+            self._selected[place] = select.apply(found.grid(rank_by))
         return self._selected[place]
 
     def _parse(self, manifest: Path, heads: list[Head], how: Recipe, source: str) -> Parses:

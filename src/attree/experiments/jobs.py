@@ -152,6 +152,13 @@ class Experiments:
             found += [path_of(ALL_HEADS, one, encoder=job.encoder) for one in job.sets]
         return found
 
+    def sources(self, encoder: str, one: Set) -> list[str]:
+        """Return the sources whose units rows of averaged heads read of a set."""
+        rows = (row for job in self.by_name.values() for row in job.rows)
+        own = (row for row in rows if (row.kind, row.encoder) == ("heads", encoder))
+        read = (row for row in own if one in (row.train, row.test))
+        return list(dict.fromkeys(row.settings["source"] for row in read))
+
     def map_encoder(self, wildcards: Any) -> str:
         """Return the encoder of a sentence's maps."""
         return path_of(ENCODER, encoder=self._mapped(wildcards)[0].encoder)

@@ -53,10 +53,10 @@ class TrainedChart:
             AttreeError: trees have labels, or the decoder compares no whole trees.
         """
         span, n_words = self._arrays()
-        if self.recipe.decoder == "labelled_risk":
+        if self.recipe.decoder in ("labelled_risk", "optional_chart"):
             raise AttreeError(
-                "the trees of this parser have labels: there is no list of its best ones",
-                fix="take a parser without labels, such as tree-crf-full",
+                "the trees of this parser need not be binary: there is no list of its best ones",
+                fix="take a parser of binary trees, such as tree-crf-full",
             )
         if self.recipe.decoder == "minimum_risk":
             split, decoder = expected_right(marginals(span, n_words), n_words), "chart"

@@ -189,6 +189,7 @@ class GoldBatch:
         n_words: (trees,) int64.
         tree, start, split, end: (spans,) int64, the gold splits of all trees, flat.
         allowed: (trees, longest + 1, longest + 1) bool, spans that cross no bracket.
+        brackets: of the same shape, spans that are one.
         trees: as they are.
         penalties: (trees, longest + 1, longest + 1), what makes compatible trees avoid spans that
             are no phrases; None where there are no such spans.
@@ -201,6 +202,7 @@ class GoldBatch:
     split: Tensor
     end: Tensor
     allowed: Tensor
+    brackets: Tensor
     trees: tuple[GoldTree, ...] = ()
     penalties: Tensor | None = None
 
@@ -211,14 +213,19 @@ def gold_batch(trees: Sequence[GoldTree], *, device: str = "cpu") -> GoldBatch:
     splits = np.concatenate([tree.splits for tree in trees])
     which = np.repeat(np.arange(len(trees)), [len(tree.splits) for tree in trees])
     side = int(lengths.max()) + 1
-    allowed = np.zeros((len(trees), side, side), bool)
-    for table, gold in zip(allowed, trees, strict=True):
+    allowed, brackets = np.zeros((2, len(trees), side, side), bool)
+    for table, own, gold in zip(allowed, brackets, trees, strict=True):
         table[:] = ~crossing(gold.brackets, side)
-    columns = (lengths, which, *splits.T.copy(), allowed)
-    n_words, tree, start, split, end, free = (torch.from_numpy(c).to(device) for c in columns)
+        own[tuple(gold.brackets.T)] = True
+    columns = (lengths, which, *splits.T.copy(), allowed, brackets)
+    n_words, tree, start, split, end, free, is_one = (
+        torch.from_numpy(column).to(device) for column in columns
+    )
     names, avoided = tuple(each.name for each in trees), _penalties(trees, side)
     penalties = None if avoided is None else torch.from_numpy(avoided).to(device)
-    return GoldBatch(names, n_words, tree, start, split, end, free, tuple(trees), penalties)
+    return GoldBatch(
+        names, n_words, tree, start, split, end, free, is_one, tuple(trees), penalties
+    )
 
 
 def _penalties(trees: Sequence[GoldTree], side: int) -> np.ndarray | None:

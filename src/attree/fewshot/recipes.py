@@ -16,7 +16,8 @@ class FewShotRecipe:
     Attributes:
         parts: what its span scores are summed from, names of :data:`attree.fewshot.scorer.PARTS`:
             ``projection`` (trained query and key over hidden states), ``heads`` (weights over the
-            encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends).
+            encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends),
+            ``spans`` (a perceptron over the differences of the same).
         objective: a name in :data:`attree.fewshot.training.OBJECTIVES`.
         score: ``inside_outside``, or ``outside`` for a projection alone; a name in
             :data:`attree.fewshot.scores.TERMS`.
@@ -86,9 +87,9 @@ class TrainingPlan:
 
 #: setting → its values, so that a wrong one is told before torch is loaded
 CHOICES = {
-    "objective": ("likelihood", "margin", "tree_crf", "labelled_tree_crf"),
+    "objective": ("likelihood", "margin", "tree_crf", "chart_margin", "labelled_tree_crf"),
     "association": ("log", "raw"),
-    "decoder": (*DECODERS, "minimum_risk", "labelled_risk"),
+    "decoder": (*DECODERS, "minimum_risk", "optional_chart", "labelled_risk"),
 }
 
 #: objectives by which a tree's probability is the exponential of its span scores, normalised
@@ -137,6 +138,8 @@ RECIPES: dict[str, FewShotRecipe] = {
         spread=1,
         threshold=0.2,
     ),
+    # a rival: the supervised span parser of Kitaev et al. on the same states
+    "span-parser": FewShotRecipe(("spans",), "chart_margin", _IO, "optional_chart", dropout=0.3),
     "head-weights": FewShotRecipe(("heads",), "tree_crf", _IO, "chart", separate=True),
     "head-weights-tied": FewShotRecipe(("heads",), "tree_crf", _IO, "chart"),
     "head-weights-article": FewShotRecipe(

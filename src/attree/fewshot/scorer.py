@@ -17,6 +17,7 @@ from attree.fewshot.labels import LabelPart
 from attree.fewshot.parts import BoundaryPart, HeadPart, Part, ProjectionPart, Shape
 from attree.fewshot.recipes import FewShotRecipe
 from attree.fewshot.scores import SpanScores
+from attree.fewshot.span_parser import SpanPart
 
 #: part → what it is; adding one is adding its line
 PARTS: dict[str, type[Part]] = {
@@ -24,6 +25,7 @@ PARTS: dict[str, type[Part]] = {
     "boundary": BoundaryPart,
     "heads": HeadPart,
     "labels": LabelPart,
+    "spans": SpanPart,
 }
 
 

@@ -151,7 +151,8 @@ def decode(
         score: a name of :data:`TERMS`; ``minimum_risk`` always takes span marginals.
         decoder: a name of :data:`attree.decoding.DECODERS`, or ``minimum_risk``: the tree of the
             highest expected number of right spans under the distribution over trees (for parsers
-            trained by ``tree_crf``).
+            trained by ``tree_crf``); or ``optional_chart``: the tree whose scores above 0 sum
+            highest, without the spans that score less.
         threshold: spans of a lower marginal are left out, so that trees need not be binary.
         constraints: of a batch of one sentence.
 
@@ -165,15 +166,19 @@ def decode(
     if not np.isfinite(span.sum()):
         raise NotFiniteError("a sentence's span scores are NaN or infinite")
     n_words = scores.n_words.cpu().numpy()
-    risk = decoder == "minimum_risk"
+    risk, optional = decoder == "minimum_risk", decoder == "optional_chart"
     asked = span if constraints is None else span + constraints.penalties(int(n_words[0]))
     likely = marginals(asked, n_words) if risk or threshold > 0 else None
     if risk and likely is not None:
         split = expected_right(likely, n_words)
+    elif optional:
+        split = expected_right(np.maximum(span, 0.0), n_words)
     else:
         split = split_tables(scores, score)
-    trees = _decode(split, "chart" if risk else decoder, constraints)
+    trees = _decode(split, "chart" if risk or optional else decoder, constraints)
     trees = replace(trees, scores=span[trees.tree_of, trees.starts, trees.ends])
+    if optional:
+        trees = trees.keep(_worth_it(trees, constraints))
     if likely is None:
         return trees
     trees = replace(trees, marginals=(chances := _of_spans(likely, trees)))
@@ -184,6 +189,21 @@ def expected_right(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> S
     """Return split scores whose sum over a tree is that of its marginals, the root's left out."""
     terms = _flat(_both_sides(torch.from_numpy(likely)), n_words)
     return SplitScores(n_words, np.zeros_like(terms), terms, has_cross=False)
+
+
+def best_trees(span: Tensor, n_words: Tensor) -> Trees:
+    """Return the binary trees whose spans sum highest; ``span`` is that of :class:`SpanScores`."""
+    words = n_words.cpu().numpy()
+    return _decode(expected_right(span.cpu().double().numpy(), words), "chart", None)
+
+
+def _worth_it(trees: Trees, constraints: Constraints | None) -> NDArray[np.bool_]:
+    """(spans,) bool: the whole sentence, what is required, and what scores more than 0."""
+    assert trees.scores is not None
+    kept = (trees.scores > 0) | ((trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of]))
+    for start, end in constraints.chains() if constraints else ():
+        kept |= (trees.starts == start) & (trees.ends == end)
+    return kept
 
 
 def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from attree.fewshot.inside import log_partition
 from attree.fewshot.labels import labelled_tree_crf
 from attree.fewshot.scorer import Batch, BatchSource, Scorer
 from attree.fewshot.scores import SpanScores, split_values
+from attree.fewshot.span_parser import chart_margin
 
 #: (scores, gold, split score's name, margin) → (trees,) losses
 Loss = Callable[[SpanScores, GoldBatch, str, float], Tensor]
@@ -103,6 +104,7 @@ OBJECTIVES: dict[str, Objective] = {
     "likelihood": Objective(likelihood, "normalised_chart", 0.1, 1),
     "margin": Objective(margin_loss, "greedy", 0.3, 1),
     "tree_crf": Objective(tree_crf, "chart", 0.3, 0),
+    "chart_margin": Objective(chart_margin, "optional_chart", 0.3, 1),
     "labelled_tree_crf": Objective(labelled_tree_crf, "labelled_risk", 0.3, 0),
 }
 

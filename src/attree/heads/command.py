@@ -9,6 +9,7 @@ import typer
 
 from attree.attention.sources import HEADS, SOURCES
 from attree.decoding import DECODERS
+from attree.evaluation import RANKED_BY
 from attree.scoring import ASSOCIATIONS, SCORES
 
 
@@ -28,6 +29,9 @@ def heads_command(
     heads: Annotated[
         str, typer.Option(help="all, best, best:K, above:F1 (percent) or list:LAYER.HEAD,…")
     ] = "above:30",
+    rank_by: Annotated[
+        str, typer.Option(help=f"The F1 that heads are chosen by: {', '.join(RANKED_BY)}.")
+    ] = RANKED_BY[0],
     trees: Annotated[
         str, typer.Option(help="all, or the number of trees drawn to rank heads on.")
     ] = "all",
@@ -42,6 +46,10 @@ def heads_command(
     from attree.heads.selection import HeadSelection
 
     process.follow()
+    if rank_by not in RANKED_BY:
+        raise AttreeError(
+            f"heads are not ranked by {rank_by!r}", fix=f"choose one of {', '.join(RANKED_BY)}"
+        )
     if trees != "all" and not (trees.isdigit() and int(trees) > 0):
         raise AttreeError(f"--trees {trees} is not a number of trees", fix="give a number, or all")
     with as_tables([sentences]) as (gold,):
@@ -51,6 +59,7 @@ def heads_command(
             Recipe(association, score, decoder),
             HeadSelection.parse(heads),
             source=source,
+            rank_by=rank_by,
             trees=None if trees == "all" else int(trees),
             seed=seed,
             table=output,

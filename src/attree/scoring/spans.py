@@ -79,20 +79,8 @@ def _inside_outside(
     return span_terms(n_words, prefix, out, outside=True)
 
 
-def _inside(
-    values: NDArray[Any],
-    n_words: NDArray[np.int64],
-    prefix: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    return span_terms(n_words, prefix, out, outside=False)
-
-
 #: UPOA, FPOA: minus the mean association across the split
 OUTSIDE = Scorer(terms=None, cross=True)
 
 #: UPIO, FPIO: ``s_span(i, k) + s_span(k, j)`` with ``s_span = s_in - s_out``
 INSIDE_OUTSIDE = Scorer(terms=_inside_outside, cross=False)
-
-#: Mareček and Rosa: ``s_in(i, k) + s_in(k, j)``
-INSIDE = Scorer(terms=_inside, cross=False)

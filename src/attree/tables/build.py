@@ -1,4 +1,4 @@
-"""From the stages' results to tables: scores over languages, of one language, treebank sizes."""
+"""From the stages' results to tables: scores over languages, and of one language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 from attree.errors import AttreeError
 from attree.files import described, read_described
-from attree.schemas import SENTENCES, read_table
 from attree.tables import LABELLED, METRICS
 from attree.tables.render import Table, number
 from attree.tables.resampling import SentenceScores, intervals
@@ -149,20 +148,25 @@ def read_published(path: Path | None, table: str) -> Published:
         }
 
 
-def score_rows(paths: Iterable[Path], published: Published) -> list[ScoreRow]:
-    """Read summaries of ``attree score`` and ``attree baselines``, parsers before baselines."""
+def score_rows(
+    paths: Iterable[Path], published: Published, *, resample: bool = True
+) -> list[ScoreRow]:
+    """Read summaries of ``attree score`` and ``attree baselines``, parsers before baselines.
+
+    ``resample`` asks for intervals, which take a second a summary.
+    """
     parsers, baselines = [], []
     for path in paths:
         summary = read_described(path, dict[str, Any], what=_WHAT, fix=_AGAIN)
         if "baselines" not in summary:
-            parsers.append(_row(summary, published, path))
+            parsers.append(_row(summary, published, path, resample))
             continue
         kind = dict[str, dict[str, Any]]
         each = described(summary["baselines"], kind, file=path, what=_WHAT, fix=_AGAIN)
         _check_has(each, BASELINES, path)
         for name in BASELINES:
             one = {**summary, **each[name], "parser": name, "encoder": "none"}
-            baselines.append(_row(one, published, path))
+            baselines.append(_row(one, published, path, resample=False))
     return parsers + baselines
 
 
@@ -172,7 +176,7 @@ def _check_has(summary: Mapping[str, Any], names: Iterable[str], path: Path) -> 
             raise AttreeError(f"this score summary has no {name!r}", file=path, fix=_AGAIN)
 
 
-def _row(summary: Mapping[str, Any], published: Published, path: Path) -> ScoreRow:
+def _row(summary: Mapping[str, Any], published: Published, path: Path, resample: bool) -> ScoreRow:
     _check_has(summary, ("parser", "language", "split", "encoder", "protocol", *METRICS), path)
     found = described(summary, _Summary, file=path, what=_WHAT, fix=_AGAIN)
     scores = {metric: summary[metric] for metric in METRICS}  # null: nothing to score
@@ -193,7 +197,7 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path) -> ScoreR
         punctuation=protocol.punctuation or "",
         selection=protocol.selection or "",
         treebank=protocol.treebank or {},
-        intervals=_intervals(path) if "baselines" not in summary else {},
+        intervals=_intervals(path) if resample else {},
         label_recall=found.label_recall,
         published={m: published[(*key, m)] for m in METRICS if (*key, m) in published},
     )
@@ -221,10 +225,10 @@ def crosslingual(rows: Sequence[ScoreRow], title: str) -> list[Table]:
 
 
 def _across(rows: Sequence[ScoreRow], metric: str, title: str) -> Table:
-    columns = list(dict.fromkeys(_column(row, rows) for row in rows))
+    columns = list(dict.fromkeys(heading_of(row, rows) for row in rows))
     columns.sort(key=lambda heading: heading in BASELINES.values())
-    by_cell = {(row.language, row.split, _column(row, rows)): row for row in rows}
-    published = {_column(row, rows) for row in rows if metric in row.published}
+    by_cell = {(row.language, row.split, heading_of(row, rows)): row for row in rows}
+    published = {heading_of(row, rows) for row in rows if metric in row.published}
     headings = ["language", "sentences"]
     for column in columns:
         headings += [column, f"{column} (article)"] if column in published else [column]
@@ -275,8 +279,8 @@ def language(rows: Sequence[ScoreRow]) -> list[Table]:
     return tables
 
 
-def _column(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:
-    """Name a column by the parser, and by the encoder too where one language has two."""
+def heading_of(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:
+    """Name a parser's column by itself, and by the encoder too where one language has two."""
     if row.parser in BASELINES:
         return row.heading
     encoders = {
@@ -306,45 +310,3 @@ def _note(rows: Sequence[ScoreRow]) -> str:
     if selection := sorted({row.selection for row in rows if row.selection}):
         parts.append(f"Heads selected on {', '.join(selection)}.")
     return " ".join(parts)
-
-
-def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any]]:
-    """Return one record a split: read, kept, rejected, words, and the published count if any."""
-    import pyarrow.compute as pc
-
-    records = []
-    for path in paths:
-        table, metadata = read_table(path, schema=SENTENCES)
-        counts = metadata["counts"]
-        lengths = pc.list_value_length(table["words"])
-        key = (metadata["split"].lower(), metadata["language"].lower(), "sentences")
-        records.append(
-            {
-                "language": metadata["language"],
-                "split": metadata["split"],
-                "sentences": table.num_rows,
-                **{f"sentences_{name}": count for name, count in counts.items()},
-                "words": pc.sum(lengths).as_py() or 0,
-                "longest": pc.max(lengths).as_py() or 0,
-                "derived": metadata["derived"],
-                "punctuation": metadata["punctuation"],
-                "published": int(published[key]) if key in published else None,
-            }
-        )
-    return records
-
-
-def sizes(records: Sequence[dict[str, Any]]) -> list[Table]:
-    """Build the table: a row a language and split."""
-    with_published = any(record["published"] is not None for record in records)
-    headings = ["language", "split", "sentences", "rejected", "words", "longest"]
-    rows = []
-    for record in records:
-        rejected = record["sentences_failed"] + record["sentences_emptied"]
-        row = [record["language"], record["split"], f"{record['sentences']:,}", f"{rejected:,}"]
-        row += [f"{record['words']:,}", f"{record['longest']:,}"]
-        if with_published:
-            row.append("–" if record["published"] is None else f"{record['published']:,}")
-        rows.append(row)
-    note = "Rejected: unreadable trees and sentences that cleaning left without a word."
-    return [Table("Treebanks", headings + ["article"] * with_published, rows, note)]

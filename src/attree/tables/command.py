@@ -56,10 +56,53 @@ def sizes(
     published: PublishedFile = None,
 ) -> None:
     """The dataset-size table: sentences counted in each split, beside the article's counts."""
-    from attree.tables import build
+    from attree.tables.build import read_published
+    from attree.tables.sizes import size_rows
+    from attree.tables.sizes import sizes as as_tables
 
-    records = build.size_rows(treebanks, build.read_published(published, "dataset-size"))
-    _save(output_prefix, records, build.sizes(records))
+    records = size_rows(treebanks, read_published(published, "dataset-size"))
+    _save(output_prefix, records, as_tables(records))
+
+
+@app.command()
+def comparison(
+    summaries: Summaries,
+    output_prefix: Prefix,
+    sentences: Annotated[
+        list[Path] | None, typer.Option(help="The sentence table of a split; repeatable.")
+    ] = None,
+    speeds: Annotated[
+        list[Path] | None, typer.Option(help="What `attree speed` wrote; repeatable.")
+    ] = None,
+    lengths: Annotated[
+        list[int] | None, typer.Option(min=2, help="A longest sentence, in words; repeatable.")
+    ] = None,
+    published: PublishedFile = None,
+    row: Annotated[
+        list[str] | None,
+        typer.Option(help="SYSTEM=TABLE/ROW, or …@COLUMN: a published figure; repeatable."),
+    ] = None,
+    first: Annotated[int, typer.Option(help="Sentences that speed was measured on.")] = 100,
+    profile: Annotated[str, typer.Option(help="As of `attree score`.")] = "default",
+    max_words: Annotated[int | None, typer.Option(help="As of `attree score`.")] = None,
+    title: Annotated[str, typer.Option(help="Heading of the tables.")] = "Comparison",
+) -> None:
+    """Every system side by side: scores, p values, speed, lengths, and the article's figures.
+
+    PREFIX.pairs.parquet compares every two systems of a split.
+
+    Example: attree table comparison results/scores/minilm/*/french/test.json
+      results/scores/baselines/french/test.json --output-prefix french
+    """
+    from attree.tables.comparison import compared, read_figures, systems
+    from attree.tables.comparison_tables import comparison as as_tables
+
+    figures = read_figures(published, row or ())
+    how: dict[str, Any] = {"profile": profile, "max_words": max_words}
+    found = systems(summaries, sentences or (), speeds or (), figures, **how)
+    ordered, pairs = compared(found, lengths or ())
+    _save(f"{output_prefix}.pairs", pairs, [])
+    _save(output_prefix, [one.flat() for one in ordered], as_tables(ordered, title, first))
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,11 +73,15 @@ def show(tables: Sequence[Table], console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     for table in tables:
         console.print(escape(table.title), style="bold")
-        for part in _parts(table.widths(), console.width):
+        widths = table.widths()
+        for part in _parts(widths, console.width):
             shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
             for column in part:
                 side: Literal["left", "right"] = "left" if table.is_text[column] else "right"
-                shown.add_column(escape(table.headings[column]), justify=side, no_wrap=column == 0)
+                # a heading that is broken here leaves no column to be cut by Rich
+                broken = textwrap.wrap(table.headings[column], widths[column])
+                heading = "\n".join(map(escape, broken))
+                shown.add_column(heading, justify=side, no_wrap=column == 0)
             for row in table.rows:
                 shown.add_row(*(escape(row[column]) for column in part))
             console.print(shown)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.evaluation.counts import Counts
-from attree.evaluation.significance import Difference, corpus_f1_parts, paired_bootstrap
+from attree.evaluation.significance import (
+    Difference,
+    corpus_f1_parts,
+    paired_bootstrap,
+    paired_bootstraps,
+)
 from attree.schemas import SCORES, read_table
 from attree.tables import METRICS
 
@@ -19,7 +26,7 @@ RESAMPLES, SEED = 2000, 0
 _AT_ONCE = 4_000_000
 
 #: What a sentence adds to :class:`attree.evaluation.counts.Counts`.
-_PARTS = ("gold", "predicted", "matched", "scored", "sentence_f1_sum", "sentence_f1_count")
+PARTS = ("gold", "predicted", "matched", "scored", "sentence_f1_sum", "sentence_f1_count")
 
 F1s = dict[str, NDArray[np.float64]]
 
@@ -30,10 +37,12 @@ class SentenceScores:
 
     Attributes:
         sentence: int32 (sentences,), their numbers.
-        parts: float64 (sentences, 6), of :data:`_PARTS`: they add up to counts.
+        n_words: int32 (sentences,).
+        parts: float64 (sentences, 6), of :data:`PARTS`: they add up to counts.
     """
 
     sentence: NDArray[np.int32]
+    n_words: NDArray[np.int32]
     parts: NDArray[np.float64]
 
     @classmethod
@@ -41,11 +50,20 @@ class SentenceScores:
         """Read a table that ``attree score`` wrote."""
         table, _ = read_table(path, schema=SCORES)
         columns = {name: table[name].to_numpy() for name in table.schema.names}
-        each = columns["sentence_f1"].astype(np.float64) / 100
+        return cls.of(columns, columns["sentence_f1"].astype(np.float64) / 100)
+
+    @classmethod
+    def of(cls, columns: Mapping[str, NDArray[Any]], each: NDArray[np.float64]) -> SentenceScores:
+        """Take the columns of such a table, and each sentence's F1 (of 1, or NaN)."""
         parts = [columns[name] for name in ("gold", "predicted", "matched")]
         parts += [columns["gold"] > 0, np.nan_to_num(each), ~np.isnan(each)]
         order = np.argsort(columns["sentence"], kind="stable")
-        return cls(columns["sentence"][order], np.stack(parts, axis=1).astype(float)[order])
+        sentence, n_words = columns["sentence"][order], columns["n_words"][order]
+        return cls(sentence, n_words, np.stack(parts, axis=1).astype(float)[order])
+
+    def where(self, kept: NDArray[np.bool_]) -> SentenceScores:
+        """Return some of the sentences."""
+        return SentenceScores(self.sentence[kept], self.n_words[kept], self.parts[kept])
 
     def f1(self, weights: NDArray[np.int64] | None = None) -> F1s:
         """Return metric → F1 in percent, one a resample.
@@ -55,16 +73,14 @@ class SentenceScores:
         """
         if weights is None:
             weights = np.ones((1, len(self.parts)), np.int64)
-        counts = Counts(**dict(zip(_PARTS, (weights @ self.parts).T, strict=True)))
+        counts = Counts(**dict(zip(PARTS, (weights @ self.parts).T, strict=True)))
         return {metric: getattr(counts, metric) for metric in METRICS}
 
     def ratio(self, metric: str) -> NDArray[np.float64]:
         """Return (sentences, 2), numerator and denominator of each sentence's share in a metric."""
         if metric == "sentence_f1":
-            return self.parts[
-                :, [_PARTS.index("sentence_f1_sum"), _PARTS.index("sentence_f1_count")]
-            ]
-        counts = self.parts[:, [_PARTS.index(name) for name in ("matched", "gold", "predicted")]]
+            return self.parts[:, [PARTS.index("sentence_f1_sum"), PARTS.index("sentence_f1_count")]]
+        counts = self.parts[:, [PARTS.index(name) for name in ("matched", "gold", "predicted")]]
         return corpus_f1_parts(counts, root=metric == "corpus_f1")
 
 
@@ -88,6 +104,18 @@ def differences(a: SentenceScores, b: SentenceScores) -> dict[str, Difference]:
         )
     return {
         metric: paired_bootstrap(a.ratio(metric), b.ratio(metric), resamples=RESAMPLES, seed=SEED)
+        for metric in METRICS
+    }
+
+
+def every_difference(
+    parsers: Sequence[SentenceScores],
+) -> dict[str, dict[tuple[int, int], Difference]]:
+    """Compare every two of several parsers on the same sentences: metric → places → difference."""
+    return {
+        metric: paired_bootstraps(
+            np.stack([one.ratio(metric) for one in parsers]), resamples=RESAMPLES, seed=SEED
+        )
         for metric in METRICS
     }
 

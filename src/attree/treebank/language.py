@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.plan import expand_variables, nearest
+from attree.plan import nearest
 from attree.treebank.formats import resolve
 from attree.treebank.language_file import (
     LAYOUTS,
@@ -26,6 +26,7 @@ from attree.treebank.language_file import (
 )
 from attree.treebank.sentence import Settings
 from attree.treebank.splits import Split, fill, is_name, read_splits, treebank_files, usual_splits
+from attree.variables import expand_variables
 
 _SETTINGS = {one.name for one in dataclasses.fields(Settings)}
 

@@ -1,0 +1,125 @@
+"""What the workflow's rules ask about comparisons and the few-shot parsers that stand in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from attree.plan import IMPORTED, Plan, Row, as_options, but, split_keys
+from attree.results import (
+    BASELINES,
+    FEWSHOT,
+    HEADS,
+    SCORES,
+    SENTENCE_SCORES,
+    SENTENCES,
+    SPEEDS,
+    path_of,
+)
+
+#: Keys of a few-shot parser of the configuration that count when it is applied, not trained.
+_APPLIED = ("decoder", "threshold")
+
+
+class Comparisons:
+    """All comparisons of a configuration; its methods are the input functions of the rules.
+
+    Args:
+        config: checked, with its defaults filled in.
+        plan: of its rows.
+        recipes: the few-shot parsers that there are without being declared.
+    """
+
+    def __init__(self, config: Mapping[str, Any], plan: Plan, recipes: Iterable[str]) -> None:
+        self.config, self.plan = config, plan
+        self.trainable = [*config["trained"], *recipes]
+
+    def training_set(self, wildcards: Any) -> str:
+        """Return the sentences that few-shot parsers are trained on."""
+        return path_of(SENTENCES, **but(self.config["training"], "trees", "seed"))
+
+    def training_options(self, wildcards: Any) -> str:
+        """Return the options of training; a parser that is declared changes another one's."""
+        own = dict(self.config["trained"].get(wildcards.parser, {}))
+        recipe = own.pop("recipe", wildcards.parser)
+        drawn = but(self.config["training"], "language", "split")
+        return as_options({"parser": recipe, **drawn, **but(own, *_APPLIED)})
+
+    def applying_options(self, wildcards: Any) -> str:
+        """Return the options of parsing by a few-shot parser."""
+        own = self.config["trained"].get(wildcards.parser, {})
+        return as_options({key: value for key, value in own.items() if key in _APPLIED})
+
+    def scores(self, wildcards: Any) -> list[str]:
+        """Return the summaries of every system and of the baselines."""
+        rows = self.plan.compared(wildcards.comparison)
+        baselines = [path_of(BASELINES, "/".join(place)) for place in split_keys(rows)]
+        return [path_of(SCORES, **asdict(row)) for row in rows] + baselines
+
+    def sentence_scores(self, wildcards: Any) -> list[str]:
+        """Return the sentences' scores, which lie beside the summaries."""
+        rows = self.plan.compared(wildcards.comparison)
+        return [path_of(SENTENCE_SCORES, **asdict(row)) for row in rows]
+
+    def sentences(self, wildcards: Any) -> list[str]:
+        """Return the sentence table of each split."""
+        places = split_keys(self.plan.compared(wildcards.comparison))
+        return [path_of(SENTENCES, "/".join(place)) for place in places]
+
+    def speeds(self, wildcards: Any) -> list[str]:
+        """Return a file of speeds for each encoder and split."""
+        places = {
+            path_of(SPEEDS, comparison=wildcards.comparison, **but(asdict(row), "parser")): None
+            for row in self.plan.compared(wildcards.comparison)
+            if self._loaded_from(row)
+        }
+        return list(places)
+
+    def published(self, wildcards: Any) -> list[str]:
+        """Return the file of published figures, where some are named."""
+        own = self.config["comparisons"][wildcards.comparison]["published"]
+        return [self.config["published"]] if self.config["published"] and own else []
+
+    def options(self, wildcards: Any, input: Any) -> str:
+        """Return the options of a comparison's table."""
+        one = self.config["comparisons"][wildcards.comparison]
+        options = {key: list(input[key]) for key in ("sentences", "speeds")}
+        options |= {key: one[key] for key in ("title", "lengths", "first")}
+        options |= but(self.config["evaluation"], "labels")
+        if input.published:
+            places = one["published"].items()
+            options["published"] = self.config["published"]
+            options["row"] = [f"{name}={row}" for name, rows in places for row in rows]
+        return as_options(options)
+
+    def timed(self, wildcards: Any) -> list[str]:
+        """Return what the parsers of an encoder are loaded from, to time them on a split."""
+        return list(self._timed(wildcards).values())
+
+    def timing_options(self, wildcards: Any, input: Any) -> str:
+        """Return the options of that; a folder of a few-shot parser is named by itself."""
+        files = zip(self._timed(wildcards), input.parsers, strict=True)
+        named = [f"{name}={path.removesuffix('/parser.json')}" for name, path in files]
+        first = self.config["comparisons"][wildcards.comparison]["first"]
+        return as_options({"parser": named, "first": first})
+
+    def _timed(self, wildcards: Any) -> dict[str, str]:
+        place = (wildcards.encoder, wildcards.language, wildcards.split)
+        found = {
+            row.parser: self._loaded_from(row)
+            for row in self.plan.compared(wildcards.comparison)
+            if (row.encoder, row.language, row.split) == place
+        }
+        return {name: path for name, path in found.items() if path}
+
+    def _loaded_from(self, row: Row) -> str | None:
+        """Return a parser's file; None for averages and imported trees, which nothing loads."""
+        if row.encoder == IMPORTED:
+            return None
+        if one := self.plan.tunings.get((row.encoder, row.parser)):
+            tuned = {"language": one.language, "split": one.split}
+            return path_of(HEADS, encoder=row.encoder, parser=row.parser, **tuned)
+        if row.parser in self.trainable:
+            return path_of(FEWSHOT, encoder=row.encoder, parser=row.parser)
+        return None

@@ -1,0 +1,61 @@
+"""How fast parsers are, side by side: sentences a second from words to trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attree.encoder.load import Encoder, load_encoder
+from attree.fewshot.parser import TrainedModel, load_parser
+from attree.files import write_json
+from attree.heads.model import HeadsModel
+from attree.parser import Parser
+from attree.parser_source import AveragedHeads, Model, Overrides, ParserSource, find_parser
+from attree.provenance import provenance
+from attree.schemas import SENTENCES, read_table
+
+
+def write_speeds(
+    parsers: Mapping[str, str],
+    sentences: Path,
+    encoder: Path,
+    output: Path,
+    *,
+    first: int,
+    device: str | None,
+) -> dict[str, Any]:
+    """Time parsers of one encoder in turn on the same sentences, on one thread of a CPU.
+
+    Args:
+        parsers: name → a selection of ``attree heads`` or a folder of ``attree train``.
+        sentences: a SENTENCES table.
+        encoder: its description; it is loaded once, outside the times.
+        output: the JSON to write.
+        first: how many sentences of the table are parsed.
+        device: as for :func:`attree.encoder.load.load_encoder`.
+    """
+    table, about = read_table(sentences, schema=SENTENCES)
+    words = table["words"].slice(0, first).to_pylist()
+    chosen = Overrides(encoder=str(encoder))
+    found = {name: find_parser(path, chosen) for name, path in parsers.items()}
+    loaded = load_encoder(encoder, device=device, threads=1)
+    speeds = {
+        name: Parser(_model(one, loaded)).sentences_a_second(words) for name, one in found.items()
+    }
+    made = {
+        "language": about.get("language"),
+        "split": about.get("split"),
+        "encoder": loaded.slug,
+        "sentences": len(words),
+        "sentences_a_second": speeds,
+        "provenance": provenance(code=["attree.parsing.speed"], settings={"first": first}),
+    }
+    write_json(output, made)
+    return made
+
+
+def _model(found: ParserSource, encoder: Encoder) -> Model:
+    if isinstance(found, AveragedHeads):
+        return HeadsModel(encoder, found.heads, found.recipe, found.source)
+    return TrainedModel(load_parser(found.folder, device=str(encoder.device)), encoder)

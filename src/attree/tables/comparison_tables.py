@@ -1,0 +1,112 @@
+"""The comparison as people read it: scores, scores by length and recall of each split."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from attree.tables import METRICS
+from attree.tables.comparison import FIRST, PUBLISHED, System
+from attree.tables.render import Table, number
+from attree.tables.resampling import PARTS, RESAMPLES, SentenceScores
+
+_SCORED = PARTS.index("scored")
+_NOTE = " ".join(
+    [
+        f"p: paired bootstrap over sentences ({RESAMPLES:,} resamples, two-sided) of corpus F1",
+        "against the best system. sent/s: sentences a second, words to trees, one thread. article:",
+        "its figure for this system, of its own encoder and test set; (s) is sentence F1.",
+        "computed: by attree; imported: another program's trees; published: figures alone, of the",
+        "best run where no mean is given.",
+    ]
+)
+_HEADINGS = ["system", "kind", "corpus F1", "no root", "sent. F1", "p", "sent/s", "article"]
+
+
+def comparison(found: Sequence[System], title: str, speed_of: int) -> list[Table]:
+    """Build the tables of every split, and one that says what each system rests on.
+
+    Args:
+        found: as :func:`attree.tables.comparison.compared` returns them.
+        title: of all of them.
+        speed_of: on how many sentences speed was measured.
+    """
+    made = []
+    for place in dict.fromkeys(one.place for one in found):
+        own = [one for one in found if one.place == place]
+        where = f"{title}: {place[0]}, {place[1]}"
+        made.append(_scores(own, where, speed_of))
+        made += _lengths(own, where)
+        made += _recall(own, where)
+    return [*made, _systems(found, title)]
+
+
+def _scores(own: Sequence[System], where: str, speed_of: int) -> Table:
+    timed = f" Speed on the first {speed_of:,} sentences." if any(one.speed for one in own) else ""
+    return Table(where, _HEADINGS, [_line(one) for one in own], _NOTE + timed)
+
+
+def _line(one: System) -> list[str]:
+    scores = [number(one.values.get(metric)) for metric in METRICS]
+    speed = "–" if one.speed is None else f"{one.speed:.0f}"
+    return [one.name, one.kind, *scores, _p(one.p), speed, _article(one)]
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return "–"
+    return "(best)" if math.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+
+
+def _article(one: System) -> str:
+    """Return the article's corpus F1, else its sentence F1."""
+    if one.kind == PUBLISHED:
+        return "–"
+    if FIRST in one.published:
+        return f"{one.published[FIRST]:g}"
+    sentence = one.published.get("sentence_f1")
+    return "–" if sentence is None else f"{sentence:g} (s)"
+
+
+def _lengths(own: Sequence[System], where: str) -> list[Table]:
+    known = [(one, one.scores) for one in own if one.scores is not None]
+    if not known:
+        return []
+    lengths, (_, first) = list(known[0][0].by_length), known[0]
+    headings = [f"≤{n} ({_scored(first, n):,})" for n in lengths]
+    headings.append(f"all ({_scored(first, math.inf):,})")
+    rows = []
+    for one, _ in known:
+        scores = [*one.by_length.values(), one.values.get(FIRST)]
+        rows.append([one.name, *map(number, scores)])
+    note = "Corpus F1 on the sentences of at most so many words; in brackets, how many they are."
+    return [Table(f"{where}: by length", ["system", *headings], rows, note)]
+
+
+def _scored(scores: SentenceScores, longest: float) -> int:
+    """Return how many sentences of at most so many words have a tree to score."""
+    return int(scores.where(scores.n_words <= longest).parts[:, _SCORED].sum())
+
+
+def _recall(own: Sequence[System], where: str) -> list[Table]:
+    labels = list(
+        dict.fromkeys(
+            label for one in own for label, recall in one.recall.items() if recall is not None
+        )
+    )
+    rows = [
+        [one.name, *(number(one.recall.get(label)) for label in labels)]
+        for one in own
+        if any(recall is not None for recall in one.recall.values())
+    ]
+    note = "Share of the gold constituents with this label that were found, in percent."
+    return [Table(f"{where}: recall by label", ["system", *labels], rows, note)] if labels else []
+
+
+def _systems(found: Sequence[System], title: str) -> Table:
+    rows = {
+        one.name: [one.name, one.kind, one.encoder or "–", one.tuned_on or "–"] for one in found
+    }
+    note = "Tuned on: the trees that heads were ranked or weights trained on; –: none, or unknown."
+    headings = ["system", "kind", "encoder", "tuned on"]
+    return Table(f"{title}: systems", headings, list(rows.values()), note)

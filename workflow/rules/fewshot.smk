@@ -1,0 +1,22 @@
+rule train:
+    # A few-shot parser of a table or a comparison; the weights lie beside its description.
+    input:
+        sentences=COMPARISONS.training_set,
+        encoder=ENCODER,
+    output:
+        FEWSHOT,
+    log:
+        "<logs>/fewshot/{encoder}/{parser}.log",
+    benchmark:
+        "<benchmarks>/fewshot/{encoder}/{parser}.tsv"
+    wildcard_constraints:
+        parser="|".join(map(re.escape, COMPARISONS.trainable)),
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_of("attree.fewshot.command:train_command"),
+        folder=subpath(output[0], parent=True),
+        options=COMPARISONS.training_options,
+    shell:
+        "attree train --sentences {input.sentences:q} --encoder {input.encoder:q} {params.options}"
+        " --overwrite --output {params.folder:q} > {log:q} 2>&1"
