@@ -11,6 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow as pa
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from attree.figures import ARTICLE, COMPUTED
@@ -41,10 +42,19 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
     """Draw corpus F1 over the columns of a table, a line a parser, its deviation as error bars.
 
     Args:
+        rows, title, axis: as for :func:`line_figure`.
+        output: .png, .svg or .pdf.
+    """
+    _save(line_figure(rows, title, axis), output)
+
+
+def line_figure(rows: list[dict[str, Any]], title: str, axis: str) -> Figure:
+    """Return the picture of :func:`line_plot`, to be saved by whoever asked for it.
+
+    Args:
         rows: the table's (its Parquet file): label, column, source, corpus_f1, corpus_f1_std.
         title: of the picture.
         axis: a name in :data:`attree.experiments.rows.AXES`.
-        output: .png, .svg or .pdf.
     """
     shown = [
         row for row in rows if row["source"] in (COMPUTED, ARTICLE) and row["corpus_f1"] is not None
@@ -79,7 +89,7 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     else:
         axes.legend(fontsize=8)
-    _save(figure, output)
+    return figure
 
 
 def _without_repeats(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
