@@ -162,6 +162,13 @@ def test_keys_walk_the_tree_and_light_its_cells(opened: Any) -> None:
     words = tab.eval_on_selector_all("#gold text.lit", "all => all.map(w => +w.dataset.word)")
     assert words == list(range(start, end))
     assert tab.inner_text("#span").startswith("NP: a")
+    tab.set_viewport_size({"width": 700, "height": 900})  # drawn anew, and still in its place
+    tab.wait_for_function("document.activeElement.dataset.start")
+    assert int(tab.evaluate("document.activeElement.dataset.start")) == start
+    tab.select_option("#draw", "across")
+    tab.focus("#gold .node")
+    tab.keyboard.press("ArrowRight")
+    assert tab.inner_text("#span").startswith("NP: The")
 
 
 @pytest.mark.full
@@ -196,10 +203,12 @@ def test_a_heading_sorts(opened: Any) -> None:
 
 
 @pytest.mark.full
-def test_on_paper_everything_is_open(opened: Any, tmp_path: Path) -> None:
-    tab = opened()
+def test_paper_has_what_is_open_and_nothing_to_press(opened: Any) -> None:
+    tab = opened(720)
     tab.emulate_media(media="print")
-    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert tab.evaluate("[...document.querySelectorAll('details')].every(one => one.open)")
-    assert not tab.is_visible("nav") and not tab.is_visible("#choose")
+    for hidden in ("nav", "#choose", "#after", "#span"):
+        assert not tab.is_visible(hidden), hidden
+    for shown in ("#across table", "#gold svg", "#matrix svg", "#about"):
+        assert tab.locator(shown).first.is_visible(), shown
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 720
     assert len(tab.pdf()) > 10_000

@@ -25,7 +25,7 @@ from attree.plan import (
 )
 from attree.process import FOLLOWED
 from attree.provenance import code_hash, digest
-from attree.report.run import Run
+from attree.report.run import Run, looks
 from attree.results import (
     BASELINES,
     ENCODER,

@@ -27,6 +27,7 @@ rule page:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.report.command:report_command"),
+        looks=looks(),
         asked=digest(asdict(RUN)),
         experiments=made_experiments,
         folder=subpath(output[0], ancestor=2),

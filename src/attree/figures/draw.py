@@ -33,6 +33,7 @@ AXIS_TITLES = {
     "layer": "layer",
     "size": "size of the projection",
     "max_words": "longest sentence, in words",
+    "length": "words in the sentence (sentences)",
     "test": "test set",
     "step": "steps",
 }
@@ -54,7 +55,7 @@ def line_figure(rows: list[dict[str, Any]], title: str, axis: str) -> Figure:
     Args:
         rows: the table's (its Parquet file): label, column, source, corpus_f1, corpus_f1_std.
         title: of the picture.
-        axis: a name in :data:`attree.experiments.rows.AXES`.
+        axis: a name in :data:`AXIS_TITLES`.
     """
     shown = [
         row for row in rows if row["source"] in (COMPUTED, ARTICLE) and row["corpus_f1"] is not None

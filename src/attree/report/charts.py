@@ -147,10 +147,23 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
     with _styled():
         figure = line_figure([dict(row) for row in rows], "", axis)
         pyplot.close(figure)
+        _fit(figure, from_zero=axis == "length")
     points = "; ".join(
         f"{row['label']} at {row['column']}: {number(row['corpus_f1'])}" for row in rows
     )
     return _svg(figure, f"{title}. {points}", {})
+
+
+def _fit(figure: Figure, *, from_zero: bool) -> None:
+    """Make a picture that stands alone a chart of the page: smaller, with letters as large."""
+    (axes,) = figure.axes
+    figure.set_size_inches(5.6, 3.3)
+    axes.tick_params(labelsize=10)
+    if from_zero:
+        axes.set_ylim(bottom=0)
+    if (legend := axes.get_legend()) is not None:
+        for text in legend.get_texts():
+            text.set_fontsize(10)
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def content(results: Path, run: Run, *, sentences: int) -> dict[str, Any]:
         "trees": explorer(results, rows, sentences, notes),
         "longest": WORDS_SHOWN,
         "treebanks": reading.treebanks(results, run),
-        "experiments": _experiments(results, run),
+        "experiments": _experiments(results),
         "speed": reading.speed(results),
         "configuration": _yaml(run.configuration).splitlines(),
         "encoders": _encoders(results, rows),
@@ -94,7 +94,7 @@ def _lengths(results: Path, rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
         ]
         if len({point["column"] for point in points}) > 1:
             title = f"{name} {split}"
-            chart = charts.lines(points, f"F1 by sentence length on {title}", "max_words")
+            chart = charts.lines(points, f"F1 by sentence length on {title}", "length")
             found.append({"name": title, "chart": chart})
     return found
 
@@ -110,11 +110,12 @@ def _by_length(results: Path, row: ScoreRow, label: str) -> list[dict[str, Any]]
     bins = np.digitize(n_words, _LENGTHS, right=True)
     names = [f"{low + 1}–{high}" for low, high in zip((1, *_LENGTHS), _LENGTHS, strict=False)]
     found = []
-    for place_, name in enumerate([*names, f">{_LENGTHS[-1]}"]):
-        inside = (bins == place_) & (n_words > 1)
+    for index, words in enumerate([*names, f">{_LENGTHS[-1]}"]):
+        inside = (bins == index) & (n_words > 1)
         f1 = each.f1(inside[None].astype(np.int64))["corpus_f1"][0]
-        if inside.sum() and np.isfinite(f1):
-            found.append({"label": label, "column": name, "source": COMPUTED,
+        if np.isfinite(f1):
+            column = f"{words}\n({inside.sum():,})"
+            found.append({"label": label, "column": column, "source": COMPUTED,
                           "corpus_f1": float(f1), "corpus_f1_std": None})  # fmt: skip
     return found
 
@@ -148,16 +149,11 @@ def _heads(path: Path, results: Path) -> dict[str, Any]:
     }
 
 
-def _experiments(results: Path, run: Run) -> list[dict[str, Any]]:
-    """Return the experiments' tables in the configuration's order, and charts of some."""
-    order = list(run.configuration.get("experiments", {}))
-    paths = [
-        path
-        for path in sorted((results / "experiments/tables").glob("*.parquet"))
-        if "." not in path.stem  # the numbers of an experiment's heat maps lie beside it
-    ]
-    paths.sort(key=lambda path: order.index(path.stem) if path.stem in order else len(order))
-    return [_experiment(path) for path in paths]
+def _experiments(results: Path) -> list[dict[str, Any]]:
+    """Return the experiments' tables, with charts of those that have an axis."""
+    paths = sorted((results / "experiments/tables").glob("*.parquet"))
+    # the numbers of an experiment's heat maps lie beside it
+    return [_experiment(path) for path in paths if "." not in path.stem]
 
 
 def _experiment(path: Path) -> dict[str, Any]:

@@ -241,6 +241,12 @@
   at("after").addEventListener("click", () => step(1));
   at("choose").addEventListener("submit", (event) => event.preventDefault());
   let wide = innerWidth;
-  addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; showSentence(); } });
+  addEventListener("resize", () => {
+    if (innerWidth === wide) return;
+    wide = innerWidth;
+    const { start, end } = document.activeElement.dataset, place = document.activeElement.closest("#gold, #predicted")?.id;
+    showSentence();
+    if (place) document.querySelector(`#${place} .node[data-start="${start}"][data-end="${end}"]`)?.focus();
+  });
   showSet();
 })();

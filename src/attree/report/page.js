@@ -18,11 +18,3 @@ for (const table of document.querySelectorAll("table.sortable")) {
     body.append(...[...body.rows].sort(order));
   }));
 }
-
-// On paper everything is open.
-addEventListener("beforeprint", () => {
-  for (const one of document.querySelectorAll("details:not([open])")) { one.open = true; one.dataset.shut = ""; }
-});
-addEventListener("afterprint", () => {
-  for (const one of document.querySelectorAll("details[data-shut]")) { one.open = false; delete one.dataset.shut; }
-});

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
+from attree.errors import AttreeError
 from attree.files import write_text
-from attree.report.content import content
 from attree.report.run import Run
 from attree.results import RUN, path_of
 from attree.text import safe
@@ -32,9 +33,12 @@ def write_page(
             is there.
 
     Raises:
-        AttreeError: there is no score yet.
+        AttreeError: there is no score yet, or a library that the page is made with is missing.
     """
+    _check_installed()
     from jinja2 import Environment, FileSystemLoader
+
+    from attree.report.content import content
 
     usual = Path(path_of(RUN, results=results))
     asked = Run.read(run or (usual if usual.is_file() else None))
@@ -53,6 +57,13 @@ def write_page(
         style=(_HERE / "page.css").read_text(encoding="utf-8"),
     )
     write_text(output, page)
+
+
+def _check_installed() -> None:
+    missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
+    if missing:
+        problem = f"the report is made with {' and '.join(missing)}, not installed here"
+        raise AttreeError(problem, fix="pip install 'attree[workflow]'")
 
 
 def embedded(value: Any) -> str:

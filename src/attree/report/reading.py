@@ -7,9 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from attree.errors import AttreeError
 from attree.report.run import Run
@@ -26,6 +27,14 @@ _REASONS = 3
 _COUNTS = ("read", "skipped", "failed", "emptied")
 #: The stages whose logs lie by language.
 _BY_LANGUAGE = ("treebanks", "attention", "heads", "parses", "scores")
+
+
+class _Job(NamedTuple):
+    """What a job took: seconds, MB at most, and the sentences that it worked on (0: unknown)."""
+
+    seconds: float
+    memory: float
+    sentences: int
 
 
 def treebanks(results: Path, run: Run) -> Table:
@@ -96,32 +105,39 @@ def failures(results: Path, run: Run) -> list[dict[str, str]]:
 
 
 def speed(results: Path) -> Table | None:
-    """Return seconds and memory of the stages, as Snakemake measured them; None without any."""
-    stages: dict[str, list[tuple[float, float]]] = {}
+    """Return time and memory of the stages, as Snakemake measured them; None without any."""
+    stages: dict[str, list[_Job]] = {}
     for path in sorted((results / "benchmarks").rglob("*.tsv")):
-        parts = path.relative_to(results / "benchmarks").parts
-        # attention/<encoder>/all or selected are two kinds of job
+        parts = path.relative_to(results / "benchmarks").with_suffix("").parts
+        # attention/<encoder>/all and attention/<encoder>/selected are two kinds of job
         stage = " ".join((parts[0], parts[2])) if parts[0] == "attention" else parts[0]
-        stages.setdefault(stage, []).extend(_measured(path))
+        stages.setdefault(stage, []).extend(_measured(path, _n_sentences(results, parts)))
     lines = [[stage, *_summed(jobs)] for stage, jobs in stages.items() if jobs]
-    headings = ["stage", "jobs", "seconds in all", "longest job, seconds", "most memory, MB"]
+    headings = ["stage", "jobs", "seconds", "longest job", "sentences a second", "most memory, MB"]
     note = "Each job's time includes its start, which for small treebanks is most of it."
     return Table("Time of the stages that compute", headings, lines, note) if lines else None
 
 
-def _summed(jobs: list[tuple[float, float]]) -> list[str]:
-    seconds, memory = zip(*jobs, strict=True)
-    times = (f"{value:,.1f}" for value in (sum(seconds), max(seconds)))
-    return [f"{len(jobs):,}", *times, f"{max(memory):,.0f}"]
+def _n_sentences(results: Path, parts: tuple[str, ...]) -> int:
+    """Return the sentences of the treebank that a job's name ends in, 0 where it names none."""
+    path = Path(path_of(SENTENCES, "/".join(parts[-2:]), results=results))
+    return int(pq.read_metadata(path).num_rows) if len(parts) > 2 and path.is_file() else 0
 
 
-def _measured(path: Path) -> Iterator[tuple[float, float]]:
+def _measured(path: Path, sentences: int) -> Iterator[_Job]:
     with path.open(encoding="utf-8", newline="") as handle:
         for row in csv.DictReader(handle, delimiter="\t"):
             try:
-                yield float(row["s"]), float(row["max_rss"])
+                yield _Job(float(row["s"]), float(row["max_rss"]), sentences)
             except (KeyError, TypeError, ValueError):  # a job too short to be measured has NA
                 continue
+
+
+def _summed(jobs: list[_Job]) -> list[str]:
+    seconds, sentences = sum(job.seconds for job in jobs), sum(job.sentences for job in jobs)
+    rate = f"{sentences / seconds:,.1f}" if sentences and seconds else "–"
+    times = (f"{value:,.1f}" for value in (seconds, max(job.seconds for job in jobs)))
+    return [f"{len(jobs):,}", *times, rate, f"{max(job.memory for job in jobs):,.0f}"]
 
 
 def try_read(read: Any, notes: list[str]) -> Any:

@@ -8,10 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attree.files import read_described, write_json
+from attree.provenance import digest
 
 if TYPE_CHECKING:
     from attree.plan import Plan
     from attree.treebank.language import Catalogue
+
+
+def looks() -> str:
+    """Hash the page's template, scripts and styles, which are no Python and yet an input of it."""
+    here = Path(__file__).parent
+    files = sorted(file for kind in ("css", "j2", "js") for file in here.glob(f"*.{kind}"))
+    return digest([file.read_text(encoding="utf-8") for file in files])
 
 
 @dataclass(frozen=True, slots=True)
