@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from attree.errors import AttreeError
-from attree.report import explorer
+from attree.report import explorer, scores
 from attree.report.page import embedded, write_page
 from attree.report.run import Run
 from attree.schemas import PARSES, SCORES, SENTENCES, read_table
@@ -109,7 +109,7 @@ def test_the_explorer_has_the_parses_and_scores(results: Path, data: list[dict[s
             assert parser["name"] == f"{name}, tiny"
             place = f"tiny/{name}/{language}/test.parquet"
             parses, _ = read_table(results / "parses" / place, schema=PARSES)
-            scores, _ = read_table(results / "scores" / place, schema=SCORES)
+            scored, _ = read_table(results / "scores" / place, schema=SCORES)
             for number, spans, f1 in zip(
                 one["sentence"], parser["spans"], parser["f1"], strict=True
             ):
@@ -117,7 +117,7 @@ def test_the_explorer_has_the_parses_and_scores(results: Path, data: list[dict[s
                 assert spans == [
                     list(span) for span in zip(row["starts"], row["ends"], strict=True)
                 ]
-                expected = scores["sentence_f1"][number].as_py()
+                expected = scored["sentence_f1"][number].as_py()
                 assert f1 == (expected if expected is None else pytest.approx(expected, abs=0.005))
 
 
@@ -231,3 +231,14 @@ def test_half_of_the_sentences_are_the_worst_and_the_rest_spread() -> None:
     assert shown[:5] == [0, 1, 2, 3, 4]
     assert shown[5] == 5 and shown[-1] == 99 and len(set(shown)) == 10
     assert explorer._choice(f1, np.full(100, 5), 200).size == 100
+
+
+def test_matrices_take_no_more_than_their_room(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run.read(results / "report/run.json")
+    rows = scores.read_scores(results, run).rows
+    monkeypatch.setattr(explorer, "_ROOM", 6 * 20)  # of six parsers and sets
+    for one in explorer.explorer(results, rows, 60, []):
+        for parser in one["parsers"]:
+            assert sum(map(bool, parser["association"])) == 1
