@@ -96,7 +96,12 @@ def _experiment(prefix: Path) -> None:
     shown = render.Table("Few trees: Corpus F1", ["trees", "5"], [["fpio", "35.00 ± 1.25"]])
     about = {"settings": {"title": "Few trees", "axis": "trees"}}
     render.save(prefix, records, [shown], about)
-    render.save(f"{prefix}.weights", [{"map": "m", "value": 0.5}], [], {})
+    places = [(y, x) for y in range(6) for x in range(6)]
+    maps = [{"map": EVIL, "from": y, "to": x, "value": y / 10} for y, x in places]
+    title = {"settings": {"title": "english/test, sentence 1"}}
+    render.save(f"{prefix}.sentence", maps, [], title)
+    weights = [{"map": "fpio, 5", "layer": y, "head": x, "value": 0.5} for y, x in places]
+    render.save(f"{prefix}.weights", weights, [], {})
 
 
 def _read(folder: Path, language: str, trees: list[str]) -> Path:

@@ -77,6 +77,12 @@ def test_the_table_across_languages_is_that_of_attree_table(results: Path, text:
         assert by_language[line[0]] == dict(zip(expected.headings, line, strict=True))
 
 
+def test_heads_are_framed_where_they_are_selected(text: str) -> None:
+    shown = Tables(text).found["upio with tiny, ranked on english dev: 2 selected heads"]
+    assert shown[0] == ["layer", "0", "1", "2"]
+    assert shown[1:] == [["0", "20", "25selected", "30"], ["1", "30selected", "35", "40"]]
+
+
 def test_bars_have_the_tables_intervals(results: Path, text: str) -> None:
     row = build.score_rows([results / "scores/tiny/upio/korean/test.json"], {})[0]
     low, high = row.intervals["corpus_f1"]
@@ -96,6 +102,11 @@ def test_it_says_what_was_refused_and_what_is_missing(text: str) -> None:
 
 def test_experiments_have_their_tables_and_lines(text: str) -> None:
     assert Tables(text).found["Few trees: Corpus F1"][1] == ["fpio", "35.00 ± 1.25"]
+    words = ["Rain", "fell", "on", "the", "old", "town"]
+    shown = Tables(text).found[EVIL]
+    assert shown[0][1:] == words and [line[0] for line in shown[1:]] == words
+    assert shown[3][1:] == ["0.20"] * 6
+    assert Tables(text).found["fpio, 5"][1] == ["0", *["0.50"] * 6]
     assert 'aria-label="Few trees. fpio at 5: 35.00; fpio at 10: 40.00;' in text
 
 

@@ -14,11 +14,11 @@ from attree.errors import AttreeError
 from attree.figures import COMPUTED
 from attree.files import read_json
 from attree.provenance import versions
-from attree.report import charts, reading, scores
+from attree.report import charts, heat, reading, scores
 from attree.report.explorer import WORDS_SHOWN, explorer
 from attree.report.run import Run
 from attree.results import SENTENCE_SCORES, path_of
-from attree.schemas import HEADS, read_table
+from attree.schemas import read_table
 from attree.tables.build import ScoreRow, language
 from attree.tables.render import Table, saved_tables
 from attree.tables.resampling import SentenceScores
@@ -54,7 +54,7 @@ def content(results: Path, run: Run, *, sentences: int) -> dict[str, Any]:
         "marks": [(sign, _heading(rows, name)) for name, (_, sign) in charts.MARKS.items()],
         "lengths": _lengths(results, rows),
         "languages": [table for own in scores.by_set(rows).values() for table in language(own)],
-        "heads": [_heads(path, results) for path in _rankings(results, rows)],
+        "heads": [heat.heads(path, results) for path in _rankings(results, rows)],
         "trees": explorer(results, rows, sentences, notes),
         "longest": WORDS_SHOWN,
         "treebanks": reading.treebanks(results, run),
@@ -129,34 +129,14 @@ def _rankings(results: Path, rows: Sequence[ScoreRow]) -> list[Path]:
     ]
 
 
-def _heads(path: Path, results: Path) -> dict[str, Any]:
-    """Return a grid of F1, layers down and heads across, and which are selected."""
-    table, _ = read_table(path, schema=HEADS)
-    encoder, parser, name, split = path.relative_to(results / "heads").with_suffix("").parts
-    columns = {key: table[key].to_numpy() for key in ("layer", "head", "corpus_f1", "selected")}
-    low, high = columns["corpus_f1"].min(), columns["corpus_f1"].max()
-    grid: dict[int, dict[int, Any]] = {}
-    for layer, head, f1, selected in zip(*columns.values(), strict=True):
-        shade = round(100 * float((f1 - low) / max(high - low, 1e-9)))
-        grid.setdefault(int(layer), {})[int(head)] = (float(f1), bool(selected), shade)
-    return {
-        "title": f"{parser} with {encoder}, ranked on {name} {split}",
-        "layers": grid,
-        "heads": sorted({head for layer in grid.values() for head in layer}),
-        "selected": int(columns["selected"].sum()),
-        "low": float(low),
-        "high": float(high),
-    }
-
-
 def _experiments(results: Path) -> list[dict[str, Any]]:
     """Return the experiments' tables, with charts of those that have an axis."""
     paths = sorted((results / "experiments/tables").glob("*.parquet"))
     # the numbers of an experiment's heat maps lie beside it
-    return [_experiment(path) for path in paths if "." not in path.stem]
+    return [_experiment(path, results) for path in paths if "." not in path.stem]
 
 
-def _experiment(path: Path) -> dict[str, Any]:
+def _experiment(path: Path, results: Path) -> dict[str, Any]:
     table, about = read_table(path)
     layout: Mapping[str, Any] = about.get("settings", {})
     rows = table.to_pylist()
@@ -165,12 +145,14 @@ def _experiment(path: Path) -> dict[str, Any]:
     ]
     drawn = layout.get("axis") not in (None, "test") and len({row["column"] for row in lines}) > 1
     title = str(layout.get("title", path.stem))
-    pictures = sorted(path.parent.glob(f"{path.stem}.*.png"))
+    beside = {
+        kind: path.with_name(f"{path.stem}.{kind}.parquet") for kind in ("weights", "sentence")
+    }
     return {
         "title": title,
         "tables": saved_tables(path),
         "chart": charts.lines(rows, title, layout["axis"]) if drawn else "",
-        "pictures": [(one.stem.rpartition(".")[2], one) for one in pictures],
+        "maps": {kind: heat.maps(file, results) for kind, file in beside.items() if file.is_file()},
     }
 
 

@@ -73,7 +73,7 @@
   const says = (node, words) => {
     const parts = [node.label || "phrase", words.slice(node.start, node.end).join(" ")];
     const told = node.only ? [...parts, "not in the other tree"] : parts;
-    return (node.score === undefined ? told : [...told, `marginal ${node.score.toFixed(2)}`]).join(": ").replace(": not", ", not").replace(": marg", ", marg");
+    return (node.score === undefined ? told : [...told, `score ${node.score.toFixed(2)}`]).join(": ").replace(": not", ", not").replace(/: (score [-\d.]+)$/, ", $1");
   };
 
   function drawTree(place, words, spans, other, name) {

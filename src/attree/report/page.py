@@ -47,7 +47,6 @@ def write_page(
         loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
     templates.finalize = _shown
-    templates.filters["data_url"] = _data_url
     scripts = [(_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     page = templates.get_template("page.html.j2").render(
         **found,
@@ -83,7 +82,3 @@ def _hash(script: str) -> str:
     """Return how a content security policy names a script: no other one may run."""
     digest = hashlib.sha256(script.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
-
-
-def _data_url(picture: Path) -> str:
-    return f"data:image/png;base64,{base64.b64encode(picture.read_bytes()).decode()}"
