@@ -103,6 +103,15 @@ def leave_page():
     )
 
 
+def refresh_page():
+    # Experiments are run by themselves; the page, where there is one, takes up their tables.
+    page = Path(path_of(PAGE, results=config["results"]))
+    tables = Path(config["results"], "experiments/tables").glob("*.parquet")
+    made = max((table.stat().st_mtime for table in tables), default=0)
+    if page.is_file() and made > page.stat().st_mtime:
+        shell("attree report {config[results]:q} --output {page:q} || true")
+
+
 def none_waits(dag, name):
     return 0
 
@@ -124,6 +133,7 @@ onsuccess:
     say_warnings()
     say_losses()
     say_tables()
+    refresh_page()
 
 
 onerror:
