@@ -26,6 +26,11 @@ RECORDS = "<results>/experiments/records"
 JOB = "<results>/experiments/jobs/{job}.json"
 EXPERIMENT = "<results>/experiments/tables/{experiment}.csv"
 
+#: The report, what it reads of the configuration, and the report of a run that stopped short.
+PAGE = "<results>/report/index.html"
+RUN = "<results>/report/run.json"
+UNFINISHED = "<results>/report/unfinished.html"
+
 
 def path_of(template: str, language_split: str = "", **wildcards: Any) -> str:
     """Fill in one of the paths above.

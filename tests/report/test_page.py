@@ -1,130 +1,255 @@
-"""The page: words are text, nothing is fetched, and a browser shows what the tables say."""
+"""The page: its figures are the tables', what failed is told, and words are text."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import shutil
-import subprocess
+from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from attree.errors import AttreeError
-from attree.files import write_json
+from attree.report import explorer, scores
 from attree.report.page import embedded, write_page
-from attree.schemas import HEADS, PARSES, SCORES, write_table
-from attree.tables import render
-from tests.fewshot.conftest import table as write_sentences
+from attree.report.run import Run
+from attree.schemas import PARSES, SCORES, SENTENCES, read_table
+from attree.tables import build
+from attree.trees import Trees
+from tests.report.conftest import EVIL, PARSERS, TREEBANKS
 
-CHROMIUM = shutil.which("chromium")
-EVIL = "<script>alert(1)</script>"
 
+class Tables(HTMLParser):
+    """Collects every table: its caption, and its rows of cells."""
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results of one parser on a toy test set, a table that names a language like a script."""
-    folder = tmp_path_factory.mktemp("run") / "results"
-    sentences = folder / "treebanks/toy/test.parquet"
-    write_sentences(sentences, 12, 0)
-    gold = pa.parquet.read_table(sentences)
-    numbers = gold["sentence"].to_pylist()
-    lengths = [len(words) for words in gold["words"].to_pylist()]
-    ends = [[n] * max(n - 1, 0) for n in lengths]
-    parses = {
-        "sentence": numbers,
-        "n_words": lengths,
-        "status": ["ok"] * len(numbers),
-        "starts": [list(range(max(n - 1, 0))) for n in lengths],
-        "ends": ends,
-    }
-    place = "minilm/upio/toy/test.parquet"
-    made = pa.table(parses).cast(PARSES)
-    write_table(folder / "parses" / place, made, schema=PARSES, metadata={})
-    figures = {name: [3] * len(numbers) for name in ("gold", "predicted", "matched")}
-    scored = {**{name: parses[name] for name in ("sentence", "n_words", "status")}, **figures}
-    scored["sentence_f1"] = np.linspace(10, 90, len(numbers))
-    made = pa.table(scored).cast(SCORES)
-    write_table(folder / "scores" / place, made, schema=SCORES, metadata={})
-    write_json(folder / "scores" / place.replace(".parquet", ".json"), {})
-    heads = [[0, 0, 30.0, 20.0, 25.0, True], [0, 1, 31.5, 20.0, 25.0, False]]
-    columns = zip(*heads, strict=True)
-    made = pa.table(dict(zip(HEADS.names, map(list, columns), strict=True))).cast(HEADS)
-    ranking = folder / "heads/minilm/upio/toy/dev.parquet"
-    write_table(ranking, made, schema=HEADS, metadata={})
-    rows = [("9", 44.5), ("toy", 33.25), (EVIL, 1.5)]
-    lines = [[name, f"{f1:.2f}"] for name, f1 in rows]
-    records = [
-        {"language": name, "split": "test", "encoder": "minilm", "parser": "upio",
-         "corpus_f1": f1, "corpus_f1_low": f1 - 1, "corpus_f1_high": f1 + 1}
-        for name, f1 in rows
-    ]  # fmt: skip
-    shown = render.Table("Across", ["language", "upio"], lines, "A note.")
-    render.save(folder / "tables/crosslingual", records, [shown], {})
-    return folder
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: dict[str, list[list[str]]] = {}
+        self._caption, self._tag = "", ""
+        self._rows: list[list[str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag == "table":
+            self._caption, self._rows = "", []
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag in ("td", "th"):
+            self._rows[-1].append("")
+        self._tag = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "table":
+            self.found[self._caption.strip()], self._rows = self._rows, []
+
+    def handle_data(self, data: str) -> None:
+        if self._tag == "caption":
+            self._caption += data
+        elif self._rows and self._rows[-1]:
+            self._rows[-1][-1] += data.strip()
 
 
 @pytest.fixture(scope="module")
-def page(results: Path) -> Path:
-    write_page(results, results / "report/index.html")
-    return results / "report/index.html"
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
 
 
-def test_words_like_scripts_are_text(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+@pytest.fixture(scope="module")
+def data(text: str) -> list[dict[str, Any]]:
+    found = re.search(r'id="data">(.*?)</script>', text, re.S)
+    assert found is not None
+    return list(json.loads(found[1]))
+
+
+def test_the_table_across_languages_is_that_of_attree_table(results: Path, text: str) -> None:
+    folder = results / "scores"
+    files = [*folder.glob("tiny/*/*/*.json"), *folder.glob("baselines/*/*.json")]
+    expected = build.crosslingual(build.score_rows(sorted(files), {}), "Toy treebanks")[0]
+    shown = Tables(text).found[expected.title]
+    by_language = {line[0]: dict(zip(shown[0], line, strict=True)) for line in shown[1:]}
+    assert set(by_language) == set(TREEBANKS)
+    for line in expected.rows:
+        assert by_language[line[0]] == dict(zip(expected.headings, line, strict=True))
+
+
+def test_heads_are_framed_where_they_are_selected(text: str) -> None:
+    shown = Tables(text).found["upio with tiny, ranked on english dev: 2 selected heads"]
+    assert shown[0] == ["layer", "0", "1", "2"]
+    assert shown[1:] == [["0", "20", "25selected", "30"], ["1", "30selected", "35", "40"]]
+
+
+def test_bars_have_the_tables_intervals(results: Path, text: str) -> None:
+    row = build.score_rows([results / "scores/tiny/upio/korean/test.json"], {})[0]
+    low, high = row.intervals["corpus_f1"]
+    said = f"upio: {row.values['corpus_f1']:.2f}, 95 % interval {low:.2f} to {high:.2f}"
+    assert f"<title>{said}</title>" in text
+
+
+def test_it_says_what_was_refused_and_what_is_missing(text: str) -> None:
+    plain = unescape(re.sub(r"<(?!script>alert)[^>]+>", "", text))
+    assert f"treebanks latin/test failed: latin.ptb:4: byte 0xFC {EVIL}" in plain
+    assert "upio on latin test" in plain
+    rows = {line[0]: line for line in Tables(text).found["Treebanks"][1:]}
+    assert rows["latin"][-1].startswith("refused: latin.ptb:4")
+    assert rows["elvish"][-1].startswith("refused: treebanks/elvish/language.yaml")
+    assert rows["english"][2:6] == ["5", "0", "0", "0"]
+
+
+def test_experiments_have_their_tables_and_lines(text: str) -> None:
+    assert Tables(text).found["Few trees: Corpus F1"][1] == ["fpio", "35.00 ± 1.25"]
+    words = ["Rain", "fell", "on", "the", "old", "town"]
+    shown = Tables(text).found[EVIL]
+    assert shown[0][1:] == words and [line[0] for line in shown[1:]] == words
+    assert shown[3][1:] == ["0.20"] * 6
+    assert Tables(text).found["fpio, 5"][1] == ["0", *["0.50"] * 6]
+    assert 'aria-label="Few trees. fpio at 5: 35.00; fpio at 10: 40.00;' in text
+
+
+def test_the_explorer_has_the_parses_and_scores(results: Path, data: list[dict[str, Any]]) -> None:
+    assert [one["name"] for one in data] == [f"{language} test" for language in TREEBANKS]
+    for one in data:
+        language = one["name"].split()[0]
+        gold, _ = read_table(results / f"treebanks/{language}/test.parquet", schema=SENTENCES)
+        assert [gold["words"][n].as_py() for n in one["sentence"]] == one["words"]
+        for parser, name in zip(one["parsers"], PARSERS, strict=True):
+            assert parser["name"] == f"{name}, tiny"
+            place = f"tiny/{name}/{language}/test.parquet"
+            parses, _ = read_table(results / "parses" / place, schema=PARSES)
+            scored, _ = read_table(results / "scores" / place, schema=SCORES)
+            for number, spans, f1 in zip(
+                one["sentence"], parser["spans"], parser["f1"], strict=True
+            ):
+                row = parses.slice(number, 1).to_pylist()[0]
+                assert spans == [
+                    list(span) for span in zip(row["starts"], row["ends"], strict=True)
+                ]
+                expected = scored["sentence_f1"][number].as_py()
+                assert f1 == (expected if expected is None else pytest.approx(expected, abs=0.005))
+
+
+def test_matrices_are_the_shards_in_eight_bits(data: list[dict[str, Any]]) -> None:
+    import base64
+
+    from tests.scoring.reference import attention
+
+    english = data[0]
+    for number, words, coded in zip(
+        english["sentence"], english["words"], english["parsers"][0]["association"], strict=True
+    ):
+        if len(words) == 1:
+            assert coded is None
+            continue
+        matrix = attention(len(words), number)
+        found = np.frombuffer(base64.b64decode(coded), np.uint8) / 255 * matrix.max()
+        np.testing.assert_allclose(found, matrix.ravel(), atol=matrix.max() / 500)
+
+
+def test_what_was_run_is_told_in_three_sentences(text: str) -> None:
+    leads = [unescape(one) for one in re.findall(r'<p class="lead">(.*?)</p>', text, re.S)]
+    assert len(leads) == 3
+    assert "8 sentences from 3 treebanks" in leads[0] and f"tiny (models/{EVIL})" in leads[0]
+    assert "upoa (outside association; greedy decoding)" in leads[1]
+    assert "dev" in leads[1] or "heads" in leads[1]
+
+
+def test_words_like_scripts_are_text(text: str) -> None:
     assert EVIL not in text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert json.dumps(EVIL).replace("<", "\\u003c").replace(">", "\\u003e") in text
 
 
 def test_embedded_json_cannot_end_its_element() -> None:
     value = {"words": [EVIL, "</script>", "<!--", "\u2028", "a & b"]}
-    text = embedded(value)
-    assert not set("<>&\u2028") & set(text)
-    assert json.loads(text) == value
+    found = embedded(value)
+    assert not set("<>&\u2028") & set(found)
+    assert json.loads(found) == value
 
 
-def test_the_page_names_no_file_and_is_small(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+def test_the_page_names_no_file_and_runs_no_other_script(text: str) -> None:
     elements = re.sub(r"(<script[^>]*>).*?</script>", r"\1", text, flags=re.S)
-    assert not re.search(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=", elements)
-    assert page.stat().st_size < 5_000_000
-    assert "default-src 'none'" in text
+    assert not re.search(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"(?!data:)", elements)
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
+    assert policy is not None and "default-src 'none'" in policy[1]
+    assert "unsafe-eval" not in policy[1] and "script-src 'sha256-" in policy[1]
 
 
-def test_a_folder_without_tables_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(AttreeError, match="no tables here yet"):
+def test_equal_results_make_equal_pages(results: Path, text: str, tmp_path: Path) -> None:
+    write_page(results, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == text
+
+
+def test_without_the_workflow_s_word_every_score_is_shown(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path / "r")
+    (tmp_path / "r/report/run.json").unlink()
+    write_page(tmp_path / "r", tmp_path / "page.html")
+    tables = Tables((tmp_path / "page.html").read_text(encoding="utf-8")).found
+    assert [line[0] for line in tables["Across languages: Corpus F1"]][1:] == sorted(TREEBANKS)
+
+
+def test_a_damaged_file_costs_what_hangs_on_it_and_is_named(results: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    shutil.copytree(results, folder)
+    (folder / "parses/tiny/upio/korean/test.parquet").write_bytes(b"PAR1")
+    shard = folder / "attention/tiny/selected/hebrew/test.shards/0.parquet"
+    shard.write_bytes(shard.read_bytes()[:50])
+    write_page(folder, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "parses/tiny/upio/korean/test.parquet: this table of parses is not a whole" in text
+    assert "a shard is damaged" in text
+    found = re.search(r'id="data">(.*?)</script>', text, re.S)
+    assert found is not None
+    sets = {one["name"]: one for one in json.loads(found[1])}
+    assert [one["name"] for one in sets["korean test"]["parsers"]] == ["upoa, tiny"]
+    assert all("association" not in one for one in sets["hebrew test"]["parsers"])
+
+
+def test_a_folder_without_scores_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(AttreeError, match="no scores here yet"):
         write_page(tmp_path, tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-@pytest.mark.parametrize("width", [400, 1400])
-def test_a_browser_draws_charts_and_trees(page: Path, width: int, tmp_path: Path) -> None:
-    shown = browse(page, width, tmp_path)
-    assert shown.count('class="marks"') >= 2  # both charts
-    data: Any = json.loads(re.search(r'id="data">(.*?)</script>', shown, re.S)[1])  # type: ignore[index]
-    worst = data["trees"]["toy/test"]["words"][0]
-    gold = re.search(r'<div id="gold".*?</svg>', shown, re.S)
-    assert gold is not None
-    words = re.findall(r"<text[^>]*data-word[^>]*>([^<]*)</text>", gold[0])
-    assert words == worst
+def test_a_missing_library_is_one_line(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    gone = lambda name, *more: None if name == "matplotlib" else find(name, *more)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", gone)
+    with pytest.raises(AttreeError, match=r"made with matplotlib, not .* pip install 'attree\["):
+        write_page(results, tmp_path / "page.html")
 
 
-def browse(page: Path, width: int, folder: Path) -> str:
-    """Return the page's elements after its scripts have run in a browser without network."""
-    command = [
-        CHROMIUM,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--virtual-time-budget=8000",
-    ]
-    command += [f"--window-size={width},900", f"--user-data-dir={folder / 'profile'}"]
-    found = subprocess.run(
-        [*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=100
-    )
-    assert "Uncaught" not in found.stderr, found.stderr
-    return found.stdout
+def test_a_wrong_description_of_the_run_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"tables": 3}')
+    with pytest.raises(AttreeError, match=r"run\.json: this run is not valid: tables"):
+        Run.read(tmp_path / "run.json")
+
+
+def test_chains_are_one_span_and_scores_stay() -> None:
+    trees = Trees.from_spans([3], [[(0, 3), (0, 3), (1, 3), (1, 2)]], [["S", "VP", "NP", "N"]])
+    assert explorer.spans(trees) == [[[0, 3, "S+VP"], [1, 3, "NP"]]]
+    scored = Trees.binary([3], *np.array([[0, 1], [3, 3]], np.int32), scores=np.array([1, 0.51234]))
+    assert explorer.spans(scored) == [[[0, 3, "", 1.0], [1, 3, "", 0.512]]]
+
+
+def test_half_of_the_sentences_are_the_worst_and_the_rest_spread() -> None:
+    f1 = np.arange(100.0)[None]
+    shown = explorer._choice(f1, np.full(100, 5), 10).tolist()
+    assert shown[:5] == [0, 1, 2, 3, 4]
+    assert shown[5] == 5 and shown[-1] == 99 and len(set(shown)) == 10
+    assert explorer._choice(f1, np.full(100, 5), 200).size == 100
+
+
+def test_matrices_take_no_more_than_their_room(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run.read(results / "report/run.json")
+    rows = scores.read_scores(results, run).rows
+    monkeypatch.setattr(explorer, "_ROOM", 6 * 20)  # of six parsers and sets
+    for one in explorer.explorer(results, rows, 60, []):
+        for parser in one["parsers"]:
+            assert sum(map(bool, parser["association"])) == 1

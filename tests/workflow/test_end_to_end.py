@@ -225,6 +225,23 @@ def test_one_broken_treebank_stops_no_other_language_and_says_why(rerun: Checkou
     assert english >= {"treebank", "attention_selected", "parse", "score", "language_table"}
     log = (rerun.folder / "results/logs/treebanks/other/test.log").read_text(encoding="utf-8")
     assert log.startswith("attree: error: treebanks/other/test.mrg: this file is UTF-16")
+    left = rerun.folder / "results/report/unfinished.html"
+    page = left.read_text(encoding="utf-8")
+    assert (
+        "<b>treebanks other/test</b> failed: treebanks/other/test.mrg: this file is UTF-16" in page
+    )
+    assert "what there is: results/report/unfinished.html" in ran.text
+    (rerun.folder / "treebanks/other/test.mrg").write_text(TREES, encoding="utf-8")
+    assert "page" in rerun.run().rules
+    assert not left.exists()
+
+
+def test_the_page_knows_the_configuration_and_the_article(finished: Checkout) -> None:
+    page = (finished.folder / "results/report/index.html").read_text(encoding="utf-8")
+    assert "upoa (outside association; greedy decoding)" in page
+    assert ">upoa (article)<" in page and "12.34" in page
+    assert "score: inside_outside" in page and "partition_size: 3" in page
+    assert "Not everything is here" not in page
 
 
 def test_report(rerun: Checkout) -> None:

@@ -25,13 +25,15 @@ from attree.plan import (
     without_null,
 )
 from attree.process import FOLLOWED
-from attree.provenance import code_hash
+from attree.provenance import code_hash, digest
+from attree.report.run import Run, looks
 from attree.results import (
     BASELINES,
     ENCODER,
     EXPERIMENT,
     FEWSHOT,
     JOB,
+    PAGE,
     PARSES,
     SCORES,
     SENTENCE_SCORES,
@@ -39,6 +41,8 @@ from attree.results import (
     path_of,
 )
 from attree.results import PLAN as PLAN_FILE
+from attree.results import RUN as RUN_FILE
+from attree.results import UNFINISHED as UNFINISHED_FILE
 from attree.schemas import read_metadata
 from attree.treebank.language import discover
 from attree.treebank.splits import NAME
@@ -62,6 +66,7 @@ try:
     LANGUAGES = discover(**config["treebanks"])
     splits = {name: one.splits for name, one in LANGUAGES.items()}
     PLAN = make_plan(config, splits, LANGUAGES.problems, RECIPES)
+    RUN = Run.of(config, PLAN, LANGUAGES)
 except AttreeError as error:
     sys.exit(f"attree: error: {error}")
 
@@ -92,6 +97,24 @@ def say_tables(failed=False):
             print(f"attree: table not made: {name}", file=sys.stderr)
 
 
+def leave_page():
+    # Of a run that stops short: what failed, and all that there is.
+    page = path_of(UNFINISHED_FILE, results=config["results"])
+    shell(
+        "attree report {config[results]:q} --output {page:q} 2> /dev/null"
+        " && echo attree: report of what there is: {page:q} >&2 || true"
+    )
+
+
+def refresh_page():
+    # Experiments are run by themselves; the page, where there is one, takes up their tables.
+    page = Path(path_of(PAGE, results=config["results"]))
+    tables = Path(config["results"], "experiments/tables").glob("*.parquet")
+    made = max((table.stat().st_mtime for table in tables), default=0)
+    if page.is_file() and made > page.stat().st_mtime:
+        shell("attree report {config[results]:q} --output {page:q} || true")
+
+
 def none_waits(dag, name):
     return 0
 
@@ -113,12 +136,14 @@ onsuccess:
     say_warnings()
     say_losses()
     say_tables()
+    refresh_page()
 
 
 onerror:
     say_warnings()
     say_losses()
     say_tables(failed=True)
+    leave_page()
 
 
 pathvars:
@@ -278,6 +303,13 @@ def table_options(wildcards, input):
             "published-table": table["published"],
         }
     return as_options(options)
+
+
+def made_experiments(wildcards):
+    # The experiments' tables that there are, and when each was made. They are no inputs of the page:
+    # it must not make experiments run again that nobody asked for.
+    tables = Path(config["results"], "experiments/tables").glob("*.parquet")
+    return [f"{table.name} {table.stat().st_mtime_ns}" for table in sorted(tables)]
 
 
 def corpus_inputs(wildcards):

@@ -35,13 +35,6 @@ rule experiments:
         '(for table in {params.tables:q}; do attree table show "$table"; done) 2> {log:q}'
 
 
-onstart:
-    # Not a rule: every job would have to run again after one, whose rows are still the same. What a
-    # job reads of the plan is in the hash among its parameters.
-    if EXPERIMENTS.by_name:
-        EXPERIMENTS.write(PLAN_PATH)
-
-
 rule experiment_rows:
     input:
         EXPERIMENTS.inputs,

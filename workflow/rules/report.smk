@@ -1,14 +1,25 @@
+# One page about all of it: results/report/index.html.
+RUN_PATH = path_of(RUN_FILE, results=config["results"])
+UNFINISHED = path_of(UNFINISHED_FILE, results=config["results"])
+
+
+onstart:
+    # Not rules: every job would have to run again after one, whose rows are still the same. What a
+    # job reads of these files is in the hash among its parameters.
+    RUN.write(RUN_PATH)
+    if EXPERIMENTS.by_name:
+        EXPERIMENTS.write(PLAN_PATH)
+
+
 rule page:
-    # One page about all of it: results/report/index.html.
     input:
-        rules.tables.input,
-        collect(
-            "<results>/scores/{row.encoder}/{row.parser}/{row.language}/{row.split}.parquet",
-            row=PLAN.rows,
-        ),
+        scores(PLAN.rows),
+        sentence_scores(PLAN.rows),
         [tuned("heads", "parquet", *pair) for pair in PLAN.tunings],
+        collect(SENTENCES, zip, **SIZED),
+        config["published"] or [],
     output:
-        update("<results>/report/index.html"),
+        update(PAGE),
     log:
         "<logs>/report/page.log",
     localrule: True
@@ -16,6 +27,12 @@ rule page:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.report.command:report_command"),
+        looks=looks(),
+        asked=digest(asdict(RUN)),
+        experiments=made_experiments,
         folder=subpath(output[0], ancestor=2),
+        run=RUN_PATH,
+        unfinished=UNFINISHED,
     shell:
-        "attree report {params.folder:q} --output {output:q} 2> {log:q}"
+        "attree report {params.folder:q} --run {params.run:q} --output {output:q} 2> {log:q}"
+        " && rm -f {params.unfinished:q}"

@@ -11,6 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pyarrow as pa
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from attree.figures import ARTICLE, BASELINE, COMPUTED
@@ -34,6 +35,7 @@ AXIS_TITLES = {
     "layer": "layer",
     "size": "size of the projection",
     "max_words": "longest sentence, in words",
+    "length": "words in the sentence (sentences)",
     "test": "test set",
     "step": "steps",
 }
@@ -42,14 +44,23 @@ AXIS_TITLES = {
 def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -> None:
     """Draw corpus F1 over the columns of a table, a line a parser, its deviation as error bars.
 
+    Args:
+        rows, title, axis: as for :func:`line_figure`.
+        output: .png, .svg or .pdf.
+    """
+    _save(line_figure(rows, title, axis), output)
+
+
+def line_figure(rows: list[dict[str, Any]], title: str, axis: str) -> Figure:
+    """Return the picture of :func:`line_plot`, to be saved by whoever asked for it.
+
     Where the table has parts (languages), each has axes of its own, and the highest baseline there.
 
     Args:
         rows: the table's (its Parquet file): panel, label, column, source, corpus_f1,
             corpus_f1_std.
         title: of the picture.
-        axis: a name in :data:`attree.experiments.rows.AXES`.
-        output: .png, .svg or .pdf.
+        axis: a name in :data:`AXIS_TITLES`.
     """
     shown = [
         row for row in rows if row["source"] in (COMPUTED, ARTICLE) and row["corpus_f1"] is not None
@@ -73,7 +84,7 @@ def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -
             axes.set_ylabel("")
     _write_key(each, key, len(labels))
     figure.suptitle(title, fontsize=10)
-    _save(figure, output)
+    return figure
 
 
 def _parts(count: int) -> tuple[Any, list[Any], Any]:

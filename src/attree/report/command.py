@@ -12,8 +12,11 @@ def report_command(
     results: Annotated[Path, typer.Argument(help="Folder of results that the workflow filled.")],
     output: Annotated[Path, typer.Option(help="The page to write (.html).")],
     sentences: Annotated[
-        int, typer.Option(min=1, help="Trees shown of each test set, the worst first.")
+        int, typer.Option(min=1, help="Trees shown of each test set, half of them the worst.")
     ] = 60,
+    run: Annotated[
+        Path | None, typer.Option(help="What the run was asked for, as the workflow wrote it.")
+    ] = None,
 ) -> None:
     """Write one page about a run: tables, F1 with intervals, heads, treebanks, trees.
 
@@ -21,4 +24,4 @@ def report_command(
     """
     from attree.report.page import write_page
 
-    write_page(results, output, sentences=sentences)
+    write_page(results, output, sentences=sentences, run=run)

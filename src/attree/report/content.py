@@ -2,186 +2,186 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+import platform
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from attree.attention.columns import mean_column, read_selection
-from attree.attention.shards import read
+from attree.errors import AttreeError
+from attree.figures import COMPUTED
 from attree.files import read_json
-from attree.parses import Parses
 from attree.provenance import versions
-from attree.results import SENTENCES, path_of
-from attree.schemas import PARSES, SCORES, read_table
-from attree.schemas import SENTENCES as SENTENCES_SCHEMA
+from attree.report import charts, heat, reading, scores
+from attree.report.explorer import WORDS_SHOWN, explorer
+from attree.report.run import Run
+from attree.results import SENTENCE_SCORES, path_of
+from attree.schemas import read_table
+from attree.tables.build import ScoreRow, language
+from attree.tables.render import Table, saved_tables
+from attree.tables.resampling import SentenceScores
 
-#: Matrices are shown of sentences up to this many words.
-_WORDS_SHOWN = 30
 _PACKAGES = ("numpy", "pyarrow", "torch", "transformers")
+#: Sentence lengths that are shown together: up to so many words.
+_LENGTHS = (10, 20, 30, 40)
 
 
-def content(results: Path, *, sentences: int) -> dict[str, Any]:
+def content(results: Path, run: Run, *, sentences: int) -> dict[str, Any]:
     """Gather everything that the page shows; what a run did not make is left out.
 
     Args:
         results: the workflow's folder.
-        sentences: trees of each test set at most, those of the lowest F1.
+        run: what was asked for.
+        sentences: trees of each test set at most.
+
+    Raises:
+        AttreeError: there is no score yet.
     """
-    tables = [_table(path) for path in sorted((results / "tables").glob("*.parquet"))]
-    scored = sorted((results / "scores").glob("*/*/*/*.json"))
+    found = scores.read_scores(results, run)
+    rows, notes = found.rows, list(run.warnings)
+    if not any(map(scores.is_parser, rows)):
+        raise AttreeError("no scores here yet", file=results, fix="run `snakemake` first")
     return {
-        "tables": tables,
-        "experiments": [_table(one) for one in sorted(_experiments(results)) if _is_table(one)],
-        "scores": _scores(results),
-        "heads": [_heads(path, results) for path in sorted(_rankings(results))],
-        "trees": dict(_trees(results, scored, sentences)),
-        "versions": versions(*_PACKAGES),
+        "sentences": scores.sentences(run, rows),
+        "in_short": scores.in_short(rows),
+        "across": [(table, scores.best_cells(table)) for table in found.corpus_f1],
+        "across_more": [table for table in found.tables if table not in found.corpus_f1],
+        "missing": [f"{key[1]} on {key[2]} {key[3]}" for key in found.missing],
+        "failures": reading.failures(results, run),
+        "bars": _bars(rows),
+        "marks": [(sign, _heading(rows, name)) for name, (_, sign) in charts.MARKS.items()],
+        "lengths": _lengths(results, rows),
+        "languages": [table for own in scores.by_set(rows).values() for table in language(own)],
+        "heads": [heat.heads(path, results) for path in _rankings(results, rows)],
+        "trees": explorer(results, rows, sentences, notes),
+        "longest": WORDS_SHOWN,
+        "treebanks": reading.treebanks(results, run),
+        "experiments": _experiments(results),
+        "speed": reading.speed(results),
+        "configuration": _yaml(run.configuration).splitlines(),
+        "encoders": _encoders(results, rows),
+        "versions": {"Python": platform.python_version(), **versions(*_PACKAGES)},
+        "notes": list(dict.fromkeys(notes)),
     }
 
 
-def _rankings(results: Path) -> Iterator[Path]:
-    return (results / "heads").glob("*/*/*/*.parquet")
+def _heading(rows: Sequence[ScoreRow], name: str) -> str:
+    return next((row.heading for row in rows if row.parser == name), name)
 
 
-def _experiments(results: Path) -> Iterator[Path]:
-    return (results / "experiments/tables").glob("*.parquet")
-
-
-def _is_table(path: Path) -> bool:
-    """Tell a table of an experiment from the numbers of its heat maps beside it."""
-    return "." not in path.stem
-
-
-def _table(path: Path) -> dict[str, Any]:
-    _, about = read_table(path)
-    parts = [
-        {"title": title, "headings": headings, "rows": rows, "note": note}
-        for title, headings, rows, note in about.get("tables", [])
+def _bars(rows: Sequence[ScoreRow]) -> list[dict[str, str]]:
+    return [
+        {
+            "name": f"{name} {split}",
+            "kind": ""
+            if own[0].derived == "constituency"
+            else f"{own[0].derived}-derived brackets",
+            "count": f"{max(row.scored for row in own):,}",
+            "chart": charts.bars(own, rows, f"{name} {split}"),
+        }
+        for (name, split), own in scores.by_set(rows).items()
     ]
-    return {"name": path.stem, "parts": parts}
 
 
-def _scores(results: Path) -> list[dict[str, Any]]:
-    """Return one entry a language, split and parser or baseline, once in whatever table."""
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for path in sorted((results / "tables").glob("*.parquet")):
-        table, _ = read_table(path)
-        if "parser" not in table.column_names:
-            continue
-        for row in table.to_pylist():
-            key = (row["language"], row["split"], row["encoder"], row["parser"])
-            found.setdefault(key, row)
-    return list(found.values())
-
-
-def _heads(path: Path, results: Path) -> dict[str, Any]:
-    table, _ = read_table(path)
-    names = ("layer", "head", "corpus_f1", "selected")
-    rows = table.select(names).to_pylist()
-    encoder, parser, language, split = path.relative_to(results / "heads").with_suffix("").parts
-    return {"title": f"{parser} with {encoder}, ranked on {language} {split}", "cells": rows}
-
-
-def _trees(results: Path, scored: list[Path], most: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    sets: dict[str, list[tuple[str, Path]]] = {}
-    for path in scored:
-        parts = path.relative_to(results / "scores").with_suffix("").parts
-        sets.setdefault("/".join(parts[2:]), []).append(("/".join(parts[:2]), path))
-    for name, parsers in sets.items():
-        treebank = Path(path_of(SENTENCES, name, results=results))
-        if treebank.is_file():
-            yield name, _set_of_trees(results, name, treebank, dict(parsers), most)
-
-
-def _set_of_trees(
-    results: Path, name: str, treebank: Path, parsers: Mapping[str, Path], most: int
-) -> dict[str, Any]:
-    table, _ = read_table(treebank, schema=SENTENCES_SCHEMA)
-    gold = Parses.gold(table)
-    words = dict(zip(table["sentence"].to_pylist(), table["words"].to_pylist(), strict=True))
-    f1 = {parser: _sentence_f1(path, gold.sentence) for parser, path in parsers.items()}
-    shown = _worst(np.stack(list(f1.values())), gold.n_words, most)
-    numbers = gold.sentence[shown]
-    return {
-        "sentence": numbers.tolist(),
-        "words": [words[number] for number in numbers.tolist()],
-        "gold": _spans(gold, shown),
-        "parsers": {
-            parser: {
-                "f1": [None if np.isnan(x) else round(float(x), 2) for x in f1[parser][shown]],
-                "spans": _spans(_parses(results, parser, name), shown),
-                "association": _association(results, parser, name, numbers),
-            }
-            for parser in parsers
-        },
-    }
-
-
-def _sentence_f1(summary: Path, numbers: NDArray[np.int32]) -> NDArray[np.float64]:
-    table, _ = read_table(summary.with_suffix(".parquet"), schema=SCORES)
-    found = np.full(int(numbers.max(initial=0)) + 1, np.nan)
-    found[table["sentence"].to_numpy()] = table["sentence_f1"].to_numpy()
-    values: NDArray[np.float64] = found[numbers]
-    return values
-
-
-def _worst(f1: NDArray[np.float64], n_words: NDArray[np.int64], most: int) -> NDArray[np.intp]:
-    """Return the sentences of the lowest mean F1; those of two words and fewer come last."""
-    known = np.where(np.isnan(f1), 0.0, f1).sum(0) / np.maximum((~np.isnan(f1)).sum(0), 1)
-    return np.argsort(np.where(n_words > 2, known, np.inf), kind="stable")[:most]
-
-
-def _parses(results: Path, parser: str, name: str) -> Parses:
-    path = results / "parses" / parser / f"{name}.parquet"
-    return Parses.of_table(read_table(path, schema=PARSES)[0])
-
-
-def _spans(parses: Parses, rows: NDArray[np.intp]) -> list[list[list[Any]]]:
-    """Return ``[start, end, label]`` of every span of two words and more, by sentence."""
-    taken = parses.take(rows).trees
-    names = taken.label_names
+def _lengths(results: Path, rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
+    """Return a chart a test set: corpus F1 of its sentences by their length."""
     found = []
-    for first, last in zip(taken.offsets[:-1], taken.offsets[1:], strict=True):
-        own = range(int(first), int(last))
-        labels = ["" if taken.labels is None else names[taken.labels[at]] for at in own]
-        sides = [(int(taken.starts[at]), int(taken.ends[at])) for at in own]
-        found.append(
-            [
-                [*side, label]
-                for side, label in zip(sides, labels, strict=True)
-                if side[1] - side[0] > 1
-            ]
-        )
+    for (name, split), own in scores.by_set([r for r in rows if scores.is_parser(r)]).items():
+        points = [
+            point for row in own for point in _by_length(results, row, scores.name_of(row, rows))
+        ]
+        if len({point["column"] for point in points}) > 1:
+            title = f"{name} {split}"
+            chart = charts.lines(points, f"F1 by sentence length on {title}", "length")
+            found.append({"name": title, "chart": chart})
     return found
 
 
-def _association(results: Path, parser: str, name: str, numbers: NDArray[np.int32]) -> list[Any]:
-    """Return each sentence's association matrix in hundredths of its maximum, or None.
+def _by_length(results: Path, row: ScoreRow, label: str) -> list[dict[str, Any]]:
+    place = {"encoder": row.encoder, "parser": row.parser}
+    path = Path(path_of(SENTENCE_SCORES, f"{row.language}/{row.split}", results=results, **place))
+    if not path.is_file():
+        return []
+    each = SentenceScores.read(path)
+    table, _ = read_table(path)
+    n_words = table.sort_by("sentence")["n_words"].to_numpy()
+    bins = np.digitize(n_words, _LENGTHS, right=True)
+    names = [f"{low + 1}–{high}" for low, high in zip((1, *_LENGTHS), _LENGTHS, strict=False)]
+    found = []
+    for index, words in enumerate([*names, f">{_LENGTHS[-1]}"]):
+        inside = (bins == index) & (n_words > 1)
+        f1 = each.f1(inside[None].astype(np.int64))["corpus_f1"][0]
+        if np.isfinite(f1):
+            column = f"{words}\n({inside.sum():,})"
+            found.append({"label": label, "column": column, "source": COMPUTED,
+                          "corpus_f1": float(f1), "corpus_f1_std": None})  # fmt: skip
+    return found
 
-    Sentences too long for the encoder have none, nor have long ones here.
-    """
-    encoder, _, recipe = parser.partition("/")
-    manifest = results / "attention" / encoder / "selected" / f"{name}.json"
-    selections = sorted((results / "heads" / encoder / recipe).glob("*/*.json"))
-    none: list[Any] = [None] * len(numbers)
-    if not manifest.is_file() or not selections:
-        return none
-    chosen = read_selection(selections[0])
-    column, _ = mean_column(chosen["heads"], source=chosen["source"])
-    if column not in read_json(manifest, what="attention manifest")["columns"]:
-        return none
-    wanted = {number: place for place, number in enumerate(numbers.tolist())}
-    for batch in read(manifest, column):
-        at = 0
-        for number, n_words in zip(
-            batch.sentence.tolist(), batch.n_associated.tolist(), strict=True
-        ):
-            matrix = batch.values[at : at + n_words**2]
-            at += n_words**2
-            if number in wanted and 0 < n_words <= _WORDS_SHOWN:
-                scaled = matrix / max(float(matrix.max()), 1e-6) * 100
-                none[wanted[number]] = np.rint(scaled).astype(int).tolist()
-    return none
+
+def _rankings(results: Path, rows: Sequence[ScoreRow]) -> list[Path]:
+    parsers = dict.fromkeys((row.encoder, row.parser) for row in rows)
+    return [
+        path
+        for encoder, parser in parsers
+        for path in sorted((results / "heads" / encoder / parser).glob("*/*.parquet"))
+    ]
+
+
+def _experiments(results: Path) -> list[dict[str, Any]]:
+    """Return the experiments' tables, with charts of those that have an axis."""
+    paths = sorted((results / "experiments/tables").glob("*.parquet"))
+    # the numbers of an experiment's heat maps lie beside it
+    return [_experiment(path, results) for path in paths if "." not in path.stem]
+
+
+def _experiment(path: Path, results: Path) -> dict[str, Any]:
+    table, about = read_table(path)
+    layout: Mapping[str, Any] = about.get("settings", {})
+    rows = table.to_pylist()
+    lines = [
+        row for row in rows if row.get("source") == COMPUTED and row.get("corpus_f1") is not None
+    ]
+    drawn = layout.get("axis") not in (None, "test") and len({row["column"] for row in lines}) > 1
+    title = str(layout.get("title", path.stem))
+    beside = {
+        kind: path.with_name(f"{path.stem}.{kind}.parquet") for kind in ("weights", "sentence")
+    }
+    return {
+        "title": title,
+        "tables": saved_tables(path),
+        "chart": charts.lines(rows, title, layout["axis"]) if drawn else "",
+        "maps": {kind: heat.maps(file, results) for kind, file in beside.items() if file.is_file()},
+    }
+
+
+def _encoders(results: Path, rows: Sequence[ScoreRow]) -> Table | None:
+    """Return what each encoder was: where it came from, its revision or fingerprint, its size."""
+    lines = []
+    for slug in dict.fromkeys(row.encoder for row in rows if scores.is_parser(row)):
+        path = results / "encoders" / f"{slug}.json"
+        if path.is_file():
+            found = read_json(path, what="encoder")
+            keys = ("id", "revision", "fingerprint", "family", "n_layers", "n_heads", "dtype")
+            lines.append([slug, *(str(found.get(key) or "–") for key in keys)])
+    headings = [
+        "encoder",
+        "from",
+        "revision",
+        "fingerprint",
+        "family",
+        "layers",
+        "heads",
+        "numbers",
+    ]
+    return Table("Encoders", headings, lines) if lines else None
+
+
+def _yaml(configuration: Mapping[str, Any]) -> str:
+    import yaml
+
+    if not configuration:
+        return ""
+    plain = json.loads(json.dumps(configuration, default=str))
+    return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib.util
 import json
 from pathlib import Path
@@ -9,40 +11,58 @@ from typing import Any
 
 from attree.errors import AttreeError
 from attree.files import write_text
-from attree.report.content import content
+from attree.report.run import Run
+from attree.results import RUN, path_of
+from attree.text import safe
 
-#: The charting library that lies in Snakemake's package, in the order in which it is loaded.
-_CHARTS = ("vega/vega.js", "vega-lite/vega-lite.js", "vega-embed/vega-embed.js")
+_HERE = Path(__file__).parent
+#: The page's scripts, in the order in which they run.
+_SCRIPTS = ("page.js", "explorer.js")
 
 
-def write_page(results: Path, output: Path, *, sentences: int = 60) -> None:
+def write_page(
+    results: Path, output: Path, *, sentences: int = 60, run: Path | None = None
+) -> None:
     """Write the page about a folder of results.
 
     Args:
         results: the workflow's folder.
         output: the page, whole or not at all.
         sentences: as for :func:`attree.report.content.content`.
+        run: what the run was asked for; ``report/run.json`` of the results if it is not given and
+            is there.
 
     Raises:
-        AttreeError: there is no table yet, or Snakemake (whose charting library the page uses) is
-            not installed.
+        AttreeError: there is no score yet, or a library that the page is made with is missing.
     """
+    _check_installed()
     from jinja2 import Environment, FileSystemLoader
 
-    found = content(results, sentences=sentences)
-    if not found["tables"]:
-        raise AttreeError("no tables here yet", file=results, fix="run `snakemake tables` first")
-    here = Path(__file__).parent
-    templates = Environment(loader=FileSystemLoader(here), autoescape=True)
+    from attree.report.content import content
+
+    usual = Path(path_of(RUN, results=results))
+    asked = Run.read(run or (usual if usual.is_file() else None))
+    found = content(results, asked, sentences=sentences)
+    templates = Environment(
+        loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    templates.finalize = _shown
+    scripts = [(_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS]
     page = templates.get_template("page.html.j2").render(
         **found,
-        run=_sentences(found),
-        data=embedded(found),
-        charts=[_script(path.read_text(encoding="utf-8")) for path in _charts()],
-        script=(here / "page.js").read_text(encoding="utf-8"),
-        style=(here / "page.css").read_text(encoding="utf-8"),
+        data=embedded(found["trees"]),
+        scripts=scripts,
+        hashes=[_hash(script) for script in scripts],
+        style=(_HERE / "page.css").read_text(encoding="utf-8"),
     )
     write_text(output, page)
+
+
+def _check_installed() -> None:
+    missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
+    if missing:
+        problem = f"the report is made with {' and '.join(missing)}, not installed here"
+        raise AttreeError(problem, fix="pip install 'attree[workflow]'")
 
 
 def embedded(value: Any) -> str:
@@ -53,32 +73,12 @@ def embedded(value: Any) -> str:
     return text
 
 
-def _script(text: str) -> str:
-    return text.replace("</script", "<\\/script")
+def _shown(value: Any) -> Any:
+    """Show control characters of names and messages; what is safe already stays as it is."""
+    return safe(value) if type(value) is str else value
 
 
-def _charts() -> list[Path]:
-    found = importlib.util.find_spec("snakemake")  # found, not imported
-    if found is None or found.origin is None:
-        raise AttreeError(
-            "the report needs the charting library that comes with Snakemake",
-            fix="pip install 'attree[workflow]'",
-        )
-    folder = Path(found.origin).parent / "assets/data"
-    return [folder / name for name in _CHARTS]
-
-
-def _sentences(found: dict[str, Any]) -> str:
-    """Say in three sentences what was run."""
-    parsers = sorted({row["parser"] for row in found["scores"] if row["encoder"] != "none"})
-    encoders = sorted({row["encoder"] for row in found["scores"] if row["encoder"] != "none"})
-    languages = sorted({row["language"] for row in found["scores"]})
-    return (
-        f"attree drew constituency trees out of the attention of {', '.join(encoders)} for "
-        f"{len(languages)} {'language' if len(languages) == 1 else 'languages'}: "
-        f"{', '.join(languages)}. "
-        f"The parsers were {', '.join(parsers)}; beside them stand trees that need no parser "
-        "(right and left branching, balanced, random) and the best that a binary tree can reach. "
-        "Every figure is F1 in percent: how many of the spans of the gold trees were found, and "
-        "how many of those found are right."
-    )
+def _hash(script: str) -> str:
+    """Return how a content security policy names a script: no other one may run."""
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

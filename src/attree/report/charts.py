@@ -1,0 +1,217 @@
+"""Charts as SVG inside the page, drawn by matplotlib: they need no script and follow its colours.
+
+Colours are drawn as placeholders, which become variables of the page's style: so one chart suits
+light, dark and paper. Text stays text, and every bar says its figures when it is pointed at.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+
+import matplotlib
+from cycler import cycler
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+from attree.report.scores import CEILING, is_parser, name_of
+from attree.tables.build import ScoreRow
+from attree.tables.render import number
+from attree.text import safe
+
+#: Placeholder → variable of page.css.
+_COLOURS = {
+    "#010101": "ink",
+    "#020202": "soft",
+    "#030303": "line",
+    "#040404": "bar",
+    **{f"#0{place}0909": f"series-{place}" for place in range(1, 9)},
+}
+_INK, _SOFT, _LINE, _BAR = list(_COLOURS)[:4]
+
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "attree",
+    "text.parse_math": False,
+    "font.size": 11,
+    "text.color": _INK,
+    "axes.labelcolor": _INK,
+    "axes.edgecolor": _LINE,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 11,
+    "xtick.color": _SOFT,
+    "ytick.color": _INK,
+    "grid.color": _LINE,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "axes.prop_cycle": cycler(color=list(_COLOURS)[4:]),
+}
+
+#: Baseline → its mark below the bars, and the sign that stands for it in text.
+MARKS = {
+    "right_branching": (">", "▶"),
+    "left_branching": ("<", "◀"),
+    "balanced": ("D", "◆"),
+    "random_uniform_split": ("s", "■"),
+    "random_shift_reduce": ("P", "✚"),
+    "random_uniform_tree": ("X", "✖"),
+    CEILING: ("|", "┃"),
+}
+_WIDTH = 3.6
+_ROW = 0.34
+
+
+def bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow], name: str) -> str:
+    """Draw corpus F1 on one test set: a bar a parser with its interval, the baselines as marks.
+
+    Args:
+        rows: of the test set.
+        every: of the run, by which parsers are named.
+        name: of the test set, for those who do not see the chart.
+    """
+    parsers = [row for row in rows if is_parser(row) and row.values["corpus_f1"] is not None]
+    others = {row.parser: row for row in rows if row.parser in MARKS}
+    tips: dict[str, str] = {}
+    with _styled():
+        size = (_WIDTH, 0.42 + _ROW * (len(parsers) + 1.6))
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots()
+        names = [_short(name_of(row, every)) for row in parsers]
+        for place, row in enumerate(parsers):
+            _bar(axes, place, row, tips)
+        _baselines(axes, len(parsers), others, tips)
+        axes.set_yticks([*range(len(parsers)), len(parsers) + 0.2], [*names, "no parser"])
+        axes.set_ylim(len(parsers) + 0.8, -0.5)
+        axes.set_xlim(0, 118)
+        axes.set_xticks(range(0, 101, 20))
+        axes.spines["bottom"].set_bounds(0, 100)
+        axes.tick_params(axis="y", length=0)
+        axes.tick_params(axis="x", labelsize=9, length=3)
+        axes.spines["left"].set_visible(False)
+    said = "; ".join(tips.values())
+    return _svg(figure, f"Corpus F1 on {name}. {said}", tips)
+
+
+def _bar(axes: Any, place: int, row: ScoreRow, tips: dict[str, str]) -> None:
+    f1 = row.values["corpus_f1"]
+    assert f1 is not None
+    low, high = row.intervals.get("corpus_f1", (f1, f1))
+    (bar,) = axes.barh(place, f1, height=0.62, color=_BAR)
+    axes.plot([low, high], [place, place], color=_INK, linewidth=1.4, marker="|", markersize=6)
+    axes.text(high + 2, place, number(f1), va="center", fontsize=10)
+    said = f"{row.heading}: {number(f1)}"
+    if (low, high) != (f1, f1):
+        said += f", 95 % interval {number(low)} to {number(high)}"
+    bar.set_gid(f"tip{len(tips)}")
+    tips[f"tip{len(tips)}"] = said
+
+
+def _baselines(axes: Any, place: int, rows: Mapping[str, ScoreRow], tips: dict[str, str]) -> None:
+    known = {name: row.values["corpus_f1"] for name, row in rows.items()}
+    there = {name: value for name, value in known.items() if value is not None}
+    for level, (name, value) in enumerate(sorted(there.items(), key=lambda item: item[1])):
+        # marks of like figures would hide each other: they take turns at three heights
+        height = place + 0.2 + (0.27 * (level % 3 - 1) if name != CEILING else 0)
+        size = 11 if name == CEILING else 5.5
+        (mark,) = axes.plot(
+            value, height, MARKS[name][0], color=_INK, markersize=size, clip_on=False
+        )
+        mark.set_gid(f"tip{len(tips)}")
+        tips[f"tip{len(tips)}"] = f"{rows[name].heading}: {number(value)}"
+    best = [value for name, value in there.items() if name != CEILING]
+    for values, style in ((best, "--"), ([there[n] for n in there if n == CEILING], ":")):
+        if values:
+            axes.axvline(max(values), color=_SOFT, linestyle=style, linewidth=1, zorder=3)
+
+
+def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
+    """Draw F1 over the columns of an experiment's table, as :mod:`attree.figures.draw` does.
+
+    Args:
+        rows: label, column, source, corpus_f1, corpus_f1_std.
+        title: of the table.
+        axis: a name in :data:`attree.figures.draw.AXIS_TITLES`.
+    """
+    from attree.figures.draw import line_figure
+
+    with _styled():
+        figure = line_figure([dict(row) for row in rows], "", axis)
+        pyplot.close(figure)
+        _fit(figure, from_zero=axis == "length")
+    points = "; ".join(
+        f"{row['label']} at {row['column']}: {number(row['corpus_f1'])}" for row in rows
+    )
+    return _svg(figure, f"{title}. {points}", {})
+
+
+def _fit(figure: Figure, *, from_zero: bool) -> None:
+    """Make a picture that stands alone a chart of the page: smaller, with letters as large."""
+    (axes,) = figure.axes
+    figure.set_size_inches(5.6, 3.3)
+    axes.tick_params(labelsize=10)
+    if from_zero:
+        axes.set_ylim(bottom=0)
+    if (legend := axes.get_legend()) is not None:
+        for text in legend.get_texts():
+            text.set_fontsize(10)
+
+
+@contextmanager
+def _styled() -> Iterator[None]:
+    with matplotlib.rc_context(_STYLE):
+        yield
+
+
+def _short(name: str) -> str:
+    name = safe(name)
+    return name if len(name) <= 20 else f"{name[:19]}…"
+
+
+def _svg(figure: Figure, said: str, tips: Mapping[str, str]) -> str:
+    """Return a figure as an SVG element for the page.
+
+    Args:
+        figure: drawn with placeholders as colours.
+        said: what a screen reader says of it.
+        tips: id of a part → what it says when it is pointed at.
+    """
+    text = io.StringIO()
+    with _styled():
+        figure.savefig(
+            text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format"))
+        )
+    found = text.getvalue()
+    found = found[found.index("<svg") :]
+    found = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", found, flags=re.S)
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', found)
+    assert size is not None
+    head = f'<svg role="img" aria-label="{escape(safe(said))}" viewBox="{size[0][9:-1]}">'
+    found = re.sub(r"<svg[^>]*>", lambda _: head, found, count=1)
+    for name, tip in tips.items():
+        found = found.replace(f'<g id="{name}">', f"<g><title>{escape(safe(tip))}</title>")
+    found = _own_ids(found, f"chart{zlib.crc32(said.encode('utf-8', 'replace')):08x}")
+    for colour, variable in _COLOURS.items():
+        found = found.replace(colour, f"var(--{variable})")
+    return re.sub(r"\n\s*", "\n", found)
+
+
+def _own_ids(svg: str, prefix: str) -> str:
+    """Return an SVG whose ids are no other chart's; those that it does not refer to are dropped."""
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
+    return re.sub(
+        r'\s?id="([^"]*)"|(url\(#|href="#)([^")]+)',
+        lambda m: (
+            f"{m[2]}{prefix}-{m[3]}" if m[2] else f' id="{prefix}-{m[1]}"' if m[1] in used else ""
+        ),
+        svg,
+    )

@@ -1,0 +1,108 @@
+"""Heat maps as tables of coloured cells: of heads, of learned weights, of one sentence's words.
+
+A table needs no script, is read by a screen reader cell by cell, and follows the page's colours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from attree.results import SENTENCES, path_of
+from attree.schemas import HEADS, read_table
+
+
+class Cell(NamedTuple):
+    """A cell: its text, its colour in percent of the strongest, and what it says when pointed at.
+
+    ``framed`` is of a selected head.
+    """
+
+    text: str
+    shade: int
+    tip: str
+    framed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A heat map.
+
+    Attributes:
+        title: above it.
+        corner: what its lines are.
+        columns: headings.
+        lines: heading and cells of each; None where there is no value.
+        words: whether words stand along both sides.
+    """
+
+    title: str
+    corner: str
+    columns: Sequence[str]
+    lines: Sequence[tuple[str, Sequence[Cell | None]]]
+    words: bool = False
+
+
+def heads(path: Path, results: Path) -> Grid:
+    """Return the F1 of every head of a ranking, layers down and heads across."""
+    table, _ = read_table(path, schema=HEADS)
+    encoder, parser, name, split = path.relative_to(results / "heads").with_suffix("").parts
+    rows = table.to_pylist()
+    shade = _shades([row["corpus_f1"] for row in rows])
+    cells = {}
+    for row, strength in zip(rows, shade, strict=True):
+        place, f1 = (row["layer"], row["head"]), row["corpus_f1"]
+        tip = f"layer {place[0]}, head {place[1]}: {f1:.2f}" + (", selected" * row["selected"])
+        cells[place] = Cell(f"{f1:.0f}", strength, tip, row["selected"])
+    selected = sum(row["selected"] for row in rows)
+    title = f"{parser} with {encoder}, ranked on {name} {split}: {selected} selected heads"
+    return _grid(title, "layer", cells)
+
+
+def maps(path: Path, results: Path) -> list[Grid]:
+    """Return the heat maps that an experiment left as numbers (see ``attree.experiments.maps``)."""
+    table, about = read_table(path)
+    _, down, across, _ = table.column_names
+    words = _words(about, results) if (down, across) == ("from", "to") else []
+    by_map: dict[str, list[Mapping[str, Any]]] = {}
+    for row in table.to_pylist():
+        by_map.setdefault(row["map"], []).append(row)
+    found = []
+    for title, rows in by_map.items():
+        cells = {}
+        for row, strength in zip(rows, _shades([row["value"] for row in rows]), strict=True):
+            place = (row[down], row[across])
+            names = [words[at] if at < len(words) else f"{at}" for at in place]
+            tip = f"{names[0]} → {names[1]}" if words else f"{down} {place[0]}, {across} {place[1]}"
+            cells[place] = Cell(f"{row['value']:.2f}", strength, f"{tip}: {row['value']:.3f}")
+        found.append(_grid(title, down, cells, words))
+    return found
+
+
+def _words(about: Mapping[str, Any], results: Path) -> list[str]:
+    """Return the words of the sentence that a map's title names, none where it is not there."""
+    title = about.get("settings", {}).get("title", "")
+    named = re.fullmatch(r"(\S+/\S+), sentence (\d+)", title)
+    if named is None:
+        return []
+    path = Path(path_of(SENTENCES, named[1], results=results))
+    rows = read_table(path)[0].to_pylist() if path.is_file() else []
+    return next((row["words"] for row in rows if row["sentence"] == int(named[2])), [])
+
+
+def _shades(values: Iterable[float]) -> list[int]:
+    values = list(values)
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    return [round(100 * (value - low) / max(high - low, 1e-9)) for value in values]
+
+
+def _grid(
+    title: str, corner: str, cells: Mapping[tuple[int, int], Cell], words: Sequence[str] = ()
+) -> Grid:
+    down, across = (sorted({place[side] for place in cells}) for side in (0, 1))
+    names = dict(enumerate(words))
+    lines = [(names.get(y, f"{y}"), [cells.get((y, x)) for x in across]) for y in down]
+    return Grid(title, corner, [names.get(x, f"{x}") for x in across], lines, bool(words))
