@@ -53,7 +53,7 @@ def test_parsers_without_a_distribution_have_no_probabilities() -> None:
     assert TrainedChart(scores, RECIPES["fpio"]).best(3).probabilities is None
     with pytest.raises(AttreeError, match="compares splits"):
         TrainedChart(scores, RECIPES["fpoa"]).best(3)
-    with pytest.raises(AttreeError, match="have labels"):
+    with pytest.raises(AttreeError, match="need not be binary"):
         TrainedChart(example(0, 5), RECIPES["tree-crf-labelled"]).best(3)
 
 
