@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from attree.comparisons import Comparisons
 from attree.errors import AttreeError
 from attree.plan import (
     Row,
@@ -184,3 +186,56 @@ def test_options_are_quoted_and_lists_repeated() -> None:
 def test_nearest_lists_what_there_is_when_nothing_is_near() -> None:
     assert nearest("zzz", ["b", "a"]) == "there are a, b"
     assert nearest("zzz", []) == "there are none"
+
+
+def test_comparisons_stand_apart_and_train_what_they_name() -> None:
+    entry = {**run(["one"], ["few"], ["english"], "test")["runs"][0], "trained": ["fpio", "mine"]}
+    training = {"language": "english", "split": "dev", "trees": 5, "seed": 1}
+    given = config(
+        comparisons={"c": {"runs": [entry]}},
+        training=training,
+        trained={"mine": {"recipe": "fpoa", "decoder": "chart", "steps": 9}},
+        published=None,
+        evaluation={"profile": "default", "labels": ["NP"], "max_words": None},
+    )
+    plan = make_plan(given, SPLITS, recipes=["fpio"])
+    assert [row.parser for row in plan.compared("c")] == ["few", "fpio", "mine"]
+    assert [row.parser for row in plan.rows] == ["upoa", "upoa"]
+    assert plan.parsers("one", "english", "test") == ("upoa", "few")
+    assert set(plan.tunings) == {("one", "upoa"), ("one", "few")}
+    asked = Comparisons(given, plan, ["fpio"])
+    job = SimpleNamespace(
+        comparison="c", encoder="one", parser="mine", language="english", split="test"
+    )
+    assert asked.training_set(job) == "<results>/treebanks/english/dev.parquet"
+    assert asked.training_options(job) == "--parser fpoa --trees 5 --seed 1 --steps 9"
+    assert asked.applying_options(job) == "--decoder chart"
+    assert asked.speeds(job) == ["<results>/comparisons/c/one/english/test.json"]
+    assert asked.timed(job) == [
+        "<results>/heads/one/few/english/dev.json",
+        "<results>/fewshot/one/fpio/parser.json",
+        "<results>/fewshot/one/mine/parser.json",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"trained": {"mine": {"recipe": "fpio", "heads": 3}}}, "trained.mine: heads is for exp"),
+        ({"trained": {"upoa": {"recipe": "fpio"}}}, "two parsers have the name upoa"),
+        ({"trained": {}}, "few-shot parser mine does not exist"),
+        ({"training": {"language": "basque", "split": "dev"}}, "training: language basque has no"),
+    ],
+)
+def test_a_few_shot_parser_that_cannot_be_a_row_is_one_line(
+    changed: dict[str, Any], problem: str
+) -> None:
+    name = next(iter(changed.get("trained", {"mine": 0})), "mine")
+    entry = {**run(["one"], ["few"], ["english"], "test")["runs"][0], "trained": [name]}
+    given = {
+        "comparisons": {"c": {"runs": [entry]}},
+        "training": {"language": "english", "split": "dev", "trees": 5, "seed": 1},
+        "trained": {"mine": {"recipe": "fpio"}},
+    }
+    with pytest.raises(AttreeError, match=problem):
+        make_plan(config(**given | changed), SPLITS)
