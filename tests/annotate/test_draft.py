@@ -53,6 +53,12 @@ def test_a_moved_edge_forbids_what_was_proposed_and_not_what_was_passed() -> Non
     assert Draft(7).label((4, 7), "NP").move((4, 7), (4, 6)).fixed == {(4, 6): "NP"}
 
 
+def test_a_label_can_be_taken_back() -> None:
+    draft = Draft(7).label((0, 3), "NP").join((0, 3))
+    assert draft.fixed == {(0, 3): "NP"}
+    assert draft.label((0, 3), " ").fixed == {(0, 3): ""}
+
+
 def test_a_chain_is_a_node_for_each_label() -> None:
     draft = Draft(7).label((0, 7), "S+VP").label((1, 2), "NP")
     tree = tree_of(WORDS, draft.nodes(Tree(WORDS, ((0, 7),))))

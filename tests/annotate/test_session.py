@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from attree.annotate.folder import LOG, TREES
+from attree.annotate.proposals import Chart, Proposer
 from attree.annotate.session import Session
-from attree.errors import AttreeError
+from attree.errors import AttreeError, NotFiniteError
 from attree.given import Treebank
 from attree.treebank.language import discover
 from attree.treebank.sentence import Settings
@@ -132,6 +133,23 @@ def test_undo_goes_back_into_the_sentence_before(session: Session, tmp_path: Pat
     session.accept()
     assert words(session) == second
     assert len((tmp_path / "bank" / TREES).read_text().splitlines()) == 1
+
+
+def test_a_sentence_that_the_encoder_fails_on_costs_only_itself(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chart, second = Proposer.chart, TEXT.splitlines()[1].split()
+
+    def broken(self: Proposer, sentence: tuple[str, ...]) -> Chart:
+        if list(sentence) == second:
+            raise NotFiniteError("numbers that are none")
+        return chart(self, sentence)
+
+    monkeypatch.setattr(Proposer, "chart", broken)
+    session.accept()
+    assert words(session) == TEXT.splitlines()[2]
+    assert session.state()["passed"] == {"failed": 1}
+    assert session.saved == 1
 
 
 def test_all_done_is_told_and_can_be_undone(session: Session) -> None:

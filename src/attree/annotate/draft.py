@@ -61,12 +61,13 @@ class Draft:
         )
 
     def label(self, span: Span, label: str) -> Draft:
-        """Give a phrase its label, or several (``S+VP``) where it is a chain.
+        """Give a phrase its label, or several (``S+VP``) of a chain; an empty one takes it away.
 
         Raises:
             AttreeError: a label that brackets cannot hold.
         """
-        return self.join(span, checked_label(label))
+        name, found = checked_label(label), self.join(span)
+        return replace(found, fixed={**found.fixed, span: name})
 
     def flatten(self, span: Span) -> Draft:
         """Make words one phrase of many: what is below it and not settled is left out."""

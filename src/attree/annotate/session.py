@@ -2,52 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from attree.annotate.draft import CORRECTIONS, Draft, Node, tree_of
 from attree.annotate.folder import BEGIN, Folder, now
+from attree.annotate.history import accepted
 from attree.annotate.proposals import Chart, Proposal, Proposer, Trained
 from attree.annotate.text import Sentences, Source
-from attree.errors import AttreeError
+from attree.errors import AttreeError, NotFiniteError
+from attree.schemas import FAILED, TOO_LONG
 from attree.tree import NO_LABEL
 from attree.treebank.sentence import Sentence
 
 #: A phrase less likely than this is marked as weak.
 WEAK = 0.5
 
+#: Sentences that undo can go back over; each keeps its chart.
+_MOST_FINISHED = 20
+
 #: Labels offered beside those of the parser.
 _MOST_LABELS = 60
-
-
-def accepted(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records of sentences that were accepted and not taken back."""
-    found: list[dict[str, Any]] = []
-    for one in records:
-        if one["action"] == "reopen":
-            found = [other for other in found if other.get("words") != one.get("words")]
-        elif one["action"] == "accept":
-            found.append(one)
-    return found
-
-
-def finished(folder: Folder) -> set[tuple[str, ...]]:
-    """Return the words of the sentences that have a tree, or were skipped.
-
-    A tree that was taken out of ``train.ptb`` by hand is shown again.
-    """
-    skipped: set[tuple[str, ...]] = set()
-    for one in folder.records():
-        words = tuple(map(str, one.get("words", ())))
-        if one["action"] == "skip":
-            skipped.add(words)
-        elif one["action"] == "reopen":
-            skipped.discard(words)
-    return skipped | {sentence.words for sentence in folder.sentences()}
 
 
 @dataclass(slots=True)
@@ -88,7 +68,6 @@ class Finished:
 
     shown: Shown
     trees: str
-    saved: int
     accepted: bool
 
 
@@ -97,21 +76,27 @@ class Session:
 
     Args:
         folder: the treebank.
+        saved: its trees so far.
         sentences: to annotate.
         proposer: proposes their trees.
         about: what the log says about the session, such as the language.
     """
 
     def __init__(
-        self, folder: Folder, sentences: Sentences, proposer: Proposer, about: dict[str, Any]
+        self,
+        folder: Folder,
+        saved: list[Sentence],
+        sentences: Sentences,
+        proposer: Proposer,
+        about: dict[str, Any],
     ) -> None:
         self.folder, self.sentences, self.proposer = folder, sentences, proposer
         self._waiting: Iterator[Source] = iter(sentences)
         self._again: list[Shown] = []
         self._lock = threading.RLock()
         self.version, self.saved_now = 0, 0
-        self._finished: list[Finished] = []
-        self._saved = folder.sentences()
+        self._finished: deque[Finished] = deque(maxlen=_MOST_FINISHED)
+        self._saved = saved
         self._curve = accepted(folder.records())
         self._pending: list[dict[str, Any]] = [{"time": now(), **BEGIN, **about}]
         self._labels = Counter(
@@ -213,9 +198,9 @@ class Session:
             self._labels.update(name for name in labels if name != NO_LABEL)
             self._curve.append(record)
             self.saved_now += 1
+            self._next()
             if self.proposer.due(self.saved):
                 self.proposer.train(self._saved)
-            self._next()
 
     def skip(self) -> None:
         """Leave the sentence out for good, and show the next.
@@ -240,7 +225,7 @@ class Session:
         before = self.folder.trees
         self.folder.save(trees, [*self._pending, *shown.actions, record])
         self._pending.clear()
-        self._finished.append(Finished(shown, before, self.saved, action == "accept"))
+        self._finished.append(Finished(shown, before, action == "accept"))
         self.version += 1
         return record
 
@@ -269,9 +254,13 @@ class Session:
             return
         for source in self._waiting:
             if not self.proposer.takes(source.words):
-                self.sentences.passed["too_long"] += 1
+                self.sentences.passed[TOO_LONG] += 1
                 continue
-            self.shown = self._proposed(source)
+            try:
+                self.shown = self._proposed(source)
+            except NotFiniteError:
+                self.sentences.passed[FAILED] += 1
+                continue
             return
 
     def _proposed(self, source: Source) -> Shown:
@@ -300,8 +289,9 @@ class Session:
             record["seconds"] = done.seconds
             self._pending.append(record | ({"failed": done.failed} if done.failed else {}))
             if self.shown is not None and not self.shown.edits and not done.failed:
-                self.shown = self._proposed(self.shown.source)
-                self.version += 1
+                with contextlib.suppress(NotFiniteError):
+                    self.shown = self._proposed(self.shown.source)
+                    self.version += 1
 
     def _offered(self) -> list[str]:
         used = [name for name, count in self._labels.most_common() if count > 0]

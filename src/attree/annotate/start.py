@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attree.annotate.folder import Folder
+from attree.annotate.history import finished
 from attree.annotate.proposals import Proposer
-from attree.annotate.session import Session, finished
+from attree.annotate.session import Session
 from attree.annotate.text import Sentences
 from attree.corpus.inputs import find_inputs
 from attree.corpus.lines import refuse_treebanks
@@ -58,7 +59,8 @@ def begin(asked: Request, folder: Folder) -> Session:
     code, split, line = choose(language, asked.sentences, trained_on)
     if line:
         say(f"attree: {line}")
-    done = finished(folder)
+    saved = folder.sentences()
+    done = finished(folder, saved)
     sentences = Sentences(
         files,
         tokeniser(code, split=split),
@@ -70,7 +72,7 @@ def begin(asked: Request, folder: Folder) -> Session:
     proposer = Proposer(parser, asked.name, asked.every)
     about = {"language": folder.path.name, "words": code, "encoder": asked.parser.encoder.slug}
     before = bool(done)
-    session = Session(folder, sentences, proposer, about)
+    session = Session(folder, saved, sentences, proposer, about)
     if session.shown is None:
         raise _nothing(asked.text, sentences, before=before)
     return session
