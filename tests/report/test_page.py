@@ -6,7 +6,7 @@ import importlib.util
 import json
 import re
 import shutil
-from html import unescape
+from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from attree.errors import AttreeError
-from attree.report import explorer, scores
+from attree.figures import BASELINE, COMPUTED
+from attree.report import charts, explorer, scores
 from attree.report.page import embedded, write_page
 from attree.report.run import Run
 from attree.schemas import PARSES, SCORES, SENTENCES, read_table
@@ -108,6 +109,17 @@ def test_experiments_have_their_tables_and_lines(text: str) -> None:
     assert shown[3][1:] == ["0.20"] * 6
     assert Tables(text).found["fpio, 5"][1] == ["0", *["0.50"] * 6]
     assert 'aria-label="Few trees. fpio at 5: 35.00; fpio at 10: 40.00;' in text
+
+
+def test_a_table_in_parts_has_axes_for_each() -> None:
+    rows = [
+        {"panel": panel, "label": "fpio", "column": str(trees), "source": source,
+         "trees": str(trees), "corpus_f1": 30.0 + trees, "corpus_f1_std": None}
+        for panel in ("german", EVIL) for trees in (5, 10) for source in (COMPUTED, BASELINE)
+    ]  # fmt: skip
+    chart = charts.lines(rows, "Few trees", "trees")
+    assert 'class="parts"' in chart
+    assert chart.count(">german<") == chart.count(f">{escape(EVIL)}<") == 1
 
 
 def test_the_explorer_has_the_parses_and_scores(results: Path, data: list[dict[str, Any]]) -> None:

@@ -69,6 +69,8 @@ MARKS = {
 }
 _WIDTH = 3.6
 _ROW = 0.34
+#: In points; a picture of several parts is wider.
+_ONE_CHART = 500
 
 
 def bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow], name: str) -> str:
@@ -156,13 +158,14 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
 
 def _fit(figure: Figure, *, from_zero: bool) -> None:
     """Make a picture that stands alone a chart of the page: smaller, with letters as large."""
-    (axes,) = figure.axes
-    figure.set_size_inches(5.6, 3.3)
-    axes.tick_params(labelsize=10)
-    if from_zero:
-        axes.set_ylim(bottom=0)
-    if (legend := axes.get_legend()) is not None:
-        for text in legend.get_texts():
+    if len(figure.axes) == 1:
+        figure.set_size_inches(5.6, 3.3)
+    for axes in figure.axes:
+        axes.tick_params(labelsize=10)
+        if from_zero:
+            axes.set_ylim(bottom=0)
+        legend = axes.get_legend()
+        for text in legend.get_texts() if legend is not None else ():
             text.set_fontsize(10)
 
 
@@ -195,7 +198,8 @@ def _svg(figure: Figure, said: str, tips: Mapping[str, str]) -> str:
     found = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", found, flags=re.S)
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', found)
     assert size is not None
-    head = f'<svg role="img" aria-label="{escape(safe(said))}" viewBox="{size[0][9:-1]}">'
+    wide = ' class="parts"' if float(size[1]) > _ONE_CHART else ""
+    head = f'<svg role="img"{wide} aria-label="{escape(safe(said))}" {size[0]}>'
     found = re.sub(r"<svg[^>]*>", lambda _: head, found, count=1)
     for name, tip in tips.items():
         found = found.replace(f'<g id="{name}">', f"<g><title>{escape(safe(tip))}</title>")
