@@ -146,3 +146,14 @@ def test_what_needs_whole_trees_says_so(attree: Any, tmp_path: Path):
     done = attree("convert", str(file), "--output", "mine.mrg")
     assert "mine.half:1: only some of this tree is known" in done.err
     assert (tmp_path / "mine.mrg").read_text().count("\n") == 1
+
+
+def test_long_and_deep_trees_cost_neither_time_nor_memory(tmp_path: Path):
+    """Spans of a region grow with its square."""
+    words = " ".join(["word"] * 20_000)
+    deep = "(= " * 3_000 + "(NP a b)" + " c)" * 3_000
+    text = f"(= {words})\n{deep}\n( (NP {words}) end)\n" + "( (NP a b) c)\n" * 20_000
+    found = read_text(text, tmp_path)
+    problem = "20,000 words are too many to be known completely — mark parts of at most 300 words"
+    assert problem in str(found[0]) and "3,002 words" in str(found[1])
+    assert sum(isinstance(one, Sentence) for one in found) == 20_001

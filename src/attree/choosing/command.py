@@ -30,7 +30,7 @@ def choose_command(
         str,
         typer.Option(
             help="random; uncertain: what --parser is least sure of; diverse: such sentences that "
-            "are unlike each other. Neither is known to beat random yet."
+            "are unlike each other. Neither is known to beat random."
         ),
     ] = RANDOM,
     parser: Annotated[
