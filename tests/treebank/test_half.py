@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from attree.constraints import COMPLETE, NO_PHRASE, UNKNOWN, Constraints
 from attree.errors import AttreeError
+from attree.given import as_tables
 from attree.schemas import HALF_KNOWN, SENTENCES, read_table
 from attree.treebank.brackets import bracketed
 from attree.treebank.cleaning import clean
@@ -141,6 +142,10 @@ def test_what_needs_whole_trees_says_so(attree: Any, tmp_path: Path):
     assert made.status == 0, made.err
     with pytest.raises(AttreeError, match="a table of half-known trees; expected a sentence table"):
         read_table(tmp_path / "mine.parquet", schema=SENTENCES)
+    with pytest.raises(AttreeError, match=r"mine.half: only some brackets .* `attree train` takes"):
+        as_tables([file]).__enter__()
+    with as_tables([file], half=[file]) as (table,):
+        assert read_table(table, schema=HALF_KNOWN)[0].num_rows == 2
     seen = attree(str(file), "--check")
     assert "half-known 1 trees; labels: ? is not known, ! no phrase" in seen.out
     done = attree("convert", str(file), "--output", "mine.mrg")
