@@ -28,6 +28,7 @@ SECTIONS = {
         "try": "attree.try_command:try_command",
         "parse": "attree.corpus.command:parse_command",
         "annotate": "attree.annotate.command:annotate_command",
+        "choose": "attree.choosing.command:choose_command",
         "train": "attree.fewshot.command:train_command",
         "evaluate": "attree.evaluate.command:evaluate_command",
         "evalb": "attree.evaluation.command:evalb_command",

@@ -22,6 +22,9 @@ UNKNOWN, NO_PHRASE, COMPLETE = MARKS = ("?", "!", "=")
 #: required ones: far beyond any score of a tree, so that avoiding comes first.
 AVOIDED, CROSSED = -1e6, -1e10
 
+#: Words of a region in which all phrases are given.
+_LONGEST = 300
+
 _UNDO = "undo one of the two"
 
 
@@ -83,8 +86,8 @@ class Constraints:
         ]
         phrases = {(start, end) for start, end, _ in required}
         forbidden = {(start, end): None for start, end, label in given if label == NO_PHRASE}
-        for region in ((start, end) for start, end, label in given if label == COMPLETE):
-            forbidden |= dict.fromkeys(_within(region) - phrases)
+        for region in _outermost((start, end) for start, end, label in given if label == COMPLETE):
+            forbidden |= dict.fromkeys(sorted(_within(region) - phrases))
         return cls(tuple(required), tuple(forbidden))
 
     def __bool__(self) -> bool:
@@ -158,6 +161,22 @@ def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np
     before, after = (place < start).astype(np.float32), (place > end).astype(np.float32)
     # a crossing span begins before a bracket and ends inside it, or begins inside and ends after
     found: NDArray[np.bool_] = before.T @ inside + inside.T @ after > 0
+    return found
+
+
+def _outermost(regions: Iterable[Span]) -> list[Span]:
+    """Return the regions that are in no other one.
+
+    Raises:
+        AttreeError: one is so long that its spans would fill the memory.
+    """
+    found: list[Span] = []
+    for start, end in sorted(set(regions), key=lambda region: (region[0], -region[1])):
+        if end - start > _LONGEST:
+            problem = f"{end - start:,} words are too many to be known completely"
+            raise AttreeError(problem, fix=f"mark parts of at most {_LONGEST} words")
+        if not found or end > found[-1][1]:
+            found.append((start, end))
     return found
 
 

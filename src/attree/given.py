@@ -34,13 +34,14 @@ class Treebank:
     punctuation: str
 
     @classmethod
-    def read(cls, path: Path, settings: Settings) -> Treebank:
-        """Read a treebank file or a sentence table.
+    def read(cls, path: Path, settings: Settings, *, half: bool = False) -> Treebank:
+        """Read a treebank file or a sentence table, ``half`` where half-known trees will do.
 
         Raises:
-            AttreeError: no sentence of it can be read, or more is lost than can be right (see
-                ``check.refuse``).
+            AttreeError: no sentence of it can be read, more is lost than can be right (see
+                ``check.refuse``), or trees are half known.
         """
+        from attree.schemas import HALF
         from attree.treebank import check, cleaning
         from attree.treebank.formats import read_files, resolve, sniff
         from attree.treebank.sentence import Rejected
@@ -58,7 +59,12 @@ class Treebank:
         except AttreeError as error:
             fix = f"see `attree treebank {path} --check`, and write a table with the settings there"
             raise AttreeError(error.problem, file=path, fix=fix) from None
-        return cls(builder.tables()[0], refused, counts.punctuation)
+        table = builder.tables()[0]
+        if HALF.name in table.schema.names and not half:
+            problem = "only some brackets of these trees are known"
+            fix = "give whole trees; `attree train` takes these"
+            raise AttreeError(problem, file=path, fix=fix)
+        return cls(table, refused, counts.punctuation)
 
     def write(self, path: Path, **about: Any) -> None:
         """Write the table, with ``about`` in its metadata."""
@@ -69,34 +75,35 @@ class Treebank:
 
 
 @contextlib.contextmanager
-def as_tables(paths: Iterable[Path]) -> Iterator[list[Path]]:
+def as_tables(paths: Iterable[Path], *, half: Iterable[Path] = ()) -> Iterator[list[Path]]:
     """Yield sentence tables, for as long as a command runs: what is none is read as a treebank.
 
     Sentences that are not read are told on stderr, each with file, line and reason.
 
     Args:
         paths: sentence tables, which stay as they are, or treebank files.
+        half: those of them whose trees may be half known.
 
     Raises:
         AttreeError: see :meth:`Treebank.read`.
     """
     with TemporaryDirectory(prefix="attree-") as folder:
-        found = []
+        found, half = [], set(half)
         for number, path in enumerate(paths):
             if _is_table(path):
                 found.append(path)
                 continue
             found.append(Path(folder) / f"{number}-{path.stem[:40]}.parquet")
-            _read(path).write(found[-1], language=path.stem, split="")
+            _read(path, half=path in half).write(found[-1], language=path.stem, split="")
         yield found
 
 
-def _read(path: Path) -> Treebank:
+def _read(path: Path, *, half: bool) -> Treebank:
     # not imported for tables: the workflow's stages depend on no reader
     from attree.text import say
     from attree.treebank.sentence import Settings
 
-    one = Treebank.read(path, Settings())
+    one = Treebank.read(path, Settings(), half=half)
     for line in one.refused:
         say(line)
     return one

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from attree.constraints import COMPLETE, NO_PHRASE, UNKNOWN, Constraints
 from attree.errors import AttreeError
+from attree.given import as_tables
 from attree.schemas import HALF_KNOWN, SENTENCES, read_table
 from attree.treebank.brackets import bracketed
 from attree.treebank.cleaning import clean
@@ -141,8 +142,23 @@ def test_what_needs_whole_trees_says_so(attree: Any, tmp_path: Path):
     assert made.status == 0, made.err
     with pytest.raises(AttreeError, match="a table of half-known trees; expected a sentence table"):
         read_table(tmp_path / "mine.parquet", schema=SENTENCES)
+    with pytest.raises(AttreeError, match=r"mine.half: only some brackets .* `attree train` takes"):
+        as_tables([file]).__enter__()
+    with as_tables([file], half=[file]) as (table,):
+        assert read_table(table, schema=HALF_KNOWN)[0].num_rows == 2
     seen = attree(str(file), "--check")
     assert "half-known 1 trees; labels: ? is not known, ! no phrase" in seen.out
     done = attree("convert", str(file), "--output", "mine.mrg")
     assert "mine.half:1: only some of this tree is known" in done.err
     assert (tmp_path / "mine.mrg").read_text().count("\n") == 1
+
+
+def test_long_and_deep_trees_cost_neither_time_nor_memory(tmp_path: Path):
+    """Spans of a region grow with its square."""
+    words = " ".join(["word"] * 20_000)
+    deep = "(= " * 3_000 + "(NP a b)" + " c)" * 3_000
+    text = f"(= {words})\n{deep}\n( (NP {words}) end)\n" + "( (NP a b) c)\n" * 20_000
+    found = read_text(text, tmp_path)
+    problem = "20,000 words are too many to be known completely — mark parts of at most 300 words"
+    assert problem in str(found[0]) and "3,002 words" in str(found[1])
+    assert sum(isinstance(one, Sentence) for one in found) == 20_001

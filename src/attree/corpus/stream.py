@@ -16,9 +16,9 @@ _LINES_AT_A_TIME = 64
 
 
 def how_split(
-    found: ParserSource, tokenizer: str | None, sentences: bool | None
+    found: ParserSource | None, tokenizer: str | None, sentences: bool | None
 ) -> tuple[str, bool]:
-    """Settle how text is split into words, and say so."""
+    """Settle how text is split into words for a parser, if there is one, and say so."""
     trained_on, punctuation = getattr(found, "language", ""), getattr(found, "punctuation", "")
     tokenizer, sentences, line = choose(tokenizer, sentences, trained_on)
     if line:

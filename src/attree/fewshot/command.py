@@ -106,7 +106,7 @@ def train_command(
     changes = {"objective": objective, "association": association, "decoder": decoder}
     first = {"size": size, "start": start}
     session.check_output(output, overwrite=overwrite)
-    tables = as_tables([*sentences, *(evaluate_on or ())])
+    tables = as_tables([*sentences, *(evaluate_on or ())], half=sentences)
     request = session.Request(
         sentences[0],
         encoder,

@@ -161,7 +161,7 @@ def fit(
 def _refuse_half(trees: GoldTrees, plan: TrainingPlan) -> None:
     """Refuse half-known trees for an objective that asks where gold trees split."""
     half = next((tree for tree in trees.gold if tree.known is not None), None)
-    if half is not None and plan.recipe.objective not in ("tree_crf", *LABELLED):
+    if half is not None and not plan.recipe.has_distribution:
         raise AttreeError(
             f"tree {half.name} is half known, and {plan.recipe.objective} needs whole trees",
             fix="train a tree CRF, such as --parser tree-crf-full",

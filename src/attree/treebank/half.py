@@ -42,10 +42,12 @@ def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Reject
     Arguments are those of :func:`attree.treebank.brackets.read`.
     """
     text = _COMMENT.sub("", text)
-    for begin, end in reversed(pieces(text)):
-        if text[begin] == "(":
-            text = f"{text[:begin]}{_tagged(text[begin:end])}{text[end:]}"
-    for one in brackets.read(text, file, settings):
+    parts, done = [], 0
+    for begin, end in pieces(text):
+        tree = text[begin:end]
+        parts += [text[done:begin], _tagged(tree) if tree[0] == "(" else tree]
+        done = end
+    for one in brackets.read("".join([*parts, text[done:]]), file, settings):
         yield one if isinstance(one, Rejected) else _checked(one)
 
 

@@ -1,0 +1,69 @@
+"""How unsure a parser is of sentences, where they lie, and what their trees would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from attree.choosing.ranking import Measured
+from attree.decoding.constrained import no_distribution
+from attree.fewshot.features import Layout, run
+from attree.fewshot.inside import entropy
+from attree.fewshot.parser import TrainedModel
+
+if TYPE_CHECKING:
+    from attree.encoder.load import EncoderOutput
+    from attree.parser import Parser
+
+
+@torch.inference_mode()
+def measure(
+    parser: Parser,
+    words: Sequence[Sequence[str]],
+    *,
+    advance: Callable[[int], None] = lambda count: None,
+) -> Measured:
+    """Parse sentences once and measure each.
+
+    Args:
+        parser: a trained tree CRF.
+        words: of the sentences.
+        advance: told how many are done.
+
+    Returns:
+        of a sentence that cannot be parsed NaN.
+
+    Raises:
+        AttreeError: the parser has no distribution over trees.
+    """
+    model = parser.model
+    if not isinstance(model, TrainedModel) or not model.trained.recipe.has_distribution:
+        raise no_distribution()
+    scorer, encoder = model.trained.scorer, parser.encoder
+    layout = scorer.layout()
+    layers = layout.layers or (encoder.n_layers // 2,)
+    prepared = parser.prepare(words)
+    unsure, brackets = np.full(len(words), np.nan), np.zeros(len(words), np.int64)
+    vectors = np.zeros((len(words), encoder.hidden_size), np.float32)
+    for batch in prepared.batches:
+        output = run(encoder, prepared.of(batch), Layout(layers, layout.heads, layout.hidden))
+        finite = output.finite.cpu().numpy()
+        if finite.all():
+            features = scorer.lay_out(output)
+            span = model.trained.span_scores(features).span.cpu().numpy()
+            lengths = features.n_words.cpu().numpy()
+            unsure[batch] = entropy(span, lengths) / lengths
+            brackets[batch] = model.trees(features).n_spans
+            vectors[batch] = _means(output, layers[len(layers) // 2])
+        advance(len(batch))
+    return Measured(unsure, vectors, brackets)
+
+
+def _means(output: EncoderOutput, layer: int) -> np.ndarray:
+    """(sentences, hidden): the mean state of each sentence's pieces."""
+    mask = output.batch.mask[:, :, None].to(output.states[layer])
+    means: np.ndarray = ((output.states[layer] * mask).sum(1) / mask.sum(1)).cpu().numpy()
+    return means

@@ -1,0 +1,119 @@
+"""Sentences of raw text to choose from: a random pool, each once, of some lengths."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from attree.corpus.inputs import InputFile, find_inputs, open_input
+from attree.corpus.lines import parse_lines
+from attree.errors import AttreeError
+from attree.schemas import OK
+from attree.words import Tokeniser
+
+_LINES_AT_A_TIME = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How many words a sentence may have, both bounds included."""
+
+    least: int
+    most: int
+
+    @classmethod
+    def parse(cls, text: str) -> Window:
+        """Read ``5-30``.
+
+        Raises:
+            AttreeError: no two numbers, or the first one is larger or below 2.
+        """
+        least, _, most = text.partition("-")
+        if not (least.isdecimal() and most.isdecimal() and 2 <= int(least) <= int(most)):
+            raise AttreeError(f"{text!r} are no numbers of words", fix="write 5-30, from 2 on")
+        return cls(int(least), int(most))
+
+
+@dataclass(slots=True)
+class Pool:
+    """Sentences to choose from.
+
+    Attributes:
+        words: of each, in random order.
+        seen: how many different sentences within the window there were.
+        left_out: why others are not among them, and how many.
+    """
+
+    words: list[list[str]]
+    seen: int
+    left_out: Counter[str]
+
+
+def read_pool(
+    inputs: Iterable[Path],
+    split: Tokeniser,
+    window: Window,
+    *,
+    size: int,
+    seed: int,
+    column: str = "text",
+) -> Pool:
+    """Draw sentences from files; memory does not grow with the files but for a number a sentence.
+
+    Args:
+        inputs: files and folders, as :func:`attree.corpus.inputs.find_inputs` takes them.
+        split: texts into sentences of words.
+        window: of their lengths.
+        size: how many are drawn at most, each sentence as likely as any other.
+        seed: of the draw.
+        column: of Parquet and JSON Lines.
+
+    Raises:
+        AttreeError: an input cannot be read, or no sentence is left.
+    """
+    generator, pool, known = np.random.default_rng(seed), Pool([], 0, Counter()), set[int]()
+    files, _ = find_inputs(inputs)
+    for words in (one for file in files for one in _sentences(file, split, column, pool.left_out)):
+        if not window.least <= len(words) <= window.most:
+            pool.left_out["too short or too long"] += 1
+        elif hash(tuple(words)) in known:
+            pool.left_out["repeated"] += 1
+        else:
+            known.add(hash(tuple(words)))
+            _draw(pool, words, size, generator)
+    if not pool.words:
+        why = ", ".join(f"{count:,} {reason}" for reason, count in pool.left_out.items())
+        problem = f"no sentence to choose from ({why or 'no line'})"
+        raise AttreeError(problem, file=files[0].path, fix="widen --words, or give other text")
+    generator.shuffle(pool.words)
+    return pool
+
+
+def _draw(pool: Pool, words: list[str], size: int, generator: np.random.Generator) -> None:
+    """Put a sentence in the pool, in another's place once it is full."""
+    pool.seen += 1
+    if len(pool.words) < size:
+        pool.words.append(words)
+    elif (place := int(generator.integers(pool.seen))) < size:
+        pool.words[place] = words
+
+
+def _sentences(
+    file: InputFile, split: Tokeniser, column: str, left_out: Counter[str]
+) -> Iterator[list[str]]:
+    """Yield the sentences of one file."""
+    with open_input(file, column=column) as reader:
+        first = True
+        while (taken := reader.take(_LINES_AT_A_TIME))[1]:
+            texts, statuses = parse_lines(taken[0], kind=file.kind, column=column, first=first)
+            first = False
+            left_out.update(f"lines {status}" for status in statuses if status != OK)
+            good = [text for text, status in zip(texts, statuses, strict=True) if status == OK]
+            for found in split(good):
+                if found is None:
+                    left_out["lines beyond the tokeniser"] += 1
+                yield from found or ()

@@ -1,0 +1,133 @@
+"""Sentences to annotate: which are drawn, in which order, and what they cost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from attree.choosing import RANDOM, WAYS
+from attree.choosing.measure import measure
+from attree.choosing.ranking import Measured, at_random, diverse, most_uncertain
+from attree.choosing.text import Window, read_pool
+from attree.cli import app
+from attree.errors import AttreeError
+from attree.fewshot.fit import fit
+from attree.fewshot.gold import read_trees
+from attree.fewshot.parser import TrainedModel
+from attree.fewshot.recipes import RECIPES, TrainingPlan
+from attree.parser import Parser
+from attree.schemas import read_table
+from attree.words import tokeniser
+from tests.corpus.test_trained import run
+from tests.fewshot.conftest import encoder, resolved, treebank
+
+__all__ = ["encoder", "resolved", "treebank"]  # fixtures
+
+SPLIT = tokeniser("whitespace", split=False)
+
+
+def text(tmp_path: Path, lines: list[str], name: str = "a.txt") -> Path:
+    (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return tmp_path / name
+
+
+@given(seed=st.integers(0, 1000), n=st.integers(1, 40), count=st.integers(1, 45))
+def test_orders(seed: int, n: int, count: int):
+    generator = np.random.default_rng(seed)
+    unsure = np.where(generator.random(n) < 0.1, np.nan, generator.random(n))
+    vectors = generator.normal(size=(n, 3)).astype(np.float32)
+    measured = Measured(unsure, vectors, np.ones(n, np.int64))
+    known = int(np.isfinite(unsure).sum())
+    by_entropy = most_uncertain(measured, count)
+    assert unsure[by_entropy].tolist() == sorted(unsure[~np.isnan(unsure)], reverse=True)[:count]
+    for found, most in ((by_entropy, known), (diverse(measured, count), known)):
+        assert len(set(found.tolist())) == len(found) == min(count, most)
+    assert at_random(measured, count).tolist() == list(range(min(n, count)))
+
+
+def test_diverse_sentences_are_unlike_each_other():
+    """Two heaps: the second taken is of the other heap, however uncertain the first one is."""
+    vectors = np.array([[1, 0], [1, 0.01], [1, 0.02], [-1, 0]], np.float32)
+    measured = Measured(np.array([0.9, 0.8, 0.7, 0.1]), vectors, np.ones(4, np.int64))
+    assert diverse(measured, 2).tolist() == [0, 3]
+    assert most_uncertain(measured, 2).tolist() == [0, 1]
+
+
+def test_a_pool_is_drawn_evenly_and_holds_each_sentence_once(tmp_path: Path):
+    lines = [f"a b c d w{place}" for place in range(60)]
+    file = text(tmp_path, [*lines, *lines, "too short", ""])
+    counts = np.zeros(60)
+    for seed in range(200):
+        pool = read_pool([file], SPLIT, Window(5, 9), size=12, seed=seed)
+        assert pool.seen == 60 and len({" ".join(one) for one in pool.words}) == 12
+        counts[[int(words[-1][1:]) for words in pool.words]] += 1
+    assert counts.min() > 15 and counts.max() < 70  # 40 each
+    assert pool.left_out == {"repeated": 60, "too short or too long": 2}
+    again = read_pool([file], SPLIT, Window(5, 9), size=12, seed=199)
+    assert again.words == pool.words
+
+
+def test_other_inputs_and_damaged_lines(tmp_path: Path):
+    rows = [{"text": "the old man lived here"}, {"text": ["a", "b", "c", "d", "e"]}, {"other": 1}]
+    file = text(tmp_path, [json.dumps(row) for row in rows], "a.jsonl")
+    pool = read_pool([file], SPLIT, Window(5, 9), size=9, seed=0)
+    assert sorted(words[0] for words in pool.words) == ["a", "the"]
+    assert pool.left_out == {"lines malformed": 1}
+    with pytest.raises(AttreeError, match=r"no sentence to choose from \(1 too short"):
+        read_pool([text(tmp_path, ["a b"], "b.txt")], SPLIT, Window(5, 9), size=9, seed=0)
+
+
+@pytest.mark.parametrize("words", ["5", "30-5", "1-4", "a-b", "-3-4", "5-30-40", ""])
+def test_windows_are_two_numbers(words: str):
+    with pytest.raises(AttreeError, match="write 5-30"):
+        Window.parse(words)
+
+
+def test_what_is_measured_is_that_of_each_sentence_alone(encoder, treebank: Path):
+    words = [one for one in read_table(treebank)[0]["words"].to_pylist() if len(one) > 1]
+    trees = read_trees(read_table(treebank)[0], range(12))
+    fitted = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf-full"], (1, 2), steps=5))
+    parser = Parser(TrainedModel(fitted, encoder))
+    found = measure(parser, [*words, ["cat"] * 900])
+    alone = [parser.chart(sentence).entropy_per_word for sentence in words]
+    np.testing.assert_allclose(found.unsure[:-1], alone, atol=1e-4)
+    assert np.isnan(found.unsure[-1])
+    assert found.brackets[:-1].tolist() == [len(sentence) - 1 for sentence in words]
+    assert found.vectors.shape == (len(words) + 1, encoder.hidden_size)
+    same = measure(parser, [words[0], words[0]]).vectors
+    np.testing.assert_allclose(same[0], same[1])
+
+
+def test_the_command(resolved: Path, treebank: Path, tmp_path: Path):
+    folder, output = tmp_path / "parser", tmp_path / "chosen.jsonl"
+    run("train", "--sentences", treebank, "--encoder", resolved, "--parser", "tree-crf-labelled",
+        "--trees", 5, "--steps", 3, "--output", folder, "--device", "cpu")  # fmt: skip
+    words = read_table(treebank)[0]["words"].to_pylist()
+    file = text(tmp_path, [" ".join(one) for one in words])
+    given = ("choose", file, "--tokenizer", "whitespace", "--words", "4-8", "--number", 3)
+    told = run(*given, "--by", "diverse", "--parser", folder, "--encoder", resolved,
+               "--output", output, "--device", "cpu")  # fmt: skip
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [4 <= len(row["words"]) <= 8 and row["words"] in words for row in rows] == [True] * 3
+    assert f"by diverse; their trees: {sum(row['brackets'] for row in rows)} brackets" in told
+    assert all(row["entropy_per_word"] > 0 for row in rows)
+    assert len(run(*given).splitlines()) == 4  # three sentences, and what they cost
+
+
+def test_wrong_choices_are_told(tmp_path: Path):
+    file = text(tmp_path, ["a b c d e f"])
+    for arguments, problem in (
+        (("--by", "uncertain"), "uncertain needs a parser — add --parser"),
+        (("--by", "best"), f"choose one of {', '.join(WAYS)}"),
+        (("--output", str(file)), "the output is the input"),
+        (("--by", "diverse", "--parser", "upio"), "no distribution over trees"),
+    ):
+        done = CliRunner().invoke(app, ["choose", str(file), *arguments])
+        assert done.exit_code == 1 and problem in str(done.exception)
+    assert next(iter(WAYS)) == RANDOM
