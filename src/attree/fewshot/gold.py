@@ -223,9 +223,7 @@ def gold_batch(trees: Sequence[GoldTree], *, device: str = "cpu") -> GoldBatch:
     )
     names, avoided = tuple(each.name for each in trees), _penalties(trees, side)
     penalties = None if avoided is None else torch.from_numpy(avoided).to(device)
-    return GoldBatch(
-        names, n_words, tree, start, split, end, free, is_one, tuple(trees), penalties
-    )
+    return GoldBatch(names, n_words, tree, start, split, end, free, is_one, tuple(trees), penalties)
 
 
 def _penalties(trees: Sequence[GoldTree], side: int) -> np.ndarray | None:
