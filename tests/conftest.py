@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -41,6 +43,28 @@ def data() -> Path:
     if not (folder / "constituency").is_dir():
         pytest.skip(f"no treebanks in {folder}: set ATTREE_TREEBANKS to the folder that has them")
     return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The program of Chromium, installed where that is possible."""
+    if shutil.which("chromium") is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        for command in ("update -qq", "install -y -qq --no-install-recommends chromium"):
+            subprocess.run(["apt-get", *command.split()], capture_output=True)
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.skip("there is no Chromium, and it cannot be installed here")
+    return found
+
+
+@pytest.fixture(scope="module")  # while it is open no other event loop can run
+def browser(chromium: str) -> Iterator[Any]:
+    """Chromium without a window, for tests that drive a page."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as running:
+        yield running.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
+        )
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Sentence, Settings
 from attree.trees import Trees
 from tests.annotate.browser import Annotator, annotating
-from tests.workflow.test_report import chromium  # noqa: F401
 
 pytestmark = pytest.mark.full
 #: Milliseconds: other tests may keep every core busy.
@@ -32,15 +31,6 @@ ODD = """\
 we sail tomorrow 😀 🚢 !
 """
 LONG = " ".join(f"word{number}" for number in range(60))
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Any]:  # noqa: F811
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as running:
-        yield running.chromium.launch(
-            executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
-        )
 
 
 @pytest.fixture

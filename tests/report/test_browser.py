@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,28 +12,16 @@ import pytest
 from attree.schemas import PARSES, SCORES, SENTENCES, read_table
 from tests.report.conftest import EVIL, TREEBANKS
 
-CHROMIUM = shutil.which("chromium")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
 
 @pytest.fixture
-def opened(chromium: Any, page: Path) -> Iterator[Any]:
+def opened(browser: Any, page: Path) -> Iterator[Any]:
     """Open the page at a width; in the end nothing was fetched and nothing went wrong."""
     said: list[str] = []
     contexts = []
 
     def open_page(width: int = 1400, scheme: str = "light", **more: Any) -> Any:
         size = {"width": width, "height": 900}
-        contexts.append(chromium.new_context(viewport=size, color_scheme=scheme, **more))
+        contexts.append(browser.new_context(viewport=size, color_scheme=scheme, **more))
         tab = contexts[-1].new_page()
         tab.on("console", lambda message: said.append(message.text))
         tab.on("pageerror", lambda error: said.append(str(error)))

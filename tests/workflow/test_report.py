@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -36,18 +34,6 @@ class Visible(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._inside and data.strip():
             self.text.append(data.strip())
-
-
-@pytest.fixture(scope="module")
-def chromium() -> str:
-    """Headless Chromium, installed where that is possible."""
-    if shutil.which("chromium") is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        for command in ("update -qq", "install -y -qq --no-install-recommends chromium"):
-            subprocess.run(["apt-get", *command.split()], capture_output=True)
-    found = shutil.which("chromium")
-    if found is None:
-        pytest.skip("there is no Chromium, and it cannot be installed here")
-    return found
 
 
 @pytest.mark.full
