@@ -167,6 +167,21 @@ def test_query_and_key_of_the_fused_projection(tmp_path: Path) -> None:
     assert torch.equal(W_q, fused[:32]) and torch.equal(W_k, fused[32:64]) and not b_q.any()
 
 
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch without oneDNN")
+def test_linear_parts_are_packed_and_keep_their_weights(
+    encoder: Encoder, reference: torch.nn.Module
+) -> None:
+    kept = {
+        name: part for name, part in reference.named_modules() if isinstance(part, torch.nn.Linear)
+    }
+    packed = [name for name in kept if any(part.isdigit() for part in name.split("."))]
+    assert packed
+    for name in packed:
+        part = encoder.model.get_submodule(name)
+        assert type(part) is not torch.nn.Linear
+        assert torch.equal(part.weight, kept[name].weight)
+
+
 def test_bfloat16_is_near_and_word_level_attention_stays_float32(checkpoint: Path) -> None:
     sources = [
         EncoderSource("t", "path", str(checkpoint), dtype=name) for name in ("float32", "bfloat16")

@@ -25,7 +25,7 @@ with without_collecting():
     from attree.encoder import attention
     from attree.encoder.device import choose_device, taken
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
-    from attree.encoder.weights import layers_of, read_model, read_tokeniser
+    from attree.encoder.weights import layers_of, pack, read_model, read_tokeniser
 
 #: Products of a size that oneDNN keeps code for, and what lies between it and torch, for bfloat16.
 #: Their own 1,024 grow with every new shape of a batch and lie scattered among the freed tensors:
@@ -88,6 +88,8 @@ class Encoder:
         self.model = read_model(folder, dtype).to(device)
         self.layers = layers_of(self.model, self.n_layers, folder)
         attention.watch(self.layers)
+        if device.type == "cpu":
+            pack(self.layers)
         self._tokeniser = PieceTokeniser(read_tokeniser(folder, self.model), self.max_pieces)
 
     @property

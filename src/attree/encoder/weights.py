@@ -21,6 +21,9 @@ with without_collecting():
 if TYPE_CHECKING:
     from torch import nn
 
+#: Word pieces of a batch that weights are laid out for; other sizes are computed as well.
+_USUAL_PIECES = 1024
+
 
 def read_checkpoint(kind: Any, folder: Path, **options: Any) -> tuple[Any, set[str]]:
     """Load a checkpoint of ``folder`` without news on stderr.
@@ -119,6 +122,46 @@ def layers_of(model: nn.Module, n_layers: int, folder: Path) -> nn.ModuleList:
             fix="use another encoder",
         )
     return found[0]
+
+
+class _PackedLinear(torch.nn.Module):
+    """``x Wᵀ + b`` in float32 on a CPU, with W kept as oneDNN's products want it.
+
+    torch gives such products to MKL, which does not use AVX-512 on every processor that has it:
+    there oneDNN takes less than half of the time.
+    """
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.bias = linear.bias
+        self._packed = _onednn("_reorder_linear_weight")(linear.weight.detach(), _USUAL_PIECES)
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """(out, in), a copy: it is not kept twice."""
+        return self._packed.to_dense()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return (…, out)."""
+        product: torch.Tensor = _onednn("_linear_pointwise")(
+            x, self._packed, self.bias, "none", [], ""
+        )
+        return product
+
+
+def _onednn(name: str) -> Any:
+    """Return an operation of torch's oneDNN, or None where torch was built without it."""
+    return getattr(torch.ops.mkldnn, name, None)
+
+
+def pack(layers: nn.Module) -> None:
+    """Let oneDNN compute the linear parts of layers that are in float32 on a CPU."""
+    if not torch.backends.mkldnn.is_available() or _onednn("_linear_pointwise") is None:
+        return
+    for module in list(layers.modules()):
+        for name, part in module.named_children():
+            if type(part) is torch.nn.Linear and part.weight.dtype == torch.float32:
+                setattr(module, name, _PackedLinear(part))
 
 
 def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
