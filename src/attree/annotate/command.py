@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attree.errors import AttreeError
+from attree.options import Column, Sentences, Tokenizer
 
 if TYPE_CHECKING:
     from attree.annotate.session import Session
@@ -21,27 +22,9 @@ _PARSER, _TEXT, _PAGE = "Parser", "Text", "Page"
 def annotate_command(
     text: Annotated[Path, typer.Argument(help="Raw text, JSON Lines or Parquet.")],
     output: Annotated[Path, typer.Option(help="Folder of the treebank; it is continued.")],
-    language: Annotated[
-        str | None,
-        typer.Option(
-            "--language",
-            "--tokenizer",
-            help="For spaCy's rules: icelandic, is, …; xx for any; or whitespace, for words with "
-            "spaces between. Default: the parser's language, or en.",
-            rich_help_panel=_TEXT,
-        ),
-    ] = None,
-    sentences: Annotated[
-        bool | None,
-        typer.Option(
-            "--sentences/--no-sentences",
-            help="Split lines into sentences. Default: with a language.",
-            rich_help_panel=_TEXT,
-        ),
-    ] = None,
-    column: Annotated[
-        str, typer.Option(help="Column of Parquet, field of JSON Lines.", rich_help_panel=_TEXT)
-    ] = "text",
+    language: Tokenizer = None,
+    sentences: Sentences = None,
+    column: Column = "text",
     max_words: Annotated[
         int,
         typer.Option(

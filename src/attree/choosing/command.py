@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attree.choosing import RANDOM, WAYS
+from attree.options import Column, Sentences, Tokenizer
 
 if TYPE_CHECKING:
     from attree.choosing.ranking import Measured
     from attree.choosing.text import Pool
     from attree.parser_source import ParserSource
 
-_TEXT = "Which text"
+_TEXT = "Text"
 
 
 def choose_command(
@@ -43,26 +44,9 @@ def choose_command(
         typer.Option(min=1, help="Chosen among so many drawn at random.", rich_help_panel=_TEXT),
     ] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Of the draw.", rich_help_panel=_TEXT)] = 0,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            "--tokenizer",
-            "--language",
-            help="A language, for spaCy's rules, or whitespace.",
-            rich_help_panel=_TEXT,
-        ),
-    ] = None,
-    sentences: Annotated[
-        bool | None,
-        typer.Option(
-            "--sentences/--no-sentences",
-            help="Split lines into sentences. Default: with a language.",
-            rich_help_panel=_TEXT,
-        ),
-    ] = None,
-    column: Annotated[
-        str, typer.Option(help="Of Parquet and JSON Lines.", rich_help_panel=_TEXT)
-    ] = "text",
+    tokenizer: Tokenizer = None,
+    sentences: Sentences = None,
+    column: Column = "text",
     device: Annotated[str | None, typer.Option(help="cpu, cuda. Default: a GPU if any.")] = None,
 ) -> None:
     """Choose sentences of raw text to annotate, each once.

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from attree.options import Column, Sentences, Tokenizer
 from attree.text import safe
 
 #: The input that is standard input.
@@ -65,28 +66,9 @@ def parse_command(
         str | None,
         typer.Option(help="Instead of the parser's own.", rich_help_panel=_PARSER),
     ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            "--tokenizer",
-            "--language",
-            help="A language, for spaCy's rules: en, de, …; or whitespace, for words with spaces "
-            "between. Default: the parser's language, or en.",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None,
-    sentences: Annotated[
-        bool | None,
-        typer.Option(
-            "--sentences/--no-sentences",
-            help="Split lines into sentences. Default: with a language.",
-            rich_help_panel=_INPUT,
-        ),
-    ] = None,
-    column: Annotated[
-        str,
-        typer.Option(help="Column of Parquet, field of JSON Lines.", rich_help_panel=_INPUT),
-    ] = "text",
+    tokenizer: Tokenizer = None,
+    sentences: Sentences = None,
+    column: Column = "text",
     id: Annotated[
         str,
         typer.Option(

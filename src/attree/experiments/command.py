@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -78,9 +79,7 @@ def weights(
     """Draw the weights over the encoder's heads that rows have learned."""
     from attree.experiments.maps import write_weights
 
-    found = _read(plan)
-    layout = _of(found, "tables", experiment, plan)
-    write_weights(lists, _records(found), layout, output_prefix)
+    _gather(write_weights, lists, experiment, plan, output_prefix)
 
 
 @app.command()
@@ -93,9 +92,7 @@ def reliability(
     """Draw how often spans are right over how probable rows hold them."""
     from attree.experiments.reliability import write_reliability
 
-    found = _read(plan)
-    layout = _of(found, "tables", experiment, plan)
-    write_reliability(lists, _records(found), layout, output_prefix)
+    _gather(write_reliability, lists, experiment, plan, output_prefix)
 
 
 @app.command()
@@ -144,6 +141,14 @@ class _Plan:
     jobs: dict[str, list[dict[str, Any]]]
     rows: dict[str, list[dict[str, Any]]]
     tables: dict[str, dict[str, Any]]
+
+
+def _gather(
+    write: Callable[..., None], lists: list[Path], experiment: str, plan: Path, prefix: str
+) -> None:
+    """Let ``write`` draw the records of an experiment's rows as its table is laid out."""
+    found = _read(plan)
+    write(lists, _records(found), _of(found, "tables", experiment, plan), prefix)
 
 
 def _read(plan: Path) -> dict[str, Any]:
