@@ -23,13 +23,13 @@ from torch import Tensor, nn
 
 from attree.compiled import kernel
 from attree.constraints import Constraints
-from attree.encoder.load import Encoder, EncoderOutput
+from attree.encoder.load import Encoder
 from attree.errors import NotFiniteError
 from attree.fewshot.conditions import Conditions
 from attree.fewshot.gold import CHAIN, IN_LABEL, SOME, UNSAID, GoldBatch
 from attree.fewshot.inside import log_partition, marginals
-from attree.fewshot.parts import Part, Shape, boundary_states, dropout
-from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
+from attree.fewshot.parts import BoundaryReader, Shape, dropout
+from attree.fewshot.recipes import TrainingPlan
 from attree.fewshot.scores import SpanScores
 from attree.trees import Trees
 
@@ -37,7 +37,7 @@ from attree.trees import Trees
 _REQUIRED = 1e6
 
 
-class LabelPart(Part):
+class LabelPart(BoundaryReader):
     """Probabilities of labels, linear in the states at a span's two ends before the softmax.
 
     A word by itself has other weights than a span, and the whole sentence a further bias. The span
@@ -45,19 +45,18 @@ class LabelPart(Part):
 
     Args:
         names: the labels, the empty one first.
-        hidden: size of the states.
+        width: of a state, all layers of them together.
         rate: dropout on the states.
         layers: hidden states read.
     """
 
     def __init__(
-        self, names: tuple[str, ...], hidden: int, *, rate: float, layers: tuple[int, ...]
+        self, names: tuple[str, ...], width: int, *, rate: float, layers: tuple[int, ...]
     ) -> None:
-        super().__init__()
-        width = 2 * len(layers) * hidden
-        self.names, self.rate, self.layers = names, rate, layers
+        super().__init__(rate, layers)
+        self.names = names
         #: where a span begins, where it ends, where a word begins, where it ends
-        self.weights = nn.Parameter(torch.zeros(4, width, len(names)))
+        self.weights = nn.Parameter(torch.zeros(4, 2 * width, len(names)))
         #: of a span, of a word, and added for the whole sentence
         self.bias = nn.Parameter(torch.zeros(3, len(names)))
 
@@ -69,14 +68,9 @@ class LabelPart(Part):
         return {"layers": here, "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
 
     @classmethod
-    def of(cls, recipe: FewShotRecipe, shape: Shape) -> LabelPart:
-        """Make weights that are zero."""
-        layers, names = tuple(shape["layers"]), tuple(shape["names"])
-        return cls(names, shape["hidden"], rate=recipe.dropout, layers=layers)
-
-    def lay_out(self, output: EncoderOutput) -> tuple[Tensor, Tensor]:
-        """Return the states before and after every boundary."""
-        return boundary_states(output, self.layers)
+    def sizes(cls, shape: Shape, width: int) -> tuple[tuple[str, ...], int]:
+        """Return the labels and the width."""
+        return tuple(shape["names"]), width
 
     def logits(
         self,

@@ -178,7 +178,36 @@ class ProjectionPart(Part):
         return found.exp() if self.kind == "log" else found
 
 
-class BoundaryPart(Part):
+class BoundaryReader(Part):
+    """A part that reads the hidden states on both sides of every boundary between words.
+
+    Args:
+        rate: dropout on the states.
+        layers: hidden states read.
+    """
+
+    def __init__(self, rate: float, layers: tuple[int, ...]) -> None:
+        super().__init__()
+        self.rate, self.layers = rate, layers
+
+    @classmethod
+    def of(cls, recipe: FewShotRecipe, shape: Shape) -> BoundaryReader:
+        """Make the untrained part of a recipe."""
+        layers = tuple(shape["layers"])
+        width = len(layers) * shape["hidden"]
+        return cls(*cls.sizes(shape, width), rate=recipe.dropout, layers=layers)
+
+    @classmethod
+    @abstractmethod
+    def sizes(cls, shape: Shape, width: int) -> tuple[Any, ...]:
+        """Return what the class is made with, by its settings and the width of its states."""
+
+    def lay_out(self, output: EncoderOutput) -> tuple[Tensor, Tensor]:
+        """Return the states before and after every boundary (see :func:`boundary_states`)."""
+        return boundary_states(output, self.layers)
+
+
+class BoundaryPart(BoundaryReader):
     """Linear scores of a span's two ends: ``w₁·h_i + w₂·h_{i−1} + w₃·h_{j−1} + w₄·h_j``.
 
     ``h`` are hidden states of the words on both sides of where a span begins and ends (the piece
@@ -191,9 +220,8 @@ class BoundaryPart(Part):
     """
 
     def __init__(self, width: int, *, rate: float, layers: tuple[int, ...] = ()) -> None:
-        super().__init__()
+        super().__init__(rate, layers)
         self.weights = nn.Parameter(torch.zeros(width, 4))
-        self.rate, self.layers = rate, layers
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
@@ -202,14 +230,9 @@ class BoundaryPart(Part):
         return {"layers": list(plan.boundary or middle), "hidden": encoder.hidden_size}
 
     @classmethod
-    def of(cls, recipe: FewShotRecipe, shape: Shape) -> BoundaryPart:
-        """Make weights that are zero."""
-        layers = tuple(shape["layers"])
-        return cls(len(layers) * shape["hidden"], rate=recipe.dropout, layers=layers)
-
-    def lay_out(self, output: EncoderOutput) -> tuple[Tensor, Tensor]:
-        """Return the states before and after every boundary (see :func:`boundary_states`)."""
-        return boundary_states(output, self.layers)
+    def sizes(cls, shape: Shape, width: int) -> tuple[int]:
+        """Return the width."""
+        return (width,)
 
     def scores(
         self,

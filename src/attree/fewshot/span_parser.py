@@ -24,10 +24,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attree.encoder.load import Encoder, EncoderOutput
+from attree.encoder.load import Encoder
 from attree.fewshot.gold import GoldBatch
-from attree.fewshot.parts import Part, Shape, boundary_states, dropout
-from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
+from attree.fewshot.parts import BoundaryReader, Shape, dropout
+from attree.fewshot.recipes import TrainingPlan
 from attree.fewshot.scores import SpanScores, best_trees, existing
 
 #: Hidden units, as in the authors' program.
@@ -37,7 +37,7 @@ _HIDDEN = 250
 _AT_ONCE = 4_000_000
 
 
-class SpanPart(Part):
+class SpanPart(BoundaryReader):
     """Scores of spans by a perceptron over the differences of their boundaries.
 
     Args:
@@ -50,12 +50,11 @@ class SpanPart(Part):
     reads_layers = True
 
     def __init__(self, width: int, size: int, *, rate: float, layers: tuple[int, ...] = ()) -> None:
-        super().__init__()
+        super().__init__(rate, layers)
         self.before = nn.Linear(width, size, bias=False)
         self.after = nn.Linear(width, size, bias=False)
         self.first = nn.Parameter(torch.zeros(size))
         self.norm, self.last = nn.LayerNorm(size), nn.Linear(size, 1)
-        self.rate, self.layers = rate, layers
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
@@ -64,11 +63,9 @@ class SpanPart(Part):
         return {"layers": list(plan.layers), "hidden": encoder.hidden_size, "size": size}
 
     @classmethod
-    def of(cls, recipe: FewShotRecipe, shape: Shape) -> SpanPart:
-        """Make an untrained perceptron."""
-        layers = tuple(shape["layers"])
-        width = len(layers) * shape["hidden"]
-        return cls(width, shape["size"], rate=recipe.dropout, layers=layers)
+    def sizes(cls, shape: Shape, width: int) -> tuple[int, int]:
+        """Return the width and the hidden units."""
+        return width, shape["size"]
 
     def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
         """Draw the first weights from the plan's seed."""
@@ -78,10 +75,6 @@ class SpanPart(Part):
                 bound = math.sqrt(1.0 / weights.shape[1])
                 weights.uniform_(-bound, bound, generator=generator)
             self.last.bias.zero_()
-
-    def lay_out(self, output: EncoderOutput) -> tuple[Tensor, Tensor]:
-        """Return the states before and after every boundary."""
-        return boundary_states(output, self.layers)
 
     def scores(
         self,
