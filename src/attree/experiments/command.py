@@ -144,7 +144,7 @@ class _Plan:
 
 
 def _gather(
-    write: Callable[..., None], lists: list[Path], experiment: str, plan: Path, prefix: str
+    write: Callable[..., Any], lists: list[Path], experiment: str, plan: Path, prefix: str
 ) -> None:
     """Let ``write`` draw the records of an experiment's rows as its table is laid out."""
     found = _read(plan)
