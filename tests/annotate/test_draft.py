@@ -45,6 +45,13 @@ def test_a_flat_phrase_has_words_and_settled_phrases_below_it() -> None:
     assert spans(Draft(7).flatten((0, 7))) == [(0, 7)]
 
 
+def test_a_cleared_phrase_keeps_what_is_settled_however_deep() -> None:
+    settled = Draft(7).join((2, 7)).join((4, 7))
+    assert spans(settled.clear((0, 7))) == [(0, 7), (2, 7), (4, 7)]
+    assert spans(settled.clear((2, 7))) == [(0, 7), (1, 7), (2, 7), (4, 7)]
+    assert spans(settled.clear((0, 7)).break_up((4, 7))) == [(0, 7), (2, 7)]
+
+
 def test_a_moved_edge_forbids_what_was_proposed_and_not_what_was_passed() -> None:
     once = Draft(7).move((4, 7), (4, 6))
     twice = once.move((4, 6), (4, 5))
@@ -110,7 +117,7 @@ def test_whatever_is_done_nothing_crosses(actions: list[Any]) -> None:
             draft = CORRECTIONS[action](draft, span, to, "NP")
         except AttreeError:
             continue
-        if action in ("join", "label", "flat"):
+        if action in ("join", "label", "flat", "clear"):
             assert span in draft.fixed
     draft.constraints()  # refuses what contradicts itself
     free = Tree(WORDS, ((0, 7),))

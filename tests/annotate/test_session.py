@@ -55,6 +55,24 @@ def test_undo_takes_back_one_correction_after_the_other(session: Session) -> Non
         session.undo()
 
 
+def test_labels_keep_their_places_in_the_order_of_use(session: Session) -> None:
+    for label in ("S+VP", "NP", "PP"):
+        act(session, "label", 0, 3, label)
+    act(session, "label", 0, 8, "S+VP")
+    assert session.state()["labels"] == ["S+VP", "PP"]
+    session.accept()
+    act(session, "label", 0, 3, "PP")
+    act(session, "label", 0, 2, "NP")
+    assert session.state()["labels"] == ["S+VP", "NP", "PP"]
+    session.undo()
+    assert session.state()["labels"] == ["S+VP", "PP"]
+    session.undo()
+    session.undo()
+    act(session, "dissolve", 0, 3)
+    session.accept()
+    assert session.state()["labels"] == ["S+VP"]
+
+
 def test_what_cannot_be_done_changes_nothing(session: Session) -> None:
     before = session.state()
     with pytest.raises(AttreeError):

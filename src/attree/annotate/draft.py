@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from attree.constraints import MARKS, Constraints
 from attree.errors import AttreeError
 from attree.tree import NO_LABEL, Tree
+from attree.treebank.sentence import Sentence
 
 Span = tuple[int, int]
 
@@ -74,6 +75,11 @@ class Draft:
         self._wide(span)
         found = self.join(span)
         return replace(found, flat=found.flat | {span})
+
+    def clear(self, span: Span) -> Draft:
+        """Leave out all that is below a phrase and not settled, however deep."""
+        found = self.flatten(span)
+        return replace(found, flat=found.flat | {one for one in found.fixed if _holds(span, one)})
 
     def break_up(self, span: Span) -> Draft:
         """Say that a span is no phrase: the parser proposes another."""
@@ -159,6 +165,13 @@ def proposed(tree: Tree) -> dict[Span, str]:
     return {span: CHAIN.join(filter(None, chain)) for span, chain in found.items()}
 
 
+def labels_of(sentence: Sentence) -> list[str]:
+    """Return the labels of a saved tree, those of a chain joined, in the order of its spans."""
+    spans = tuple((start, end) for start, end, _ in sentence.spans)
+    tree = Tree(sentence.words, spans, labels=tuple(name for _, _, name in sentence.spans))
+    return [name for name in proposed(tree).values() if name]
+
+
 def tree_of(words: tuple[str, ...], nodes: Iterable[Node]) -> Tree:
     """Return the tree that the page shows, as it is saved: a chain is a node for each label."""
     each = [((node.start, node.end), label) for node in nodes for label in node.label.split(CHAIN)]
@@ -207,6 +220,7 @@ CORRECTIONS: dict[str, Callable[[Draft, Span, Span, str], Draft]] = {
     "join": lambda draft, span, to, label: draft.join(span),
     "label": lambda draft, span, to, label: draft.label(span, label),
     "flat": lambda draft, span, to, label: draft.flatten(span),
+    "clear": lambda draft, span, to, label: draft.clear(span),
     "break": lambda draft, span, to, label: draft.break_up(span),
     "dissolve": lambda draft, span, to, label: draft.dissolve(span),
     "move": lambda draft, span, to, label: draft.move(span, to),

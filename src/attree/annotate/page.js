@@ -155,7 +155,7 @@ function tools() {
   const there = Boolean(state.sentence), count = there ? state.sentence.words.length : 0;
   const { start, end, node } = picked, whole = end - start === count;
   const can = {
-    join: there && end - start > 1 && !node, flat: there && end - start > 1,
+    join: there && end - start > 1 && !node, flat: there && end - start > 1, clear: there && end - start > 1,
     break: there && node && !whole, dissolve: there && node && !whole,
   };
   for (const button of document.querySelectorAll("[data-do]")) button.disabled = !can[button.dataset.do];
@@ -219,7 +219,7 @@ function extend(by) {
   select(Math.min(anchor, other), Math.max(anchor, other) + 1, { words: true, anchor, focus: true, on: `w${other}` });
 }
 
-const LETTERS = { j: "join", f: "flat", x: "break", Delete: "break", Backspace: "break", d: "dissolve", u: "undo", s: "skip", a: "accept" };
+const LETTERS = { j: "join", f: "flat", c: "clear", x: "break", Delete: "break", Backspace: "break", d: "dissolve", u: "undo", s: "skip", a: "accept" };
 
 editor.addEventListener("keydown", (event) => {
   const { key } = event, focused = document.activeElement;

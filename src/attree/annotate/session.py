@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from attree.annotate.draft import CORRECTIONS, Draft, Node, tree_of
+from attree.annotate.draft import CORRECTIONS, Draft, Node, labels_of, tree_of
 from attree.annotate.folder import BEGIN, Folder, now
 from attree.annotate.history import accepted
 from attree.annotate.proposals import Chart, Proposal, Proposer, Trained
@@ -99,9 +99,8 @@ class Session:
         self._saved = saved
         self._curve = accepted(folder.records())
         self._pending: list[dict[str, Any]] = [{"time": now(), **BEGIN, **about}]
-        self._labels = Counter(
-            name for one in self._saved for _, _, name in one.spans if name not in ("", NO_LABEL)
-        )
+        used = Counter(name for one in self._saved for name in labels_of(one))
+        self._labels = Counter(dict(used.most_common()))  # what is new is added at the end
         proposer.told = self._trained
         self.shown: Shown | None = None
         self._next()
@@ -148,7 +147,9 @@ class Session:
             shown.proposal = shown.chart.propose(draft)
             shown.drafts.append(draft)
             more: dict[str, Any] = {"to": list(to)} if action == "move" else {}
-            more |= {"label": label.strip()} if action == "label" else {}
+            if action == "label":
+                more["label"] = label.strip()
+                self._labels[label.strip()] += 0  # from now on it has its place
             self._note(shown, action, start=start, end=end, **more)
             self.version += 1
 
@@ -195,7 +196,7 @@ class Session:
             spans = tuple((*span, name) for span, name in zip(tree.spans, labels, strict=True))
             source = shown.source
             self._saved.append(Sentence(source.words, (), spans, source.file, source.line))
-            self._labels.update(name for name in labels if name != NO_LABEL)
+            self._labels.update(labels_of(self._saved[-1]))
             self._curve.append(record)
             self.saved_now += 1
             self._next()
@@ -238,7 +239,7 @@ class Session:
         self._finished.pop()
         if last.accepted:
             taken = self._saved.pop()
-            self._labels.subtract(name for _, _, name in taken.spans if name != NO_LABEL)
+            self._labels.subtract(labels_of(taken))
             self._curve.pop()
             self.saved_now -= 1
         last.shown.actions.clear()
@@ -294,9 +295,9 @@ class Session:
                     self.version += 1
 
     def _offered(self) -> list[str]:
-        used = [name for name, count in self._labels.most_common() if count > 0]
-        if self.shown is not None:
-            used += [name for name in self.shown.drafts[-1].fixed.values() if name]
+        """Return the labels offered, in an order that stays: digits on the page set the first."""
+        here = set(self.shown.drafts[-1].fixed.values()) - {""} if self.shown else set()
+        used = [name for name, count in self._labels.items() if count > 0 or name in here]
         return list(dict.fromkeys([*used, *self.proposer.labels()]))[:_MOST_LABELS]
 
     def _sentence(self, shown: Shown) -> dict[str, Any]:

@@ -37,10 +37,10 @@ class Sentences:
         split: lines into sentences of words.
         max_words: longer sentences are passed over.
         column: of JSON Lines and Parquet.
-        done: the words of sentences that are not shown again.
+        done: the words of sentences that were done before, which are not shown again.
 
     Attributes:
-        passed: why sentences were passed over so far → how many.
+        passed: why sentences were passed over so far → how many, those done before not counted.
     """
 
     def __init__(
@@ -53,7 +53,8 @@ class Sentences:
         done: set[tuple[str, ...]] | None = None,
     ) -> None:
         self._files, self._split, self._column = files, split, column
-        self._max_words, self._done = max_words, set() if done is None else done
+        self._max_words, self._done = max_words, frozenset(done or ())
+        self._shown: set[tuple[str, ...]] = set()
         self.passed: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Source]:
@@ -66,8 +67,8 @@ class Sentences:
                     reason = self._reason(words)
                     if reason:
                         self.passed[reason] += 1
-                    elif words:
-                        self._done.add(words)
+                    elif words and words not in self._done:
+                        self._shown.add(words)
                         yield Source(file.name, line, words)
 
     def _reason(self, words: tuple[str, ...]) -> str:
@@ -75,7 +76,7 @@ class Sentences:
             return TOO_LONG
         if len(words) < LEAST_WORDS:
             return ONE_WORD if words else ""
-        return REPEATED if words in self._done else ""
+        return REPEATED if words in self._shown else ""
 
     def _lines(self, file: InputFile) -> Iterator[tuple[int, str, list[tuple[str, ...]]]]:
         """Yield the number of each line, its status, and its sentences."""
