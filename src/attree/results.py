@@ -19,6 +19,8 @@ BASELINES = "<results>/scores/baselines/{language}/{split}.json"
 #: A parser of `attree train`, and the speeds of a comparison's parsers.
 FEWSHOT = "<results>/fewshot/{encoder}/{parser}/parser.json"
 SPEEDS = "<results>/comparisons/{comparison}/{encoder}/{language}/{split}.json"
+#: What a few-shot parser says of each sentence beside its tree.
+ASSOCIATIONS = "<results>/attention/{encoder}/trained/{parser}/{language}/{split}.parquet"
 
 #: What the experiments ask for, the records of their rows, and the list that each job leaves.
 PLAN = "<results>/experiments/plan.json"

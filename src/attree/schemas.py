@@ -70,6 +70,18 @@ PARSES = pa.schema(
 LABELS = pa.field("labels", pa.list_(pa.string()), nullable=False)
 LABELLED_PARSES = PARSES.append(LABELS)
 
+#: What a trained parser says of a sentence beside its tree: the probability of each of its spans,
+#: in their order, null without a distribution over trees; and the words × words association,
+#: row-major, null where it has none or the sentence has more than ``WORDS_SHOWN`` words.
+ASSOCIATIONS = pa.schema(
+    [
+        pa.field("sentence", pa.int32(), nullable=False),
+        pa.field("marginals", pa.list_(pa.float32())),
+        pa.field("association", pa.list_(pa.float32())),
+    ]
+)
+WORDS_SHOWN = 40
+
 
 #: One row an attention head: its F1 in percent on the tuning set, and whether it was selected.
 HEADS = pa.schema(
@@ -106,6 +118,7 @@ _KINDS = (
     (REJECTED, "table of rejected sentences"),
     (PARSES, "table of parses"),
     (LABELLED_PARSES, "table of parses"),
+    (ASSOCIATIONS, "table of associations"),
     (HEADS, "head ranking"),
     (SCORES, "table of scores"),
 )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
@@ -14,9 +16,17 @@ from attree.fewshot.fit import fit, source_of
 from attree.fewshot.gold import read_trees
 from attree.fewshot.parser import TrainedModel, TrainedParser, save_parser
 from attree.fewshot.recipes import RECIPES, TrainingPlan
+from attree.parser import Parser
 from attree.parses import Parses
 from attree.parsing.from_parser import write_parses
-from attree.schemas import PARSES, SENTENCES, read_table, write_table
+from attree.schemas import (
+    ASSOCIATIONS,
+    PARSES,
+    SENTENCES,
+    WORDS_SHOWN,
+    read_table,
+    write_table,
+)
 from tests.fewshot.conftest import table
 
 
@@ -98,3 +108,51 @@ def test_the_command(parser, resolved, test_set, tmp_path):
     result = CliRunner().invoke(app, ["apply", *options, "--decoder", "chart", "--device", "cpu"])
     assert result.exit_code == 0, result.output
     assert read_table(output, schema=PARSES)[0].num_rows == 30
+
+
+def test_associations_are_those_of_each_sentence_by_itself(
+    model: TrainedModel, test_set: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.parquet"
+    parses = write_parses(model, test_set, tmp_path / "p.parquet", associations=path).to_pylist()
+    said, _ = read_table(path, schema=ASSOCIATIONS)
+    words = read_table(test_set)[0].column("words").to_pylist()
+    parser = Parser(model)
+    for one, parse, sentence in zip(said.to_pylist(), parses, words, strict=True):
+        assert one["sentence"] == parse["sentence"]
+        if len(sentence) < 2:
+            assert (one["marginals"], one["association"]) == ([], None)
+            continue
+        expected = parser.association(sentence).ravel()
+        np.testing.assert_allclose(one["association"], expected, rtol=1e-3, atol=1e-5)
+        likely = parser.chart(sentence).marginals()[parse["starts"], parse["ends"]]
+        np.testing.assert_allclose(one["marginals"], likely, atol=1e-3)
+
+
+def test_long_sentences_have_no_association_and_some_parsers_have_none(
+    model: TrainedModel, encoder: Any, treebank: Path, tmp_path: Path
+) -> None:
+    words = ["w"] * (WORDS_SHOWN + 1)
+    rows = [
+        {
+            **read_table(treebank)[0].slice(0, 1).to_pylist()[0],
+            "words": words[:n],
+            "tags": ["X"] * n,
+            "starts": [0],
+            "ends": [n],
+            "labels": ["S"],
+            "sentence": n,
+        }
+        for n in (WORDS_SHOWN, WORDS_SHOWN + 1)
+    ]
+    given, path = tmp_path / "long.parquet", tmp_path / "a.parquet"
+    write_table(given, pa.Table.from_pylist(rows, SENTENCES), schema=SENTENCES, metadata={})
+    write_parses(model, given, tmp_path / "p.parquet", associations=path)
+    short, long = read_table(path)[0].to_pylist()
+    assert len(short["association"]) == WORDS_SHOWN**2 and long["association"] is None
+    trees = read_trees(read_table(treebank)[0], range(3, 13))
+    heads = fit(encoder, trees, TrainingPlan(RECIPES["head-weights-article"], steps=2))
+    write_parses(TrainedModel(heads, encoder), given, tmp_path / "p.parquet", associations=path)
+    assert read_table(path)[0].to_pylist() == [
+        {"sentence": row["sentence"], "marginals": None, "association": None} for row in rows
+    ]

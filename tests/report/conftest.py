@@ -18,7 +18,7 @@ from attree.given import Treebank
 from attree.parsing.from_shards import write_parses
 from attree.report.page import write_page
 from attree.report.run import AskedTable, Run
-from attree.schemas import HEADS, SENTENCES, read_table, write_table
+from attree.schemas import ASSOCIATIONS, HEADS, PARSES, SENTENCES, read_table, write_table
 from attree.tables import render
 from attree.treebank.sentence import Settings
 from tests.scoring.reference import attention
@@ -62,12 +62,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_baselines(sentences, baselines, **SCORING, seeds=2)
         for parser in PARSERS:
             _parse(folder, parser, language, sentences, manifest)
+    _parse_by_trained(folder)
     _experiment(folder / "experiments/tables/few-shot")
     log = folder / "logs/treebanks/latin/test.log"
     log.parent.mkdir(parents=True)
     log.write_text(f"warning: x\nattree: error: latin.ptb:4: byte 0xFC {EVIL} — set encoding\n")
     rows = [("tiny", parser, language, "test") for language in TREEBANKS for parser in PARSERS]
-    rows.append(("tiny", "upio", "latin", "test"))
+    rows += [("tiny", "upio", "latin", "test"), ("tiny", "tree-crf", "english", "test")]
     recipes = {
         parser: {"association": "raw", "score": score, "decoder": decoder, "heads": "above:30"}
         for parser, (score, decoder) in PARSERS.items()
@@ -170,3 +171,28 @@ def _parse(folder: Path, parser: str, language: str, sentences: Path, manifest: 
     names = {"encoder": "tiny", "parser": parser}
     table = scores.with_suffix(".parquet")
     score_parses(parses, sentences, output=table, summary=scores, **SCORING, **names)
+
+
+def _parse_by_trained(folder: Path) -> None:
+    """Write what a tree CRF leaves: the trees of UPIO, all inner spans as likely as one in four."""
+    import pyarrow as pa
+
+    sentences = folder / "treebanks/english/test.parquet"
+    parses = folder / "parses/tiny/tree-crf/english/test.parquet"
+    table, about = read_table(folder / "parses/tiny/upio/english/test.parquet")
+    write_table(parses, table, schema=PARSES, metadata=about)
+    said = [
+        {
+            "sentence": row["sentence"],
+            "marginals": [1.0, *[0.25] * (row["n_words"] - 2)] if row["n_words"] > 1 else [],
+            "association": [1 - place % 2 * 0.5 for place in range(row["n_words"] ** 2)],
+        }
+        for row in table.to_pylist()
+    ]
+    path = folder / "attention/tiny/trained/tree-crf/english/test.parquet"
+    found = pa.Table.from_pylist(said, schema=ASSOCIATIONS)
+    write_table(path, found, schema=ASSOCIATIONS, metadata={})
+    scores = folder / "scores/tiny/tree-crf/english/test.json"
+    names = {"encoder": "tiny", "parser": "tree-crf"}
+    table_of = scores.with_suffix(".parquet")
+    score_parses(parses, sentences, output=table_of, summary=scores, **SCORING, **names)

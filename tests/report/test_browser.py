@@ -113,6 +113,27 @@ def test_every_sentence_of_every_parser_is_as_the_tables_have_it(
     assert len(seen) == 2 * sum(map(len, TREEBANKS.values()))
 
 
+@pytest.mark.parametrize("wish", ["down", "across"])
+def test_a_tree_crf_says_how_probable_its_phrases_are(
+    opened: Any, results: Path, wish: str
+) -> None:
+    tab = opened()
+    tab.select_option("#parser", label="tree-crf, tiny")
+    tab.select_option("#draw", wish)
+    check_sentence(tab, results, "english", "tree-crf")
+    labels = tab.locator("#predicted .node .label").all_text_contents()
+    assert set(labels) == {"25 %"}
+    inner = tab.locator("#predicted .node:not([data-start='0'])").first
+    assert inner.get_attribute("aria-label").endswith(", probability 0.25")
+    words = tab.locator("#gold text[data-word]").count()
+    assert tab.locator("#matrix .cell").count() == words**2
+    boxes = tab.eval_on_selector_all(
+        "#predicted .label", "all => all.map(one => one.getBoundingClientRect().toJSON())"
+    )
+    svg = tab.locator("#predicted svg").bounding_box()
+    assert all(svg["x"] <= box["left"] and box["right"] <= svg["x"] + svg["width"] for box in boxes)
+
+
 @pytest.mark.full
 def test_filters_and_order(opened: Any) -> None:
     tab = opened()

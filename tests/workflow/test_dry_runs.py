@@ -54,8 +54,11 @@ def test_demo(checkout: Checkout) -> None:
     assert jobs["attention_all"] == jobs["encoder"] == 1
     assert jobs["attention_selected"] == jobs["baselines"] == jobs["language_table"] == 9
     assert jobs["heads"] == jobs["heads_figure"] == 3
-    assert jobs["parse"] == jobs["score"] == 27
-    assert jobs["crosslingual_table"] == jobs["sizes_table"] == 1
+    assert jobs["parse"] == 27
+    assert jobs["train"] == jobs["trained_parses"] == 3
+    assert jobs["score"] == 27 + 3
+    assert jobs["crosslingual_table"] == 2
+    assert jobs["sizes_table"] == 1
 
 
 def test_paper_is_planned(checkout: Checkout, tmp_path: Path) -> None:

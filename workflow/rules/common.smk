@@ -28,6 +28,7 @@ from attree.process import FOLLOWED
 from attree.provenance import code_hash, digest
 from attree.report.run import Run, looks
 from attree.results import (
+    ASSOCIATIONS,
     BASELINES,
     ENCODER,
     EXPERIMENT,

@@ -28,7 +28,8 @@ rule trained_parses:
         encoder=ENCODER,
         sentences=SENTENCES,
     output:
-        PARSES,
+        parses=PARSES,
+        associations=ASSOCIATIONS,
     log:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:
@@ -42,7 +43,8 @@ rule trained_parses:
         options=COMPARISONS.applying_options,
     shell:
         "attree apply {input.sentences:q} --parser {params.folder:q} --encoder {input.encoder:q}"
-        " --allow-overlap {params.options} --output {output:q} 2> {log:q}"
+        " --allow-overlap {params.options} --associations {output.associations:q}"
+        " --output {output.parses:q} 2> {log:q}"
 
 
 rule imported_parses:

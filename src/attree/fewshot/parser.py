@@ -308,6 +308,7 @@ class TrainedModel:
     Attributes:
         labelled: whether its trees have labels.
         has_distribution: whether they have marginals.
+        has_association: whether a matrix is trained.
 
     Raises:
         AttreeError: another encoder.
@@ -318,6 +319,7 @@ class TrainedModel:
         self.trained, self.encoder, self.threshold = trained, encoder, threshold
         self.labelled = trained.recipe.decoder == "labelled_risk"
         self.has_distribution = trained.recipe.has_distribution
+        self.has_association = "projection" in trained.recipe.parts
 
     def features(self, pieces: Sequence[Pieces]) -> Batch:
         """Run the encoder and lay out what the scorer reads."""

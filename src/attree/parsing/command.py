@@ -50,6 +50,13 @@ def apply_command(
             "chosen (on the held-out trees of its training)."
         ),
     ] = "0",
+    associations: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write here what the report draws: association matrices and how probable "
+            "spans are (Parquet)."
+        ),
+    ] = None,
     too_long: Annotated[
         str,
         typer.Option(help="For sentences past the encoder's limit: right_branching, skip, error."),
@@ -73,7 +80,8 @@ def apply_command(
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
     model = TrainedModel(trained, loaded, trained.threshold(threshold))
     with as_tables([sentences]) as (table,):
-        write_parses(model, table, output, too_long=too_long, allow_overlap=allow_overlap)
+        policy = {"too_long": too_long, "allow_overlap": allow_overlap}
+        write_parses(model, table, output, associations=associations, **policy)
 
 
 def import_command(

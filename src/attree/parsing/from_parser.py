@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.fewshot.parser import TrainedModel, TrainedParser
@@ -14,7 +16,15 @@ from attree.parses import POLICIES, Parses
 from attree.progress import progress
 from attree.provenance import provenance
 from attree.sampling import refuse_overlap
-from attree.schemas import OK, SENTENCES, TOO_LONG, read_table, write_table
+from attree.schemas import (
+    ASSOCIATIONS,
+    OK,
+    SENTENCES,
+    TOO_LONG,
+    WORDS_SHOWN,
+    read_table,
+    write_table,
+)
 from attree.trees import Trees
 
 #: The modules that decide a parse.
@@ -29,6 +39,7 @@ def write_parses(
     sentences: Path,
     output: Path,
     *,
+    associations: Path | None = None,
     too_long: str = "right_branching",
     allow_overlap: bool = False,
 ) -> pa.Table:
@@ -38,6 +49,7 @@ def write_parses(
         model: the parser.
         sentences: a SENTENCES table.
         output: the PARSES table to write.
+        associations: the ASSOCIATIONS table to write beside it, if any.
         too_long: ``right_branching``, ``skip`` or ``error``.
         allow_overlap: parse sentences that were trained on too.
 
@@ -53,7 +65,9 @@ def write_parses(
     table, metadata = read_table(sentences, schema=SENTENCES)
     words = table.column("words").to_pylist()
     shared = refuse_overlap(trained.trained_on, words, allow=allow_overlap)
-    trees, status = _parse(Parser(model), words)
+    matrices: dict[int, NDArray[np.float32]] = {}
+    watched = matrices if associations and model.has_association else None
+    trees, status = _parse(Parser(model), words, watched)
     if too_long == "error" and (status == TOO_LONG).any():
         place = int(np.flatnonzero(status == TOO_LONG)[0])
         pieces = len(model.encoder.tokenise([words[place]])[0].ids)
@@ -62,7 +76,8 @@ def write_parses(
             f"{model.encoder.max_pieces}",
             fix="pass --too-long right_branching or --too-long skip",
         )
-    parses = Parses.with_policy(table["sentence"].to_numpy(), trees, status == OK, too_long).table()
+    found = Parses.with_policy(table["sentence"].to_numpy(), trees, status == OK, too_long)
+    parses = found.table()
     settings = {**trained.describe(), "threshold": model.threshold, "overlap": shared}
     made = provenance(code=CODE, settings=settings, treebank=metadata.get("provenance"))
     about = {
@@ -72,19 +87,41 @@ def write_parses(
         "selection": _trained_on(trained),
         "provenance": made,
     }
+    if associations:
+        said = _said(found, matrices)
+        write_table(associations, said, schema=ASSOCIATIONS, metadata=about)
     write_table(output, parses, schema=parses.schema, metadata=about)
     return parses
 
 
-def _parse(parser: Parser, words: list[list[str]]) -> tuple[Trees, np.ndarray]:
+def _parse(
+    parser: Parser, words: list[list[str]], matrices: dict[int, NDArray[np.float32]] | None
+) -> tuple[Trees, np.ndarray]:
+    """Return trees and statuses; put the matrices of short sentences in ``matrices`` by place."""
     trees, statuses = [], [np.empty(0, dtype="<U16")]
     with progress("parsing", total=len(words)) as advance:
         for first in range(0, len(words), _AT_A_TIME):
-            found, status = parser.trees(words[first : first + _AT_A_TIME])
-            trees.append(found)
-            statuses.append(status)
-            advance(len(found))
+            prepared, found = parser.prepare(words[first : first + _AT_A_TIME]), []
+            for batch in prepared.batches:
+                features = parser.encode(prepared, batch)
+                found.append(parser.decode(prepared, batch, features))
+                if matrices is not None:
+                    each = zip(batch + first, parser.model.associations(features), strict=True)
+                    matrices |= {p: one for p, one in each if len(one) <= WORDS_SHOWN}
+            trees.append(parser.assemble(prepared, found))
+            statuses.append(prepared.status)
+            advance(len(prepared.status))
     return Trees.concatenate(trees), np.concatenate(statuses)
+
+
+def _said(parses: Parses, matrices: Mapping[int, NDArray[np.float32]]) -> pa.Table:
+    """Return what is known of the sentences that were parsed (``schemas.ASSOCIATIONS``)."""
+    likely, starts = parses.trees.marginals, parses.trees.offsets
+    rows = np.flatnonzero(parses.status == OK).tolist()
+    flat = {place: matrix.ravel() for place, matrix in matrices.items()}
+    shares = [None if likely is None else likely[starts[row] : starts[row + 1]] for row in rows]
+    columns = [parses.sentence[rows], shares, [flat.get(row) for row in rows]]
+    return pa.table([*map(pa.array, columns, ASSOCIATIONS.types)], schema=ASSOCIATIONS)
 
 
 def _trained_on(trained: TrainedParser) -> str:

@@ -15,10 +15,10 @@ from attree.figures import COMPUTED
 from attree.files import read_json
 from attree.provenance import versions
 from attree.report import charts, heat, reading, scores
-from attree.report.explorer import WORDS_SHOWN, explorer
+from attree.report.explorer import explorer
 from attree.report.run import Run
 from attree.results import SENTENCE_SCORES, path_of
-from attree.schemas import read_table
+from attree.schemas import WORDS_SHOWN, read_table
 from attree.tables.build import ScoreRow, language
 from attree.tables.render import Table, saved_tables
 from attree.tables.resampling import SentenceScores

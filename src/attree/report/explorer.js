@@ -21,18 +21,19 @@
     return count(/\p{Script=Hebrew}|\p{Script=Arabic}|\p{Script=Syriac}|\p{Script=Thaana}|\p{Script=Nko}/gu) > count(/\p{L}/gu) / 2;
   };
 
-  // A tree out of spans: every node has start, end, label, score, children, level (1 lowest), only.
+  // A tree out of spans: every node has start, end, label, likely, children, level (1 lowest), only.
   function treeOf(words, spans, other) {
     const known = new Set(other.map(key));
     const whole = [0, words.length];
     const all = spans.some((one) => key(one) === key(whole)) ? [...spans] : [whole, ...spans];
     all.sort((a, b) => a[0] - b[0] || b[1] - a[1]);
     const stack = [], nodes = [];
-    for (const [start, end, label = "", score] of all) {
+    for (const [start, end, label = "", marginal] of all) {
       while (stack.length && stack.at(-1).end < end) stack.pop();
       while (stack.length && stack.at(-1).end <= start) stack.pop();
       const only = !known.has(`${start}-${end}`) && end - start < words.length;
-      const node = { start, end, label, score, only, children: [], parent: stack.at(-1), depth: stack.length };
+      const likely = end - start < words.length ? marginal : undefined; // the whole is always a phrase
+      const node = { start, end, label, likely, only, children: [], parent: stack.at(-1), depth: stack.length };
       node.parent?.children.push(node);
       stack.push(node);
       nodes.push(node);
@@ -40,6 +41,9 @@
     for (const node of [...nodes].reverse()) node.level = 1 + Math.max(0, ...node.children.map((child) => child.level));
     return nodes;
   }
+
+  // What stands beside a phrase: its label, and how probable it is in hundredths.
+  const written = (node) => [node.label, node.likely === undefined ? "" : `${Math.round(100 * node.likely)} %`].filter(Boolean).join(" ");
 
   // Places of words along one axis and of levels along the other, turned into x and y at the end.
   function layout(words, nodes, room, wish, mirrored) {
@@ -55,13 +59,14 @@
         place: (node) => [(centres[node.start] + centres[node.end - 1]) / 2, 26 + (levels - node.level) * step] };
     }
     const longest = Math.max(...widths), high = 23;
-    const least = nodes.some((node) => node.label) ? 30 : 18;
+    const least = Math.max(18, ...nodes.map((node) => (written(node) ? Math.min(48, 12 + width(written(node))) : 18)));
     const step = Math.max(least, Math.min(48, (room - longest - 60) / levels));
-    const total = 44 + levels * step + longest + 8;
-    const turn = (x) => (mirrored ? total - x : x), edge = 40 + levels * step;
+    const first = Math.max(40, ...nodes.map((node) => width(written(node)) + 10 - (levels - node.level) * step));
+    const edge = first + levels * step, total = edge + longest + 12;
+    const turn = (x) => (mirrored ? total - x : x);
     const y = (i) => 14 + i * high;
     return { down, width: total, height: words.length * high + 8, word: (i) => [turn(edge + 4), y(i) + 4], leaf: (i) => [turn(edge), y(i)],
-      place: (node) => [turn(40 + (levels - node.level) * step), (y(node.start) + y(node.end - 1)) / 2] };
+      place: (node) => [turn(first + (levels - node.level) * step), (y(node.start) + y(node.end - 1)) / 2] };
   }
 
   // A label stands where no line is: away from the parent, or over the line that comes from it.
@@ -71,9 +76,10 @@
   }
 
   const says = (node, words) => {
-    const parts = [node.label || "phrase", words.slice(node.start, node.end).join(" ")];
-    const told = node.only ? [...parts, "not in the other tree"] : parts;
-    return (node.score === undefined ? told : [...told, `score ${node.score.toFixed(2)}`]).join(": ").replace(": not", ", not").replace(/: (score [-\d.]+)$/, ", $1");
+    const told = [`${node.label || "phrase"}: ${words.slice(node.start, node.end).join(" ")}`];
+    if (node.only) told.push("not in the other tree");
+    if (node.likely !== undefined) told.push(`probability ${node.likely.toFixed(2)}`);
+    return told.join(", ");
   };
 
   function drawTree(place, words, spans, other, name) {
@@ -95,7 +101,7 @@
       const group = make("g", { class: node.only ? "node only" : "node", role: "treeitem", tabindex: node.parent ? -1 : 0, "aria-level": node.depth + 1, "aria-label": says(node, words), "data-start": node.start, "data-end": node.end });
       group.append(make("circle", { class: "halo", cx: x, cy: y, r: 10 }));
       group.append(node.only ? make("path", { class: "cross", d: `M${x - 5} ${y - 5} l10 10 m0 -10 l-10 10` }) : make("circle", { class: "dot", cx: x, cy: y, r: 4 }));
-      const text = [node.label, node.score === undefined ? "" : node.score.toFixed(2)].filter(Boolean).join(" ");
+      const text = written(node);
       if (text) group.append(label(text, x, y, lay, node, mirrored));
       group.append(make("title", {}, says(node, words)));
       group.addEventListener("pointerenter", () => light(node.start, node.end, says(node, words)));

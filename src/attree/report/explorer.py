@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,15 @@ from attree.errors import AttreeError
 from attree.parses import Parses
 from attree.report.reading import try_read
 from attree.report.scores import by_set, is_parser
+from attree.results import ASSOCIATIONS as ASSOCIATIONS_FILE
 from attree.results import PARSES as PARSES_FILE
 from attree.results import SENTENCE_SCORES, SENTENCES, path_of
-from attree.schemas import PARSES, SCORES, read_table
+from attree.schemas import ASSOCIATIONS, PARSES, SCORES, WORDS_SHOWN, read_table
 from attree.schemas import SENTENCES as SENTENCES_SCHEMA
 from attree.tables.build import ScoreRow
 from attree.trees import Trees
 
-#: Matrices are shown of sentences up to this many words, as far as there is room in the page.
-WORDS_SHOWN = 40
+#: Characters of all matrices that are shown.
 _ROOM = 1_500_000
 
 
@@ -105,12 +106,39 @@ def _parses(results: Path, row: ScoreRow, one: _Set) -> tuple[Parses, NDArray[np
     name = f"{row.language}/{row.split}"
     path = path_of(PARSES_FILE, name, results=results, **place)
     parses = Parses.of_table(read_table(path, schema=PARSES)[0])
+    parses = replace(parses, trees=_with_marginals(results, row, parses))
     if not np.array_equal(parses.sentence, one.gold.sentence):
         raise AttreeError(f"these are not the sentences of {name}", file=path)
     scores, _ = read_table(path_of(SENTENCE_SCORES, name, results=results, **place), schema=SCORES)
     f1 = dict(zip(scores["sentence"].to_pylist(), scores["sentence_f1"].to_pylist(), strict=True))
     values = [f1.get(number) for number in one.gold.sentence.tolist()]
     return parses, np.array([np.nan if value is None else value for value in values])
+
+
+def _with_marginals(results: Path, row: ScoreRow, parses: Parses) -> Trees:
+    """Return the trees with how probable their spans are, where a trained parser has said it.
+
+    Raises:
+        AttreeError: the two tables are of different trees.
+    """
+    path = _of_trained(results, row)
+    if not path.is_file():
+        return parses.trees
+    table, _ = read_table(path, schema=ASSOCIATIONS)
+    known = dict(zip(table["sentence"].to_pylist(), table["marginals"].to_pylist(), strict=True))
+    lengths = parses.trees.n_spans.tolist()
+    places = zip(parses.sentence.tolist(), lengths, strict=True)
+    each = [known.get(number) or [np.nan] * length for number, length in places]
+    marginals = np.array([value for one in each for value in one])
+    if [len(one) for one in each] != lengths:
+        raise AttreeError("this table is of other trees", file=path, fix="run `snakemake` again")
+    return replace(parses.trees, marginals=None if np.isnan(marginals).all() else marginals)
+
+
+def _of_trained(results: Path, row: ScoreRow) -> Path:
+    """Return where a trained parser's associations lie."""
+    place = {"encoder": row.encoder, "parser": row.parser, "results": results}
+    return Path(path_of(ASSOCIATIONS_FILE, f"{row.language}/{row.split}", **place))
 
 
 def _choice(f1: NDArray[np.float64], n_words: NDArray[np.int64], most: int) -> NDArray[np.intp]:
@@ -134,29 +162,29 @@ def _choice(f1: NDArray[np.float64], n_words: NDArray[np.int64], most: int) -> N
 
 
 def spans(trees: Trees) -> list[list[list[Any]]]:
-    """Return ``[start, end, label, score]`` of the spans of two words and more, by sentence.
+    """Return ``[start, end, label, marginal]`` of the spans of two words and more, by sentence.
 
     Of a unary chain there is one span, its labels joined by ``+``. What a tree does not have is
     left out from the end: an unlabelled span is ``[start, end]``.
     """
     labels = trees.label_of_each() or [""] * trees.starts.size
-    scores = [None] * trees.starts.size if trees.scores is None else trees.scores.tolist()
-    each = list(zip(trees.starts.tolist(), trees.ends.tolist(), labels, scores, strict=True))
+    likely = [np.nan] * trees.starts.size if trees.marginals is None else trees.marginals.tolist()
+    each = list(zip(trees.starts.tolist(), trees.ends.tolist(), labels, likely, strict=True))
     found = []
     for first, last in zip(trees.offsets[:-1].tolist(), trees.offsets[1:].tolist(), strict=True):
         nodes: dict[tuple[int, int], list[Any]] = {}
-        for start, end, label, score in each[first:last]:
+        for start, end, label, marginal in each[first:last]:
             if end - start > 1:
-                node = nodes.setdefault((start, end), [start, end, "", score])
+                node = nodes.setdefault((start, end), [start, end, "", marginal])
                 node[2] = "+".join(filter(None, (node[2], label)))
         found.append([_shortest(node) for node in nodes.values()])
     return found
 
 
 def _shortest(node: list[Any]) -> list[Any]:
-    start, end, label, score = node
-    if score is not None:
-        return [start, end, label, round(score, 3)]
+    start, end, label, marginal = node
+    if not np.isnan(marginal):
+        return [start, end, label, round(marginal, 2)]
     return [start, end, label] if label else [start, end]
 
 
@@ -183,7 +211,10 @@ def _quantised(matrix: NDArray[np.float32]) -> str:
 
 
 def _matrices(results: Path, row: ScoreRow) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield sentence number and matrix from the shards of the heads that a parser averages."""
+    """Yield sentence number and matrix: trained, or of the heads that a parser averages."""
+    if (path := _of_trained(results, row)).is_file():
+        yield from _trained(path)
+        return
     manifest = results / f"attention/{row.encoder}/selected/{row.language}/{row.split}.json"
     selections = sorted((results / "heads" / row.encoder / row.parser).glob("*/*.json"))
     if not manifest.is_file() or not selections:
@@ -201,4 +232,13 @@ def _matrices(results: Path, row: ScoreRow) -> Iterator[tuple[int, NDArray[np.fl
         parts = np.split(batch.values, ends[:-1]) if ends.size else []
         sizes = batch.n_associated.tolist()
         for number, n_words, values in zip(batch.sentence.tolist(), sizes, parts, strict=True):
+            yield number, values.reshape(n_words, n_words)
+
+
+def _trained(path: Path) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    table, _ = read_table(path, schema=ASSOCIATIONS)
+    for number, flat in zip(table["sentence"].to_pylist(), table["association"], strict=True):
+        if flat.is_valid:
+            values = flat.values.to_numpy(zero_copy_only=False)
+            n_words = math.isqrt(values.size)
             yield number, values.reshape(n_words, n_words)
