@@ -87,7 +87,6 @@ class _LazyGroup(PlainGroup):
 
 app = typer.Typer(
     cls=_LazyGroup,
-    add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

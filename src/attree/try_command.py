@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attree import completion
 from attree.errors import AttreeError
 
 if TYPE_CHECKING:
@@ -27,13 +28,24 @@ def try_command(
     ] = None,
     parser: Annotated[
         str,
-        typer.Option(help="upoa, upio, upio-log, a folder of `attree train`, or a heads' file."),
+        typer.Option(
+            help="upoa, upio, upio-log, a folder of `attree train`, or a heads' file.",
+            autocompletion=completion.parsers,
+        ),
     ] = "upio-log",
     compare: Annotated[
-        str | None, typer.Option(help="Several parsers one below the other: upoa,upio,my-parser.")
+        str | None,
+        typer.Option(
+            help="Several parsers one below the other: upoa,upio,my-parser.",
+            autocompletion=completion.parsers,
+        ),
     ] = None,
     encoder: Annotated[
-        str | None, typer.Option(help="Another encoder: its description, a folder or a package.")
+        str | None,
+        typer.Option(
+            help="Another encoder: its description, a folder or a package.",
+            autocompletion=completion.encoders,
+        ),
     ] = None,
     language: Annotated[
         str, typer.Option(help="Whose rules split text into words: en, de, …; xx for any.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attree import completion
 from attree.errors import AttreeError
 from attree.options import Column, Sentences, Tokenizer
 
@@ -37,6 +38,7 @@ def annotate_command(
             help="Proposes the first trees: upio-log, upio, upoa, a folder of `attree train`, a "
             "selection of `attree heads`.",
             rich_help_panel=_PARSER,
+            autocompletion=completion.parsers,
         ),
     ] = "upio-log",
     encoder: Annotated[
@@ -44,6 +46,7 @@ def annotate_command(
         typer.Option(
             help="A description, a folder, or a package. Default: the parser's.",
             rich_help_panel=_PARSER,
+            autocompletion=completion.encoders,
         ),
     ] = None,
     heads: Annotated[

@@ -17,7 +17,6 @@ from attree.annotate.proposals import Chart, Proposal, Proposer, Trained
 from attree.annotate.text import Sentences, Source
 from attree.errors import AttreeError, NotFiniteError
 from attree.schemas import FAILED, TOO_LONG
-from attree.tree import NO_LABEL
 from attree.treebank.sentence import Sentence
 
 #: A phrase less likely than this is marked as weak.

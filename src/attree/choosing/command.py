@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attree import completion
 from attree.choosing import RANDOM, WAYS
 from attree.options import Column, Sentences, Tokenizer
 
@@ -31,7 +32,8 @@ def choose_command(
         str,
         typer.Option(
             help="random; uncertain: what --parser is least sure of; diverse: such sentences that "
-            "are unlike each other. Neither is known to beat random."
+            "are unlike each other. Neither is known to beat random.",
+            autocompletion=completion.ways,
         ),
     ] = RANDOM,
     parser: Annotated[

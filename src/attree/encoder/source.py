@@ -105,8 +105,8 @@ _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _RESOLVE = "write it anew with `attree encoder resolve`"
 
 
-#: Where the workflow keeps descriptions, by name.
-_DESCRIPTIONS = Path("results/encoders")
+#: Where the workflow describes encoders: the names of its files are names of encoders.
+DESCRIPTIONS = Path("results/encoders")
 
 
 def find_encoder(name: str | Path, *, dtype: str = DTYPES[0]) -> ResolvedEncoder:
@@ -127,7 +127,7 @@ def find_encoder(name: str | Path, *, dtype: str = DTYPES[0]) -> ResolvedEncoder
     slug = path.name
     if path.is_dir():
         return resolve(EncoderSource(path.resolve().name, "path", text, dtype=dtype))
-    known = _DESCRIPTIONS / f"{text}.json"
+    known = DESCRIPTIONS / f"{text}.json"
     if known.is_file():
         return ResolvedEncoder.read(known)
     if _HUB_ID.fullmatch(text):
@@ -138,7 +138,7 @@ def find_encoder(name: str | Path, *, dtype: str = DTYPES[0]) -> ResolvedEncoder
         if not error.problem.endswith("is not installed"):
             raise
         raise AttreeError(
-            f"no encoder {text!r}: no such description, folder, name in {_DESCRIPTIONS} or package",
+            f"no encoder {text!r}: no such description, folder, name in {DESCRIPTIONS} or package",
             fix="give results/encoders/….json, a folder of save_pretrained, an installed package, "
             "or a hub id such as FacebookAI/xlm-roberta-base",
         ) from None

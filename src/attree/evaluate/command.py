@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attree import completion
 from attree.errors import AttreeError
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def evaluate_command(
         typer.Option(
             help="Parsers of attree train; of upoa, upio, upio-log the trees choose heads.",
             rich_help_panel=_TRAIN,
+            autocompletion=completion.methods,
         ),
     ] = "tree-crf-full,upio",
     encoder: Annotated[
@@ -60,6 +62,7 @@ def evaluate_command(
         typer.Option(
             help="A description, folder, name or package; by default a small English one.",
             rich_help_panel=_TRAIN,
+            autocompletion=completion.encoders,
         ),
     ] = None,
     steps: Annotated[
@@ -73,7 +76,11 @@ def evaluate_command(
     ] = False,
     device: Annotated[str | None, typer.Option(help="cpu or cuda.", rich_help_panel=_TRAIN)] = None,
     format: Annotated[
-        str | None, typer.Option(help="The format of both files; by default each file's own.")
+        str | None,
+        typer.Option(
+            help="The format of both files; by default each file's own.",
+            autocompletion=completion.treebank_formats,
+        ),
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of both files; by default UTF-8.")] = None,
     punctuation: Annotated[

@@ -8,6 +8,8 @@ from typing import Annotated
 
 from typer import Option
 
+from attree import completion
+
 _TREES, _PARSER, _TUNING, _MORE = "Which trees", "Which parser", "Chosen on other trees", "Training"
 
 
@@ -15,7 +17,13 @@ def train_command(
     sentences: Annotated[
         list[Path], Option(help="Trees, whole or half known: a treebank file or table; repeatable.")
     ],
-    encoder: Annotated[Path, Option(help="A description, a folder, a name, or a package.")],
+    encoder: Annotated[
+        Path,
+        Option(
+            help="A description, a folder, a name, or a package.",
+            autocompletion=completion.encoders,
+        ),
+    ],
     output: Annotated[Path, Option(help="Folder for the trained parser.")],
     trees: Annotated[
         str, Option(help="How many to draw at random, or all.", rich_help_panel=_TREES)
@@ -36,7 +44,12 @@ def train_command(
         Option("--allow-overlap", help="Train on those trees too.", rich_help_panel=_TREES),
     ] = False,
     parser: Annotated[
-        str, Option(help="fpio, fpoa, tree-crf, tree-crf-full…", rich_help_panel=_PARSER)
+        str,
+        Option(
+            help="fpio, fpoa, tree-crf, tree-crf-full…",
+            rich_help_panel=_PARSER,
+            autocompletion=completion.recipes,
+        ),
     ] = "tree-crf",
     layer: Annotated[
         str | None,
@@ -49,12 +62,25 @@ def train_command(
         bool,
         Option("--specials", help="Keep [CLS], [SEP] in the softmax.", rich_help_panel=_PARSER),
     ] = False,
-    association: Annotated[str | None, Option(help="log or raw.", rich_help_panel=_PARSER)] = None,
+    association: Annotated[
+        str | None,
+        Option(help="log or raw.", rich_help_panel=_PARSER, autocompletion=completion.associations),
+    ] = None,
     objective: Annotated[
-        str | None, Option(help="likelihood, margin or tree_crf.", rich_help_panel=_PARSER)
+        str | None,
+        Option(
+            help="likelihood, margin or tree_crf.",
+            rich_help_panel=_PARSER,
+            autocompletion=completion.objectives,
+        ),
     ] = None,
     decoder: Annotated[
-        str | None, Option(help="Instead of the parser's own.", rich_help_panel=_PARSER)
+        str | None,
+        Option(
+            help="Instead of the parser's own.",
+            rich_help_panel=_PARSER,
+            autocompletion=completion.trained_decoders,
+        ),
     ] = None,
     held_out: Annotated[int, Option(help="Trees for early stopping.", rich_help_panel=_TUNING)] = 0,
     tune_on: Annotated[

@@ -204,6 +204,11 @@ def reliability(rows: list[dict[str, Any]], title: str, output: Path) -> None:
         title: of the picture.
         output: .png, .svg or .pdf.
     """
+    _save(reliability_figure(rows, title), output)
+
+
+def reliability_figure(rows: list[dict[str, Any]], title: str) -> Figure:
+    """Return the picture of :func:`reliability`."""
     figure, axes = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
     axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="right as often as said")
     for place in dict.fromkeys((row["line"], row["kind"]) for row in rows):
@@ -218,7 +223,7 @@ def reliability(rows: list[dict[str, Any]], title: str, output: Path) -> None:
     axes.set_title(title, fontsize=10)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
-    _save(figure, output)
+    return figure
 
 
 def heads_map(ranking: pa.Table, title: str, output: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from attree import completion
 from attree.attention.sources import HEADS, SOURCES
 from attree.decoding import DECODERS
 from attree.evaluation import RANKED_BY
@@ -20,12 +21,26 @@ def heads_command(
     sentences: Annotated[
         Path, typer.Option(help="The sentence table or treebank file it was made from.")
     ],
-    score: Annotated[str, typer.Option(help=f"Split score: {', '.join(SCORES)}.")],
-    decoder: Annotated[str, typer.Option(help=f"Decoder: {', '.join(DECODERS)}.")],
+    score: Annotated[
+        str,
+        typer.Option(help=f"Split score: {', '.join(SCORES)}.", autocompletion=completion.scores),
+    ],
+    decoder: Annotated[
+        str,
+        typer.Option(help=f"Decoder: {', '.join(DECODERS)}.", autocompletion=completion.decoders),
+    ],
     output: Annotated[Path, typer.Option(help="The table of all heads to write (Parquet).")],
     selection: Annotated[Path, typer.Option(help="The selection to write (JSON).")],
-    association: Annotated[str, typer.Option(help=", ".join(ASSOCIATIONS) + ".")] = "raw",
-    source: Annotated[str, typer.Option(help=f"What is ranked: {', '.join(SOURCES)}.")] = HEADS,
+    association: Annotated[
+        str,
+        typer.Option(help=", ".join(ASSOCIATIONS) + ".", autocompletion=completion.associations),
+    ] = "raw",
+    source: Annotated[
+        str,
+        typer.Option(
+            help=f"What is ranked: {', '.join(SOURCES)}.", autocompletion=completion.sources
+        ),
+    ] = HEADS,
     heads: Annotated[
         str, typer.Option(help="all, best, best:K, above:F1 (percent) or list:LAYER.HEAD,…")
     ] = "above:30",

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from attree import completion
+
 
 def measures_command(
     inputs: Annotated[
@@ -26,7 +28,11 @@ def measures_command(
         ),
     ] = False,
     format: Annotated[
-        str | None, Option(help="Of treebank files. Default: told by their extensions.")
+        str | None,
+        Option(
+            help="Of treebank files. Default: told by their extensions.",
+            autocompletion=completion.treebank_formats,
+        ),
     ] = None,
     punctuation: Annotated[
         str, Option(help="Leave words out of treebank files: ptb, unicode, drop:TAG TAG.")

@@ -156,6 +156,26 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
     return _svg(figure, f"{title}. {points}", {})
 
 
+def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> str:
+    """Draw the share of right spans over their probability.
+
+    Args:
+        rows: line, kind, spans, likely, right.
+        title: of the experiment.
+    """
+    from attree.figures.draw import reliability_figure
+
+    with _styled():
+        figure = reliability_figure([dict(row) for row in rows], "")
+        pyplot.close(figure)
+        _fit(figure, from_zero=False)
+    points = "; ".join(
+        f"{row['line']}, {row['kind']}: {row['likely']:.2f} said, {row['right']:.2f} right"
+        for row in rows
+    )
+    return _svg(figure, f"{title}. {points}", {})
+
+
 def _fit(figure: Figure, *, from_zero: bool) -> None:
     """Make a picture that stands alone a chart of the page: smaller, with letters as large."""
     if len(figure.axes) == 1:

@@ -152,8 +152,27 @@ def _experiment(path: Path, results: Path) -> dict[str, Any]:
         "title": title,
         "tables": saved_tables(path),
         "chart": charts.lines(rows, title, layout["axis"]) if drawn else "",
+        **_reliability(path.with_name(f"{path.stem}.reliability.parquet"), title),
         "maps": {kind: heat.maps(file, results) for kind, file in beside.items() if file.is_file()},
     }
+
+
+def _reliability(path: Path, title: str) -> dict[str, Any]:
+    """Return how far an experiment's probabilities of spans can be believed: a chart, a table."""
+    if not path.is_file():
+        return {}
+    rows = read_table(path)[0].to_pylist()
+    lines = [
+        [
+            *(row["line"], row["kind"], f"{row['likely']:.3f}", f"{row['right']:.3f}"),
+            f"{row['spans']:,}",
+        ]
+        for row in rows
+    ]
+    headings = ["parser", "probabilities", "mean probability", "share right", "spans"]
+    note = "Spans of like probability together; well calibrated, the two columns are equal."
+    table = Table("Probability of spans, and the share that is right", headings, lines, note)
+    return {"reliability": charts.reliability(rows, title), "bins": table}
 
 
 def _encoders(results: Path, rows: Sequence[ScoreRow]) -> Table | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from attree import completion
 from attree.errors import AttreeError
 from attree.treebank.language_file import LANGUAGE_KEYS
 
@@ -34,7 +35,9 @@ def _setting(key: str, more: str = "") -> Any:
     kind, sets = LANGUAGE_KEYS[key].kind, LANGUAGE_KEYS[key].sets
     about = more or kind.words.removeprefix("one of ")
     text = f"{sets[0].upper()}{sets[1:]} ({about})."
-    return typer.Option(help=text, metavar="", rich_help_panel="How files are read")
+    offered = completion.treebank_formats if key == "format" else None
+    panel = "How files are read"
+    return typer.Option(help=text, metavar="", rich_help_panel=panel, autocompletion=offered)
 
 
 #: Options that are given once for each label → their keys.
@@ -129,7 +132,13 @@ def run(
 def convert_command(
     files: Annotated[list[str], typer.Argument(help="Treebank files, or patterns.")],
     output: Annotated[Path, typer.Option(help="The file to write, UTF-8.")],
-    to: Annotated[Text, typer.Option(help="Its format (default: by its extension).")] = None,
+    to: Annotated[
+        Text,
+        typer.Option(
+            help="Its format (default: by its extension).",
+            autocompletion=completion.written_formats,
+        ),
+    ] = None,
     format: Annotated[Text, _setting("format")] = None,
     encoding: Annotated[Text, _setting("encoding", "utf-8, latin-1 …")] = None,
     traces: Annotated[Text, _setting("traces")] = None,
