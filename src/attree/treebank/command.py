@@ -64,7 +64,8 @@ class _Group(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the name of the first command where none is given."""
-        if not args or args[0] not in (*self.commands, "--help"):
+        completing = ctx.resilient_parsing and not args  # the shell asks for the first word
+        if not completing and args[:1] not in [[name] for name in (*self.commands, "--help")]:
             args = ["read", *args]
         return super().parse_args(ctx, args)
 
