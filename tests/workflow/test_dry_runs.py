@@ -205,18 +205,30 @@ def test_paper_configuration_asks_for_revisions_that_are_recorded_not_invented()
     assert [one["revision"] for one in config["encoders"].values()] == [None, None]
 
 
-def test_another_workflow_takes_it_as_a_module(small: Checkout, tmp_path: Path) -> None:
-    other = Checkout(tmp_path / "other")
-    other.folder.mkdir()
-    for name in ("config.yaml", "treebanks", "published.csv", "news.txt"):
+def modular(small: Checkout, folder: Path, snakefile: str, config: str, names: str) -> Checkout:
+    """Lay out a workflow of somebody else that takes the rules of a checkout as a module."""
+    other = Checkout(folder)
+    for name in ("treebanks", "published.csv", "news.txt"):
+        other.folder.mkdir(exist_ok=True)
         (small.folder / name).rename(other.folder / name)
+    put(other.folder / config, (small.folder / "config.yaml").read_text(encoding="utf-8"))
     put(
-        other.folder / "Snakefile",
-        'configfile: "config.yaml"\n\n'
+        other.folder / snakefile,
+        f'configfile: "{config}"\n\n'
         f"module attree:\n    snakefile: {str(small.folder / 'Snakefile')!r}\n"
-        "    config: config\n\n"
-        "use rule * from attree as attree_*\n",
+        f"    config: config\n\nuse rule * from attree{names}\n",
     )
+    return other
+
+
+def test_it_runs_as_snakedeploy_lays_it_out(small: Checkout, tmp_path: Path) -> None:
+    # `snakedeploy deploy-workflow`, and config.yaml in the place of the empty one that it writes
+    other = modular(small, tmp_path / "other", "workflow/Snakefile", "config/config.yaml", "")
+    assert {"treebank", "encoder", "parse", "crosslingual_table", "page"} <= other.plan().rules
+
+
+def test_another_workflow_takes_it_as_a_module(small: Checkout, tmp_path: Path) -> None:
+    other = modular(small, tmp_path / "other", "Snakefile", "config.yaml", " as attree_*")
     whole = {rule.removeprefix("attree_") for rule in other.plan("attree_all").rules}
     assert {"treebank", "encoder", "parse", "score", "crosslingual_table", "page"} <= whole
     other.configure({"tuning": {"language": "english", "split": "devel"}})
