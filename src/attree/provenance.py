@@ -28,6 +28,7 @@ _PREFIX = f"{attree.__name__}."
 NEUTRAL = {
     "attree": "offers the public names, and imports each when it is asked for",
     "attree.cli": "finds the command",
+    "attree.completion": "offers names at TAB",
     "attree.configuration": "says what is wrong with config.yaml",
     "attree.drawing": "draws a tree for people",
     "attree.errors": "says what is wrong with an input",

@@ -80,8 +80,14 @@ def apply_command(
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
     model = TrainedModel(trained, loaded, trained.threshold(threshold))
     with as_tables([sentences]) as (table,):
-        policy = {"too_long": too_long, "allow_overlap": allow_overlap}
-        write_parses(model, table, output, associations=associations, **policy)
+        write_parses(
+            model,
+            table,
+            output,
+            associations=associations,
+            too_long=too_long,
+            allow_overlap=allow_overlap,
+        )
 
 
 def import_command(
