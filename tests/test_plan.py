@@ -239,3 +239,50 @@ def test_a_few_shot_parser_that_cannot_be_a_row_is_one_line(
     }
     with pytest.raises(AttreeError, match=problem):
         make_plan(config(**given | changed), SPLITS)
+
+
+def test_grammars_have_a_row_and_a_vote_for_each_seed() -> None:
+    grammars = {"g": {"text": "train", "seeds": 2, "epochs": 3}}
+    (entry,) = run(["one"], ["upoa", "both"], ["english"], "test")["runs"]
+    learnt = {"published": {"g": ["a/g"]}, "runs": [{**entry, "grammars": ["g"]}]}
+    averaged = {"published": {}, "runs": [{**entry, "parsers": ["both"]}]}
+    plain = {"published": {"g": ["a/g"]}, "runs": [{**entry, "parsers": ["upoa"]}]}
+    full = config(
+        grammars=grammars,
+        averages={"both": {"of": ["upoa", "g"]}},
+        comparisons={"learnt": learnt, "averaged": averaged, "plain": plain},
+        trained={},
+    )
+    plan = make_plan(full, SPLITS)
+    seeds = [Row("grammar", f"g-{seed}", "english", "test") for seed in (0, 1)]
+    assert [row for row in plan.compared("learnt") if row.encoder == "grammar"] == seeds
+    assert plan.members(Row("one", "both", "english", "test")) == (
+        Row("one", "upoa", "english", "test"),
+        *seeds,
+    )
+    assert plan.tunings.keys() == {("one", "upoa")}
+    asked = Comparisons(full, plan, [])
+    assert asked.with_grammars(True) == ["learnt", "averaged"]
+    assert asked.with_grammars(False) == ["plain"]
+    wildcards = SimpleNamespace(language="english", parser="g-1", comparison="learnt")
+    assert asked.grammar_text(wildcards) == "<results>/treebanks/english/train.parquet"
+    assert asked.grammar_options(wildcards) == "--seed 1 --epochs 3"
+    assert asked._rows_of("g", "learnt") == ("g-0", "g-1")
+    assert asked._rows_of("g", "plain") == ("g",)
+
+
+def test_a_grammar_that_cannot_be_learnt() -> None:
+    grammars = {"g": {"text": "train", "seeds": 2}}
+    (entry,) = run(["one"], ["upoa"], ["basque"], "test")["runs"]
+    for change, said in (
+        ({"grammars": ["g"]}, "grammars.g: language basque has no split train"),
+        ({"grammars": ["h"]}, "grammar h does not exist — .*did you mean g|there are g"),
+        ({"parsers": ["both"]}, "grammars.g: language basque has no split train"),
+    ):
+        table = {"runs": [{**entry, **change}]}
+        own = {"averages": {"both": {"of": ["g"]}}, "grammars": grammars}
+        with pytest.raises(AttreeError, match=said):
+            make_plan(config(tables={"t": table}, **own), SPLITS)
+    all_languages = {"runs": [{**entry, "languages": "all", "grammars": ["g"]}]}
+    plan = make_plan(config(tables={"t": all_languages}, grammars=grammars), SPLITS)
+    assert {row.language for row in plan.rows if row.encoder == "grammar"} == {"english"}
