@@ -272,17 +272,26 @@ def test_grammars_have_a_row_and_a_vote_for_each_seed() -> None:
 
 
 def test_a_grammar_that_cannot_be_learnt() -> None:
-    grammars = {"g": {"text": "train", "seeds": 2}}
     (entry,) = run(["one"], ["upoa"], ["basque"], "test")["runs"]
+    own = {
+        "averages": {"both": {"of": ["g"]}},
+        "grammars": {"g": {"text": "train", "seeds": 2}},
+        "comparisons": {},
+    }
+    grammar = {"runs": [{**entry, "grammars": ["g"]}]}
+    unknown = {"runs": [{**entry, "grammars": ["h"]}]}
+    average = {"runs": [{**entry, "parsers": ["both"]}]}
+    of_encoder = {"grammar": {"path": "x"}, **config()["encoders"]}
     for change, said in (
-        ({"grammars": ["g"]}, "grammars.g: language basque has no split train"),
-        ({"grammars": ["h"]}, "grammar h does not exist — .*did you mean g|there are g"),
-        ({"parsers": ["both"]}, "grammars.g: language basque has no split train"),
+        ({"comparisons": {"c": grammar}}, "grammars.g: language basque has no split train"),
+        ({"comparisons": {"c": unknown}}, "grammar h does not exist — there are g"),
+        ({"tables": {"t": average}}, "grammars.g: language basque has no split train"),
+        ({"tables": {"t": grammar}}, r"tables.t.runs\[0\]: the grammar g stands in a table"),
+        ({"systems": {"g": {}}}, "grammars: another parser has the name g"),
+        ({"encoders": of_encoder}, "encoders: the name grammar is taken"),
     ):
-        table = {"runs": [{**entry, **change}]}
-        own = {"averages": {"both": {"of": ["g"]}}, "grammars": grammars}
         with pytest.raises(AttreeError, match=said):
-            make_plan(config(tables={"t": table}, **own), SPLITS)
-    all_languages = {"runs": [{**entry, "languages": "all", "grammars": ["g"]}]}
-    plan = make_plan(config(tables={"t": all_languages}, grammars=grammars), SPLITS)
-    assert {row.language for row in plan.rows if row.encoder == "grammar"} == {"english"}
+            make_plan(config(**{**own, **change}), SPLITS)
+    every = {"runs": [{**entry, "languages": "all", "grammars": ["g"]}]}
+    plan = make_plan(config(**{**own, "comparisons": {"c": every}}), SPLITS)
+    assert {row.language for row in plan.compared() if row.encoder == "grammar"} == {"english"}

@@ -14,7 +14,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.plan_checks import check_members, check_trained, has_trees, known
+from attree.plan_checks import (
+    check_compared,
+    check_members,
+    check_names,
+    check_trained,
+    has_trees,
+    known,
+)
 from attree.plan_checks import nearest as nearest
 
 #: Languages → the splits that they have, in the order in which tables show them.
@@ -141,6 +148,7 @@ def make_plan(
             there, or a table names a language that has a problem. One that only ``all`` would have
             meant is left out, and stops no other.
     """
+    check_names(config, (IMPORTED, GRAMMAR))
     found = _Found(splits, problems or {})
     trainable = (*config.get("trained", {}), *recipes)
     tables, comparisons = (
@@ -294,6 +302,7 @@ def _table_rows(
                 yield from (Row(encoder, parser, language, split) for language in languages)
         for grammar in run.get("grammars", ()):
             known(grammar, config.get("grammars", {}), f"{where}: grammar")
+            check_compared(grammar, where)
             for language in languages:
                 text = config["grammars"][grammar]["text"]
                 if run["languages"] != "all" or text in found.splits[language]:

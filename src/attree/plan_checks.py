@@ -18,6 +18,28 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"there are {', '.join(known)}" if known else "there are none"
 
 
+def check_names(config: Mapping[str, Any], taken: Iterable[str]) -> None:
+    """Raise where an encoder has a name that is taken, or a grammar that of another parser."""
+    for name in taken:
+        if name in config["encoders"]:
+            problem = f"encoders: the name {name} is taken"
+            raise AttreeError(problem, fix="give the encoder another name")
+    others = {name for key in ("parsers", "systems", "averages") for name in config.get(key, {})}
+    for name in config.get("grammars", {}):
+        if name in others:
+            problem = f"grammars: another parser has the name {name}"
+            raise AttreeError(problem, fix="give one of them another name")
+
+
+def check_compared(grammar: str, where: str) -> None:
+    """Raise unless a grammar is asked for where its rows are marked as undertrained if they are."""
+    if not where.startswith("comparisons."):
+        raise AttreeError(
+            f"{where}: the grammar {grammar} stands in a table",
+            fix="name it in a run of `comparisons`, which `snakemake grammars` makes",
+        )
+
+
 def check_members(
     parser: str,
     language: str,

@@ -89,6 +89,10 @@ def test_seeds_differ_and_other_settings_are_not_mixed(text: Path, tmp_path: Pat
     assert files[0].stat().st_mtime_ns == before
     with pytest.raises(AttreeError, match="other settings"):
         learn([text], tmp_path / "out", seed=1, recipe=RECIPE)
+    more = text.with_name("more.txt")
+    more.write_text(f"{text.read_text()}\none more\n")
+    with pytest.raises(AttreeError, match="other settings, text"):
+        run(more, tmp_path / "out")
     learn([text], tmp_path / "out", seed=1, recipe=RECIPE, restart=True)
     assert files[0].read_bytes() == files[1].read_bytes()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -128,7 +129,7 @@ def learn(
     sentences, names = read_sentences(paths)
     identity = {
         "kind": "grammar",
-        "data": fingerprints(sentences).tobytes().hex()[:32],
+        "data": hashlib.sha256(fingerprints(sentences).tobytes()).hexdigest()[:32],
         "sentences": len(sentences),
         "recipe": recipe.describe(),
         "seed": seed,

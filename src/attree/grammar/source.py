@@ -29,7 +29,11 @@ class GrammarFolder:
     folder: str
 
     def load(self, *, device: str | None, threads: int | None) -> GrammarModel:
-        """Load the weights; a grammar runs on the CPU."""
+        """Load the weights; a grammar runs on the CPU, whatever the device."""
+        import torch
+
         from attree.grammar.parser import GrammarModel
 
+        if threads is not None:
+            torch.set_num_threads(threads)
         return GrammarModel.load(self.folder)

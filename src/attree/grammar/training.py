@@ -233,7 +233,8 @@ def bound(model: CompoundPCFG, sentences: Sequence[Numbers]) -> _Sums:
     """Add up the bound of sentences, with the same noise each time."""
     sums, generator = _Sums(), _generator(0, 0, _HELD_OUT)
     for words in batches(sentences, 16):
-        sums.add(*model(words, _noise(model, words, generator)), words)
+        likelihood, divergence = model(words, _noise(model, words, generator))
+        sums.add(likelihood, divergence, words)
     return sums
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attree.plan import GRAMMAR, IMPORTED
+from attree.plan import IMPORTED
 from attree.report.run import Run
 from attree.results import BASELINES as BASELINES_FILE
 from attree.results import SCORES, path_of
@@ -159,7 +159,7 @@ def sentences(run: Run, rows: Sequence[ScoreRow]) -> list[str]:
     parsers = [row for row in rows if is_parser(row)]
     sets = by_set(parsers)
     total = sum(max(row.scored for row in own) for own in sets.values())
-    own = [row for row in parsers if row.encoder not in (IMPORTED, GRAMMAR)]
+    own = [row for row in parsers if row.encoder != IMPORTED]
     encoders = listed(dict.fromkeys(_encoder(run, row.encoder) for row in own))
     models = "the pretrained language model" + ("s" if " and " in encoders else "")
     out_of = (
