@@ -34,7 +34,7 @@ def test_from_a_treebank_to_parses(trees: Path, tmp_path: Path) -> None:
 
 
 def test_text_and_trees_are_read_together(trees: Path, tmp_path: Path) -> None:
-    (tmp_path / "more.txt").write_text("a cat slept\n", encoding="utf-8")
+    (tmp_path / "more.txt").write_text("a cat slept\na cat slept\n", encoding="utf-8")
     both = [trees, tmp_path / "more.txt"]
     command.train(both, tmp_path / "out", threads=1, **SMALL)
     said = (tmp_path / "out/grammar.json").read_text(encoding="utf-8")
