@@ -22,7 +22,7 @@ def train(
     ],
     output: Annotated[Path, typer.Option(help="Folder to write, whole or not at all.")],
     seed: Annotated[int, typer.Option(min=0, help="Of weights, order and noise.")] = 0,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the sentences.")] = 30,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the sentences.")] = 20,
     batch: Annotated[int, typer.Option(min=1, help="Sentences in a step.")] = 4,
     learning_rate: Annotated[float, typer.Option(min=0, help="Of Adam.")] = 1e-3,
     longest: Annotated[

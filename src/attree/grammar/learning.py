@@ -48,7 +48,7 @@ class Recipe:
     """
 
     sizes: Sizes
-    epochs: int = 30
+    epochs: int = 20
     batch: int = 4
     learning_rate: float = 1e-3
     longest: int = 40
