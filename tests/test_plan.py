@@ -239,3 +239,59 @@ def test_a_few_shot_parser_that_cannot_be_a_row_is_one_line(
     }
     with pytest.raises(AttreeError, match=problem):
         make_plan(config(**given | changed), SPLITS)
+
+
+def test_grammars_have_a_row_and_a_vote_for_each_seed() -> None:
+    grammars = {"g": {"text": "train", "seeds": 2, "epochs": 3}}
+    (entry,) = run(["one"], ["upoa", "both"], ["english"], "test")["runs"]
+    learnt = {"published": {"g": ["a/g"]}, "runs": [{**entry, "grammars": ["g"]}]}
+    averaged = {"published": {}, "runs": [{**entry, "parsers": ["both"]}]}
+    plain = {"published": {"g": ["a/g"]}, "runs": [{**entry, "parsers": ["upoa"]}]}
+    full = config(
+        grammars=grammars,
+        averages={"both": {"of": ["upoa", "g"]}},
+        comparisons={"learnt": learnt, "averaged": averaged, "plain": plain},
+        trained={},
+    )
+    plan = make_plan(full, SPLITS)
+    seeds = [Row("grammar", f"g-{seed}", "english", "test") for seed in (0, 1)]
+    assert [row for row in plan.compared("learnt") if row.encoder == "grammar"] == seeds
+    assert plan.members(Row("one", "both", "english", "test")) == (
+        Row("one", "upoa", "english", "test"),
+        *seeds,
+    )
+    assert plan.tunings.keys() == {("one", "upoa")}
+    asked = Comparisons(full, plan, [])
+    assert asked.with_grammars(True) == ["learnt", "averaged"]
+    assert asked.with_grammars(False) == ["plain"]
+    wildcards = SimpleNamespace(language="english", parser="g-1", comparison="learnt")
+    assert asked.grammar_text(wildcards) == "<results>/treebanks/english/train.parquet"
+    assert asked.grammar_options(wildcards) == "--seed 1 --epochs 3"
+    assert asked._rows_of("g", "learnt") == ("g-0", "g-1")
+    assert asked._rows_of("g", "plain") == ("g",)
+
+
+def test_a_grammar_that_cannot_be_learnt() -> None:
+    (entry,) = run(["one"], ["upoa"], ["basque"], "test")["runs"]
+    own = {
+        "averages": {"both": {"of": ["g"]}},
+        "grammars": {"g": {"text": "train", "seeds": 2}},
+        "comparisons": {},
+    }
+    grammar = {"runs": [{**entry, "grammars": ["g"]}]}
+    unknown = {"runs": [{**entry, "grammars": ["h"]}]}
+    average = {"runs": [{**entry, "parsers": ["both"]}]}
+    of_encoder = {"grammar": {"path": "x"}, **config()["encoders"]}
+    for change, said in (
+        ({"comparisons": {"c": grammar}}, "grammars.g: language basque has no split train"),
+        ({"comparisons": {"c": unknown}}, "grammar h does not exist — there are g"),
+        ({"tables": {"t": average}}, "grammars.g: language basque has no split train"),
+        ({"tables": {"t": grammar}}, r"tables.t.runs\[0\]: the grammar g stands in a table"),
+        ({"systems": {"g": {}}}, "grammars: another parser has the name g"),
+        ({"encoders": of_encoder}, "encoders: the name grammar is taken"),
+    ):
+        with pytest.raises(AttreeError, match=said):
+            make_plan(config(**{**own, **change}), SPLITS)
+    every = {"runs": [{**entry, "languages": "all", "grammars": ["g"]}]}
+    plan = make_plan(config(**{**own, "comparisons": {"c": every}}), SPLITS)
+    assert {row.language for row in plan.compared() if row.encoder == "grammar"} == {"english"}

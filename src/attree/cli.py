@@ -30,6 +30,7 @@ SECTIONS = {
         "annotate": "attree.annotate.command:annotate_command",
         "choose": "attree.choosing.command:choose_command",
         "train": "attree.fewshot.command:train_command",
+        "grammar": "attree.grammar.command:app",
         "evaluate": "attree.evaluate.command:evaluate_command",
         "evalb": "attree.evaluation.command:evalb_command",
         "measures": "attree.measures.command:measures_command",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from attree.plan import IMPORTED, Plan, Row, as_options, but, split_keys
+from attree.plan import GRAMMAR, IMPORTED, Plan, Row, as_options, but, seeds_of, split_keys
 from attree.results import (
     BASELINES,
     FEWSHOT,
@@ -35,6 +35,15 @@ class Comparisons:
         self.config, self.plan = config, plan
         self.trainable = [*config["trained"], *recipes]
 
+    def with_grammars(self, wanted: bool) -> list[str]:
+        """Return the comparisons that some grammar is to be learnt for, or the others."""
+        found = []
+        for name, rows in self.plan.comparisons.items():
+            every = [*rows, *(member for row in rows for member in self.plan.members(row))]
+            if any(row.encoder == GRAMMAR for row in every) is wanted:
+                found.append(name)
+        return found
+
     def training_set(self, wildcards: Any) -> str:
         """Return the sentences that few-shot parsers are trained on."""
         return path_of(SENTENCES, **but(self.config["training"], "trees", "seed"))
@@ -50,6 +59,17 @@ class Comparisons:
         """Return the options of parsing by a few-shot parser."""
         own = self.config["trained"].get(wildcards.parser, {})
         return as_options({key: value for key, value in own.items() if key in _APPLIED})
+
+    def grammar_text(self, wildcards: Any) -> str:
+        """Return the sentences whose words a grammar is learnt from."""
+        name, _ = self.plan.grammars[wildcards.parser]
+        split = self.config["grammars"][name]["text"]
+        return path_of(SENTENCES, language=wildcards.language, split=split)
+
+    def grammar_options(self, wildcards: Any) -> str:
+        """Return the options of learning a grammar."""
+        name, seed = self.plan.grammars[wildcards.parser]
+        return as_options({"seed": seed, **but(self.config["grammars"][name], "text", "seeds")})
 
     def scores(self, wildcards: Any) -> list[str]:
         """Return the summaries of every system and of the baselines."""
@@ -90,7 +110,12 @@ class Comparisons:
         if input.published:
             places = one["published"].items()
             options["published"] = self.config["published"]
-            options["row"] = [f"{name}={row}" for name, rows in places for row in rows]
+            options["row"] = [
+                f"{each}={row}"
+                for name, rows in places
+                for each in self._rows_of(name, wildcards.comparison)
+                for row in rows
+            ]
         return as_options(options)
 
     def timed(self, wildcards: Any) -> list[str]:
@@ -104,6 +129,12 @@ class Comparisons:
         first = self.config["comparisons"][wildcards.comparison]["first"]
         return as_options({"parser": named, "first": first})
 
+    def _rows_of(self, name: str, comparison: str) -> tuple[str, ...]:
+        """Return the rows that a published system is set beside: a grammar's are its seeds."""
+        there = {row.parser for row in self.plan.compared(comparison)}
+        seeds = seeds_of(name, self.config)
+        return seeds if there.issuperset(seeds) else (name,)
+
     def _timed(self, wildcards: Any) -> dict[str, str]:
         place = (wildcards.encoder, wildcards.language, wildcards.split)
         found = {
@@ -114,8 +145,8 @@ class Comparisons:
         return {name: path for name, path in found.items() if path}
 
     def _loaded_from(self, row: Row) -> str | None:
-        """Return a parser's file; None for averages and imported trees, which nothing loads."""
-        if row.encoder == IMPORTED:
+        """Return a parser's file; None for averages, imported trees and grammars."""
+        if row.encoder in (IMPORTED, GRAMMAR):
             return None
         if one := self.plan.tunings.get((row.encoder, row.parser)):
             tuned = {"language": one.language, "split": one.split}

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from attree.chart import Candidate, Chart
 from attree.errors import AttreeError, NotFiniteError
+from attree.grammar.source import GrammarFolder, is_grammar
 from attree.parser_source import Model, Overrides, ParserSource, find_parser
 from attree.schemas import FAILED, FALLBACK, OK, TOO_LONG
 from attree.tree import NO_LABEL, Tree
@@ -100,8 +101,8 @@ class Parser:
 
         Args:
             parser: ``upoa``, ``upio`` or ``upio-log`` (a small English encoder with ready heads), a
-                folder of ``attree train``, or a selection of ``attree heads``
-                (``results/heads/…/dev.json``).
+                folder of ``attree train`` or ``attree grammar train``, or a selection of ``attree
+                heads`` (``results/heads/…/dev.json``).
             encoder: a description (``results/encoders/….json``), a folder, or a package; by default
                 the one that the parser was made with.
             heads: ``list:LAYER.HEAD,…`` or ``all``, instead of the parser's own.
@@ -116,13 +117,17 @@ class Parser:
             AttreeError: no such parser, another encoder's, or one that cannot be loaded.
         """
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
-        source = find_parser(str(parser), chosen)
+        source: ParserSource | GrammarFolder
+        if is_grammar(str(parser)) and chosen == Overrides():
+            source = GrammarFolder(str(parser))
+        else:
+            source = find_parser(str(parser), chosen)
         return cls.of(source, device=device, threads=threads, **settings)
 
     @classmethod
     def of(
         cls,
-        source: ParserSource,
+        source: ParserSource | GrammarFolder,
         *,
         device: str | None = None,
         threads: int | None = None,

@@ -29,6 +29,7 @@ from attree.encoder.source import (
 )
 from attree.errors import AttreeError
 from attree.files import check_regular, described, read_described, read_json
+from attree.grammar.source import is_grammar
 from attree.heads.selection import HeadSelection
 from attree.plan import nearest
 from attree.provenance import digest
@@ -174,6 +175,12 @@ def find_parser(parser: str, overrides: Overrides) -> ParserSource:
 
 def _found(parser: str, overrides: Overrides) -> ParserSource:
     path = Path(parser)
+    if is_grammar(parser):
+        raise AttreeError(
+            "this is a grammar, which has no encoder",
+            file=path,
+            fix="parse with `attree grammar parse`, or `attree try --parser` without --encoder",
+        )
     if parser and (path / "parser.json").is_file():
         return _trained(path, overrides)
     if parser and (path.suffix == ".json" or path.exists()):

@@ -7,7 +7,6 @@ hold no logic of their own.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import shlex
 from collections.abc import Collection, Iterable, Mapping
@@ -15,12 +14,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attree.errors import AttreeError
+from attree.plan_checks import (
+    check_compared,
+    check_members,
+    check_names,
+    check_trained,
+    has_trees,
+    known,
+)
+from attree.plan_checks import nearest as nearest
 
 #: Languages → the splits that they have, in the order in which tables show them.
 Splits = Mapping[str, Collection[str]]
 
 #: What stands for the encoder of trees that are imported.
 IMPORTED = "imported"
+#: What stands for the encoder of trees that a grammar gives.
+GRAMMAR = "grammar"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,8 +61,10 @@ class Plan:
         tables: table name → its rows, in table order.
         tunings: (encoder, parser) → what its heads are ranked on.
         splits: what each language has.
-        averages: parsers that are averages → their members, parsers or imported systems.
+        averages: parsers that are averages → their members, parsers, imported systems or seeds of
+            grammars.
         comparisons: comparison name → its rows, in the order of the configuration.
+        grammars: parser → the grammar of the configuration that it is a seed of, and the seed.
     """
 
     tables: Mapping[str, tuple[Row, ...]]
@@ -60,6 +72,7 @@ class Plan:
     splits: Splits
     averages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     comparisons: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
+    grammars: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @functools.cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -99,8 +112,9 @@ class Plan:
         """Return the rows that a row averages, none where it is no average."""
         names = self.averages.get(row.parser, ())
         tuned = {parser for _, parser in self.tunings}
+        other = {name: GRAMMAR if name in self.grammars else IMPORTED for name in names}
         return tuple(
-            replace(row, parser=name, encoder=row.encoder if name in tuned else IMPORTED)
+            replace(row, parser=name, encoder=row.encoder if name in tuned else other[name])
             for name in names
         )
 
@@ -134,6 +148,7 @@ def make_plan(
             there, or a table names a language that has a problem. One that only ``all`` would have
             meant is left out, and stops no other.
     """
+    check_names(config, (IMPORTED, GRAMMAR))
     found = _Found(splits, problems or {})
     trainable = (*config.get("trained", {}), *recipes)
     tables, comparisons = (
@@ -144,20 +159,24 @@ def make_plan(
         }
         for section in ("tables", "comparisons")
     )
-    averages = {name: tuple(one["of"]) for name, one in config.get("averages", {}).items()}
+    seeds = {name: seeds_of(name, config) for name in config.get("grammars", {})}
+    averages = {
+        name: tuple(each for member in one["of"] for each in seeds.get(member, (member,)))
+        for name, one in config.get("averages", {}).items()
+    }
     rows = [row for table in (*tables.values(), *comparisons.values()) for row in table]
     pairs = [
         (row.encoder, parser)
         for row in rows
-        if row.encoder != IMPORTED
+        if row.encoder not in (IMPORTED, GRAMMAR)
         for parser in averages.get(row.parser, (row.parser,))
         if parser in config["parsers"]
     ]
     for name, corpus in config.get("corpora", {}).items():
-        _known(corpus["encoder"], config["encoders"], f"corpora.{name}: encoder")
+        known(corpus["encoder"], config["encoders"], f"corpora.{name}: encoder")
         if is_folder(corpus["parser"]):  # no heads of it are tuned
             continue
-        _known(corpus["parser"], config["parsers"], f"corpora.{name}: parser")
+        known(corpus["parser"], config["parsers"], f"corpora.{name}: parser")
         pairs.append((corpus["encoder"], corpus["parser"]))
     tunings = {(e, p): tuning(config, e, p) for e, p in dict.fromkeys(pairs)}
     for (encoder, parser), one in tunings.items():
@@ -165,7 +184,14 @@ def make_plan(
         found.check(one.language, one.split, where)
     if any(row.parser in trainable for row in rows):
         found.check(config["training"]["language"], config["training"]["split"], "training")
-    return Plan(tables, tunings, splits, averages, comparisons)
+    grammars = {each: (name, seed) for name in seeds for seed, each in enumerate(seeds[name])}
+    return Plan(tables, tunings, splits, averages, comparisons, grammars)
+
+
+def seeds_of(name: str, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parsers that a name stands for: a grammar's seeds (c-pcfg-0, …), or itself."""
+    grammar = config.get("grammars", {}).get(name)
+    return tuple(f"{name}-{seed}" for seed in range(grammar["seeds"])) if grammar else (name,)
 
 
 def is_folder(parser: str) -> bool:
@@ -184,7 +210,7 @@ class _Found:
         """Raise unless there is such a language and it has the split."""
         if language in self.problems:
             raise self.problems[language]
-        _known(language, self.splits, f"{where}: language")
+        known(language, self.splits, f"{where}: language")
         if split not in self.splits[language]:
             has = ", ".join(self.splits[language]) or "none"
             raise AttreeError(
@@ -246,15 +272,6 @@ def without_null(config: Mapping[str, Any], *sections: str) -> dict[str, Any]:
     }
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return "did you mean …?", or else the list of what is known."""
-    known = sorted(known)
-    close = difflib.get_close_matches(name, known, n=1)
-    if close:
-        return f"did you mean {close[0]}?"
-    return f"there are {', '.join(known)}" if known else "there are none"
-
-
 def _table_rows(
     name: str,
     table: Mapping[str, Any],
@@ -262,7 +279,7 @@ def _table_rows(
     found: _Found,
     trainable: Collection[str],
 ) -> Iterable[Row]:
-    known = [*config["parsers"], *config.get("averages", {})]
+    names = [*config["parsers"], *config.get("averages", {})]
     for position, run in enumerate(table["runs"]):
         where = f"{name}.runs[{position}]"
         split = run["split"]
@@ -273,55 +290,28 @@ def _table_rows(
             for language in languages:
                 found.check(language, split, where)
         for encoder in run["encoders"]:
-            _known(encoder, config["encoders"], f"{where}: encoder")
+            known(encoder, config["encoders"], f"{where}: encoder")
             for parser in run["parsers"]:
-                _known(parser, known, f"{where}: parser")
+                known(parser, names, f"{where}: parser")
                 for language in languages:
-                    _check_members(parser, language, split, config, where)
+                    check_members(parser, language, split, config, found.check, where)
                     yield Row(encoder, parser, language, split)
             for parser in run.get("trained", ()):
-                _known(parser, trainable, f"{where}: few-shot parser")
-                _check_trained(parser, parser in known, config, where)
+                known(parser, trainable, f"{where}: few-shot parser")
+                check_trained(parser, parser in names, config, where)
                 yield from (Row(encoder, parser, language, split) for language in languages)
+        for grammar in run.get("grammars", ()):
+            known(grammar, config.get("grammars", {}), f"{where}: grammar")
+            check_compared(grammar, where)
+            for language in languages:
+                text = config["grammars"][grammar]["text"]
+                if run["languages"] != "all" or text in found.splits[language]:
+                    found.check(language, text, f"grammars.{grammar}")
+                    for each in seeds_of(grammar, config):
+                        yield Row(GRAMMAR, each, language, split)
         for system in run.get("systems", ()):
-            _known(system, config.get("systems", {}), f"{where}: system")
+            known(system, config.get("systems", {}), f"{where}: system")
             for language in languages:
                 if run["languages"] != "all" or f"{language}/{split}" in config["systems"][system]:
-                    _has_trees(system, language, split, config, where)
+                    has_trees(system, language, split, config, where)
                     yield Row(IMPORTED, system, language, split)
-
-
-def _check_members(
-    parser: str, language: str, split: str, config: Mapping[str, Any], where: str
-) -> None:
-    """Raise unless the members of an average are parsers, or systems with trees of this split."""
-    for name in config.get("averages", {}).get(parser, {}).get("of", ()):
-        if name not in config["parsers"]:
-            of = f"averages.{parser}: parser"
-            _known(name, [*config["parsers"], *config.get("systems", {})], of)
-            _has_trees(name, language, split, config, where)
-
-
-def _check_trained(parser: str, is_other: bool, config: Mapping[str, Any], where: str) -> None:
-    if is_other:
-        problem = f"{where}: two parsers have the name {parser}"
-        raise AttreeError(problem, fix="give one of them another name")
-    for key in ("heads", "weight_decay"):
-        if key in config.get("trained", {}).get(parser, {}):
-            problem = f"trained.{parser}: {key} is for experiments alone"
-            raise AttreeError(problem, fix=f"leave it out, or do not name it in {where}")
-
-
-def _has_trees(
-    system: str, language: str, split: str, config: Mapping[str, Any], where: str
-) -> None:
-    if f"{language}/{split}" not in config["systems"][system]:
-        raise AttreeError(
-            f"{where}: system {system} has no trees of {language}/{split}",
-            fix=f"add `{language}/{split}: FILE` to systems.{system}",
-        )
-
-
-def _known(name: str, known: Collection[str], what: str) -> None:
-    if name not in known:
-        raise AttreeError(f"{what} {name} does not exist", fix=nearest(name, known))

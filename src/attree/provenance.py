@@ -35,6 +35,7 @@ NEUTRAL = {
     "attree.files": "writes what it is given, whole or not at all",
     "attree.help": "lays out what --help prints",
     "attree.plan": "says which results a configuration asks for",
+    "attree.plan_checks": "says what is wrong with what is asked for",
     "attree.process": "ends a command with its parent",
     "attree.progress": "shows a bar",
     "attree.results": "says where results lie",

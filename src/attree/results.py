@@ -16,6 +16,9 @@ SCORES = "<results>/scores/{encoder}/{parser}/{language}/{split}.json"
 SENTENCE_SCORES = SCORES.replace(".json", ".parquet")
 BASELINES = "<results>/scores/baselines/{language}/{split}.json"
 
+#: Of a grammar, which lies in the folder of the same name: that it is learnt.
+LEARNT = "<results>/grammars/{language}/{parser}.done"
+
 #: A parser of `attree train`, and the speeds of a comparison's parsers.
 FEWSHOT = "<results>/fewshot/{encoder}/{parser}/parser.json"
 SPEEDS = "<results>/comparisons/{comparison}/{encoder}/{language}/{split}.json"

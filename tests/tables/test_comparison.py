@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,17 @@ HOW: dict[str, Any] = {"profile": "default", "max_words": None}
 PARSERS = ["random_uniform_tree", "random_shift_reduce", "random_uniform_split"]
 
 
+def scored(sentences: Path, parses: Parses, name: str, encoder: str) -> Path:
+    """Score parses; return the summary, beside the sentences."""
+    table = sentences.with_name(f"{name}.parses.parquet")
+    about = {"selection": "toy dev", "language": "toy", "split": "test"}
+    write_table(table, parses.table(), schema=PARSES, metadata=about)
+    output, who = table.with_name(f"{name}.parquet"), {"encoder": encoder, "parser": name}
+    summary = output.with_suffix(".json")
+    score_parses(table, sentences, output=output, summary=summary, labels=["X"], **who, **HOW)
+    return summary
+
+
 @pytest.fixture
 def given(tmp_path: Path) -> dict[str, Any]:
     """Three parsers, whose trees are random, on forty sentences; one of them imported."""
@@ -45,22 +57,8 @@ def given(tmp_path: Path) -> dict[str, Any]:
     summaries = []
     for name, fixed in zip(("good", "theirs", "bad"), PARSERS, strict=True):
         trees = fixed_trees(fixed, gold.n_words, seed=1, sentences=gold.sentence)
-        parses = tmp_path / f"{name}.parses.parquet"
-        about = {"selection": "toy dev", "language": "toy", "split": "test"}
-        made = Parses.all_ok(gold.sentence, trees).table()
-        write_table(parses, made, schema=PARSES, metadata=about)
-        output, encoder = tmp_path / f"{name}.parquet", "imported" if name == "theirs" else "tiny"
-        score_parses(
-            parses,
-            sentences,
-            output=output,
-            summary=output.with_suffix(".json"),
-            labels=["X"],
-            encoder=encoder,
-            parser=name,
-            **HOW,
-        )
-        summaries.append(output.with_suffix(".json"))
+        encoder = "imported" if name == "theirs" else "tiny"
+        summaries.append(scored(sentences, Parses.all_ok(gold.sentence, trees), name, encoder))
     baselines = tmp_path / "baselines.json"
     write_baselines(sentences, baselines, labels=["X"], seeds=2, **HOW)
     speeds, figures = tmp_path / "speeds.json", tmp_path / "article.csv"
@@ -105,6 +103,34 @@ def test_a_system_says_where_its_figures_come_from(given: dict[str, Any]) -> Non
     assert corpus == sorted(corpus, reverse=True)
     assert [one.name for one in ordered][-2:] == ["fss", "c-pcfg"]
     assert by_name["fss"].values["corpus_f1"] == 53.4  # the best run: there is no mean
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kind"),
+    [
+        (["left_branching", "left_branching"], "computed, undertrained"),
+        (["left_branching", "gold"], "computed"),  # the mean counts, and not each seed
+    ],
+)
+def test_a_grammar_is_undertrained_or_not_by_the_mean_of_its_seeds(
+    given: dict[str, Any], kinds: list[str], kind: str
+) -> None:
+    sentences = given["tables"][0]
+    gold = Parses.gold(pq.read_table(sentences))
+    for seed, trees in enumerate(kinds):
+        made = gold.trees if trees == "gold" else fixed_trees(trees, gold.n_words)
+        parses = Parses.all_ok(gold.sentence, replace(made, labels=None, label_names=()))
+        given["summaries"].append(scored(sentences, parses, f"pcfg-{seed}", "grammar"))
+    rows = ["pcfg-0=old/c-pcfg", "pcfg-1=old/c-pcfg"]
+    ordered, _ = all_systems(given, rows)
+    seeds = [one for one in ordered if one.encoder == "grammar"]
+    assert [one.kind for one in seeds] == [kind, kind]
+    assert {one.published["corpus_f1"] for one in seeds} == {52.4}
+    assert {one.kind for one in ordered if one.encoder != "grammar"} == {"computed", "imported"}
+    mean = np.mean([one.values["corpus_f1"] for one in seeds])
+    note = comparison(ordered, "All", 100)[0].note
+    assert f" pcfg: mean of 2 seeds {mean:.2f} corpus F1." in note
+    assert ("undertrained: " in note) == (kind != "computed")
 
 
 def test_lengths_are_scored_by_themselves(given: dict[str, Any]) -> None:

@@ -55,9 +55,11 @@ RULE_OF_OUTPUT = {
     "results/attention/[^/]+/selected/": "attention_selected",
     "results/heads/": "heads",
     "results/fewshot/": "train",
+    "results/grammars/": "grammar",
     "results/parses/[^/]+/span-parser/": "trained_parses",
     "results/parses/imported/": "imported_parses",
-    "results/parses/[^/]+/voted/": "averaged_parses",
+    "results/parses/grammar/": "grammar_parses",
+    "results/parses/[^/]+/(voted|blended)/": "averaged_parses",
     "results/parses/": "parse",
     "results/scores/baselines/": "baselines",
     "results/scores/": "score",
@@ -75,6 +77,19 @@ table,row,language,metric,value
 some,upoa,other,corpus_f1,12.34
 dataset-size,test,other,sentences,5678
 """
+#: A grammar that is learnt in a second.
+TOY = {
+    "text": "test",
+    "seeds": 2,
+    "epochs": 1,
+    "least": 1,
+    "held_out": 0.3,
+    "nonterminals": 2,
+    "preterminals": 3,
+    "symbol": 4,
+    "latent": 2,
+    "hidden": 4,
+}
 _JOB = re.compile(r"^(?:local)?rule (\w+):\n((?: {4}.*\n)*)", re.MULTILINE)
 
 
@@ -237,10 +252,25 @@ def make_tiny(folder: Path, encoder: Path) -> Checkout:
                     ],
                     "published": {"upoa": ["some/upoa"], "others": ["some/upoa"]},
                 },
+                "learnt": {
+                    "runs": [
+                        {
+                            "encoders": ["tiny"],
+                            "parsers": ["upoa", "blended"],
+                            "grammars": ["toy"],
+                            "languages": ["other"],
+                        }
+                    ],
+                    "published": {"toy": ["some/upoa"]},
+                },
             },
             "training": {"trees": 3},
             "systems": {"gold": {"other/test": "treebanks/other/test.mrg"}},
-            "averages": {"voted": {"of": ["upoa", "upio"]}},
+            "averages": {
+                "voted": {"of": ["upoa", "upio"]},
+                "blended": {"of": ["upoa", "toy"]},
+            },
+            "grammars": {"toy": TOY},
             "published": "published.csv",
         }
     )
@@ -281,7 +311,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Checkou
     # Attention on two workers each: what they import counts too.
     workers = ("--set-threads", "attention_all=2", "attention_selected=2", "parse_corpus=1")
     checkout.run(
-        "all", "corpus", "comparison", *workers, **recording(folder / "imports", checkout.source)
+        "all",
+        "corpus",
+        "comparison",
+        "grammars",
+        *workers,
+        **recording(folder / "imports", checkout.source),
     )
     return checkout
 

@@ -104,6 +104,21 @@ def test_every_system_stands_side_by_side(finished: Checkout) -> None:
     assert "Comparison: other, test" in (folder / "sides.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.full
+def test_a_grammar_stands_beside_with_a_row_for_each_seed(finished: Checkout) -> None:
+    folder = finished.folder / "results/comparisons"
+    with (folder / "learnt.csv").open(encoding="utf-8") as handle:
+        rows = {row["system"]: row for row in csv.DictReader(handle)}
+    for seed in (0, 1):
+        row = rows[f"toy-{seed}"]
+        assert row["encoder"] == "grammar" and row["kind"].startswith("computed")
+        assert row["tuned_on"] == f"words of other test (no trees, seed {seed})"
+        assert row["published_corpus_f1"] == "12.34"
+        assert float(row["corpus_f1"]) > 0
+    assert rows["blended"]["kind"] == "computed"
+    assert "toy: mean of 2 seeds" in (folder / "learnt.md").read_text(encoding="utf-8")
+
+
 def test_a_corpus_is_parsed_by_a_trained_parser(rerun: Checkout) -> None:
     train = ["attree", "train", "--sentences", "results/treebanks/english/dev.parquet"]
     train += ["--encoder", "results/encoders/tiny.json", "--trees", "4", "--steps", "2"]

@@ -15,6 +15,7 @@ from attree.configuration import check
 from attree.errors import AttreeError
 from attree.fewshot.recipes import RECIPES
 from attree.plan import (
+    GRAMMAR,
     IMPORTED,
     Row,
     as_options,
@@ -34,6 +35,7 @@ from attree.results import (
     EXPERIMENT,
     FEWSHOT,
     JOB,
+    LEARNT,
     PAGE,
     PARSES,
     SCORES,
@@ -326,8 +328,9 @@ def corpus_is_trained(wildcards):
 
 
 def corpus_spares(wildcards):
-    # Averaged heads run nothing of few-shot training.
-    return () if corpus_is_trained(wildcards) else ("attree.fewshot",)
+    # Averaged heads run nothing of few-shot training, and no encoder runs a grammar.
+    own = () if corpus_is_trained(wildcards) else ("attree.fewshot",)
+    return (*own, "attree.grammar")
 
 
 def corpus_parser(wildcards):

@@ -1,7 +1,8 @@
 rule comparison:
     input:
         collect(
-            "<results>/comparisons/{comparison}.parquet", comparison=PLAN.comparisons
+            "<results>/comparisons/{comparison}.parquet",
+            comparison=COMPARISONS.with_grammars(False),
         ),
     log:
         "<logs>/comparisons/shown.log",

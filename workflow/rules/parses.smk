@@ -1,5 +1,5 @@
-# Four ways to a table of parses: heads' attention, a few-shot parser, another parser's trees, an
-# average of tables.
+# Five ways to a table of parses: heads' attention, a few-shot parser, another parser's trees, an
+# average of tables; a grammar's are in grammars.smk.
 rule parse:
     input:
         attention="<results>/attention/{encoder}/selected/{language}/{split}.json",
@@ -9,7 +9,7 @@ rule parse:
     log:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:
-        encoder=rf"(?!{IMPORTED}/)[^/]+",
+        encoder=rf"(?!({IMPORTED}|{GRAMMAR})/)[^/]+",
         parser="|".join(map(re.escape, config["parsers"])),
     conda:
         "../../envs/cpu.yaml"
@@ -33,7 +33,7 @@ rule trained_parses:
     log:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:
-        encoder=rf"(?!{IMPORTED}/)[^/]+",
+        encoder=rf"(?!({IMPORTED}|{GRAMMAR})/)[^/]+",
         parser="|".join(map(re.escape, COMPARISONS.trainable)),
     conda:
         "../../envs/cpu.yaml"

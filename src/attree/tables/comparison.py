@@ -14,7 +14,7 @@ from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import score
 from attree.files import read_described
 from attree.parses import Parses
-from attree.plan import IMPORTED
+from attree.plan import GRAMMAR, IMPORTED
 from attree.schemas import SENTENCES, read_table
 from attree.tables import METRICS
 from attree.tables.build import BASELINES, heading_of, read_published, score_rows
@@ -22,6 +22,14 @@ from attree.tables.resampling import SentenceScores, every_difference
 
 #: Where a system's figures come from.
 COMPUTED, TREES, PUBLISHED = "computed", "imported", "published"
+#: Of a grammar whose mean over its seeds is not above these baselines.
+UNDERTRAINED = "computed, undertrained"
+_WITHOUT_WORDS = (
+    "left_branching",
+    "random_uniform_split",
+    "random_shift_reduce",
+    "random_uniform_tree",
+)
 
 #: Baselines that have one tree a sentence, so that each sentence's score is known.
 _ONE_TREE = ("right_branching", "left_branching", "balanced")
@@ -39,7 +47,7 @@ class System:
 
     Attributes:
         name: as tables show it.
-        kind: computed, imported or published.
+        kind: computed (undertrained), imported or published.
         values: metric → score in percent, None where there is none.
         recall: label → recall in percent.
         tuned_on: the trees that it was tuned or trained on, empty for none.
@@ -68,6 +76,11 @@ class System:
     def is_baseline(self) -> bool:
         """Whether it looks at nothing but the number of words."""
         return self.encoder == "none"
+
+    @property
+    def grammar(self) -> str:
+        """The grammar that it is a seed of, empty if none."""
+        return self.name.rpartition("-")[0] if self.encoder == GRAMMAR else ""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -165,6 +178,7 @@ def systems(
                 scores=scores,
             )
         )
+    found = _marked(found)
     computed = {row.parser for _, row in rows}
     places = dict.fromkeys(one.place for one in found)
     found += [
@@ -174,6 +188,33 @@ def systems(
         if name not in computed and place[0] in figures[name]
     ]
     return sorted(found, key=lambda one: [*places].index(one.place))
+
+
+def grammar_means(found: Iterable[System]) -> dict[tuple[str, str, str], tuple[int, float]]:
+    """Return (grammar, language, split) → its seeds, and the mean of their corpus F1 in percent."""
+    scores: dict[tuple[str, str, str], list[float]] = {}
+    for one in found:
+        if one.grammar:
+            own = scores.setdefault((one.grammar, *one.place), [])
+            own.append(one.values.get(FIRST) or 0.0)
+    return {key: (len(own), float(np.mean(own))) for key, own in scores.items()}
+
+
+def _marked(found: Sequence[System]) -> list[System]:
+    """Mark the seeds of grammars that are no better than trees that look at no word."""
+    means = grammar_means(found)
+    headings = [BASELINES[name] for name in _WITHOUT_WORDS]
+    low = {
+        (grammar, *place)
+        for (grammar, *place), (_, mean) in means.items()
+        for one in found
+        if one.is_baseline and one.name in headings and list(one.place) == place
+        if mean <= (one.values.get(FIRST) or 0.0)
+    }
+    return [
+        replace(one, kind=UNDERTRAINED) if (one.grammar, *one.place) in low else one
+        for one in found
+    ]
 
 
 def _published(name: str, place: tuple[str, str], values: Mapping[str, float]) -> System:

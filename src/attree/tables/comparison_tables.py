@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from attree.tables import METRICS
-from attree.tables.comparison import FIRST, PUBLISHED, System
+from attree.tables.comparison import FIRST, PUBLISHED, UNDERTRAINED, System, grammar_means
 from attree.tables.render import Table, number
 from attree.tables.resampling import PARTS, RESAMPLES, SentenceScores
 
@@ -43,7 +43,19 @@ def comparison(found: Sequence[System], title: str, speed_of: int) -> list[Table
 
 def _scores(own: Sequence[System], where: str, speed_of: int) -> Table:
     timed = f" Speed on the first {speed_of:,} sentences." if any(one.speed for one in own) else ""
-    return Table(where, _HEADINGS, [_line(one) for one in own], _NOTE + timed)
+    lines = [_line(one) for one in own]
+    return Table(where, _HEADINGS, lines, _NOTE + timed + _grammars(own))
+
+
+def _grammars(own: Sequence[System]) -> str:
+    """Say what the seeds of each grammar come to together."""
+    means = [
+        f" {name}: mean of {seeds} seed{'s' * (seeds > 1)} {mean:.2f} corpus F1."
+        for (name, *_), (seeds, mean) in grammar_means(own).items()
+    ]
+    if any(one.kind == UNDERTRAINED for one in own):
+        means.append(" undertrained: that mean is not above left branching and random trees.")
+    return "".join(means)
 
 
 def _line(one: System) -> list[str]:

@@ -65,7 +65,7 @@ def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) ->
             fix="pass --restart to replace it, or choose another output folder",
         )
     raise AttreeError(
-        "this exists and is no result of `attree encoder`",
+        "this exists and is no result of such a run",
         file=output,
         fix="choose another output folder",
     )

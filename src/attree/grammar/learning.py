@@ -1,0 +1,186 @@
+"""From sentences to a grammar's folder, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from attree.encoder.mlm.data import one_corpus
+from attree.encoder.mlm.runs import (
+    PROVENANCE,
+    already_made,
+    note,
+    whole_folder,
+    working_folder,
+)
+from attree.errors import AttreeError
+from attree.files import COMPRESSIONS, write_json
+from attree.grammar.folder import write_grammar
+from attree.grammar.model import CompoundPCFG, Sizes
+from attree.grammar.training import Numbers, Run, Schedule
+from attree.grammar.vocabulary import Vocabulary
+from attree.provenance import code_hash, provenance, versions
+from attree.sampling import fingerprints
+from attree.schemas import read_table
+
+#: A word that is a sentence has no rule of its own in a grammar whose rules are binary.
+_SHORTEST = 2
+_TEXT = tuple(f".txt{suffix}" for suffix in COMPRESSIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What grammar to learn, and how.
+
+    Attributes:
+        sizes: of the grammar.
+        epochs, batch, learning_rate: as of :class:`attree.grammar.training.Schedule`.
+        longest: sentences of more words are left out of training.
+        least: words that occur less often in training are one unknown word.
+        held_out: share of the sentences that are not trained on, by whose perplexity the best epoch
+            is chosen.
+    """
+
+    sizes: Sizes
+    epochs: int = 20
+    batch: int = 4
+    learning_rate: float = 1e-3
+    longest: int = 40
+    least: int = 2
+    held_out: float = 0.05
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        if not 0 < self.held_out < 0.5:
+            raise AttreeError("the held-out share must lie between 0 and 0.5")
+
+    def describe(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {
+            **asdict(self),
+            "sizes": {n: getattr(self.sizes, n) for n in Sizes.__struct_fields__},
+        }
+
+
+def is_text(path: Path) -> bool:
+    """Tell a text file, of a sentence a line, from a treebank or a table."""
+    return path.name.endswith(_TEXT)
+
+
+def read_sentences(paths: Iterable[Path]) -> tuple[list[list[str]], list[str]]:
+    """Read sentences of words.
+
+    Args:
+        paths: sentence tables, or text files of a sentence a line, spaces between its words.
+
+    Returns:
+        the sentences, and of each file its language and split, or its name.
+
+    Raises:
+        AttreeError: a file cannot be read.
+    """
+    sentences: list[list[str]] = []
+    names = []
+    for path in paths:
+        if is_text(path):
+            sentences += [line.split() for line in one_corpus(path.name, [path]).lines()]
+            names.append(path.name)
+            continue
+        table, about = read_table(path)
+        if "words" not in table.schema.names:
+            fix = "write it with `attree treebank`"
+            raise AttreeError("this table has no column `words`", file=path, fix=fix)
+        sentences += table["words"].to_pylist()
+        named = [about.get(key) or "" for key in ("language", "split")]
+        names.append(" ".join(filter(None, named)) or path.name)
+    return sentences, names
+
+
+def learn(
+    paths: Sequence[Path],
+    output: Path,
+    *,
+    seed: int,
+    recipe: Recipe,
+    restart: bool = False,
+) -> None:
+    """Learn a grammar from sentences of words and write its folder; no tree is looked at.
+
+    A run that was killed resumes after its last whole epoch. The result is a function of its
+    arguments, killed or not, on one kind of processor and number of threads.
+
+    Args:
+        paths: as for :func:`read_sentences`.
+        output: the folder.
+        seed: of weights, order and noise.
+        recipe: what to learn, and how.
+        restart: replace what other settings, text or code have left there.
+
+    Raises:
+        AttreeError: too little text, an ``output`` that holds something else, or a perplexity that
+            is not a number.
+    """
+    sentences, names = read_sentences(paths)
+    identity = {
+        "kind": "grammar",
+        "data": hashlib.sha256(fingerprints(sentences).tobytes()).hexdigest()[:32],
+        "sentences": len(sentences),
+        "recipe": recipe.describe(),
+        "seed": seed,
+        "code": code_hash("attree.grammar.learning:learn"),
+    }
+    if already_made(output, identity, restart=restart):
+        note(f"{output}: this run is finished")
+        return
+    trained, held_out = _parts(sentences, recipe, names)
+    vocabulary = Vocabulary.of(trained, least=recipe.least)
+    note(_said(trained, held_out, vocabulary))
+    with working_folder(output, identity, restart=restart) as work:
+        torch.manual_seed(seed)
+        model = CompoundPCFG(recipe.sizes, len(vocabulary.words))
+        schedule = Schedule(recipe.epochs, recipe.batch, recipe.learning_rate, seed)
+        run = Run(model, schedule, work / "training")
+        run.train(*(_numbers(vocabulary, part) for part in (trained, held_out)))
+        about = {"text": names, "best_epoch": run.best_epoch, "versions": versions("torch")}
+        made = provenance(code=["attree.grammar.learning:learn"], settings=identity, **about)
+        with whole_folder(output) as part:
+            write_grammar(part, model, vocabulary, run.curve, made)
+            write_json(part / PROVENANCE, made)
+    note(f"{output}: written, of epoch {run.best_epoch}")
+
+
+def _parts(
+    sentences: Sequence[list[str]], recipe: Recipe, names: Sequence[str]
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Return the sentences to train on and those held out, neither too short nor too long."""
+    every = round(1 / recipe.held_out)
+    parts: tuple[list[list[str]], list[list[str]]] = ([], [])
+    for number, words in enumerate(sentences):
+        if _SHORTEST <= len(words) <= recipe.longest:
+            parts[number % every == 0].append(words)
+    if not all(parts):
+        raise AttreeError(
+            f"{len(sentences):,} sentences, of which {len(parts[0])} of {_SHORTEST} to"
+            f" {recipe.longest} words can be trained on and {len(parts[1])} held out",
+            file=names[0],
+            fix="give more text: some thousand sentences; or see --longest",
+        )
+    return parts
+
+
+def _numbers(vocabulary: Vocabulary, sentences: Sequence[list[str]]) -> list[Numbers]:
+    return [vocabulary.numbers(words) for words in sentences]
+
+
+def _said(trained: Sequence[list[str]], held_out: Sequence[list[str]], known: Vocabulary) -> str:
+    unknown = np.concatenate([known.numbers(words) for words in trained]) == 0
+    return (
+        f"{len(trained):,} sentences to train on and {len(held_out):,} held out; "
+        f"{len(known.words) - 1:,} words, and {unknown.mean():.1%} of the text is unknown"
+    )

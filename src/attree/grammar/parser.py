@@ -1,0 +1,123 @@
+"""A grammar as a parser: the tree with the most spans expected to be right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attree.decoding.constrained import SplitChart
+from attree.encoder.pieces import Pieces
+from attree.errors import AttreeError, NotFiniteError
+from attree.fewshot.scores import best_trees, expected_right
+from attree.grammar.folder import read_grammar
+from attree.grammar.model import CompoundPCFG
+from attree.grammar.vocabulary import Vocabulary
+from attree.parser import Parser
+from attree.parses import Parses
+from attree.progress import progress
+from attree.provenance import provenance
+from attree.schemas import OK, PARSES, SENTENCES, read_table, write_table
+from attree.trees import Trees
+
+#: Cells of the rules of the sentences that are parsed together.
+_AT_A_TIME = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Marginals:
+    """The probabilities of the spans of a batch.
+
+    Attributes:
+        likely: float64 (batch, n + 1, n + 1), ``[i, j)`` at ``[i, j]``, 0 past a sentence's words.
+        n_words: int64 (batch,).
+    """
+
+    likely: NDArray[np.float64]
+    n_words: NDArray[np.int64]
+
+
+class GrammarModel:
+    """A grammar (a :class:`attree.parser_source.Model`); its vocabulary takes an encoder's place.
+
+    Args:
+        grammar: its weights.
+        vocabulary: its words.
+    """
+
+    def __init__(self, grammar: CompoundPCFG, vocabulary: Vocabulary) -> None:
+        self.grammar = grammar
+        self.encoder: Any = vocabulary
+
+    @classmethod
+    def load(cls, folder: str | Path) -> GrammarModel:
+        """Read the folder of a grammar."""
+        return cls(*read_grammar(folder)[:2])
+
+    def features(self, pieces: Sequence[Pieces]) -> Marginals:
+        """Compute the probability of every span, sentences of one length together."""
+        n_words = np.array([one.n_words for one in pieces], np.int64)
+        side = int(n_words.max(initial=0)) + 1
+        likely = np.zeros((len(pieces), side, side))
+        for n in np.unique(n_words[n_words > 1]):
+            places = np.flatnonzero(n_words == n)
+            for some in np.array_split(places, -(-places.size // _AT_A_TIME)):
+                words = torch.from_numpy(np.stack([pieces[at].ids for at in some]).astype(np.int64))
+                likely[some, : n + 1, : n + 1] = self.grammar.marginals(words).double().numpy()
+        return Marginals(likely, n_words)
+
+    def trees(self, features: Marginals) -> Trees:
+        """Decode by minimum risk; the score of a span is its probability.
+
+        Raises:
+            NotFiniteError: a probability is NaN.
+        """
+        likely = features.likely
+        if not np.isfinite(likely).all():
+            raise NotFiniteError("a sentence's probabilities are not finite")
+        found = best_trees(torch.from_numpy(likely), torch.from_numpy(features.n_words))
+        return replace(found, scores=likely[found.tree_of, found.starts, found.ends])
+
+    def chart(self, features: Marginals) -> SplitChart:
+        """Keep the probabilities of the one sentence of a batch."""
+        return SplitChart(expected_right(features.likely, features.n_words), "chart")
+
+    def associations(self, features: Marginals) -> list[NDArray[np.float32]]:
+        """Refuse: a grammar has none."""
+        raise AttreeError(
+            "a grammar has no association between words", fix="take a parser of an encoder"
+        )
+
+
+def write_parses(grammar: Path, sentences: Path, output: Path) -> None:
+    """Parse every sentence of a table by a grammar and write the parses.
+
+    Args:
+        grammar: a folder of :func:`attree.grammar.learning.learn`.
+        sentences: a SENTENCES table.
+        output: the PARSES table to write.
+    """
+    learnt, vocabulary, about = read_grammar(grammar)
+    parser = Parser(GrammarModel(learnt, vocabulary))
+    table, metadata = read_table(sentences, schema=SENTENCES)
+    prepared = parser.prepare(table["words"].to_pylist())
+    found = []
+    with progress("parsing", total=len(table)) as advance:
+        for batch in prepared.batches:
+            found.append(parser.decode(prepared, batch, parser.encode(prepared, batch)))
+            advance(len(batch))
+    trees, parsed = parser.assemble(prepared, found), prepared.status == OK
+    parses = Parses.with_policy(table["sentence"].to_numpy(), trees, parsed, "right_branching")
+    made = provenance(
+        code=["attree.grammar.command:parse"],
+        settings=about.provenance,
+        treebank=metadata.get("provenance"),
+    )
+    own = {key: metadata.get(key) for key in ("language", "split")}
+    own |= {"selection": about.made_from, "provenance": made}
+    write_table(output, parses.table(), schema=PARSES, metadata=own)

@@ -1,0 +1,39 @@
+"""Which grammar is meant: its folder, before anything of it is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from attree.grammar.parser import GrammarModel
+
+#: What describes a grammar in its folder.
+ABOUT = "grammar.json"
+
+
+def is_grammar(parser: str) -> bool:
+    """Tell the folder of a grammar."""
+    return bool(parser) and (Path(parser) / ABOUT).is_file()
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarFolder:
+    """A grammar that ``attree grammar train`` wrote; there is no encoder.
+
+    Attributes:
+        folder: what was written.
+    """
+
+    folder: str
+
+    def load(self, *, device: str | None, threads: int | None) -> GrammarModel:
+        """Load the weights; a grammar runs on the CPU, whatever the device."""
+        import torch
+
+        from attree.grammar.parser import GrammarModel
+
+        if threads is not None:
+            torch.set_num_threads(threads)
+        return GrammarModel.load(self.folder)

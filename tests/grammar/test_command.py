@@ -1,0 +1,48 @@
+"""The commands, from a treebank file to a table of parses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from attree.errors import AttreeError
+from attree.grammar import command
+from attree.schemas import PARSES, read_table
+from tests.workflow.conftest import TOY, TREES
+
+SMALL = {key: value for key, value in TOY.items() if key not in ("text", "seeds")}
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.mrg"
+    path.write_text(TREES, encoding="utf-8")
+    return path
+
+
+def test_from_a_treebank_to_parses(trees: Path, tmp_path: Path) -> None:
+    command.train([trees], tmp_path / "out", threads=1, **SMALL)
+    parses = tmp_path / "parses.parquet"
+    command.parse(trees, tmp_path / "out", parses)
+    table, about = read_table(parses, schema=PARSES)
+    assert table["status"].to_pylist() == ["ok"] * 6
+    for n, starts in zip(*(table[key].to_pylist() for key in ("n_words", "starts")), strict=True):
+        assert len(starts) == n - 1
+    assert about["selection"] == "words of mine (no trees, seed 0)"
+    assert about["language"] == "mine"
+
+
+def test_text_and_trees_are_read_together(trees: Path, tmp_path: Path) -> None:
+    (tmp_path / "more.txt").write_text("a cat slept\na cat slept\n", encoding="utf-8")
+    both = [trees, tmp_path / "more.txt"]
+    command.train(both, tmp_path / "out", threads=1, **SMALL)
+    said = (tmp_path / "out/grammar.json").read_text(encoding="utf-8")
+    assert '"slept"' in said and '"more.txt"' in said
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(AttreeError, match="does not exist"):
+        command.train([tmp_path / "none.mrg"], tmp_path / "out")
+    with pytest.raises(AttreeError, match=r"grammar\.json: .* does not exist"):
+        command.parse(tmp_path / "x.parquet", tmp_path / "none", tmp_path / "y.parquet")
