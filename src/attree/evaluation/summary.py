@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from attree.evaluation import METRICS, PROFILES
+from attree.evaluation.confusion import Confusion
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, score
 from attree.files import write_json
@@ -41,6 +42,13 @@ def percentages(counts: Counts) -> dict[str, Any]:
             for name, label in counts.labels.items()
         },
     }
+
+
+def described_confusion(found: Confusion | None) -> dict[str, Any] | None:
+    """Return a confusion of labels as JSON."""
+    if found is None:
+        return None
+    return {"labels": list(found.labels), "counts": found.counts.tolist()}
 
 
 def protocol(
@@ -118,6 +126,7 @@ def score_parses(
     found = {
         **facts,
         **percentages(scored.counts),
+        "label_confusion": described_confusion(scored.confusion),
         "protocol": protocol(
             about,
             scored.counts,
