@@ -15,6 +15,7 @@ PARSES = "<results>/parses/{encoder}/{parser}/{language}/{split}.parquet"
 SCORES = "<results>/scores/{encoder}/{parser}/{language}/{split}.json"
 SENTENCE_SCORES = SCORES.replace(".json", ".parquet")
 BASELINES = "<results>/scores/baselines/{language}/{split}.json"
+LABELS_FIGURE = "<results>/figures/labels/{encoder}/{parser}/{language}/{split}.png"
 
 #: A parser of `attree train`, and the speeds of a comparison's parsers.
 FEWSHOT = "<results>/fewshot/{encoder}/{parser}/parser.json"

@@ -71,7 +71,7 @@ def test_labels_are_paired_as_by_loops(seed: int) -> None:
 
 def test_rare_labels_are_counted_together() -> None:
     counts = [[5, 1, 0, 0], [0, 3, 0, 1], [1, 0, 1, 0], [2, 0, 0, 0]]
-    made = Confusion.of(["A", "B", "C"], counts)
+    made = Confusion(("A", "B", "C"), np.array(counts))
     assert made.most_frequent(2) is made and made.most_frequent(1).labels == ("A", OTHERS)
     assert made.most_frequent(1).counts.tolist() == [[5, 1, 0], [1, 4, 1], [2, 0, 0]]
     assert made.shares()[2].tolist() == [50.0, 0.0, 50.0, 0.0]

@@ -33,6 +33,7 @@ from attree.results import (
     EXPERIMENT,
     FEWSHOT,
     JOB,
+    LABELS_FIGURE,
     PAGE,
     PARSES,
     SCORES,

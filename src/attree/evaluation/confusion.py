@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.evaluation.evalb import label_classes
+from attree.errors import AttreeError
+from attree.files import described
 from attree.trees import Trees
 
 #: Spans of all trees, and their labels, as numbers.
@@ -31,10 +35,9 @@ class Confusion:
     labels: tuple[str, ...]
     counts: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, labels: Sequence[str], counts: Sequence[Sequence[int]]) -> Confusion:
-        """Return what a summary has of it."""
-        return cls(tuple(labels), np.array(counts, np.int64))
+    def describe(self) -> dict[str, Any]:
+        """Return it as JSON, as :func:`confusion_of` reads it."""
+        return {"labels": list(self.labels), "counts": self.counts.tolist()}
 
     @property
     def headings(self) -> list[str]:
@@ -58,6 +61,29 @@ class Confusion:
         return found
 
 
+class _Described(msgspec.Struct):
+    labels: list[str]
+    counts: list[list[int]]
+
+
+def confusion_of(summary: Mapping[str, Any], path: Path) -> Confusion | None:
+    """Return the confusion of labels that a summary of scores describes, if it has one.
+
+    Raises:
+        AttreeError: it is described wrongly.
+    """
+    what, fix = "confusion of labels", "run `attree score` again"
+    about: Any = _Described | None
+    found = described(summary.get("label_confusion"), about, file=path, what=what, fix=fix)
+    if found is None:
+        return None
+    side = len(found.labels) + 1
+    if [len(row) for row in found.counts] != [side] * side:
+        problem = f"this {what} has no row and column for each label"
+        raise AttreeError(problem, file=path, fix=fix)
+    return Confusion(tuple(found.labels), np.array(found.counts, np.int64))
+
+
 def label_confusion(gold: Trees, predicted: Trees) -> Confusion:
     """Count which labels equal spans have.
 
@@ -68,6 +94,8 @@ def label_confusion(gold: Trees, predicted: Trees) -> Confusion:
     Args:
         gold, predicted: trees of the same sentences, with labels.
     """
+    from attree.evaluation.evalb import label_classes  # compiled loops, which tables do without
+
     known: dict[str, int] = {}
     right, found = (_spans(trees, label_classes(trees, known)) for trees in (gold, predicted))
     counts = np.zeros((len(known) + 1, len(known) + 1), np.int64)

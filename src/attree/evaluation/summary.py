@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from attree.evaluation import METRICS, PROFILES
-from attree.evaluation.confusion import Confusion
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, score
 from attree.files import write_json
@@ -42,13 +41,6 @@ def percentages(counts: Counts) -> dict[str, Any]:
             for name, label in counts.labels.items()
         },
     }
-
-
-def described_confusion(found: Confusion | None) -> dict[str, Any] | None:
-    """Return a confusion of labels as JSON."""
-    if found is None:
-        return None
-    return {"labels": list(found.labels), "counts": found.counts.tolist()}
 
 
 def protocol(
@@ -126,7 +118,7 @@ def score_parses(
     found = {
         **facts,
         **percentages(scored.counts),
-        "label_confusion": described_confusion(scored.confusion),
+        "label_confusion": None if scored.confusion is None else scored.confusion.describe(),
         "protocol": protocol(
             about,
             scored.counts,

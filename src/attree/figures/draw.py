@@ -14,6 +14,7 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from attree.evaluation.confusion import Confusion
 from attree.figures import ARTICLE, BASELINE, COMPUTED
 from attree.files import whole_file
 from attree.text import safe
@@ -24,6 +25,7 @@ matplotlib.rcParams["text.parse_math"] = False
 _MARKERS = "osD^vP*X"
 _LINES_WITH_ROOM = 6
 _MAPS_ACROSS = 4
+_LABELS_SHOWN = 20
 _PARTS_ACROSS = 3
 _BASELINE = "highest baseline"
 
@@ -246,6 +248,35 @@ def heads_map(ranking: pa.Table, title: str, output: Path) -> None:
         frame = plt.Rectangle(place, 0.94, 0.9, fill=False, edgecolor="red", linewidth=1.8)
         axes.add_patch(frame)
     figure.colorbar(picture, ax=axes, label="corpus F1")
+    _save(figure, output)
+
+
+def labels_map(confusion: Confusion | None, title: str, output: Path) -> None:
+    """Draw which label is taken for which: gold down, predicted across, percent of each gold label.
+
+    Args:
+        confusion: of labels; None where there is nothing to draw, which the picture says.
+        title: of the picture.
+        output: .png, .svg or .pdf.
+    """
+    if confusion is None:
+        figure, axes = plt.subplots(figsize=(5.4, 1.2), layout="constrained")
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "no label of the parser is a gold label", ha="center", va="center")
+        axes.set_title(title, fontsize=9)
+        _save(figure, output)
+        return
+    shown = confusion.most_frequent(_LABELS_SHOWN)
+    names, sums = shown.headings, shown.counts.sum(1)
+    size = (2.4 + 0.5 * len(names), 1.8 + 0.36 * len(names))
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    shares = np.nan_to_num(shown.shares())
+    labels = {"x": "predicted", "y": "gold (spans)", "words": names}
+    picture = _heat_map(axes, shares, title, labels)
+    rows = [f"{name} ({count:,})" for name, count in zip(names, sums.tolist(), strict=True)]
+    axes.set_yticks(range(len(names)), rows, fontsize=7)
+    _write_values(axes, shares)
+    figure.colorbar(picture, ax=axes, label="% of the gold label")
     _save(figure, output)
 
 
