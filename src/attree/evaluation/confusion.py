@@ -101,8 +101,8 @@ def label_confusion(gold: Trees, predicted: Trees) -> Confusion:
     counts = np.zeros((len(known) + 1, len(known) + 1), np.int64)
     for keys in (lambda span, label: span * len(known) + label, lambda span, _: span):
         right, found = _paired(right, found, keys, counts)
-    np.add.at(counts, (right[1], -1), 1)
-    np.add.at(counts, (-1, found[1]), 1)
+    np.add.at(counts[:, -1], right[1], 1)
+    np.add.at(counts[-1], found[1], 1)
     order = np.argsort(-counts[:-1].sum(1), kind="stable")
     names, every = list(known), np.append(order, len(order))
     return Confusion(tuple(names[place] for place in order), counts[np.ix_(every, every)])
@@ -122,8 +122,8 @@ def _paired(
     keys = [key(*side) for side in (right, found)]
     times = [_times_before(one) for one in keys]
     most = 1 + max(one.max(initial=0) for one in times)
-    distinct = [one * most + before for one, before in zip(keys, times, strict=True)]
-    _, one, other = np.intersect1d(*distinct, assume_unique=True, return_indices=True)
+    left, down = (one * most + before for one, before in zip(keys, times, strict=True))
+    _, one, other = np.intersect1d(left, down, assume_unique=True, return_indices=True)
     np.add.at(counts, (right[1][one], found[1][other]), 1)
     return (
         (np.delete(right[0], one), np.delete(right[1], one)),
