@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attree.evaluation.confusion import Confusion
 from attree.figures import BASELINE, CEILING, COMPUTED, draw
 from attree.figures.draw import heads_map, labels_map
 
@@ -36,11 +35,11 @@ def test_labels_are_drawn_in_percent_of_each_gold_label(
     save = draw._save
     monkeypatch.setattr(draw, "_save", lambda figure, output: drawn.append(figure))
     counts = np.array([[6, 2, 2], [0, 0, 0], [1, 0, 0]])
-    labels_map(Confusion(("NP", "$V_{P"), counts), "T", tmp_path / "a.png")
+    labels_map(["NP", "$V_{P", "no span"], counts, "T", tmp_path / "a.png")
     axes = drawn[0].axes[0]
     assert [text.get_text() for text in axes.get_yticklabels()][:2] == ["NP (10)", "$V_{P (0)"]
     assert [text.get_text() for text in axes.texts][:4] == ["60", "20", "20", "0"]
-    labels_map(None, "T", tmp_path / "b.png")
+    labels_map([], counts[:0], "T", tmp_path / "b.png")
     assert "no label" in drawn[1].axes[0].texts[0].get_text()
     save(drawn[0], tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 1000

@@ -66,7 +66,6 @@ RULE_OF_OUTPUT = {
     "results/tables/": "crosslingual_table",
     "results/comparisons/[^/]+/": "speeds",
     "results/comparisons/": "comparison_table",
-    "results/figures/labels/": "labels_figure",
     "results/figures/": "heads_figure",
     "results/report/": "page",
     "results/corpus/": "parse_corpus",

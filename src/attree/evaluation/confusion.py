@@ -54,11 +54,9 @@ class Confusion:
         np.add.at(counts, (place[:, None], place[None, :]), self.counts)
         return Confusion((*self.labels[:count], OTHERS), counts)
 
-    def shares(self) -> NDArray[np.float64]:
-        """Return the percentages of each row; NaN where it is empty."""
-        with np.errstate(invalid="ignore"):
-            found: NDArray[np.float64] = 100.0 * self.counts / self.counts.sum(1, keepdims=True)
-        return found
+
+#: Of trees that share no label.
+NOTHING = Confusion((), np.zeros((1, 1), np.int64))
 
 
 class _Described(msgspec.Struct):

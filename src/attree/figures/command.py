@@ -7,6 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+#: Labels that have a row and a column of their own.
+_LABELS_SHOWN = 20
+
 app = typer.Typer(help="Draw figures from tables.", no_args_is_help=True, add_completion=False)
 
 
@@ -38,7 +41,7 @@ def labels(
     Example:
       attree figure labels --scores test.json --output labels.png
     """
-    from attree.evaluation.confusion import confusion_of
+    from attree.evaluation.confusion import NOTHING, confusion_of
     from attree.figures import check_format
     from attree.files import read_described
 
@@ -47,4 +50,5 @@ def labels(
     found = confusion_of(read_described(scores, dict[str, Any], what=what, fix=fix), scores)
     from attree.figures.draw import labels_map  # takes seconds
 
-    labels_map(found, title or str(scores), output)
+    shown = found.most_frequent(_LABELS_SHOWN) if found else NOTHING
+    labels_map(shown.headings if found else [], shown.counts, title or str(scores), output)

@@ -14,7 +14,6 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from attree.evaluation.confusion import Confusion
 from attree.figures import ARTICLE, BASELINE, COMPUTED
 from attree.files import whole_file
 from attree.text import safe
@@ -25,7 +24,6 @@ matplotlib.rcParams["text.parse_math"] = False
 _MARKERS = "osD^vP*X"
 _LINES_WITH_ROOM = 6
 _MAPS_ACROSS = 4
-_LABELS_SHOWN = 20
 _PARTS_ACROSS = 3
 _BASELINE = "highest baseline"
 
@@ -251,26 +249,27 @@ def heads_map(ranking: pa.Table, title: str, output: Path) -> None:
     _save(figure, output)
 
 
-def labels_map(confusion: Confusion | None, title: str, output: Path) -> None:
+def labels_map(names: list[str], counts: NDArray[np.int64], title: str, output: Path) -> None:
     """Draw which label is taken for which: gold down, predicted across, percent of each gold label.
 
     Args:
-        confusion: of labels; None where there is nothing to draw, which the picture says.
+        names: of the labels, in the order of rows and columns; none where there is nothing to draw,
+            which the picture says.
+        counts: (names, names), spans.
         title: of the picture.
         output: .png, .svg or .pdf.
     """
-    if confusion is None:
+    if not names:
         figure, axes = plt.subplots(figsize=(5.4, 1.2), layout="constrained")
         axes.set_axis_off()
         axes.text(0.5, 0.5, "no label of the parser is a gold label", ha="center", va="center")
         axes.set_title(title, fontsize=9)
         _save(figure, output)
         return
-    shown = confusion.most_frequent(_LABELS_SHOWN)
-    names, sums = shown.headings, shown.counts.sum(1)
     size = (2.4 + 0.5 * len(names), 1.8 + 0.36 * len(names))
     figure, axes = plt.subplots(figsize=size, layout="constrained")
-    shares = np.nan_to_num(shown.shares())
+    sums = counts.sum(1)
+    shares = 100.0 * counts / np.maximum(sums, 1)[:, None]
     labels = {"x": "predicted", "y": "gold (spans)", "words": names}
     picture = _heat_map(axes, shares, title, labels)
     rows = [f"{name} ({count:,})" for name, count in zip(names, sums.tolist(), strict=True)]
