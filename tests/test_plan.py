@@ -10,6 +10,7 @@ import pytest
 
 from attree.comparisons import Comparisons
 from attree.errors import AttreeError
+from attree.fewshot.recipes import RECIPES
 from attree.plan import (
     Row,
     Tuning,
@@ -203,7 +204,7 @@ def test_comparisons_stand_apart_and_train_what_they_name() -> None:
     assert [row.parser for row in plan.rows] == ["upoa", "upoa"]
     assert plan.parsers("one", "english", "test") == ("upoa", "few")
     assert set(plan.tunings) == {("one", "upoa"), ("one", "few")}
-    asked = Comparisons(given, plan, ["fpio"])
+    asked = Comparisons(given, plan, {"fpio": RECIPES["fpio"]})
     job = SimpleNamespace(
         comparison="c", encoder="one", parser="mine", language="english", split="test"
     )
@@ -215,6 +216,18 @@ def test_comparisons_stand_apart_and_train_what_they_name() -> None:
         "<results>/heads/one/few/english/dev.json",
         "<results>/fewshot/one/fpio/parser.json",
         "<results>/fewshot/one/mine/parser.json",
+    ]
+
+
+def test_rows_with_labels_have_a_picture_of_them() -> None:
+    trained = {"mine": {"recipe": "tree-crf-labelled"}}
+    trained["binary"] = {"recipe": "tree-crf-labelled", "decoder": "minimum_risk"}
+    asked = Comparisons({"trained": trained}, make_plan(config(), SPLITS), RECIPES)
+    parsers = ("upoa", "tree-crf-full", "tree-crf-labelled", "mine", "binary")
+    rows = [Row("one", parser, "english", "test") for parser in parsers]
+    assert asked.labelled(rows) == [
+        f"<results>/figures/labels/one/{parser}/english/test.png"
+        for parser in ("tree-crf-labelled", "mine")
     ]
 
 

@@ -14,6 +14,10 @@ from tests.evaluation.test_metrics import random_tree
 LENGTHS = [5, 0, 1, 2, 9]
 
 
+def tags_of(trees: Trees) -> list[tuple[str, ...] | None]:
+    return [trees.of(place).tags for place in range(len(trees))]
+
+
 def drawn(seed: int) -> tuple[Trees, list[list[tuple[int, int]]]]:
     """Return labelled trees that need not be binary, and their spans as lists."""
     rng = np.random.default_rng(seed)
@@ -32,6 +36,26 @@ def test_taking_and_concatenating_move_whole_trees(seed: int) -> None:
     one_by_one = Trees.concatenate([trees.take([place]) for place in range(len(trees))])
     assert one_by_one == trees
     assert [one_by_one.of(p).labels for p in range(5)] == [trees.of(p).labels for p in range(5)]
+
+
+@given(st.integers(0, 1000))
+def test_tags_stay_with_their_words(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    trees, _ = drawn(seed)
+    flat = [f"T{number}" for number in rng.integers(0, 4, sum(LENGTHS))]
+    tagged = trees.tagged(flat)
+    ends = np.cumsum(LENGTHS)
+    own = [tuple(flat[end - n : end]) for end, n in zip(ends, LENGTHS, strict=True)]
+    order = rng.permutation(len(LENGTHS))
+    assert tags_of(tagged) == own and tagged != trees
+    assert tags_of(tagged.take(order)) == [own[place] for place in order]
+    assert tags_of(tagged.keep(np.zeros(trees.starts.size, bool))) == own
+    parts = [tagged.take([place]) for place in range(len(LENGTHS))]
+    parts[3] = parts[3].tagged(own[3])  # other codes
+    assert Trees.concatenate(parts) == tagged
+    assert Trees.concatenate([tagged, trees]).tags is None
+    with pytest.raises(ValueError, match="words need as many tags"):
+        trees.tagged(flat[1:])
 
 
 def test_labels_of_other_codes_are_recoded() -> None:

@@ -11,6 +11,7 @@ from attree.results import (
     BASELINES,
     FEWSHOT,
     HEADS,
+    LABELS_FIGURE,
     SCORES,
     SENTENCE_SCORES,
     SENTENCES,
@@ -31,8 +32,8 @@ class Comparisons:
         recipes: the few-shot parsers that there are without being declared.
     """
 
-    def __init__(self, config: Mapping[str, Any], plan: Plan, recipes: Iterable[str]) -> None:
-        self.config, self.plan = config, plan
+    def __init__(self, config: Mapping[str, Any], plan: Plan, recipes: Mapping[str, Any]) -> None:
+        self.config, self.plan, self.recipes = config, plan, recipes
         self.trainable = [*config["trained"], *recipes]
 
     def with_grammars(self, wanted: bool) -> list[str]:
@@ -59,6 +60,16 @@ class Comparisons:
         """Return the options of parsing by a few-shot parser."""
         own = self.config["trained"].get(wildcards.parser, {})
         return as_options({key: value for key, value in own.items() if key in _APPLIED})
+
+    def labelled(self, rows: Iterable[Row]) -> list[str]:
+        """Return the pictures of labels taken for others, of rows whose trees have labels."""
+        found = []
+        for row in rows:
+            own = self.config["trained"].get(row.parser, {})
+            recipe = self.recipes.get(own.get("recipe", row.parser))
+            if recipe and own.get("decoder", recipe.decoder) == "labelled_risk":
+                found.append(path_of(LABELS_FIGURE, **asdict(row)))
+        return found
 
     def grammar_text(self, wildcards: Any) -> str:
         """Return the sentences whose words a grammar is learnt from."""

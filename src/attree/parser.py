@@ -284,12 +284,14 @@ class Parser:
         return Trees.concatenate([*found, others]).take(order)
 
     def _branched_right(self, n_words: Sequence[int]) -> Trees:
-        """Return right-branching trees, of no number; with dummy labels if need be."""
+        """Return right-branching trees, of no number; with dummy labels and tags if need be."""
         from attree.decoding.fixed import fixed_trees
 
         trees = fixed_trees(FALLBACK, n_words)
         none = np.full(trees.starts.size, np.nan)
         marginals = none if getattr(self.model, "has_distribution", False) else None
         found = replace(trees, scores=none, marginals=marginals)
-        labelled = getattr(self.model, "labelled", False)
-        return found.labelled([NO_LABEL] * found.starts.size) if labelled else found
+        if getattr(self.model, "labelled", False):
+            found = found.labelled([NO_LABEL] * found.starts.size)
+        tagged = getattr(self.model, "tagged", False)
+        return found.tagged([NO_LABEL] * int(found.n_words.sum())) if tagged else found

@@ -10,7 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from attree.schemas import FALLBACK, LABELLED_PARSES, LABELS, OK, PARSES, SKIPPED
+from attree.schemas import (
+    FALLBACK,
+    LABELLED_PARSES,
+    LABELS,
+    OK,
+    PARSES,
+    SKIPPED,
+    TAGGED_PARSES,
+    TAGS,
+)
 from attree.trees import Trees
 
 #: What becomes of a sentence that the encoder cannot take → its status. ``error`` refuses it before
@@ -70,18 +79,22 @@ class Parses:
         return cls(parses["sentence"].to_numpy(), trees, status).sorted()
 
     def table(self) -> pa.Table:
-        """Return a table ``schemas.PARSES`` or ``LABELLED_PARSES``, in the order of these."""
+        """Return a table ``schemas.PARSES``, in the order of these; with labels and tags if any."""
         offsets = pa.array(self.trees.offsets, pa.int32())
         spans = (self.trees.starts, self.trees.ends)
         starts, ends = (pa.ListArray.from_arrays(offsets, pa.array(side)) for side in spans)
         n_words = pa.array(self.trees.n_words, pa.int32())
         status = pa.array(self.status.tolist(), pa.string())
         columns = [pa.array(self.sentence, pa.int32()), n_words, status, starts, ends]
-        names = self.trees.label_of_each()
-        if names is None:
+        labels, tags = named_arrays(self.trees)
+        if labels is None:
             return pa.table(columns, schema=PARSES)
-        labels = pa.ListArray.from_arrays(offsets, pa.array(names, pa.string()))
-        return pa.table([*columns, labels], schema=LABELLED_PARSES)
+        columns.append(pa.ListArray.from_arrays(offsets, labels))
+        if tags is None:
+            return pa.table(columns, schema=LABELLED_PARSES)
+        words = pa.array(self.trees.word_offsets, pa.int32())
+        columns.append(pa.ListArray.from_arrays(words, tags))
+        return pa.table(columns, schema=TAGGED_PARSES)
 
     @property
     def n_words(self) -> NDArray[np.int64]:
@@ -102,18 +115,29 @@ class Parses:
         return self if np.array_equal(order, np.arange(order.size)) else self.take(order)
 
 
+def named_arrays(trees: Trees) -> tuple[pa.Array | None, pa.Array | None]:
+    """Return the labels of all spans and the tags of all words, None where there are none."""
+    both = (trees.labels, trees.label_names), (trees.tags, trees.tag_names)
+    labels, tags = (
+        None if codes is None else pa.array(names, pa.string()).take(pa.array(codes))
+        for codes, names in both
+    )
+    return labels, tags
+
+
 def trees_of(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
-    """Return the trees of a table, labelled where it has labels.
+    """Return the trees of a table, with labels and tags where it has them.
 
     Args:
         table: with lists ``starts`` and ``ends``, or ``starts`` and ``lengths``.
         n_words: of each sentence.
     """
-    labels: dict[str, Any] = {}
-    if LABELS.name in table.schema.names:
-        encoded = pc.dictionary_encode(_flat(table, LABELS.name))
-        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
-        labels = {"labels": codes, "label_names": tuple(encoded.dictionary.to_pylist())}
+    named: dict[str, Any] = {}
+    for column, names in ((LABELS.name, "label_names"), (TAGS.name, "tag_names")):
+        if column in table.schema.names:
+            encoded = pc.dictionary_encode(_flat(table, column))
+            codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+            named |= {column: codes, names: tuple(encoded.dictionary.to_pylist())}
     lengths = pc.list_value_length(table["starts"]).to_numpy()
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     other = "ends" if "ends" in table.schema.names else "lengths"
@@ -121,7 +145,7 @@ def trees_of(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
         _flat(table, side).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
         for side in ("starts", other)
     )
-    return Trees(n_words, offsets, starts, ends if other == "ends" else starts + ends, **labels)
+    return Trees(n_words, offsets, starts, ends if other == "ends" else starts + ends, **named)
 
 
 def _flat(table: pa.Table, column: str) -> pa.Array:

@@ -15,6 +15,7 @@ PARSES = "<results>/parses/{encoder}/{parser}/{language}/{split}.parquet"
 SCORES = "<results>/scores/{encoder}/{parser}/{language}/{split}.json"
 SENTENCE_SCORES = SCORES.replace(".json", ".parquet")
 BASELINES = "<results>/scores/baselines/{language}/{split}.json"
+LABELS_FIGURE = "<results>/figures/labels/{encoder}/{parser}/{language}/{split}.png"
 
 #: Of a grammar, which lies in the folder of the same name: that it is learnt.
 LEARNT = "<results>/grammars/{language}/{parser}.done"

@@ -55,7 +55,8 @@ TOO_LONG, FAILED = "too_long", "failed"
 #: One row a sentence parsed: ``status`` is ``ok``, ``right_branching`` (fallback) or ``skipped``;
 #: ``starts``/``ends`` are the spans of two words and more in pre-order, the whole sentence first.
 #: Parses of a parser with labels have those of their spans too (:data:`LABELS`); such trees need
-#: not be binary, and have one-word phrases and unary chains as gold trees do.
+#: not be binary, and have one-word phrases and unary chains as gold trees do. Where the parser tags
+#: words they have tags as well (:data:`TAGS`).
 PARSES = pa.schema(
     [
         pa.field("sentence", pa.int32(), nullable=False),
@@ -69,6 +70,9 @@ PARSES = pa.schema(
 #: The column of a table of parses whose trees are labelled.
 LABELS = pa.field("labels", pa.list_(pa.string()), nullable=False)
 LABELLED_PARSES = PARSES.append(LABELS)
+#: The column of a table of parses whose words have tags.
+TAGS = pa.field("tags", pa.list_(pa.string()), nullable=False)
+TAGGED_PARSES = LABELLED_PARSES.append(TAGS)
 
 #: What a trained parser says of a sentence beside its tree: the probability of each of its spans,
 #: in their order, null without a distribution over trees; and the words × words association,
@@ -119,6 +123,7 @@ _KINDS = (
     (PARSES, "table of parses"),
     (LABELLED_PARSES, "table of parses"),
     (ASSOCIATIONS, "table of associations"),
+    (TAGGED_PARSES, "table of parses"),
     (HEADS, "head ranking"),
     (SCORES, "table of scores"),
 )
@@ -178,7 +183,7 @@ def read_table(
         raise AttreeError(f"this {what} {problem}", file=path, fix=fix) from None
     metadata = unpack(table.schema)
     if schema is PARSES and LABELS.name in table.schema.names:
-        schema = LABELLED_PARSES
+        schema = TAGGED_PARSES if TAGS.name in table.schema.names else LABELLED_PARSES
     if schema is HALF_KNOWN and HALF.name not in table.schema.names:
         schema = SENTENCES
     if schema is not None and table.schema.names != schema.names:

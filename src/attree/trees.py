@@ -48,6 +48,8 @@ class Trees:
         scores: float64 (spans,), the parser's score of each span, or None.
         marginals: float64 (spans,), the probability of each span under the parser's distribution
             over trees, NaN in trees that it did not make; None where it has no distribution.
+        tags: int32 (words,), of the words of all trees, codes into ``tag_names``, or None.
+        tag_names: what they mean.
     """
 
     n_words: NDArray[np.int64]
@@ -58,10 +60,12 @@ class Trees:
     label_names: tuple[str, ...] = ()
     scores: NDArray[np.float64] | None = None
     marginals: NDArray[np.float64] | None = None
+    tags: NDArray[np.int32] | None = None
+    tag_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Freeze the arrays, and check that their sizes belong together."""
-        for name in ("n_words", "offsets", "starts", "ends", "labels", *_NUMBERS):
+        for name in ("n_words", "offsets", "starts", "ends", "labels", "tags", *_NUMBERS):
             values = getattr(self, name)
             if values is not None:
                 frozen = np.asarray(values).view()
@@ -74,6 +78,8 @@ class Trees:
             values = getattr(self, name)
             if values is not None and values.size != n_spans:
                 raise ValueError(f"{n_spans} spans need as many {name}")
+        if self.tags is not None and self.tags.size != self.n_words.sum():
+            raise ValueError(f"{self.n_words.sum()} words need as many tags")
 
     @classmethod
     def binary(cls, n_words: ArrayLike, starts: Spans, ends: Spans, **more: Any) -> Trees:
@@ -98,22 +104,15 @@ class Trees:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Trees]) -> Trees:
-        """Return the trees of all parts, in their order; with labels and numbers if all have."""
+        """Return the trees of all parts, in their order; with what all of them have."""
         if not parts:
             return cls.binary([], np.empty(0, np.int32), np.empty(0, np.int32))
         ends = np.cumsum([part.starts.size for part in parts])
         shifted = [
             part.offsets[1:] + end - part.starts.size for part, end in zip(parts, ends, strict=True)
         ]
-        names = tuple(dict.fromkeys(name for part in parts for name in part.label_names))
-        code = {name: place for place, name in enumerate(names)}
-        labels = None
-        if all(part.labels is not None for part in parts):
-            recoded = [
-                np.array([code[name] for name in part.label_names] or [0], np.int32)[part.labels]
-                for part in parts
-            ]
-            labels = np.concatenate(recoded)
+        labels, names = _in_shared_codes([(part.labels, part.label_names) for part in parts])
+        tags, tag_names = _in_shared_codes([(part.tags, part.tag_names) for part in parts])
         numbers = {}
         for one in _NUMBERS:
             values = [getattr(part, one) for part in parts]
@@ -125,7 +124,9 @@ class Trees:
             np.concatenate([part.starts for part in parts]),
             np.concatenate([part.ends for part in parts]),
             labels,
-            names if labels is not None else (),
+            names,
+            tags=tags,
+            tag_names=tag_names,
             **numbers,
         )
 
@@ -134,14 +135,15 @@ class Trees:
         return self.n_words.size
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether words, spans and labels are the same; scores do not count."""
+        """Tell whether words, spans, labels and tags are the same; scores do not count."""
         if not isinstance(other, Trees):
             return NotImplemented
         same = all(
             np.array_equal(getattr(self, name), getattr(other, name))
             for name in ("n_words", "offsets", "starts", "ends")
         )
-        return same and self.label_of_each() == other.label_of_each()
+        labels = self.label_of_each() == other.label_of_each()
+        return same and labels and self.tag_of_each() == other.tag_of_each()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -151,35 +153,48 @@ class Trees:
         return np.diff(self.offsets)
 
     @property
+    def word_offsets(self) -> NDArray[np.int64]:
+        """int64 (trees + 1,), where each tree's words begin among all words."""
+        return np.concatenate(([0], np.cumsum(self.n_words)))
+
+    @property
     def tree_of(self) -> NDArray[np.int64]:
         """int64 (spans,), the tree that each span belongs to."""
         return np.repeat(np.arange(len(self)), self.n_spans)
 
     def label_of_each(self) -> list[str] | None:
         """Return the label of every span, None for unlabelled trees."""
-        if self.labels is None:
-            return None
-        return [self.label_names[code] for code in self.labels.tolist()]
+        return _named(self.labels, self.label_names)
+
+    def tag_of_each(self) -> list[str] | None:
+        """Return the tag of every word of all trees, None for trees without tags."""
+        return _named(self.tags, self.tag_names)
 
     def labelled(self, labels: Sequence[str]) -> Trees:
         """Return the same trees with a label on every span."""
-        names = tuple(dict.fromkeys(labels))
-        code = {name: place for place, name in enumerate(names)}
-        codes = np.array([code[label] for label in labels], np.int32)
+        codes, names = _coded(labels)
         return replace(self, labels=codes, label_names=names)
+
+    def tagged(self, tags: Sequence[str]) -> Trees:
+        """Return the same trees with a tag on every word."""
+        codes, names = _coded(tags)
+        return replace(self, tags=codes, tag_names=names)
 
     def take(self, rows: ArrayLike) -> Trees:
         """Return the trees at ``rows``, in that order."""
         rows = np.asarray(rows, dtype=np.int64)
-        lengths = self.n_spans[rows]
-        offsets = np.concatenate(([0], np.cumsum(lengths)))
-        spans = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
-        return self._of_spans(self.n_words[rows], offsets, spans)
+        offsets, spans = _runs(self.offsets, rows)
+        found = self._of_spans(self.n_words[rows], offsets, spans)
+        if self.tags is None:
+            return found
+        tags = self.tags[_runs(self.word_offsets, rows)[1]]
+        return replace(found, tags=tags, tag_names=self.tag_names)
 
     def keep(self, spans: NDArray[np.bool_]) -> Trees:
         """Return the same trees with only some of their spans: (spans,) bool."""
         before = np.concatenate(([0], np.cumsum(spans)))
-        return self._of_spans(self.n_words, before[self.offsets], np.flatnonzero(spans))
+        found = self._of_spans(self.n_words, before[self.offsets], np.flatnonzero(spans))
+        return replace(found, tags=self.tags, tag_names=self.tag_names)
 
     def _of_spans(
         self, n_words: NDArray[np.int64], offsets: NDArray[np.int64], spans: NDArray[np.int64]
@@ -217,6 +232,10 @@ class Trees:
         from attree.tree import Tree
 
         here = slice(self.offsets[place], self.offsets[place + 1])
+        if self.tags is not None:
+            first = int(self.n_words[:place].sum())
+            codes = self.tags[first : first + int(self.n_words[place])].tolist()
+            more.setdefault("tags", tuple(self.tag_names[code] for code in codes))
         if words is None:
             words = [f"w{number}" for number in range(int(self.n_words[place]))]
         labels = None
@@ -242,9 +261,35 @@ class Trees:
         return [tree.to_nltk() for tree in self.each(words)]
 
 
-def _recoded(trees: Trees, code: dict[str, int]) -> NDArray[np.int32]:
-    """Return the labels of trees in the codes of other names."""
-    codes = np.array([code[name] for name in trees.label_names] or [0], np.int32)
-    assert trees.labels is not None
-    found: NDArray[np.int32] = codes[trees.labels]
-    return found
+def _coded(names: Sequence[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Return a number for each name, and what the numbers mean."""
+    distinct = tuple(dict.fromkeys(names))
+    code = {name: place for place, name in enumerate(distinct)}
+    return np.array([code[name] for name in names], np.int32), distinct
+
+
+def _named(codes: NDArray[np.int32] | None, names: tuple[str, ...]) -> list[str] | None:
+    return None if codes is None else [names[code] for code in codes.tolist()]
+
+
+def _in_shared_codes(
+    parts: Sequence[tuple[NDArray[np.int32] | None, tuple[str, ...]]],
+) -> tuple[NDArray[np.int32] | None, tuple[str, ...]]:
+    """Return the codes of all parts, and what they mean now; none where a part has none."""
+    shared = tuple(dict.fromkeys(name for _, names in parts for name in names))
+    place = {name: code for code, name in enumerate(shared)}
+    found = []
+    for codes, names in parts:
+        if codes is None:
+            return None, ()
+        found.append(np.array([place[name] for name in names] or [0], np.int32)[codes])
+    return np.concatenate(found), shared
+
+
+def _runs(
+    offsets: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the runs of ``rows`` begin once they follow each other, and their places."""
+    lengths = np.diff(offsets)[rows]
+    after = np.concatenate(([0], np.cumsum(lengths)))
+    return after, np.arange(after[-1]) + np.repeat(offsets[rows] - after[:-1], lengths)

@@ -44,7 +44,8 @@ def test_bulk_trees_are_those_of_apply(
     for row, other in zip(rows, applied, strict=True):
         assert row["spans"] == list(zip(other["starts"], other["ends"], strict=True))
         assert row.get("labels") == other.get("labels")
-        assert ("labels" in row) == (parser == "tree-crf-labelled")
+        assert row.get("tags") == other.get("tags")
+        assert ("labels" in row) == ("tags" in row) == (parser == "tree-crf-labelled")
         assert (row["score"] is None) == (len(row["words"]) < 2)
         assert row["score"] is None or np.isfinite(row["score"])
 

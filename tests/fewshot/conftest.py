@@ -23,13 +23,14 @@ def table(path: Path, count: int, seed: int, *, longest: int = 9) -> Path:
     for number in range(count):
         n = int(generator.integers(1, longest + 1))
         spans = reference.random_tree(generator, 0, n) or [(0, n)]
+        words = [WORDS[w] for w in generator.integers(0, len(WORDS), n)]
         rows.append(
             {
                 "sentence": number,
                 "file": f"{path.stem}.mrg",
                 "line": number + 1,
-                "words": [WORDS[w] for w in generator.integers(0, len(WORDS), n)],
-                "tags": ["X"] * n,
+                "words": words,
+                "tags": [word[0].upper() for word in words],
                 "starts": [start for start, _ in spans],
                 "ends": [end for _, end in spans],
                 "labels": ["X"] * len(spans),

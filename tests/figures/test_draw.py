@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.image
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from attree.figures import BASELINE, CEILING, COMPUTED, draw
-from attree.figures.draw import heads_map
+from attree.figures.draw import heads_map, labels_map
 
 
 def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:
@@ -25,6 +26,23 @@ def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:
     assert drawn("b.png", [10, 20, 30, 40], [False, False, False, True]) == plain
     assert drawn("c.png", [10, 20, 40, 30], [False, False, False, True]) != plain
     assert drawn("d.png", [10, 20, 30, 40], [False, False, True, True]) != plain
+
+
+def test_labels_are_drawn_in_percent_of_each_gold_label(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    save = draw._save
+    monkeypatch.setattr(draw, "_save", lambda figure, output: drawn.append(figure))
+    counts = np.array([[6, 2, 2], [0, 0, 0], [1, 0, 0]])
+    labels_map(["NP", "$V_{P", "no span"], counts, "T", tmp_path / "a.png")
+    axes = drawn[0].axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()][:2] == ["NP (10)", "$V_{P (0)"]
+    assert [text.get_text() for text in axes.texts][:4] == ["60", "20", "20", "0"]
+    labels_map([], counts[:0], "T", tmp_path / "b.png")
+    assert "no label" in drawn[1].axes[0].texts[0].get_text()
+    save(drawn[0], tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 1000
 
 
 def test_each_part_has_axes_of_its_own_and_its_highest_baseline(

@@ -87,6 +87,27 @@ def test_a_language_table_shows_every_metric_and_the_labels_found(
     assert labels.rows[0] == ["UPOA", "20.62"]
 
 
+def test_labels_and_tags_are_shown_where_a_parser_has_them(tmp_path: Path) -> None:
+    counts = [[7, 1, 2], [0, 1200, 3], [4, 0, 0]]
+    confusion = {"labels": ["NP", "V|P"], "counts": counts}
+    labelled = {"labelled_f1": 70.0, "tag_accuracy": 91.5, "label_confusion": confusion}
+    summary = _summary("german", parser="crf", f1=40.0)
+    write_json(tmp_path / "a.json", {**summary, **labelled})
+    write_json(tmp_path / "b.json", _summary("german", parser="UPOA", f1=40.0))
+    rows = build.score_rows([tmp_path / "a.json", tmp_path / "b.json"], {})
+    figures, _, labels = build.language(rows)
+    assert figures.headings[-2:] == ["Labelled F1", "Tags"]
+    assert [row[-2:] for row in figures.rows] == [["70.00", "91.50"], ["–", "–"]]
+    assert labels.title == "german, test: labels of crf"
+    assert labels.headings == ["gold", "NP", "V|P", "no span"]
+    assert labels.rows[1] == ["V|P", "·", "1,200", "3"]
+    assert "confusion" not in rows[0].flat()
+    confusion["counts"] = counts[:2]
+    write_json(tmp_path / "a.json", {**summary, **labelled})
+    with pytest.raises(AttreeError, match="no row and column for each label"):
+        build.score_rows([tmp_path / "a.json"], {})
+
+
 def test_dependency_derived_brackets_never_share_a_table(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", _summary("german", parser="UPOA", f1=40.0))
     write_json(tmp_path / "b.json", _summary("ud", parser="UPOA", f1=40.0, derived="dependency"))

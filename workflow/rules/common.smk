@@ -35,6 +35,7 @@ from attree.results import (
     EXPERIMENT,
     FEWSHOT,
     JOB,
+    LABELS_FIGURE,
     LEARNT,
     PAGE,
     PARSES,

@@ -22,7 +22,36 @@ rule heads_figure:
         " 2> {log:q}"
 
 
+rule labels_figure:
+    input:
+        SCORES,
+    output:
+        report(
+            LABELS_FIGURE,
+            caption="../report/labels.rst",
+            category="Figures",
+            subcategory="Labels",
+            labels={
+                "encoder": "{encoder}",
+                "parser": "{parser}",
+                "on": "{language} {split}",
+            },
+        ),
+    log:
+        "<logs>/figures/labels/{encoder}/{parser}/{language}/{split}.log",
+    localrule: True
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        code=code_of("attree.figures.command:labels"),
+        title="{parser} with {encoder} on {language} {split}",
+    shell:
+        "attree figure labels --scores {input:q} --output {output:q} --title {params.title:q}"
+        " 2> {log:q}"
+
+
 rule figures:
     input:
         [tuned("figures/heads", "png", *pair) for pair in PLAN.tunings],
+        COMPARISONS.labelled(PLAN.rows),
     localrule: True

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from attree.errors import AttreeError
 from attree.files import make_folder, whole_file, write_text
-from attree.parses import trees_of
+from attree.parses import named_arrays, trees_of
 from attree.schemas import OK
 from attree.trees import Trees
 
@@ -64,7 +64,7 @@ PARQUET = "parquet"
 #: Malformed lines whose reasons are kept.
 REASONS = 5
 #: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
-_DICTIONARY = ["file", "status", "labels.list.element"]
+_DICTIONARY = ["file", "status", "labels.list.element", "tags.list.element"]
 #: Levels of zstd. Small shards, as a CPU writes them, gain a tenth from a high level at a fifth
 #: of a millisecond a sentence; those of a GPU are large, and it would have to wait.
 _LARGE, _LEVEL, _LEVEL_OF_LARGE = 5000, 15, 5
@@ -78,8 +78,9 @@ def _list(item: pa.DataType) -> pa.DataType:
 #: 1-based, ``sentence`` counts the sentences of a line from 0. ``words`` has single spaces between
 #: words. The spans of two words and more, in pre-order, begin at ``starts`` and are ``lengths``
 #: words long. Trees of a parser with labels have one-word phrases too, and a further column, the
-#: ``labels`` of the spans. Words and spans are empty unless ``status`` is ``ok``, or ``too_long``
-#: with a right-branching tree in place of one. ``score`` is the mean split score of the tree, null
+#: ``labels`` of the spans; where it tags words, another one, their ``tags``. Words and spans are
+#: empty unless ``status`` is ``ok``, or ``too_long`` with a right-branching tree in place of one.
+#: ``score`` is the mean split score of the tree, null
 #: where there is nothing to split. ``id`` is that of a line of JSON, null where it has none.
 TREES = pa.schema(
     [
@@ -95,6 +96,7 @@ TREES = pa.schema(
     ]
 )
 _LABELS = pa.field("labels", _list(pa.string()), nullable=False)
+_TAGS = pa.field("tags", _list(pa.string()), nullable=False)
 #: On request: the probability of each span under the parser's distribution over trees, null of a
 #: tree that it did not make.
 _MARGINALS = pa.field("marginals", _list(pa.float32()), nullable=True)
@@ -133,10 +135,14 @@ class Rows:
             pa.array(scores.astype(np.float16), mask=np.isnan(scores)),
             pa.array(self.id or [None] * len(self.line), pa.string()),
         ]
-        schema, names = TREES, trees.label_of_each()
-        if names is not None:
+        schema, (labels, tags) = TREES, named_arrays(trees)
+        if labels is not None:
             schema = schema.append(_LABELS)
-            columns.append(self._of_spans(names, pa.string()))
+            columns.append(self._of_spans(labels, pa.string()))
+        if tags is not None:
+            schema = schema.append(_TAGS)
+            words = pa.array(trees.word_offsets, pa.int32())
+            columns.append(pa.ListArray.from_arrays(words, tags, type=_list(pa.string())))
         if marginals:
             schema = schema.append(_MARGINALS)
             columns.append(self._of_spans(trees.marginals, pa.float32(), of_parser=True))
@@ -266,7 +272,8 @@ def _table(path: Path) -> pa.Table:
         table = pq.read_table(path, page_checksum_verification=True)
         names = set(table.schema.names)
         # pages have checksums, the names of columns have none
-        if not set(TREES.names) <= names <= {*TREES.names, _LABELS.name, _MARGINALS.name}:
+        others = {field.name for field in (_LABELS, _TAGS, _MARGINALS)}
+        if not set(TREES.names) <= names <= {*TREES.names, *others}:
             raise ValueError(f"its columns are {', '.join(sorted(names))}")
     except (ValueError, pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from None
@@ -292,8 +299,8 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of an output folder in input order, with lists of words and of spans.
 
     Each has ``file``, ``line``, ``sentence``, ``status``, ``score``, ``words`` and ``spans``, a
-    list of half-open word intervals ``(start, end)``; ``id``; ``labels`` where the parser has
-    them; and ``marginals`` where they were asked for.
+    list of half-open word intervals ``(start, end)``; ``id``; ``labels`` and ``tags`` where the
+    parser has them; and ``marginals`` where they were asked for.
     """
     for path in _shards(folder):
         for row in _rows(path):

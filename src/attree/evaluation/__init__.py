@@ -37,6 +37,7 @@ METRICS = {
     "labelled_exact_match": Metric(
         "Exact match", "share of trees with all labelled brackets right", in_tables=False
     ),
+    "tag_accuracy": Metric("Tags", "share of words with the gold tag", in_tables=False),
 }
 
 #: The F1 that heads can be ranked by, the usual one first.

@@ -52,6 +52,8 @@ class Counts:
         labelled_gold, labelled_predicted, labelled_matched: labelled brackets by EVALB's rules; 0
             where the predicted trees have no labels.
         labelled_trees, labelled_exact: trees with labels, and those that have all brackets right.
+        tagged_words, tagged_right: words with tags, in trees of two words and more, and those whose
+            tag is gold's; 0 where one side has no tag that the other has.
         labels: gold spans and recalled ones by label.
     """
 
@@ -70,6 +72,8 @@ class Counts:
     labelled_matched: Any = 0
     labelled_trees: Any = 0
     labelled_exact: Any = 0
+    tagged_words: Any = 0
+    tagged_right: Any = 0
     labels: dict[str, LabelCount] = field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
@@ -119,6 +123,11 @@ class Counts:
     def labelled_exact_match(self) -> Any:
         """Share of the labelled trees that have every bracket of gold and no other."""
         return _percent(self.labelled_exact, self.labelled_trees)
+
+    @property
+    def tag_accuracy(self) -> Any:
+        """Share of the tagged words that have gold's tag."""
+        return _percent(self.tagged_right, self.tagged_words)
 
     def f1(self) -> F1:
         """Return the three F1 of several parsers."""

@@ -244,10 +244,12 @@ def labelled_results(gold: Trees, predicted: Trees) -> NDArray[np.int64]:
     if not np.array_equal(gold.n_words, predicted.n_words):
         raise ValueError("the trees have unequal numbers of words")
     known: dict[str, int] = {}
-    return labelled_counts(gold, _classes(gold, known), predicted, _classes(predicted, known))
+    return labelled_counts(
+        gold, label_classes(gold, known), predicted, label_classes(predicted, known)
+    )
 
 
-def _classes(trees: Trees, known: dict[str, int]) -> NDArray[np.int64]:
+def label_classes(trees: Trees, known: dict[str, int]) -> NDArray[np.int64]:
     """Return a number for the label of each span, the same for equal ones, -1 if deleted."""
     found = []
     for label in trees.label_names if trees.labels is not None else ("",):

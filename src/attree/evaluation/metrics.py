@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.evaluation import DEFAULT_LABELS, PROFILES
+from attree.evaluation.confusion import Confusion, label_confusion
 from attree.evaluation.counts import F1, Counts
 from attree.evaluation.evalb import labelled_results
 from attree.evaluation.spans import (
@@ -21,6 +22,7 @@ from attree.evaluation.spans import (
 )
 from attree.parses import Parses
 from attree.schemas import FALLBACK, SKIPPED
+from attree.tree import NO_LABEL
 from attree.trees import Trees
 
 _PRPN_EPSILON = 1e-8
@@ -35,6 +37,7 @@ class Scored:
         gold, predicted, matched: int64, distinct spans with the whole sentence; 0 where not scored.
         sentence_f1: float64, of 1; NaN where the sentence does not count.
         counts: the sums.
+        confusion: which labels equal spans have; None where one side has no label of the other.
     """
 
     sentence: NDArray[np.int32]
@@ -45,6 +48,7 @@ class Scored:
     matched: NDArray[np.int64]
     sentence_f1: NDArray[np.float64]
     counts: Counts
+    confusion: Confusion | None
 
 
 def sentence_f1(
@@ -150,6 +154,7 @@ def score(
     each[parses.status == SKIPPED] = np.nan
     counts = _summed(parses, gold_count, predicted_count, shared, each)
     recalls = label_recall(gold.trees, guessed, has_tree, labels)
+    labelled, confusion = _labelled(gold, parses)
     return Scored(
         parses.sentence,
         parses.n_words,
@@ -158,31 +163,48 @@ def score(
         predicted_count,
         shared,
         each,
-        replace(counts, labels=recalls, **_labelled(gold, parses)),
+        replace(counts, labels=recalls, **labelled, **_tagged(gold, parses)),
+        confusion,
     )
 
 
-def _labelled(gold: Parses, parses: Parses) -> dict[str, int]:
+def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, int], Confusion | None]:
     """Count labelled brackets; nothing where one side has no label that the other has."""
-    names = (_labels_of(side.trees) for side in (gold, parses))
-    if not set.intersection(*names):
-        return {}
+    trees = gold.trees, parses.trees
+    if not _shared(*((side.labels, side.label_names) for side in trees)):
+        return {}, None
     there = np.flatnonzero(parses.status != SKIPPED)
-    rows = labelled_results(gold.trees.take(there), parses.trees.take(there))
+    trees = gold.trees.take(there), parses.trees.take(there)
+    rows = labelled_results(*trees)
     both, right, found = rows.sum(axis=0).tolist()
     exact = (rows == rows[:, :1]).all(axis=1)
-    return {
+    counts = {
         "labelled_gold": right,
         "labelled_predicted": found,
         "labelled_matched": both,
         "labelled_trees": int(there.size),
         "labelled_exact": int(exact.sum()),
     }
+    return counts, label_confusion(*trees)
 
 
-def _labels_of(trees: Trees) -> set[str]:
-    used = () if trees.labels is None else np.flatnonzero(np.bincount(trees.labels))
-    return {trees.label_names[code] for code in used}
+def _tagged(gold: Parses, parses: Parses) -> dict[str, int]:
+    """Count words and right tags; nothing where one side has no tag that the other has."""
+    trees = gold.trees, parses.trees
+    if not _shared(*((side.tags, side.tag_names) for side in trees)):
+        return {}
+    there = np.repeat((parses.status != SKIPPED) & (parses.n_words > 1), parses.n_words)
+    right, found = (np.array(side.tag_of_each())[there] for side in trees)
+    return {"tagged_words": right.size, "tagged_right": int((right == found).sum())}
+
+
+def _shared(*sides: tuple[NDArray[np.int32] | None, tuple[str, ...]]) -> set[str]:
+    """Return the names that are used on every side, dummies aside."""
+    used = []
+    for codes, names in sides:
+        there = () if codes is None else np.flatnonzero(np.bincount(codes))
+        used.append({names[code] for code in there} - {NO_LABEL})
+    return set.intersection(*used)
 
 
 def upper_bound(

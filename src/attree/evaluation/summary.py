@@ -118,6 +118,7 @@ def score_parses(
     found = {
         **facts,
         **percentages(scored.counts),
+        "label_confusion": None if scored.confusion is None else scored.confusion.describe(),
         "protocol": protocol(
             about,
             scored.counts,

@@ -15,6 +15,7 @@ from attree.fewshot.inside import entropy, log_partitions, marginals
 from attree.fewshot.labels import decode_labelled, phrase_marginals
 from attree.fewshot.recipes import FewShotRecipe
 from attree.fewshot.scores import SpanScores, decode, expected_right, split_tables
+from attree.fewshot.tags import with_tags
 from attree.trees import Trees
 
 
@@ -34,6 +35,9 @@ class TrainedChart:
 
     def trees(self, constraints: Constraints) -> Trees:
         """Return the tree, as the parser decodes, with marginals if it has a distribution."""
+        return with_tags(self._decoded(constraints), self.scores)
+
+    def _decoded(self, constraints: Constraints) -> Trees:
         recipe = self.recipe
         if recipe.decoder == "labelled_risk":
             return decode_labelled(self.scores, self.threshold or recipe.threshold, constraints)

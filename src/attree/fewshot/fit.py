@@ -16,7 +16,7 @@ from attree.errors import AttreeError
 from attree.evaluation.metrics import f1_of_each
 from attree.fewshot.features import FeatureStore, Layout, in_memory, on_disk
 from attree.fewshot.gold import GoldTree, GoldTrees
-from attree.fewshot.label_fit import fit_labels
+from attree.fewshot.label_fit import fit_aside, structure
 from attree.fewshot.parser import TrainedParser, gold_spans, right_branching_f1
 from attree.fewshot.recipes import LABELLED, TrainingPlan
 from attree.fewshot.scorer import PARTS, BatchSource, Scorer
@@ -106,14 +106,14 @@ def fit(
     _refuse_half(every, plan)
     if "labels" in plan.recipe.parts:
         joint = plan.recipe.objective in LABELLED
-        plan = replace(plan, labels=label_names(every if joint else trees))
+        plan = replace(plan, labels=label_names(every if joint else trees), tags=_tag_names(trees))
     scorer = _started(encoder, plan)
     parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, _identity(encoder))
     if first is not None:
         carry_over(first, parser)
     store = store or store_of(encoder, every.words, scorer, folder=folder)
     device = str(encoder.device)
-    learner = _structure(parser)
+    learner = structure(parser)
     source = BatchSource(store, learner.scorer, device=device)
     check_source = None if held_out is None else source_of(encoder, held_out.words, learner.scorer)
     check: Callable[[], float] | None = None
@@ -132,8 +132,7 @@ def fit(
         device=device,
         advance=advance,
     )
-    if learner is not parser:
-        fit_labels(scorer, BatchSource(store, scorer, device=device), trees.gold)
+    fit_aside(parser, learner, store, trees.gold)
     earlier = [] if first is None else [first.trained_on]
     parser.trained_on = np.concatenate([fingerprints(every.words), *earlier])
     parser.about = {
@@ -169,14 +168,14 @@ def _refuse_half(trees: GoldTrees, plan: TrainingPlan) -> None:
 
 
 def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
-    """Give a parser the weights of another one. Labels, which are its own trees', stay.
+    """Give a parser the weights of another one. Labels and tags, of its own trees, stay.
 
     Raises:
         AttreeError: the other one has another encoder, other parts or other sizes.
     """
     given = first.scorer.each()
     for name, part in parser.scorer.each().items():
-        if name == "labels":
+        if name in ("labels", "tags"):
             continue
         same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
         if not same or first.shape.get(name) != parser.shape[name]:
@@ -187,15 +186,8 @@ def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
         part.load_state_dict(given[name].state_dict())
 
 
-def _structure(parser: TrainedParser) -> TrainedParser:
-    """Return what is trained by steps: all of a parser, or all but labels that are fitted after."""
-    recipe = parser.recipe
-    if "labels" not in recipe.parts or recipe.objective in LABELLED:
-        return parser
-    others = tuple(part for part in recipe.parts if part != "labels")
-    unlabelled = replace(recipe, parts=others, decoder="minimum_risk")
-    scorer = Scorer(unlabelled, parser.shape, parser.scorer.each())
-    return TrainedParser(unlabelled, parser.shape, scorer, parser.encoder)
+def _tag_names(trees: GoldTrees) -> tuple[str, ...]:
+    return tuple(sorted({tag for tree in trees.gold for tag in tree.tags}))
 
 
 def label_names(trees: GoldTrees) -> tuple[str, ...]:

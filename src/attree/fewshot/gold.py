@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import Tensor
 from attree.constraints import AVOIDED, Constraints, Span, crossing
 from attree.errors import AttreeError
 from attree.schemas import HALF
+from attree.tree import NO_LABEL
 from attree.treebank.binarise import FACTORS, binarise
 
 #: Joins the labels of a unary chain, upper first; where a label has it, the other stands for it.
@@ -37,6 +38,7 @@ class GoldTree:
             those of a unary chain are joined, ``S+VP``.
         known: all that is known of the tree, if that is not all of it: ``splits`` are none, and
             ``brackets`` and ``labels`` only those that are given.
+        tags: of the words, where they are known.
     """
 
     name: str
@@ -45,6 +47,7 @@ class GoldTree:
     splits: np.ndarray
     labels: tuple[tuple[int, int, str], ...] = ()
     known: Constraints | None = None
+    tags: tuple[str, ...] = ()
 
     def said(self, code: Mapping[str, int]) -> tuple[dict[Span, int], int]:
         """Return what is said of spans: the number of a label, 0 if none, or :data:`SOME`.
@@ -176,8 +179,12 @@ def _of_row(row: dict[str, Any], factor: str) -> GoldTree:
     n_words, spans = len(row["words"]), zip(row["starts"], row["ends"], strict=True)
     labels = row["labels"] or ()
     if row.get(HALF.name):
-        return half_known_tree(n_words, spans, labels, name=name)
-    return gold_tree(n_words, spans, name=name, factor=factor, labels=labels)
+        found = half_known_tree(n_words, spans, labels, name=name)
+    else:
+        found = gold_tree(n_words, spans, name=name, factor=factor, labels=labels)
+    # a tree none of whose words has a tag is written with dummies
+    tags = tuple(tag or NO_LABEL for tag in row["tags"])
+    return found if set(tags) <= {NO_LABEL} else replace(found, tags=tags)
 
 
 @dataclass(frozen=True, slots=True)

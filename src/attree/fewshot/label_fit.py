@@ -1,4 +1,4 @@
-"""Labels fitted to a structure that is trained already: one regression, regularised.
+"""Labels and tags fitted to a structure that is trained already: a regression each, regularised.
 
 With a trained structure the expected log likelihood of the labels is::
 
@@ -16,20 +16,26 @@ What half-known trees leave open is guessed, fitted, and guessed again by what w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from attree.fewshot.features import FeatureStore
 from attree.fewshot.gold import GoldBatch, GoldTree, gold_batch
 from attree.fewshot.half_labels import Guess
 from attree.fewshot.inside import batch_inside_outside
 from attree.fewshot.labels import LabelPart
+from attree.fewshot.parser import TrainedParser
+from attree.fewshot.recipes import LABELLED
 from attree.fewshot.scorer import BatchSource, Scorer
+from attree.fewshot.tags import TagPart
 
 #: What the squared weights cost, in nats, of states scaled to a variance of 1 over all of them.
 PENALTY = 0.02
+#: The same of tags, which words have many of.
+_TAG_PENALTY = 0.001
 
 #: Spans of binarisation that are less likely are left out.
 _LEAST = 0.02
@@ -126,38 +132,105 @@ def fit_labels(scorer: Scorer, source: BatchSource, gold: Sequence[GoldTree]) ->
     """
     part = scorer.each()["labels"]
     assert isinstance(part, LabelPart)
-    spans = labelled_spans(scorer, source, gold, part.names)
+    _fit(part, labelled_spans(scorer, source, gold, part.names), PENALTY)
+
+
+def fit_tags(part: TagPart, source: BatchSource, gold: Sequence[GoldTree]) -> None:
+    """Set the weights of tags: the likelihood of each word's, penalised as that of labels is.
+
+    Args:
+        part: with the tags as its names.
+        source: features ``tags`` of the sentences of ``gold``, in its order.
+        gold: trees, some of which have tags.
+    """
+    some = [place for place, tree in enumerate(gold) if tree.tags]
+    code = {name: place for place, name in enumerate(part.names)}
+    states, words, first = [], [], 0
+    for place in range(0, len(some), _AT_A_TIME):
+        chosen = some[place : place + _AT_A_TIME]
+        both = torch.cat(source.batch(chosen).features["tags"], -1).cpu()
+        for row, tree in zip(both, chosen, strict=True):
+            n = gold[tree].n_words
+            states.append(row[: n + 1])
+            words.append(torch.arange(first, first + n))
+            first += n + 1
+    begin = torch.cat(words)
+    target = torch.tensor([code[tag] for tree in some for tag in gold[tree].tags])
+    none, every = torch.zeros_like(begin), torch.ones(len(begin))
+    spans = LabelledSpans(torch.cat(states), begin, begin + 1, none, target, every, none.bool())
+    _fit(part, spans, _TAG_PENALTY)
+
+
+def structure(parser: TrainedParser) -> TrainedParser:
+    """Return what is trained by steps: all but tags, and labels that are fitted after."""
+    recipe = parser.recipe
+    joint = recipe.objective in LABELLED
+    aside = ("tags",) if joint else ("labels", "tags")
+    kept = tuple(part for part in recipe.parts if part not in aside)
+    if kept == recipe.parts:
+        return parser
+    return _only(parser, kept, recipe.decoder if joint else "minimum_risk")
+
+
+def _only(parser: TrainedParser, parts: tuple[str, ...], decoder: str) -> TrainedParser:
+    """Return the parser of some of a parser's parts, which share their weights."""
+    recipe = replace(parser.recipe, parts=parts, decoder=decoder)
+    scorer = Scorer(recipe, parser.shape, parser.scorer.each())
+    return TrainedParser(recipe, parser.shape, scorer, parser.encoder)
+
+
+def fit_aside(
+    parser: TrainedParser, learner: TrainedParser, store: FeatureStore, gold: Sequence[GoldTree]
+) -> None:
+    """Fit the parts of a parser that were not trained by steps."""
+    device = str(next(parser.scorer.parameters()).device)
+    parts = parser.scorer.each()
+    if "labels" in parts and "labels" not in learner.recipe.parts:
+        fit_labels(parser.scorer, BatchSource(store, parser.scorer, device=device), gold)
+    tags = parts.get("tags")
+    if isinstance(tags, TagPart) and tags.names:
+        only = _only(parser, ("tags",), parser.recipe.decoder).scorer
+        fit_tags(tags, BatchSource(store, only, device=device), gold)
+
+
+def _fit(part: LabelPart | TagPart, spans: LabelledSpans, penalty: float) -> None:
+    """Set the weights of a part to those of the highest penalised likelihood."""
     centre = spans.states.mean(0)
     scale = 1.0 / ((spans.states.std(0, correction=0) + 1e-3) * (2 * len(centre)) ** 0.5)
-    weights, bias = _solved(spans, (spans.states - centre) * scale, part)
+    weights, bias = _solved(spans, (spans.states - centre) * scale, part, penalty)
     weights *= scale[:, None]
     # what the centre brings is that of two boundaries, of spans and of words
-    bias[:2] -= (centre @ weights).unflatten(0, (2, 2)).sum(1)
+    bias[: len(weights) // 2] -= (centre @ weights).unflatten(0, (-1, 2)).sum(1)
     with torch.no_grad():
         part.weights.copy_(weights)
         part.bias.copy_(bias)
 
 
 def _logits(sides: Tensor, bias: Tensor, spans: LabelledSpans) -> Tensor:
-    """(spans, labels), of (4, boundaries, labels): see :class:`attree.fewshot.labels.LabelPart`."""
+    """(spans, labels), of (4, boundaries, labels): see :class:`attree.fewshot.labels.LabelPart`.
+
+    Tags have two sides only, and one bias.
+    """
     word = (spans.kind == 1).long()
     flat, count = sides.flatten(0, 1), sides.shape[1]
     begins = flat.index_select(0, 2 * word * count + spans.begin)
     ends = flat.index_select(0, (2 * word + 1) * count + spans.end)
-    extra = bias[2] * (spans.kind == 2)[:, None]
+    extra = bias[2:].sum(0) * (spans.kind == 2)[:, None]
     return begins + ends + bias.index_select(0, word) + extra
 
 
-def _solved(spans: LabelledSpans, states: Tensor, part: LabelPart) -> tuple[Tensor, Tensor]:
+def _solved(
+    spans: LabelledSpans, states: Tensor, part: LabelPart | TagPart, cost: float
+) -> tuple[Tensor, Tensor]:
     """Return weights and biases of the highest penalised likelihood."""
     weights = torch.zeros(part.weights.shape, requires_grad=True)
     bias = torch.zeros(part.bias.shape, requires_grad=True)
     if (spans.target >= 0).all():
-        return _fitted(spans, states, weights, bias)
+        return _fitted(spans, states, weights, bias, cost)
     guess = Guess(spans, len(part.names))
     guessed = guess.first()
     for _ in range(_ROUNDS):
-        _fitted(spans, states, weights, bias, (guess.rows, guessed))
+        _fitted(spans, states, weights, bias, cost, (guess.rows, guessed))
         with torch.no_grad():
             chances = _logits(states @ weights, bias, spans)[guess.rows].softmax(-1)
         guessed = guess.of(chances)
@@ -169,6 +242,7 @@ def _fitted(
     states: Tensor,
     weights: Tensor,
     bias: Tensor,
+    cost: float,
     guessed: tuple[Tensor, Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Fit weights and biases in place by L-BFGS; with guesses of the labels of some spans."""
@@ -184,7 +258,7 @@ def _fitted(
             rows, shares = guessed
             likely = likely.index_copy(0, rows, (chances[rows] * shares).sum(1))
         penalty = weights.square().sum() + 0.02 * bias.square().sum()
-        value = PENALTY * penalty - (spans.weight * likely).sum()
+        value = cost * penalty - (spans.weight * likely).sum()
         value.backward()
         return value
 

@@ -30,6 +30,7 @@ from attree.fewshot.labels import decode_labelled
 from attree.fewshot.recipes import CHOICES, RECIPES, FewShotRecipe, adapted
 from attree.fewshot.scorer import Batch, BatchSource, Scorer
 from attree.fewshot.scores import SpanScores, decode, likelihoods
+from attree.fewshot.tags import with_tags
 from attree.files import check_regular, read_described, whole_file, write_json, write_text
 from attree.scoring import SCORES
 from attree.trees import Trees
@@ -98,7 +99,11 @@ class TrainedParser:
 
         Trees of a parser that has a distribution over trees have the marginals of their spans.
         """
-        recipe, scores = self.recipe, self.span_scores(batch)
+        scores = self.span_scores(batch)
+        return with_tags(self._decoded(scores, threshold), scores)
+
+    def _decoded(self, scores: SpanScores, threshold: float) -> Trees:
+        recipe = self.recipe
         if recipe.decoder == "labelled_risk":
             return decode_labelled(scores, threshold or recipe.threshold)
         found = decode(scores, score=recipe.score, decoder=recipe.decoder, threshold=threshold)
@@ -307,6 +312,7 @@ class TrainedModel:
 
     Attributes:
         labelled: whether its trees have labels.
+        tagged: whether their words have tags.
         has_distribution: whether they have marginals.
         has_association: whether a matrix is trained.
 
@@ -318,6 +324,7 @@ class TrainedModel:
         trained.check(encoder)
         self.trained, self.encoder, self.threshold = trained, encoder, threshold
         self.labelled = trained.recipe.decoder == "labelled_risk"
+        self.tagged = bool(trained.shape.get("tags", {}).get("names"))
         self.has_distribution = trained.recipe.has_distribution
         self.has_association = "projection" in trained.recipe.parts
 

@@ -29,7 +29,7 @@ from attree.scoring import FLOOR
 #: how the heads are put together → what is taken of each matrix, of the weights, and of the sum
 COMBINATIONS = {
     # Σ w log(A): scores are linear in the weights, any sign may be learned
-    "log": (lambda a: (a + FLOOR).log(), lambda w: w, lambda a: a),
+    "log": (lambda a: (a + FLOOR).log_(), lambda w: w, lambda a: a),
     # the article's Σ w A, w a distribution that starts uniform, whose log is the association
     "article": (lambda a: a, lambda w: w.softmax(-1), lambda a: (a + FLOOR).log()),
     "raw": (lambda a: a, lambda w: w, lambda a: a),
@@ -44,7 +44,7 @@ def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> T
     if generator is None or rate == 0.0:
         return values
     kept = torch.rand(values.shape, generator=generator, device=generator.device) >= rate
-    return values * kept.to(values) / (1.0 - rate)
+    return (values * kept).div_(1.0 - rate)
 
 
 class Part(nn.Module, ABC):

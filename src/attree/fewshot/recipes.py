@@ -17,7 +17,7 @@ class FewShotRecipe:
         parts: what its span scores are summed from, names of :data:`attree.fewshot.scorer.PARTS`:
             ``projection`` (trained query and key over hidden states), ``heads`` (weights over the
             encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends),
-            ``spans`` (a perceptron over the differences of the same).
+            ``spans`` (a perceptron over the differences of the same), ``labels``, ``tags``.
         objective: a name in :data:`attree.fewshot.training.OBJECTIVES`.
         score: ``inside_outside``, or ``outside`` for a projection alone; a name in
             :data:`attree.fewshot.scores.TERMS`.
@@ -68,6 +68,7 @@ class TrainingPlan:
         specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
         steps, batch, seed, weight_decay: of the training.
         labels: those of the training trees, chains joined; found when it is trained.
+        tags: those of their words; found with them.
         share: of every batch that is of the trees themselves, where others stand beside them.
     """
 
@@ -82,6 +83,7 @@ class TrainingPlan:
     seed: int = 0
     weight_decay: float = 0.0
     labels: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
     share: float = 0.5
 
 
@@ -125,9 +127,9 @@ RECIPES: dict[str, FewShotRecipe] = {
         head_rate=1e-3,
         spread=1,
     ),
-    # labels and nodes of more than two children
+    # labels, nodes of more than two children, and tags where the trees have some
     "tree-crf-labelled": FewShotRecipe(
-        ("projection", "boundary", "heads", "labels"),
+        ("projection", "boundary", "heads", "labels", "tags"),
         "tree_crf",
         _IO,
         "labelled_risk",

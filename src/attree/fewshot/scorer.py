@@ -18,6 +18,7 @@ from attree.fewshot.parts import BoundaryPart, HeadPart, Part, ProjectionPart, S
 from attree.fewshot.recipes import FewShotRecipe
 from attree.fewshot.scores import SpanScores
 from attree.fewshot.span_parser import SpanPart
+from attree.fewshot.tags import TagPart
 
 #: part → what it is; adding one is adding its line
 PARTS: dict[str, type[Part]] = {
@@ -25,6 +26,7 @@ PARTS: dict[str, type[Part]] = {
     "boundary": BoundaryPart,
     "heads": HeadPart,
     "labels": LabelPart,
+    "tags": TagPart,
     "spans": SpanPart,
 }
 
@@ -36,8 +38,16 @@ def added(parts: list[SpanScores]) -> SpanScores:
     for other in others:
         span = span + other.span
     labelled = next((part for part in parts if part.labels is not None), first)
-    names = labelled.label_names
-    return SpanScores(first.table, span, first.n_words, labelled.labels, names)
+    tagged = next((part for part in parts if part.tags is not None), first)
+    return SpanScores(
+        first.table,
+        span,
+        first.n_words,
+        labelled.labels,
+        labelled.label_names,
+        tagged.tags,
+        tagged.tag_names,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ class SpanScores:
         labels: (batch, n + 1, n + 1, labels), of which the softmax is the probability of every
             label of each span, if trees are labelled.
         label_names: what they are called, the empty one first.
+        tags: (batch, words, tags), of which the highest is a word's, if words are tagged.
+        tag_names: what they are called.
     """
 
     table: Tensor
@@ -63,6 +65,8 @@ class SpanScores:
     n_words: Tensor
     labels: Tensor | None = None
     label_names: tuple[str, ...] = ()
+    tags: Tensor | None = None
+    tag_names: tuple[str, ...] = ()
 
 
 def span_scores(inside: Tensor, n_words: Tensor, outside: Tensor | None = None) -> SpanScores:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+#: Labels that have a row and a column of their own.
+_LABELS_SHOWN = 20
+
 app = typer.Typer(help="Draw figures from tables.", no_args_is_help=True, add_completion=False)
-
-
-@app.callback()
-def _group() -> None:
-    """Keep `attree figure heads` a subcommand while there is only one."""
 
 
 @app.command()
@@ -30,3 +28,27 @@ def heads(
     from attree.figures.draw import heads_map  # takes seconds
 
     heads_map(table, title or str(ranking), output)
+
+
+@app.command()
+def labels(
+    scores: Annotated[Path, typer.Option(help="The summary written by `attree score`.")],
+    output: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")],
+    title: Annotated[str, typer.Option(help="Heading of the picture.")] = "",
+) -> None:
+    """Which label is taken for which: gold × predicted, in percent of each gold label.
+
+    Example:
+      attree figure labels --scores test.json --output labels.png
+    """
+    from attree.evaluation.confusion import NOTHING, confusion_of
+    from attree.figures import check_format
+    from attree.files import read_described
+
+    check_format(output)
+    what, fix = "score summary", "run `attree score` again"
+    found = confusion_of(read_described(scores, dict[str, Any], what=what, fix=fix), scores)
+    from attree.figures.draw import labels_map  # takes seconds
+
+    shown = found.most_frequent(_LABELS_SHOWN) if found else NOTHING
+    labels_map(shown.headings if found else [], shown.counts, title or str(scores), output)

@@ -254,6 +254,36 @@ def heads_map(ranking: pa.Table, title: str, output: Path) -> None:
     _save(figure, output)
 
 
+def labels_map(names: list[str], counts: NDArray[np.int64], title: str, output: Path) -> None:
+    """Draw which label is taken for which: gold down, predicted across, percent of each gold label.
+
+    Args:
+        names: of the labels, in the order of rows and columns; none where there is nothing to draw,
+            which the picture says.
+        counts: (names, names), spans.
+        title: of the picture.
+        output: .png, .svg or .pdf.
+    """
+    if not names:
+        figure, axes = plt.subplots(figsize=(5.4, 1.2), layout="constrained")
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "no label of the parser is a gold label", ha="center", va="center")
+        axes.set_title(title, fontsize=9)
+        _save(figure, output)
+        return
+    size = (2.4 + 0.5 * len(names), 1.8 + 0.36 * len(names))
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    sums = counts.sum(1)
+    shares = 100.0 * counts / np.maximum(sums, 1)[:, None]
+    labels = {"x": "predicted", "y": "gold (spans)", "words": names}
+    picture = _heat_map(axes, shares, title, labels)
+    rows = [f"{name} ({count:,})" for name, count in zip(names, sums.tolist(), strict=True)]
+    axes.set_yticks(range(len(names)), rows, fontsize=7)
+    _write_values(axes, shares)
+    figure.colorbar(picture, ax=axes, label="% of the gold label")
+    _save(figure, output)
+
+
 def _heat_map(axes: Any, matrix: Matrix, title: str, labels: dict[str, Any]) -> Any:
     picture = axes.imshow(matrix, cmap="viridis", aspect="auto")
     axes.set_title(title, fontsize=9)

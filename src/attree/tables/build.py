@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
+from attree.evaluation.confusion import Confusion, confusion_of
 from attree.files import described, read_described
 from attree.tables import LABELLED, METRICS
+from attree.tables.labels import confusion_table, recall_tables
 from attree.tables.render import Table, number
 from attree.tables.resampling import SentenceScores, intervals
 
@@ -69,6 +71,7 @@ class ScoreRow:
         intervals: metric → the 95 % interval of its score, where each sentence's score is there.
         label_recall: label → ``recall`` and ``count``.
         published: metric → the article's figure.
+        confusion: of labels, where trees have them.
     """
 
     language: str
@@ -87,6 +90,7 @@ class ScoreRow:
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     label_recall: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)
+    confusion: Confusion | None = None
 
     @property
     def lost(self) -> str:
@@ -103,8 +107,9 @@ class ScoreRow:
     def flat(self) -> dict[str, Any]:
         """Return the row with label recalls and published figures as columns of their own."""
         row: dict[str, Any] = {}
-        for key, value in asdict(self).items():
+        for key, value in asdict(replace(self, confusion=None)).items():
             row |= value if key == "values" else {key: value}
+        del row["confusion"]
         recalls, published = row.pop("label_recall"), row.pop("published")
         counts, intervals = row.pop("treebank"), row.pop("intervals")
         row |= {f"treebank_{name}": count for name, count in counts.items()}
@@ -200,6 +205,7 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path, resample:
         intervals=_intervals(path) if resample else {},
         label_recall=found.label_recall,
         published={m: published[(*key, m)] for m in METRICS if (*key, m) in published},
+        confusion=confusion_of(summary, path),
     )
 
 
@@ -250,32 +256,24 @@ def _name(row: ScoreRow) -> str:
 
 
 def language(rows: Sequence[ScoreRow]) -> list[Table]:
-    """Build one language's tables: the F1 scores, then label recall, for every parser."""
+    """Build one language's tables: every parser's scores, recall by label, confusion of labels."""
     tables = []
     for name, split in dict.fromkeys((row.language, row.split) for row in rows):
         own = [row for row in rows if (row.language, row.split) == (name, split)]
-        labelled = any(row.values[metric] is not None for row in own for metric in LABELLED)
-        shown = {**METRICS, **(LABELLED if labelled else {})}
+        labelled = [m for m in LABELLED if any(row.values[m] is not None for row in own)]
+        shown = METRICS | {metric: LABELLED[metric] for metric in labelled}
         headings = ["parser", "encoder", *shown.values()]
         lines = [
             [row.heading, row.encoder, *(number(row.values[metric]) for metric in shown)]
             for row in own
         ]
         tables.append(Table(f"{name}, {split}", headings, lines, _note(own)))
-        labels = {
-            label: int(entry["count"] or 0)
-            for label, entry in own[0].label_recall.items()
-            if entry["count"]
-        }
-        if labels:
-            headings = ["parser", *(f"{label} ({count:,})" for label, count in labels.items())]
-            lines = [
-                [row.heading]
-                + [number(row.label_recall.get(label, {}).get("recall")) for label in labels]
-                for row in own
-            ]
-            note = "Share of the gold constituents with this label that were found, in percent."
-            tables.append(Table(f"{name}, {split}: recall by label", headings, lines, note))
+        tables += recall_tables(own, f"{name}, {split}")
+        tables += [
+            confusion_table(row.confusion, f"{name}, {split}: labels of {heading_of(row, own)}")
+            for row in own
+            if row.confusion is not None
+        ]
     return tables
 
 
