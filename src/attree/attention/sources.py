@@ -33,6 +33,9 @@ SOURCES = {
     "states-l2": "attree.attention.word_states:EUCLIDEAN",
     "heads-characteristic": "attree.attention.characteristic:CHARACTERISTIC",
     "neighbours": "attree.attention.neighbours:NEIGHBOURS",
+    "trees-top-down": "attree.attention.head_trees:TOP_DOWN",
+    "trees-pair": "attree.attention.head_trees:PAIR",
+    "trees-characteristic": "attree.attention.head_trees:CHARACTERISTIC",
 }
 
 #: The source where none is named.

@@ -39,9 +39,6 @@ METRICS = {
     ),
 }
 
-#: The F1 that heads can be ranked by, the usual one first.
-RANKED_BY = tuple(name for name, metric in METRICS.items() if metric.in_tables)
-
 #: Labels whose recall is reported unless others are asked for.
 DEFAULT_LABELS = ("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")
 

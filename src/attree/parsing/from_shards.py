@@ -13,6 +13,7 @@ from attree.attention.shards import AssociationBatch, read, read_manifest
 from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
 from attree.errors import AttreeError
+from attree.heads.selection import AGREEMENT
 from attree.parses import Parses
 from attree.progress import progress
 from attree.provenance import provenance
@@ -106,6 +107,8 @@ def selection_data(chosen: dict[str, Any]) -> str | None:
     if not chosen.get("language"):
         return None
     named = f"{chosen['language']} {chosen.get('split') or ''}".strip()
+    if chosen.get("rank_by") == AGREEMENT:
+        return f"{named}, text alone"
     if chosen.get("trees") is None:
         return named
     used = chosen.get("sentences")  # there may be fewer than were asked for
