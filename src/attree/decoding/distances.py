@@ -22,7 +22,8 @@ def syntactic_distances(trees: Trees) -> NDArray[np.int64]:
         flat, ``n - 1`` of a tree of ``n`` words, from left to right.
     """
     starts, ends = trees.starts.astype(np.int64), trees.ends.astype(np.int64)
-    split, width = splits_of(trees.tree_of, starts, ends), ends - starts
+    split = splits_of(trees.tree_of, trees.starts, trees.ends).astype(np.int64)
+    width = ends - starts
     heights = np.ones(starts.size, np.int64)
     at = np.arange(starts.size)
     # in pre-order the left part comes next, the right one after the spans of the left

@@ -104,12 +104,12 @@ def rank(
         if not wanted.all():
             batch = batch.take(np.flatnonzero(wanted))
         used.append(batch.sentence)
-        trees = _trees(batch, recipe)
+        found = _trees(batch, recipe)
         right = gold_spans(gold.take(_rows(gold, batch, manifest)))
-        more = count_each(right, trees, batch.matrices_each)
+        more = count_each(right, found, batch.matrices_each)
         counts = more if counts is None else counts + more
         if agreement:
-            also = Agreement.of(trees, batch.matrices_each)
+            also = Agreement.of(found, batch.matrices_each)
             agreed = also if agreed is None else agreed + also
     if counts is None or not counts.scored.any():
         raise AttreeError(
