@@ -70,7 +70,7 @@ def test_paper_is_planned(checkout: Checkout, tmp_path: Path) -> None:
     # mBERT and BERT each rank their heads on section 22, and read what they are scored on.
     assert jobs["attention_all"] == 2
     assert jobs["attention_selected"] == 8 + 2
-    # Those of the tables, and the rivals that the comparison adds, since they read the same attention.
+    # Those of the tables, and the rivals of the comparison, which read the same attention.
     assert jobs["heads"] == 2 + 9 + 8 + 9
     assert jobs["score"] == 2 * 8 + 6 * 2
     mbert = [wildcards for _, wildcards in ran.jobs if wildcards.get("encoder") == "mbert"]
