@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.attention.columns import all_of
+from attree.attention.columns import AGREEMENT, all_of
 from attree.attention.shards import AssociationBatch, column_heads, read, read_manifest
 from attree.attention.sources import HEADS
 from attree.decoding import Recipe
@@ -21,7 +21,7 @@ from attree.experiments.data import Sentences, drawn, overlap, scores, sentences
 from attree.experiments.rows import Row
 from attree.heads.model import HeadsModel
 from attree.heads.ranking import rank
-from attree.heads.selection import AGREEMENT, RANKED_BY, HeadSelection
+from attree.heads.selection import RANKED_BY, HeadSelection
 from attree.parser import Parser
 from attree.parses import Parses
 from attree.schemas import FALLBACK

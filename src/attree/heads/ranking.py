@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attree.attention.columns import all_of
+from attree.attention.columns import AGREEMENT, all_of
 from attree.attention.shards import AssociationBatch, column_heads, read, read_manifest
 from attree.attention.sources import HEADS as ATTENTION
 from attree.decoding import Recipe
@@ -21,7 +21,7 @@ from attree.evaluation.counts import F1
 from attree.evaluation.metrics import count_each, gold_spans
 from attree.files import write_json
 from attree.heads.agreement import Agreement
-from attree.heads.selection import AGREEMENT, RANKED_BY, HeadSelection
+from attree.heads.selection import RANKED_BY, HeadSelection
 from attree.parses import Parses
 from attree.provenance import provenance
 from attree.sampling import draw

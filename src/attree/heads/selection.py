@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attree.attention.columns import listed, listing
+from attree.attention.columns import AGREEMENT, listed, listing
 from attree.attention.sources import within
 from attree.errors import AttreeError
 from attree.evaluation import METRICS
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from attree.encoder.source import Head
-
-#: What heads are chosen by that needs no gold tree (see :mod:`attree.heads.agreement`).
-AGREEMENT = "agreement"
 
 #: What heads can be ranked by, the usual one first: an F1, or their agreement.
 RANKED_BY = (*(name for name, metric in METRICS.items() if metric.in_tables), AGREEMENT)

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from attree.attention.columns import mean_column, read_selection
+from attree.attention.columns import AGREEMENT, mean_column, read_selection
 from attree.attention.shards import AssociationBatch, read, read_manifest
 from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
 from attree.errors import AttreeError
-from attree.heads.selection import AGREEMENT
 from attree.parses import Parses
 from attree.progress import progress
 from attree.provenance import provenance
