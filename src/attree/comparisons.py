@@ -118,6 +118,9 @@ class Comparisons:
         options = {key: list(input[key]) for key in ("sentences", "speeds")}
         options |= {key: one[key] for key in ("title", "lengths", "first")}
         options |= but(self.config["evaluation"], "labels")
+        shown = dict.fromkeys(row.parser for row in self.plan.compared(wildcards.comparison))
+        averages = {name: self.plan.averages[name] for name in shown if name in self.plan.averages}
+        options["average"] = [f"{name}={','.join(of)}" for name, of in averages.items()]
         if input.published:
             places = one["published"].items()
             options["published"] = self.config["published"]

@@ -95,6 +95,7 @@ HEADS = pa.schema(
         pa.field("corpus_f1", pa.float64(), nullable=False),
         pa.field("corpus_f1_no_root", pa.float64(), nullable=False),
         pa.field("sentence_f1", pa.float64(), nullable=False),
+        pa.field("agreement", pa.float64()),
         pa.field("selected", pa.bool_(), nullable=False),
     ]
 )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -17,7 +20,7 @@ from attree.attention.sources import SOURCES, load_source, units
 from attree.attention.stage import columns_for, compute_attention
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
-from attree.encoder.load import Encoder, load_encoder
+from attree.encoder.load import Encoder, EncoderOutput, load_encoder
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.files import read_json
@@ -31,7 +34,13 @@ from tests.attention.conftest import WORDS, MakeTable
 from tests.attention.test_stage import matrices
 
 #: those whose matrices compare every two words
-SIMILARITIES = sorted(set(SOURCES) - {"heads", "heads-characteristic", "neighbours"})
+SIMILARITIES = sorted(name for name in SOURCES if re.match(r"states|heads-(jsd|hellinger)", name))
+#: ensemble → what a head of it parses by, by measure
+TREES = {
+    "trees-top-down": (("heads-jsd", "heads-hellinger"), ("adjacent", "greedy")),
+    "trees-pair": (("heads-jsd", "heads-hellinger"), ("pair", "chart")),
+    "trees-characteristic": (("heads-characteristic",), ("spans", "chart")),
+}
 KIM = Recipe("raw", "adjacent", "greedy")
 
 
@@ -105,6 +114,46 @@ def test_the_characteristic_score_is_the_mean_distance_to_the_mean(
             np.testing.assert_allclose(found[place, number, :n, :n], wanted, atol=2e-3)
     monkeypatch.setattr("attree.attention.characteristic._CELLS", 1)
     torch.testing.assert_close(source.matrices(loaded, pieces, chosen), found)
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_unit_is_the_tree_of_a_head_by_a_measure(name: str, loaded: Encoder) -> None:
+    sources, (score, decoder) = TREES[name]
+    found = load_source(name)
+    assert found.shape(3, 4) == (3, 4 * len(sources))
+    chosen, pieces = [(0, 1), (0, 4 * len(sources) - 1), (2, 3)], loaded.tokenise(WORDS)
+    matrices = found.matrices(loaded, pieces, chosen)
+    for place, words in enumerate(WORDS):
+        n = len(words)
+        own = matrices[place, :, :n, :n].numpy()
+        assert own.dtype == np.float32
+        assert not np.triu(own, 2).any() and (own == own.transpose(0, 2, 1)).all()
+        trees = decode(own.ravel(), [n], 3, score="adjacent", decoder="greedy")
+        for number, (layer, unit) in enumerate(chosen):
+            source = load_source(sources[unit // 4])
+            one = source.matrices(loaded, loaded.tokenise([words]), [(layer, unit % 4)])
+            alone = decode(one.numpy().ravel(), [n], score=score, decoder=decoder)
+            tree = trees.take(np.array([number]))
+            np.testing.assert_array_equal((tree.starts, tree.ends), (alone.starts, alone.ends))
+
+
+def test_a_sentence_that_is_no_number_costs_only_itself(
+    loaded: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, pieces = load_source("trees-pair"), loaded.tokenise(WORDS[:3])
+    good, run = source.matrices(loaded, pieces, [(1, 1)]), loaded.run
+
+    def broken(*args: Any, **more: Any) -> EncoderOutput:
+        output = run(*args, **more)
+        attention = output.attention.clone()
+        attention[1] = torch.nan
+        return replace(output, attention=attention)
+
+    monkeypatch.setattr(loaded, "run", broken)
+    found = source.matrices(loaded, pieces, [(1, 1)])
+    n = len(WORDS[1])
+    assert found[1, :, :n, :n].isnan().all()
+    torch.testing.assert_close(found[[0, 2]], good[[0, 2]])
 
 
 @pytest.fixture

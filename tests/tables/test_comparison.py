@@ -186,6 +186,30 @@ def test_the_tables_fit_a_terminal_and_say_what_they_show(
     assert not any("…" in line for line in lines)
 
 
+def test_the_note_says_whether_an_average_beats_its_best_member(given: dict[str, Any]) -> None:
+    ordered, _ = all_systems(given)
+    plain = comparison(ordered, "Side by side", 100)[0].note
+
+    def said(f1: dict[str, float], averages: dict[str, list[str]]) -> str:
+        """What the note says beside the rest, of systems with these scores."""
+        changed = [
+            replace(one, values={**one.values, "corpus_f1": f1.get(one.parser, 0.0)})
+            for one in ordered
+        ]
+        return comparison(changed, "Side by side", 100, averages)[0].note.removeprefix(plain)
+
+    scores = {"good": 62.0, "theirs": 60.5, "bad": 61.0}
+    assert said(scores, {"good": ["theirs", "bad"]}) == (
+        " The average good beats its best member, bad, by 1 corpus F1 or more: 62.00 to 61.00."
+    )
+    assert said({**scores, "good": 61.9}, {"good": ["theirs", "bad"]}) == (
+        " The average good does not beat its best member, bad, by 1 corpus F1 or more: 61.90 to"
+        " 61.00."
+    )
+    # members that are not in the table, imported trees that have the name of an average
+    assert said(scores, {"good": ["absent"]}) == said(scores, {"theirs": ["good"]}) == ""
+
+
 def test_the_command_writes_tables_and_pairs(given: dict[str, Any], tmp_path: Path) -> None:
     command.comparison(
         given["summaries"],
@@ -195,7 +219,9 @@ def test_the_command_writes_tables_and_pairs(given: dict[str, Any], tmp_path: Pa
         lengths=[5],
         published=given["figures"],
         row=ROWS,
+        average=["good=bad,theirs"],
     )
+    assert "The average good" in (tmp_path / "out.md").read_text()
     flat = pq.read_table(tmp_path / "out.parquet").to_pylist()
     assert {row["system"]: row["published_sentence_f1"] for row in flat}["theirs"] == 40.5
     pairs = pq.read_table(tmp_path / "out.pairs.parquet")
@@ -218,6 +244,11 @@ def test_a_published_row_that_is_not_there_is_one_line(
 ) -> None:
     with pytest.raises(AttreeError, match=said):
         read_figures(given["figures"], [row])
+
+
+def test_an_average_without_members_is_one_line(given: dict[str, Any]) -> None:
+    with pytest.raises(AttreeError, match="this is no average: good= — write AVERAGE=SYSTEM,SY"):
+        command.comparison(given["summaries"], "out", average=["good="])
 
 
 def test_other_sentences_are_refused(given: dict[str, Any]) -> None:

@@ -6,13 +6,18 @@ import re
 
 import pytest
 
+from attree.attention.sources import spared
 from attree.cli import COMMANDS
 from attree.provenance import NEUTRAL, closure
 from tests.workflow.conftest import ROOT, RULE_OF_OUTPUT
 
 _RULE = re.compile(r"^(?:use )?rule (?:\w+ as )?(\w+)(?: with)?:\n((?:(?: .*)?\n)+)", re.MULTILINE)
 #: What a rule's ``without`` stands for in the run that is recorded.
-WITHOUT = {"corpus_spares": ("attree.fewshot",), "EXPERIMENTS.spares": ()}
+WITHOUT = {
+    "corpus_spares": ("attree.fewshot",),
+    "attention_spares": spared(["heads"]),
+    "EXPERIMENTS.spares": (),
+}
 
 
 def rules() -> dict[str, str]:

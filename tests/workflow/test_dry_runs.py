@@ -73,13 +73,28 @@ def test_paper_is_planned(checkout: Checkout, tmp_path: Path) -> None:
     # mBERT and BERT each rank their heads on section 22, and read what they are scored on.
     assert jobs["attention_all"] == 2
     assert jobs["attention_selected"] == 8 + 2
-    assert jobs["heads"] == 2 + 6
+    # Those of the tables, and the rivals of the comparison, which read the same attention.
+    assert jobs["heads"] == 2 + 9 + 8 + 9
     assert jobs["score"] == 2 * 8 + 6 * 2
     mbert = [wildcards for _, wildcards in ran.jobs if wildcards.get("encoder") == "mbert"]
     assert {wildcards["language"] for wildcards in mbert if "language" in wildcards} == {
         "english",
         *(language.lower() for language in SPMRL),
     }
+
+
+def test_the_rivals_of_the_paper_are_planned(checkout: Checkout, tmp_path: Path) -> None:
+    ptb, spmrl = lay_out_ptb(tmp_path / "ptb"), lay_out_spmrl(tmp_path / "spmrl")
+    paper = ("--configfile", "workflow/configs/paper.yaml")
+    ran = checkout.plan("comparison", *paper, PTB_HOME=str(ptb), SPMRL_HOME=str(spmrl))
+    systems = {w["parser"] for rule, w in ran.jobs if rule == "score"}
+    assert systems >= {"marecek-rosa", "kim-2020-right", "kim-top-down", "kim-pair", "heads-up"}
+    assert systems >= {"kim-centroid", "span-parser", "fss", "tree-crf-full", "average"}
+    jobs = Counter(rule for rule, _ in ran.jobs)
+    assert jobs["train"] == 2 * 5
+    assert jobs["score"] == (1 + 8) * len(systems)
+    assert jobs["speeds"] == 1 + 8
+    assert jobs["comparison_table"] == 1
 
 
 def test_open_is_planned(checkout: Checkout, data: Path) -> None:

@@ -17,7 +17,9 @@ rule attention_all:
         "../../envs/cpu.yaml"
     threads: attention_threads
     params:
-        code=code_of("attree.attention.command:attention_command"),
+        code=code_of(
+            "attree.attention.command:attention_command", without=attention_spares
+        ),
         heads=all_options,
         options=as_options(config["attention"]),
     shell:
@@ -38,6 +40,8 @@ use rule attention_all as attention_selected with:
     benchmark:
         "<benchmarks>/attention/{encoder}/selected/{language}/{split}.tsv"
     params:
-        code=code_of("attree.attention.command:attention_command"),
+        code=code_of(
+            "attree.attention.command:attention_command", without=attention_spares
+        ),
         heads=selections_options,
         options=as_options(config["attention"]),

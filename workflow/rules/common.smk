@@ -10,6 +10,7 @@ from pathlib import Path
 
 from snakemake.utils import validate
 
+from attree.attention.sources import spared
 from attree.comparisons import Comparisons
 from attree.configuration import check
 from attree.errors import AttreeError
@@ -314,6 +315,11 @@ def made_experiments(wildcards):
     # it must not make experiments run again that nobody asked for.
     tables = Path(config["results"], "experiments/tables").glob("*.parquet")
     return [f"{table.name} {table.stat().st_mtime_ns}" for table in sorted(tables)]
+
+
+def attention_spares(wildcards):
+    # A changed decoder runs the encoder again only where a parser averages the trees of heads.
+    return spared(one["source"] for one in config["parsers"].values())
 
 
 def corpus_inputs(wildcards):

@@ -6,7 +6,8 @@ A span is as good as its words are near to what they have in common, the mean of
 
 ``p_x`` is how word ``x`` spreads its attention over the sentence's words. The score stands at
 ``[i, j-1]`` of a head's matrix, where ``score: spans`` reads it; of several heads the mean is
-taken. See :mod:`attree.scoring.pairs` for the parser.
+taken. See :mod:`attree.scoring.pairs` for the parser and its source, and
+:mod:`attree.attention.head_trees` for the authors' ensemble, which is of trees.
 
 Decided: ``H`` is the Hellinger distance ``sqrt(1 - Σ sqrt(p c))``, one of the two that the authors
 use, since it takes a matrix product where the Jensen-Shannon distance takes words⁴ logarithms.
@@ -39,20 +40,24 @@ class CharacteristicSource:
         self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]
     ) -> torch.Tensor:
         """Return float32 (batch, heads, words, words), 0 below the diagonal."""
-        import torch
-
         attention = encoder.run(pieces, heads=units).attention
-        found = torch.zeros_like(attention)
-        for place, one in enumerate(pieces):
-            n = one.n_words
-            step = max(1, _CELLS // (n * n * (n + 1) // 2))
-            for heads in torch.arange(len(units)).split(step):
-                found[place, heads, :n, :n] = _scores(attention[place, heads, :n, :n])
-        return found
+        return scores(attention, [one.n_words for one in pieces])
 
 
-def _scores(attention: torch.Tensor) -> torch.Tensor:
-    """(heads, words, words) → the same, the score of span ``[i, j)`` at ``[i, j-1]``."""
+def scores(attention: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
+    """(batch, heads, words, words) → the same, the score of span ``[i, j)`` at ``[i, j-1]``."""
+    import torch
+
+    found = torch.zeros_like(attention)
+    for place, n in enumerate(words):
+        step = max(1, _CELLS // (n * n * (n + 1) // 2))
+        for heads in torch.arange(attention.shape[1]).split(step):
+            found[place, heads, :n, :n] = _of_one(attention[place, heads, :n, :n])
+    return found
+
+
+def _of_one(attention: torch.Tensor) -> torch.Tensor:
+    """(heads, words, words) → the same, of one sentence."""
     import torch
 
     n = attention.shape[-1]

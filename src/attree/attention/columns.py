@@ -20,6 +20,9 @@ from attree.files import described, read_described
 if TYPE_CHECKING:
     from attree.encoder.source import Head
 
+#: What heads can be chosen by that needs no gold tree (see :mod:`attree.heads.agreement`).
+AGREEMENT = "agreement"
+
 #: The column that holds every head.
 ALL = "all"
 

@@ -10,7 +10,7 @@ Importing this module imports no torch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from attree.errors import AttreeError
@@ -33,7 +33,13 @@ SOURCES = {
     "states-l2": "attree.attention.word_states:EUCLIDEAN",
     "heads-characteristic": "attree.attention.characteristic:CHARACTERISTIC",
     "neighbours": "attree.attention.neighbours:NEIGHBOURS",
+    "trees-top-down": "attree.attention.head_trees:TOP_DOWN",
+    "trees-pair": "attree.attention.head_trees:PAIR",
+    "trees-characteristic": "attree.attention.head_trees:CHARACTERISTIC",
 }
+
+#: What sources run that parse, and no other: their names begin so.
+_PARSING, _TREES = ("attree.decoding", "attree.scoring"), "trees-"
 
 #: The source where none is named.
 HEADS = "heads"
@@ -64,6 +70,11 @@ def load_source(name: str) -> Source:
     """
     found: Source = choose(SOURCES, name, what="source")
     return found
+
+
+def spared(sources: Iterable[str]) -> tuple[str, ...]:
+    """Return the packages that none of these sources runs, though one of the registry does."""
+    return () if any(one.startswith(_TREES) for one in sources) else _PARSING
 
 
 def units(source: str, n_layers: int, n_heads: int) -> list[Head]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from attree.attention.columns import PRECISIONS, Column, all_of, mean_column, read_selection
 from attree.attention.compute import LOCAL, ShardTask, StageSettings, run_task
 from attree.attention.shards import shard_metadata
-from attree.attention.sources import HEADS, checked, units
+from attree.attention.sources import HEADS, checked, spared, units
 from attree.encoder.source import Head, ResolvedEncoder
 from attree.errors import AttreeError
 from attree.files import lock, write_json
@@ -140,7 +140,7 @@ def _tasks(
     settings: StageSettings,
 ) -> list[ShardTask]:
     common = {
-        "code": code_hash(*CODE),
+        "code": code_hash(*CODE, without=spared(one.source for one in columns.values())),
         "encoder": encoder.fingerprint,
         "dtype": encoder.dtype,
         "columns": {name: asdict(column) for name, column in columns.items()},

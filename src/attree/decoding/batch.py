@@ -85,7 +85,7 @@ def decode(
 def scores_of_spans(scores: SplitScores, starts: Spans, ends: Spans) -> NDArray[np.float64]:
     """Look up ``split(i, k, j)`` of every span of binary trees in pre-order."""
     tree = np.repeat(np.arange(scores.n_words.size), np.maximum(scores.n_words - 1, 0))
-    i, k, j = starts, _splits(tree, starts, ends), ends
+    i, k, j = starts, splits_of(tree, starts, ends), ends
     side = scores.n_words + 1
     table = (np.cumsum(side**2) - side**2)[tree]
     row = side[tree]
@@ -103,7 +103,7 @@ def scores_of_spans(scores: SplitScores, starts: Spans, ends: Spans) -> NDArray[
     return found
 
 
-def _splits(tree: NDArray[np.int64], starts: Spans, ends: Spans) -> Spans:
+def splits_of(tree: NDArray[np.int64], starts: Spans, ends: Spans) -> Spans:
     """Return where each span splits, of binary trees in pre-order."""
     # a left part of two words and more comes next in pre-order; else the left part is one word
     next_is_left = np.zeros(starts.size, dtype=bool)

@@ -40,9 +40,6 @@ METRICS = {
     "tag_accuracy": Metric("Tags", "share of words with the gold tag", in_tables=False),
 }
 
-#: The F1 that heads can be ranked by, the usual one first.
-RANKED_BY = tuple(name for name, metric in METRICS.items() if metric.in_tables)
-
 #: Labels whose recall is reported unless others are asked for.
 DEFAULT_LABELS = ("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.attention.columns import all_of
+from attree.attention.columns import AGREEMENT, all_of
 from attree.attention.shards import AssociationBatch, column_heads, read, read_manifest
 from attree.attention.sources import HEADS
 from attree.decoding import Recipe
@@ -17,12 +17,11 @@ from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
 from attree.encoder.load import Encoder
 from attree.encoder.source import Head
-from attree.evaluation import RANKED_BY
 from attree.experiments.data import Sentences, drawn, overlap, scores, sentences_a_second
 from attree.experiments.rows import Row
 from attree.heads.model import HeadsModel
 from attree.heads.ranking import rank
-from attree.heads.selection import HeadSelection
+from attree.heads.selection import RANKED_BY, HeadSelection
 from attree.parser import Parser
 from attree.parses import Parses
 from attree.schemas import FALLBACK
@@ -76,7 +75,8 @@ class Averager:
         rank_by = row.settings.get("rank_by", RANKED_BY[0])
         place = (recipe, source, rank_by, numbers.tobytes(), select.text)
         if place not in self._selected:
-            found = rank(manifest, train.gold, recipe, source=source, only=numbers)
+            how = {"source": source, "only": numbers, "agreement": rank_by == AGREEMENT}
+            found = rank(manifest, train.gold, recipe, **how)
             self._selected[place] = select.apply(found.grid(rank_by))
         return self._selected[place]
 

@@ -13,10 +13,11 @@ from attree.encoder.load import Encoder
 from attree.experiments.data import Records, Sentences, code, drawn, set_apart
 from attree.experiments.features import Drawn, Features
 from attree.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, Row, Set
-from attree.fewshot.fit import choose, fit, grid, untrained
+from attree.fewshot.fit import choose, grid, untrained
 from attree.fewshot.gold import GoldTrees, read_trees
 from attree.fewshot.parser import TrainedParser, load_parser, save_parser
 from attree.fewshot.recipes import TrainingPlan, adapted, recipe
+from attree.fewshot.self_training import fit_in_rounds
 from attree.fewshot.session import around_middle, parse_layers
 from attree.provenance import digest
 
@@ -48,11 +49,19 @@ class Trainings:
     def _trained(self, row: Row) -> TrainedParser:
         plan, others, folder = self._plan(row), self._others(row), self.scratch / "features"
         asked = [self._own(row), *self._beside(row)]
+        trees, raw = self._read(asked[0]), self._raw(row) if plan.recipe.rounds else []
         try:
-            store = self._features.store(asked, untrained(self.encoder, plan), folder)
-            return fit(self.encoder, self._read(asked[0]), plan, store=store, **others)
+            if not raw:  # or else the sentences of a round are not known yet
+                others["store"] = self._features.store(asked, untrained(self.encoder, plan), folder)
+            return fit_in_rounds(self.encoder, trees, plan, raw, **others)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+    def _raw(self, row: Row) -> list[list[str]]:
+        """Return the words of the row's own set that it draws no tree of."""
+        train = self.sets[row.train]
+        taken = {*drawn(row, train), *set_apart(row, train)}
+        return train.words_of([at for at in range(len(train.table)) if at not in taken])
 
     def _own(self, row: Row) -> Drawn:
         return row.train, drawn(row, self.sets[row.train])

@@ -8,7 +8,7 @@ they start and how fast they learn. Adding one is adding a class, its line in
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -195,7 +195,8 @@ class BoundaryReader(Part):
         """Make the untrained part of a recipe."""
         layers = tuple(shape["layers"])
         width = len(layers) * shape["hidden"]
-        return cls(*cls.sizes(shape, width), rate=recipe.dropout, layers=layers)
+        make: Callable[..., BoundaryReader] = cls
+        return make(*cls.sizes(shape, width), rate=recipe.dropout, layers=layers)
 
     @classmethod
     @abstractmethod

@@ -32,6 +32,8 @@ class FewShotRecipe:
             lowest of the projection by default.
         threshold: of ``labelled_risk``, what a label must gain to be kept.
         spread: how many layers on each side of the middle one are read by default.
+        rounds: how often the parser is trained again, on raw sentences that it parsed itself too
+            (see :mod:`attree.fewshot.self_training`).
     """
 
     parts: tuple[str, ...]
@@ -48,6 +50,7 @@ class FewShotRecipe:
     spread: int = 0
     label_layers: tuple[int, ...] = ()
     threshold: float = 0.0
+    rounds: int = 0
 
     @property
     def has_distribution(self) -> bool:
@@ -142,6 +145,8 @@ RECIPES: dict[str, FewShotRecipe] = {
     ),
     # a rival: the supervised span parser of Kitaev et al. on the same states
     "span-parser": FewShotRecipe(("spans",), "chart_margin", _IO, "optional_chart", dropout=0.3),
+    # another: the same, trained again on sentences that it parsed itself
+    "fss": FewShotRecipe(("spans",), "chart_margin", _IO, "optional_chart", dropout=0.3, rounds=1),
     "head-weights": FewShotRecipe(("heads",), "tree_crf", _IO, "chart", separate=True),
     "head-weights-tied": FewShotRecipe(("heads",), "tree_crf", _IO, "chart"),
     "head-weights-article": FewShotRecipe(

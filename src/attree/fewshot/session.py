@@ -17,11 +17,12 @@ from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.source import find_encoder
 from attree.errors import AttreeError
 from attree.fewshot.card import card
-from attree.fewshot.fit import choose, fit, grid
+from attree.fewshot.fit import choose, grid
 from attree.fewshot.gold import GoldTrees, read_trees
 from attree.fewshot.parser import ABOUT, FILES, WEIGHTS, TrainedParser, load_parser, save_parser
 from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
 from attree.fewshot.scorer import PARTS
+from attree.fewshot.self_training import fit_in_rounds
 from attree.sampling import by_id, draw_trees, fingerprints, refuse_overlap
 from attree.schemas import HALF, HALF_KNOWN, SENTENCES, read_table
 
@@ -59,12 +60,16 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The trees, and where they came from."""
+    """The trees, and where they came from; ``raw``: the words of the other sentences there.
+
+    Those that are to be evaluated on are not among them.
+    """
 
     trees: GoldTrees
     held_out: GoldTrees | None
     tuning: GoldTrees | None
     provenance: dict[str, Any]
+    raw: Sequence[Sequence[str]] = ()
 
 
 def choose_trees(
@@ -102,18 +107,21 @@ def choose_trees(
     )
     parts = [read_trees(table, part, factor=choice.factor) for part in (rows, held, tuning)]
     everything = fingerprints(words for part in parts for words in part.words)
-    shared = 0
+    others = pa.array(~np.isin(np.arange(len(table)), [*apart, *held]))
+    raw, seen, shared = table["words"].filter(others).to_pylist(), set(), 0
     for other in evaluated:
         sentences, _ = read_table(other, schema=SENTENCES)
         words = sentences.column("words").to_pylist()
         shared += refuse_overlap(everything, words, allow=allow_overlap)
+        seen |= set(map(tuple, words))
     provenance = {
         "language": metadata.get("language"),
         "split": metadata.get("split"),
         "punctuation": metadata.get("punctuation"),
         "overlap": shared,
     }
-    return Chosen(parts[0], parts[1] if held else None, parts[2] if tuning else None, provenance)
+    chosen = (parts[0], parts[1] if held else None, parts[2] if tuning else None)
+    return Chosen(*chosen, provenance, [words for words in raw if tuple(words) not in seen])
 
 
 def _joined(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any]]:
@@ -238,11 +246,13 @@ def train_parser(
     plan, tried = _plan(request, encoder, chosen, first)
     scratch = output.with_name(f".{output.name}.features")
     try:
-        with progress("training", total=plan.steps, unit="steps") if progress else _silent() as on:
-            parser = fit(
+        steps = plan.steps * (1 + plan.recipe.rounds)
+        with progress("training", total=steps, unit="steps") if progress else _silent() as on:
+            parser = fit_in_rounds(
                 encoder,
                 chosen.trees,
                 plan,
+                chosen.raw,
                 held_out=chosen.held_out,
                 first=first,
                 folder=scratch,

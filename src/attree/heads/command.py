@@ -10,7 +10,7 @@ import typer
 from attree import completion
 from attree.attention.sources import HEADS, SOURCES
 from attree.decoding import DECODERS
-from attree.evaluation import RANKED_BY
+from attree.heads.selection import RANKED_BY, HeadSelection
 from attree.scoring import ASSOCIATIONS, SCORES
 
 
@@ -42,23 +42,33 @@ def heads_command(
         ),
     ] = HEADS,
     heads: Annotated[
-        str, typer.Option(help="all, best, best:K, above:F1 (percent) or list:LAYER.HEAD,…")
+        str, typer.Option(help="all, best, best:K, above:PERCENT or list:LAYER.HEAD,…")
     ] = "above:30",
     rank_by: Annotated[
-        str, typer.Option(help=f"The F1 that heads are chosen by: {', '.join(RANKED_BY)}.")
+        str,
+        typer.Option(
+            help=f"What heads are chosen by: {', '.join(RANKED_BY)}. The last needs no tree."
+        ),
     ] = RANKED_BY[0],
     trees: Annotated[
         str, typer.Option(help="all, or the number of trees drawn to rank heads on.")
     ] = "all",
     seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
 ) -> None:
-    """Score every head as a parser of its own on gold trees, and select heads."""
+    """Score every head as a parser of its own on gold trees, and select heads.
+
+    With --rank-by agreement the choice looks at no gold tree: a head is as good as its trees
+    agree with those of the other heads.
+
+    Example:
+      attree heads all.json --sentences dev.mrg --score inside_outside --decoder chart
+        --heads best:20 --rank-by agreement --output heads.parquet --selection upio.json
+    """
     from attree import process
     from attree.decoding import Recipe
     from attree.errors import AttreeError
     from attree.given import as_tables
     from attree.heads.ranking import rank_heads
-    from attree.heads.selection import HeadSelection
 
     process.follow()
     if rank_by not in RANKED_BY:

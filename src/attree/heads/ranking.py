@@ -1,4 +1,4 @@
-"""F1 of every attention head as a parser of its own, and the choice of heads by it."""
+"""F1 of every attention head as a parser of its own, or its agreement, and the choice of heads."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attree.attention.columns import all_of
+from attree.attention.columns import AGREEMENT, all_of
 from attree.attention.shards import AssociationBatch, column_heads, read, read_manifest
 from attree.attention.sources import HEADS as ATTENTION
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.errors import AttreeError
-from attree.evaluation import RANKED_BY
-from attree.evaluation.counts import F1, Counts
+from attree.evaluation.counts import F1
 from attree.evaluation.metrics import count_each, gold_spans
 from attree.files import write_json
-from attree.heads.selection import HeadSelection
+from attree.heads.agreement import Agreement
+from attree.heads.selection import RANKED_BY, HeadSelection
 from attree.parses import Parses
 from attree.provenance import provenance
 from attree.sampling import draw
 from attree.schemas import HEADS, SENTENCES, read_table, write_table
+from attree.trees import Trees
 
 if TYPE_CHECKING:
     from attree.encoder.source import Head
@@ -44,17 +45,21 @@ class Ranking:
         sentences: numbers of the sentences ranked on, those of two words and more that have an
             association.
         without: sentences left out because they have none (too long for the encoder).
+        agreement: with the other heads in percent, one entry a head; None unless asked for.
     """
 
     heads: list[Head]
     f1: F1
     sentences: NDArray[np.int32]
     without: int
+    agreement: NDArray[np.float64] | None = None
 
     def grid(self, metric: str = RANKED_BY[0]) -> NDArray[np.float64]:
-        """Return a metric of :class:`attree.evaluation.counts.F1` as (layers, heads)."""
-        f1: NDArray[np.float64] = getattr(self.f1, metric)
-        return f1.reshape(self.heads[-1][0] + 1, self.heads[-1][1] + 1)
+        """Return a name of ``RANKED_BY`` as (layers, heads)."""
+        found: NDArray[np.float64] | None
+        found = self.agreement if metric == AGREEMENT else getattr(self.f1, metric)
+        assert found is not None
+        return found.reshape(self.heads[-1][0] + 1, self.heads[-1][1] + 1)
 
 
 def rank(
@@ -66,6 +71,7 @@ def rank(
     trees: int | None = None,
     seed: int = 0,
     only: NDArray[np.int32] | None = None,
+    agreement: bool = False,
 ) -> Ranking:
     """Parse every sentence by every head alone, and score each head.
 
@@ -80,6 +86,7 @@ def rank(
         trees: rank on this many sentences, drawn at random; on all if there are fewer.
         seed: of the draw.
         only: rank on the sentences of these numbers, in place of a draw.
+        agreement: whether heads are compared with each other too.
 
     Raises:
         AttreeError: other sentences than the manifest's, or none that can be scored.
@@ -88,7 +95,7 @@ def rank(
     chosen = only
     if chosen is None and trees is not None:
         chosen = draw(gold.sentence[gold.n_words > 1], trees, seed)
-    counts, used, without = None, [], 0
+    counts, agreed, used, without = None, None, [], 0
     for batch in read(manifest, all_of(source)):
         without += int(((batch.n_associated == 0) & (batch.n_words > 0)).sum())
         wanted = batch.n_associated > 1
@@ -97,21 +104,26 @@ def rank(
         if not wanted.all():
             batch = batch.take(np.flatnonzero(wanted))
         used.append(batch.sentence)
-        more = _counts(batch, gold.take(_rows(gold, batch, manifest)), recipe)
+        found = _trees(batch, recipe)
+        right = gold_spans(gold.take(_rows(gold, batch, manifest)))
+        more = count_each(right, found, batch.matrices_each)
         counts = more if counts is None else counts + more
+        if agreement:
+            also = Agreement.of(found, batch.matrices_each)
+            agreed = also if agreed is None else agreed + also
     if counts is None or not counts.scored.any():
         raise AttreeError(
             "no sentence here has two words and more, so heads cannot be ranked",
             file=manifest,
             fix="tune on a split with longer sentences",
         )
-    return Ranking(heads, counts.f1(), np.sort(np.concatenate(used)), without)
+    percent = None if agreed is None else agreed.percent()
+    return Ranking(heads, counts.f1(), np.sort(np.concatenate(used)), without, percent)
 
 
-def _counts(batch: AssociationBatch, gold: Parses, recipe: Recipe) -> Counts:
-    each = batch.matrices_each
-    trees = decode(batch.values, batch.n_words, each, sentences=batch.sentence, **recipe.settings())
-    return count_each(gold_spans(gold), trees, each)
+def _trees(batch: AssociationBatch, recipe: Recipe) -> Trees:
+    numbered = {"sentences": batch.sentence, **recipe.settings()}
+    return decode(batch.values, batch.n_words, batch.matrices_each, **numbered)
 
 
 def _rows(gold: Parses, batch: AssociationBatch, manifest: str | Path) -> NDArray[np.intp]:
@@ -143,13 +155,16 @@ def rank_heads(
 ) -> Ranking:
     """Rank every head, choose some, and write the table of heads and the selection.
 
-    ``rank_by`` is the F1 that the selection looks at; the others are as for :func:`rank`.
+    ``rank_by`` is what the selection looks at; the others are as for :func:`rank`. By agreement
+    the gold trees are not looked at; the F1 stand in the table for people.
     """
     found = read_manifest(manifest)
     gold, about = read_table(sentences, schema=SENTENCES)
-    ranking = rank(manifest, Parses.gold(gold), recipe, source=source, trees=trees, seed=seed)
+    by_agreement = rank_by == AGREEMENT
+    how: dict[str, Any] = {"source": source, "trees": trees, "seed": seed}
+    ranking = rank(manifest, Parses.gold(gold), recipe, agreement=by_agreement, **how)
     grid = ranking.grid(rank_by)
-    chosen = select.apply(grid)
+    chosen = select.apply(grid, AGREEMENT if by_agreement else "F1")
     if trees is not None and len(ranking.sentences) < trees:
         few = f"heads are ranked on {len(ranking.sentences)} trees, all that can be used"
         print(f"attree: {few} of the {trees} asked for", file=sys.stderr)
@@ -168,9 +183,12 @@ def rank_heads(
         "layer": [layer for layer, _ in ranking.heads],
         "head": [head for _, head in ranking.heads],
         **ranking.f1._asdict(),
+        AGREEMENT: ranking.agreement
+        if by_agreement
+        else pa.nulls(len(ranking.heads), pa.float64()),
         "selected": [head in set(chosen) for head in ranking.heads],
     }
     write_table(table, pa.table(rows), schema=HEADS, metadata={**made, **facts})
-    f1 = [float(grid[head]) for head in chosen]
-    write_json(selection, {**facts, "heads": chosen, "f1": f1, "provenance": made})
+    scores = {AGREEMENT if by_agreement else "f1": [float(grid[head]) for head in chosen]}
+    write_json(selection, {**facts, "heads": chosen, **scores, "provenance": made})
     return ranking

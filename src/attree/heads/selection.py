@@ -1,4 +1,4 @@
-"""Which attention heads a parser averages: the selection's text form, and choosing by F1."""
+"""Which attention heads a parser averages: the selection's text form, and choosing by a ranking."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attree.attention.columns import listed, listing
+from attree.attention.columns import AGREEMENT, listed, listing
 from attree.attention.sources import within
 from attree.errors import AttreeError
+from attree.evaluation import METRICS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from attree.encoder.source import Head
+
+#: What heads can be ranked by, the usual one first: an F1, or their agreement.
+RANKED_BY = (*(name for name, metric in METRICS.items() if metric.in_tables), AGREEMENT)
 
 _FORM = "write all, best, best:K, above:F1, or list:LAYER.HEAD,LAYER.HEAD,…"
 
@@ -25,7 +29,7 @@ class HeadSelection:
 
     Args:
         kind: ``all``, ``best``, ``above`` or ``list``.
-        number: how many (``best``), or the F1 in percent that must be exceeded (``above``).
+        number: how many (``best``), or the percentage that must be exceeded (``above``).
         heads: the heads of a ``list``.
     """
 
@@ -58,8 +62,10 @@ class HeadSelection:
             return f"list:{listing(self.heads)}"
         return self.kind if self.kind == "all" else f"{self.kind}:{self.number:g}"
 
-    def apply(self, f1: NDArray[np.float64]) -> list[Head]:
+    def apply(self, f1: NDArray[np.float64], what: str = "F1") -> list[Head]:
         """Choose heads by their F1, (layers, heads) in percent; ties go to the lower layer, head.
+
+        ``what`` is what errors call the percentage, where it is no F1.
 
         Returns:
             the heads chosen, sorted.
@@ -86,7 +92,7 @@ class HeadSelection:
         if not chosen:
             layer, head = ranked[0]
             raise AttreeError(
-                f"no head is above {self.number:g} F1: the best, {layer}.{head}, has "
+                f"no head is above {self.number:g} {what}: the best, {layer}.{head}, has "
                 f"{f1[layer, head]:.2f}",
                 fix="lower the threshold, or choose best:K",
             )

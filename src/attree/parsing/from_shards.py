@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from attree.attention.columns import mean_column, read_selection
+from attree.attention.columns import AGREEMENT, mean_column, read_selection
 from attree.attention.shards import AssociationBatch, read, read_manifest
 from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
@@ -106,6 +106,8 @@ def selection_data(chosen: dict[str, Any]) -> str | None:
     if not chosen.get("language"):
         return None
     named = f"{chosen['language']} {chosen.get('split') or ''}".strip()
+    if chosen.get("rank_by") == AGREEMENT:
+        return f"{named}, text alone"
     if chosen.get("trees") is None:
         return named
     used = chosen.get("sentences")  # there may be fewer than were asked for

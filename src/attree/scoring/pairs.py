@@ -5,17 +5,19 @@ Language Models*) give every span a score and take the tree whose spans sum best
 
     split(i, k, j) = s(i, k) + s(k, j),   s of one word 0
 
-Their *pair* score is the mean similarity of every two words of the span::
+Their *pair* score is the mean similarity of every two words of the span, minus the mean of
+``f(g(w_x), g(w_y))`` over the ``w (w - 1) / 2`` pairs, so that the tree of least distance is best::
 
     s(i, j) = Σ_{x ≠ y} a[x, y] / (w (w - 1)),   i <= x, y < j,   w = j - i
 
-with an association that is minus the distance of two words' attention (``source: heads-jsd`` or
-``heads-hellinger``). Their *characteristic* score is no sum over pairs; the source
+with an association that is minus the distance ``f`` of two words' attention ``g`` (``source:
+heads-jsd`` or ``heads-hellinger``). Their *characteristic* score is no sum over pairs; the source
 ``heads-characteristic`` lays it out span by span, ``s(i, j)`` at ``a[i, j-1]``, and the score
 ``spans`` reads it there. Their top-down parser is ``score: adjacent`` with ``decoder: greedy``.
 
-Decided: one distance for all heads, those without special pieces; of the K best heads by sentence
-F1 on development trees (``heads: best:20``, ``rank_by: sentence_f1``) the scores are averaged.
+Checked against the description of the article on its first author's pages: both scores, the chart,
+and the ensemble, which is of the heads' trees (:mod:`attree.attention.head_trees`). With these
+scores themselves, several heads' scores are averaged, which is not what they do.
 """
 
 from __future__ import annotations

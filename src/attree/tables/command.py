@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from attree.errors import AttreeError
+
 app = typer.Typer(
     help="Make the tables of scores and sizes, or show one.",
     no_args_is_help=True,
@@ -82,6 +84,10 @@ def comparison(
         list[str] | None,
         typer.Option(help="SYSTEM=TABLE/ROW, or …@COLUMN: a published figure; repeatable."),
     ] = None,
+    average: Annotated[
+        list[str] | None,
+        typer.Option(help="AVERAGE=SYSTEM,SYSTEM,…: what it averages; repeatable."),
+    ] = None,
     first: Annotated[int, typer.Option(help="Sentences that speed was measured on.")] = 100,
     profile: Annotated[str, typer.Option(help="As of `attree score`.")] = "default",
     max_words: Annotated[int | None, typer.Option(help="As of `attree score`.")] = None,
@@ -97,12 +103,21 @@ def comparison(
     from attree.tables.comparison import compared, read_figures, systems
     from attree.tables.comparison_tables import comparison as as_tables
 
+    averages = dict(map(_average, average or ()))
     figures = read_figures(published, row or ())
     how: dict[str, Any] = {"profile": profile, "max_words": max_words}
     found = systems(summaries, sentences or (), speeds or (), figures, **how)
     ordered, pairs = compared(found, lengths or ())
     _save(f"{output_prefix}.pairs", pairs, [])
-    _save(output_prefix, [one.flat() for one in ordered], as_tables(ordered, title, first))
+    made = as_tables(ordered, title, first, averages)
+    _save(output_prefix, [one.flat() for one in ordered], made)
+
+
+def _average(text: str) -> tuple[str, list[str]]:
+    name, _, members = text.partition("=")
+    if not (name and members):
+        raise AttreeError(f"this is no average: {text}", fix="write AVERAGE=SYSTEM,SYSTEM")
+    return name, members.split(",")
 
 
 @app.command()

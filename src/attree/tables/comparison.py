@@ -56,6 +56,7 @@ class System:
         by_length: longest sentence in words → corpus F1 in percent.
         p: of the difference in corpus F1 from the best system; NaN for the best itself.
         scores: of each sentence, where they are known.
+        parser: as the configuration calls it; tables may name its encoder too.
     """
 
     name: str
@@ -71,6 +72,7 @@ class System:
     by_length: Mapping[int, float | None] = field(default_factory=dict)
     p: float | None = None
     scores: SentenceScores | None = None
+    parser: str = ""
 
     @property
     def is_baseline(self) -> bool:
@@ -176,6 +178,7 @@ def systems(
                 speed=timed.get((row.language, row.split, row.encoder, row.parser)),
                 published=figures.get(row.parser, {}).get(row.language, {}),
                 scores=scores,
+                parser=row.parser,
             )
         )
     found = _marked(found)

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from attree.plan import IMPORTED
 from attree.tables import METRICS
-from attree.tables.comparison import FIRST, PUBLISHED, UNDERTRAINED, System, grammar_means
+from attree.tables.comparison import (
+    COMPUTED,
+    FIRST,
+    PUBLISHED,
+    UNDERTRAINED,
+    System,
+    grammar_means,
+)
 from attree.tables.render import Table, number
 from attree.tables.resampling import PARTS, RESAMPLES, SentenceScores
 
@@ -20,31 +28,62 @@ _NOTE = " ".join(
         "best run where no mean is given.",
     ]
 )
+#: The gain in corpus F1 over its best member that an average should have.
+_GAIN = 1.0
+
+#: average → the parsers and systems that it averages
+Averages = Mapping[str, Sequence[str]]
+
 _HEADINGS = ["system", "kind", "corpus F1", "no root", "sent. F1", "p", "sent/s", "article"]
 
 
-def comparison(found: Sequence[System], title: str, speed_of: int) -> list[Table]:
+def comparison(
+    found: Sequence[System], title: str, speed_of: int, averages: Averages | None = None
+) -> list[Table]:
     """Build the tables of every split, and one that says what each system rests on.
 
     Args:
         found: as :func:`attree.tables.comparison.compared` returns them.
         title: of all of them.
         speed_of: on how many sentences speed was measured.
+        averages: those among the systems; the note says what each gains over its best member.
     """
     made = []
     for place in dict.fromkeys(one.place for one in found):
         own = [one for one in found if one.place == place]
         where = f"{title}: {place[0]}, {place[1]}"
-        made.append(_scores(own, where, speed_of))
+        gains = [f" {one}" for one in _gains(own, averages or {})]
+        made.append(_scores(own, where, speed_of, "".join(gains)))
         made += _lengths(own, where)
         made += _recall(own, where)
     return [*made, _systems(found, title)]
 
 
-def _scores(own: Sequence[System], where: str, speed_of: int) -> Table:
+def _gains(own: Sequence[System], averages: Averages) -> Iterator[str]:
+    """Say of each average of a split whether it is better by a point than its best member."""
+    for one in own:
+        among = [
+            (score, other.name)
+            for other in own
+            if other.kind in (COMPUTED, UNDERTRAINED)
+            and other.parser in averages.get(one.parser, ())
+            and other.encoder in (one.encoder, IMPORTED)
+            and (score := other.values.get(FIRST)) is not None
+        ]
+        score = one.values.get(FIRST)
+        if among and score is not None:
+            best, name = max(among)
+            whether = "beats" if score - best >= _GAIN else "does not beat"
+            yield (
+                f"The average {one.name} {whether} its best member, {name}, by {_GAIN:g} corpus F1"
+                f" or more: {score:.2f} to {best:.2f}."
+            )
+
+
+def _scores(own: Sequence[System], where: str, speed_of: int, gains: str) -> Table:
     timed = f" Speed on the first {speed_of:,} sentences." if any(one.speed for one in own) else ""
     lines = [_line(one) for one in own]
-    return Table(where, _HEADINGS, lines, _NOTE + timed + _grammars(own))
+    return Table(where, _HEADINGS, lines, _NOTE + timed + _grammars(own) + gains)
 
 
 def _grammars(own: Sequence[System]) -> str:
