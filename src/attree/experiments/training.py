@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from attree.encoder.load import Encoder
-from attree.experiments.data import Records, Sentences, code, drawn, set_apart
+from attree.experiments.chosen import Chooser
+from attree.experiments.data import Records, Sentences, code, set_apart
 from attree.experiments.features import Drawn, Features
 from attree.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, Row, Set
 from attree.fewshot.fit import choose, fit, grid, untrained
@@ -37,6 +38,11 @@ class Trainings:
         self.encoder, self.sets, self.records, self.scratch = encoder, sets, records, scratch
         self._last: tuple[str, TrainedParser] | None = None
         self._features = Features(encoder, sets)
+        self._chooser = Chooser(encoder, sets, self.parser)
+
+    def drawn(self, row: Row) -> list[int]:
+        """Return the rows of the table that a row trains on, drawn or chosen."""
+        return self._chooser.trees(row)
 
     def parser(self, row: Row) -> TrainedParser:
         """Train, or return the parser just trained if the row asks for the same."""
@@ -55,7 +61,7 @@ class Trainings:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _own(self, row: Row) -> Drawn:
-        return row.train, drawn(row, self.sets[row.train])
+        return row.train, self.drawn(row)
 
     def _read(self, trees: Drawn) -> GoldTrees:
         return read_trees(self.sets[trees[0]].table, trees[1])
