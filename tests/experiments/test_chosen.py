@@ -104,6 +104,11 @@ def test_a_parser_without_a_distribution_cannot_choose(trainer: Trainer) -> None
         trainer.trainings.drawn(row(settings={"recipe": "fpio", "steps": 1}))
 
 
+def test_lengths_that_no_tree_has_are_told(sets: dict[str, Sentences]) -> None:
+    with pytest.raises(AttreeError, match="toy/dev has no tree of 40 to 50 words left to draw"):
+        drawn(row(words=(40, 50)), sets["toy/dev"])
+
+
 @pytest.mark.parametrize(
     ("f1", "brackets"), [(40, 100.0), (50, 100.0), (55, 200.0), (60, 400.0), (62, None)]
 )

@@ -186,6 +186,13 @@ def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: 
         )
 
 
+def test_a_price_names_a_line_of_the_table(planned: Plan) -> None:
+    entry = {"parsers": ["tree-crf"], "label": "{draw}"}
+    assert planned(entry, price="random").experiments["e"].price == "random"
+    with pytest.raises(AttreeError, match="line randm is unknown — did you mean random"):
+        planned(entry, price="randm")
+
+
 @pytest.mark.parametrize(
     ("run", "said"),
     [
@@ -195,6 +202,7 @@ def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: 
         ({"layers": [0, 1]}, "two rows fall into line 'fpio', column 3"),
         ({"draw": ["diverse"], "trees": [5]}, "draw diverse chooses none of 5 trees"),
         ({"draw": ["diverse"], "trees": ["all"]}, "draw diverse chooses none of all trees"),
+        ({"words": [30, 5]}, "words: 30 is more than 5"),
         ({"draw": ["diverse"], "parsers": ["upio"]}, "write draw: [random] for averaged heads"),
     ],
 )

@@ -84,6 +84,11 @@ def drawn(row: Row, sentences: Sentences) -> list[int]:
         return aside
     aside = [*aside, *_outside(row, sentences)]
     every = draw_trees(sentences.table, None, seed=row.seed, apart_from=aside)
+    if row.words and not every:
+        raise AttreeError(
+            f"{row.train} has no tree of {row.words[0]} to {row.words[1]} words left to draw",
+            fix="widen `words`",
+        )
     if row.trees == "all":
         return every
     wanted = min(int(row.trees), len(every))

@@ -45,6 +45,8 @@ def _experiment(
     if spec["panels"]:
         rows = [replace(one, panel=one.row.test.partition("/")[0]) for one in rows]
     _check_cells(rows, where)
+    if spec["price"] is not None:
+        _known(spec["price"], {one.label for one in rows}, f"{where}: line")
     for table in spec["tables"]:
         _known(table, config["tables"], f"{where}: table")
     published = spec["published"] or {}
@@ -90,6 +92,7 @@ def _run(
     sources = {slug: encoders_of(slug, config, where) for slug in run["encoders"]}
     for parser, slug in itertools.product(run["parsers"], run["encoders"]):
         kind, settings = _parser(parser, run, config, recipes, where)
+        words = _words(run["words"], where)
         product = itertools.product(
             *(run[key] for key in ("layers", "sizes", "draw", "trees", "max_words", "test"))
         )
@@ -116,7 +119,7 @@ def _run(
                     beside=run["beside"] if kind == "trained" and run["beside"]["train"] else None,
                     draw=way,
                     first=0 if way == RANDOM else run["first"],
-                    words=tuple(run["words"]) if run["words"] else None,
+                    words=words,
                 )
                 names = {"parser": parser, "encoder": slug, "layer": layer, "size": size}
                 label = run["label"].format(**names, trees=trees, test=test, draw=way)
@@ -139,6 +142,18 @@ def _check_way(way: str, kind: str, trees: int | str, first: int, where: str) ->
             "drawn at random",
             fix="ask for more trees, or lower `first`",
         )
+
+
+def _words(given: Sequence[int] | None, where: str) -> tuple[int, int] | None:
+    """Return the lengths of sentences that trees are drawn from, the least and the most words."""
+    if given is None:
+        return None
+    least, most = given
+    if least > most:
+        raise AttreeError(
+            f"{where}: words: {least} is more than {most}", fix="write the smaller one first"
+        )
+    return least, most
 
 
 def encoders_of(slug: str, config: Mapping[str, Any], where: str) -> tuple[str, ...]:
