@@ -137,8 +137,8 @@ def test_the_default_is_computed() -> None:
     assert found.headings == ["trees", "french", "hebrew"]
     assert found.rows == [
         ["random", "400 (F1 60.00)", "300 (F1 60.00)"],
-        ["uncertain", "280 (-30 %)", "not with 600 (F1 59.00)"],
-        ["diverse", "200 (-50 %)", "210 (-30 %)"],
+        ["uncertain", "280 (-30 %, -31 % to -29 %)", "not with 600 (F1 59.00)"],
+        ["diverse", "200 (-50 %, -51 % to -49 %)", "210 (-30 %, -31 % to -29 %)"],
     ]
     assert found.note.endswith(
         "At least 25 % fewer brackets than random: uncertain in 1 of 2, diverse in 2 of 2. "
