@@ -131,7 +131,7 @@ def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: 
                                   ("welsh", 80, 61)]:  # fmt: skip
         row = {"encoder": "e", "parser": "p", "train": f"{language}/train", "trees": asked,
                "test": f"{language}/test", "layer": None, "max_words": None,
-               "beside": {"train": "english/train"}}  # fmt: skip
+               "beside": {"train": "english/train"}, "draw": "random"}  # fmt: skip
         record = {"row": row, "used": used, "sentences": 9, "overlap": 0, "punctuation": "keep",
                   "derived": "constituency", "label_recall": {}, "new_head": False,
                   "beside": 1200, "corpus_f1": 40.0 + used / 10}  # fmt: skip

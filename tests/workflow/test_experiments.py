@@ -77,6 +77,17 @@ def grid(**few: Any) -> dict[str, Any]:
                      "calibrated": True},
                 ],
             },
+            "price": {
+                "title": "Price",
+                "columns": "trees",
+                "metrics": ["brackets"],
+                "picture": True,
+                "price": "random",
+                "runs": [
+                    {**RUN, "parsers": ["tree-crf"], "steps": 1, "trees": [3, 4], "first": 2,
+                     "draw": ["random", "diverse"], "label": "{draw}"},
+                ],
+            },
             "weights": {
                 "title": "Weights",
                 "columns": "trees",
@@ -136,7 +147,9 @@ def test_tables_hold_every_row(done: Checkout) -> None:
 def test_every_picture_has_its_numbers_beside_it(done: Checkout) -> None:
     folder = done.folder / "results/experiments/tables"
     pictures = sorted(path.stem for path in folder.glob("*.png"))
-    assert pictures == ["calibration.reliability", "few", "few.sentence", "weights.weights"]
+    assert pictures == [
+        *("calibration.reliability", "few", "few.sentence", "price", "weights.weights")
+    ]
     for name in pictures:
         assert (folder / f"{name}.csv").is_file()
         assert (folder / f"{name}.parquet").is_file()
@@ -268,7 +281,7 @@ def test_open_is_planned(checkout: Checkout, data: Path) -> None:
     overlay = ("--configfile", "workflow/configs/open.yaml")
     ran = checkout.plan(*overlay, "--", "experiments", ATTREE_TREEBANKS=str(data))
     jobs = Counter(rule for rule, _ in ran.jobs)
-    assert jobs["experiment_table"] == 13
+    assert jobs["experiment_table"] == 14
     assert sum(jobs.values()) < 500
 
 

@@ -122,7 +122,7 @@ def picture(
     output: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")],
 ) -> None:
     """Draw a table: a line a parser over its columns, the deviation of its draws as error bars."""
-    from attree.figures import check_format
+    from attree.figures import axis_of, check_format
     from attree.schemas import read_table
 
     check_format(output)
@@ -130,7 +130,7 @@ def picture(
 
     found, about = read_table(table)
     layout = about["settings"]
-    line_plot(found.to_pylist(), layout["title"], layout["axis"], output)
+    line_plot(found.to_pylist(), layout["title"], axis_of(layout), output)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,19 +73,35 @@ class Sentences:
 
 
 def drawn(row: Row, sentences: Sentences) -> list[int]:
-    """Return the rows of the table that a row trains or ranks on.
+    """Return the rows of the table that a row trains or ranks on, drawn at random.
 
     Draws of one seed are nested. Where there are fewer trees than asked, all are taken: the record
-    says how many there were.
+    says how many there were. A row that chooses its trees has as many of them (see
+    :class:`attree.experiments.chosen.Chooser`).
     """
     aside = set_apart(row, sentences)
     if row.trees == APART:
         return aside
+    aside = [*aside, *_outside(row, sentences)]
+    every = draw_trees(sentences.table, None, seed=row.seed, apart_from=aside)
+    if row.words and not every:
+        raise AttreeError(
+            f"{row.train} has no tree of {row.words[0]} to {row.words[1]} words left to draw",
+            fix="widen `words`",
+        )
     if row.trees == "all":
-        return draw_trees(sentences.table, None, seed=row.seed, apart_from=aside)
+        return every
+    wanted = min(int(row.trees), len(every))
+    return draw_trees(sentences.table, wanted, seed=row.seed, apart_from=aside)
+
+
+def _outside(row: Row, sentences: Sentences) -> list[int]:
+    """Return the trees that are too short or too long for a row to draw."""
+    if row.words is None:
+        return []
     lengths = np.asarray(sentences.table["words"].combine_chunks().value_lengths())
-    there = int((lengths > 2).sum()) - len(aside)
-    return draw_trees(sentences.table, min(int(row.trees), there), seed=row.seed, apart_from=aside)
+    found: list[int] = np.flatnonzero((lengths < row.words[0]) | (lengths > row.words[1])).tolist()
+    return found
 
 
 def set_apart(row: Row, sentences: Sentences) -> list[int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from attree.choosing import RANDOM
 from attree.errors import AttreeError
 from attree.experiments.rows import APART, TUNED, Experiment, Placed, Row, Set
 from attree.plan import nearest
@@ -44,6 +45,8 @@ def _experiment(
     if spec["panels"]:
         rows = [replace(one, panel=one.row.test.partition("/")[0]) for one in rows]
     _check_cells(rows, where)
+    if spec["price"] is not None:
+        _known(spec["price"], {one.label for one in rows}, f"{where}: line")
     for table in spec["tables"]:
         _known(table, config["tables"], f"{where}: table")
     published = spec["published"] or {}
@@ -64,6 +67,7 @@ def _experiment(
         reliability=spec["reliability"],
         panels=spec["panels"],
         note=spec["note"],
+        price=spec["price"],
     )
 
 
@@ -84,14 +88,16 @@ def _run(
     recipes: Sequence[str],
     where: str,
 ) -> Iterable[Placed]:
-    """Every parser × encoder × trees × draw × layer × size × length × test set of one entry."""
+    """Every parser × encoder × trees × way × layer × size × length × test × draw of an entry."""
     sources = {slug: encoders_of(slug, config, where) for slug in run["encoders"]}
     for parser, slug in itertools.product(run["parsers"], run["encoders"]):
         kind, settings = _parser(parser, run, config, recipes, where)
+        words = _words(run["words"], where)
         product = itertools.product(
-            run["layers"], run["sizes"], run["trees"], run["max_words"], run["test"]
+            *(run[key] for key in ("layers", "sizes", "draw", "trees", "max_words", "test"))
         )
-        for layer, size, trees, longest, test in product:
+        for layer, size, way, trees, longest, test in product:
+            _check_way(way, kind, trees, run["first"], where)
             for encoder, seed in itertools.product(sources[slug], _draws(run, trees)):
                 row = Row(
                     kind,
@@ -111,12 +117,43 @@ def _run(
                     timed=run["timed"],
                     calibrated=run["calibrated"] and kind == "trained",
                     beside=run["beside"] if kind == "trained" and run["beside"]["train"] else None,
+                    draw=way,
+                    first=0 if way == RANDOM else run["first"],
+                    words=words,
                 )
-                label = run["label"].format(
-                    parser=parser, encoder=slug, layer=layer, size=size, trees=trees, test=test
-                )
+                names = {"parser": parser, "encoder": slug, "layer": layer, "size": size}
+                label = run["label"].format(**names, trees=trees, test=test, draw=way)
                 columns = map(str, run["across"]) if run["across"] else [column_of(row, axis)]
                 yield from (Placed(row, label, column) for column in columns)
+
+
+def _check_way(way: str, kind: str, trees: int | str, first: int, where: str) -> None:
+    """Refuse trees that are chosen for parsers which do not choose, or before any is drawn."""
+    if way == RANDOM:
+        return
+    if kind == "heads":
+        raise AttreeError(
+            f"{where}: draw {way} is for parsers of `trained` and of attree train",
+            fix=f"write draw: [{RANDOM}] for averaged heads",
+        )
+    if not isinstance(trees, int) or trees <= first:
+        raise AttreeError(
+            f"{where}: draw {way} chooses none of {trees} trees, of which the first {first} are "
+            "drawn at random",
+            fix="ask for more trees, or lower `first`",
+        )
+
+
+def _words(given: Sequence[int] | None, where: str) -> tuple[int, int] | None:
+    """Return the lengths of sentences that trees are drawn from, the least and the most words."""
+    if given is None:
+        return None
+    least, most = given
+    if least > most:
+        raise AttreeError(
+            f"{where}: words: {least} is more than {most}", fix="write the smaller one first"
+        )
+    return least, most
 
 
 def encoders_of(slug: str, config: Mapping[str, Any], where: str) -> tuple[str, ...]:

@@ -231,5 +231,5 @@ class Experiments:
 
 _LAYOUT = (
     *("title", "axis", "metrics", "baselines", "labels", "published", "above", "sentence"),
-    *("panels", "note"),
+    *("panels", "note", "price"),
 )

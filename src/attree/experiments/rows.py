@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from attree.choosing import RANDOM
 from attree.tables import METRICS
 
 #: What decides a row's result, by the row's kind.
@@ -15,18 +16,20 @@ CODE = {
 }
 #: What rows of a kind do not run, though what they share with the other kind imports it.
 SPARES = {
-    "heads": ("attree.experiments.trained", "attree.fewshot.parser"),
+    "heads": ("attree.experiments.trained", "attree.fewshot.parser", "attree.choosing.ranking"),
     "trained": ("attree.experiments.heads", "attree.heads.model", "attree.heads.ranking"),
 }
 
 #: What a table's columns can be: the field of a row that tells them apart.
 AXES = ("trees", "layer", "size", "max_words", "test", "step")
 
-#: What a table can show: scores, how fast rows ran, how far their probabilities are off (percent).
+#: What a table can show: scores, how fast rows ran, how far their probabilities are off (percent),
+#: brackets of the trees trained on.
 SHOWN = (
     *METRICS,
     *("sentences_a_second", "seconds"),
     *("calibration_error", "calibration_error_scaled", "temperature"),
+    "brackets",
 )
 
 
@@ -74,6 +77,10 @@ class Row:
         calibrated: whether its probabilities of spans are compared with what is right.
         beside: another set that it is trained on too, such as English, or None: ``train``,
             ``trees``, ``how`` (a name in :data:`BESIDE`), ``shares`` and ``steps``.
+        draw: how trees are drawn, a name in :data:`attree.choosing.WAYS`.
+        first: trees drawn at random, on which a parser is trained that chooses the others; 0 where
+            all are.
+        words: of how many words trees are drawn, least and most, or None for all.
     """
 
     kind: str
@@ -93,6 +100,9 @@ class Row:
     timed: bool = False
     calibrated: bool = False
     beside: Mapping[str, Any] | None = None
+    draw: str = RANDOM
+    first: int = 0
+    words: tuple[int, int] | None = None
 
     @property
     def sets(self) -> tuple[Set, ...]:
@@ -115,7 +125,14 @@ class Row:
             candidates=(),
             dropouts=(),
             beside=None,
+            draw=RANDOM,
+            first=0,
+            words=None,
         )
+
+    def chooser(self) -> Row:
+        """Return the row whose parser chooses this one's trees: on the first ones, at random."""
+        return replace(self, trees=self.first, draw=RANDOM, first=0)
 
     @property
     def tuned(self) -> bool:
@@ -133,8 +150,9 @@ class Row:
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Row:
         """Build a row from its JSON."""
-        lists = {key: tuple(found[key]) for key in ("candidates", "dropouts")}
-        return cls(**{**found, **lists})
+        lists = ("candidates", "dropouts", "words")
+        as_tuples = {key: tuple(found[key]) for key in lists if found[key] is not None}
+        return cls(**{**found, **as_tuples})
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +192,7 @@ class Experiment:
         panels: whether each language tested has a table, and a part of the picture, of its own.
         note: what is said below the table, if anything.
         above: the line below which a few-shot parser is named in the table's note, if any.
+        price: the line beside whose price in brackets that of the others is put, if any.
     """
 
     name: str
@@ -192,3 +211,4 @@ class Experiment:
     reliability: bool = False
     panels: bool = False
     note: str | None = None
+    price: str | None = None

@@ -12,6 +12,7 @@ from attree.errors import AttreeError
 from attree.experiments.cells import Cell
 from attree.experiments.data import Records
 from attree.experiments.notes import below, beside, note
+from attree.experiments.price import prices
 from attree.experiments.rows import SHOWN
 from attree.figures import ARTICLE, BASELINE, CEILING, COMPUTED
 from attree.files import read_json
@@ -107,6 +108,7 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
         "beside": beside(record),
         "trees": str(asked),
         "trees_used": used,
+        "draw": row["draw"],
         "test": row["test"],
         "layer": row["layer"],
         "layers_used": ",".join(map(str, record.get("layers", []))) or None,
@@ -218,6 +220,8 @@ def tables(found: Sequence[Cell], layout: Mapping[str, Any]) -> list[Table]:
         if layout["labels"]:
             columns = dict.fromkeys(cell.column for cell in own)
             made += [_labels(own, column, title) for column in columns]
+    if line := layout.get("price"):
+        made.append(prices(found, line, layout["title"]))
     return made
 
 

@@ -15,7 +15,6 @@ from attree.errors import AttreeError
 from attree.experiments.data import (
     Records,
     Sentences,
-    drawn,
     overlap,
     scores,
     sentences_a_second,
@@ -60,7 +59,7 @@ class Trainer:
 
     def run(self, row: Row) -> dict[str, Any]:
         """Return a row's scores and how it was trained."""
-        places = drawn(row, self.sets[row.train])
+        places = self.trainings.drawn(row)
         shared = overlap(row, self.sets, [*places, *set_apart(row, self.sets[row.train])])
         parser = self.trainings.parser(row)
         test = self._test(row.test, parser)
@@ -85,6 +84,7 @@ class Trainer:
             **pruning,
             **speed,
             "used": len(places),
+            "brackets": brackets(self.sets[row.train], places),
             "overlap": shared,
             "beside": about["beside"] or (about["first"] or {}).get("trees"),
             "layers": parser.layers,
@@ -190,6 +190,11 @@ class _Test:
         ]
         trees = parser.assemble(prepared, found)
         return Parses.with_policy(self.sentence, trees, prepared.status == OK, FALLBACK)
+
+
+def brackets(sentences: Sentences, places: list[int]) -> int:
+    """Count the gold brackets of some trees, of two words and more: what annotating them costs."""
+    return sum(len(tree.brackets) for tree in read_trees(sentences.table, places).gold)
 
 
 def head_weights(parser: TrainedParser, n_layers: int) -> list[Any] | None:

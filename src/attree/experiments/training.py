@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from attree.encoder.load import Encoder
-from attree.experiments.data import Records, Sentences, code, drawn, set_apart
+from attree.experiments.chosen import Chooser
+from attree.experiments.data import Records, Sentences, code, set_apart
 from attree.experiments.features import Drawn, Features
 from attree.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, Row, Set
 from attree.fewshot.fit import choose, grid, untrained
@@ -38,6 +39,11 @@ class Trainings:
         self.encoder, self.sets, self.records, self.scratch = encoder, sets, records, scratch
         self._last: tuple[str, TrainedParser] | None = None
         self._features = Features(encoder, sets)
+        self._chooser = Chooser(encoder, sets, self.parser)
+
+    def drawn(self, row: Row) -> list[int]:
+        """Return the rows of the table that a row trains on, drawn or chosen."""
+        return self._chooser.trees(row)
 
     def parser(self, row: Row) -> TrainedParser:
         """Train, or return the parser just trained if the row asks for the same."""
@@ -60,11 +66,11 @@ class Trainings:
     def _raw(self, row: Row) -> list[list[str]]:
         """Return the words of the row's own set that it draws no tree of."""
         train = self.sets[row.train]
-        taken = {*drawn(row, train), *set_apart(row, train)}
+        taken = {*self.drawn(row), *set_apart(row, train)}
         return train.words_of([at for at in range(len(train.table)) if at not in taken])
 
     def _own(self, row: Row) -> Drawn:
-        return row.train, drawn(row, self.sets[row.train])
+        return row.train, self.drawn(row)
 
     def _read(self, trees: Drawn) -> GoldTrees:
         return read_trees(self.sets[trees[0]].table, trees[1])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from attree.errors import AttreeError
 
@@ -11,6 +13,15 @@ COMPUTED, BASELINE, CEILING, ARTICLE = "computed", "baseline", "ceiling", "artic
 
 #: What a picture's name may end in.
 FORMATS = (".png", ".svg", ".pdf")
+
+
+#: The axis of pictures that compare prices: the brackets of the trees that a parser is trained on.
+BRACKETS = "brackets"
+
+
+def axis_of(layout: Mapping[str, Any]) -> str:
+    """Return what the lines of an experiment's picture run over: its columns, or brackets."""
+    return BRACKETS if layout.get("price") else str(layout["axis"])
 
 
 def check_format(output: Path) -> None:

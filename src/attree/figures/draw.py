@@ -14,7 +14,7 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from attree.figures import ARTICLE, BASELINE, COMPUTED
+from attree.figures import ARTICLE, BASELINE, BRACKETS, COMPUTED
 from attree.files import whole_file
 from attree.text import safe
 
@@ -38,6 +38,7 @@ AXIS_TITLES = {
     "length": "words in the sentence (sentences)",
     "test": "test set",
     "step": "steps",
+    BRACKETS: "brackets of the trees",
 }
 
 
@@ -58,12 +59,16 @@ def line_figure(rows: list[dict[str, Any]], title: str, axis: str) -> Figure:
 
     Args:
         rows: the table's (its Parquet file): panel, label, column, source, corpus_f1,
-            corpus_f1_std.
+            corpus_f1_std, and what the axis names.
         title: of the picture.
         axis: a name in :data:`AXIS_TITLES`.
     """
     shown = [
-        row for row in rows if row["source"] in (COMPUTED, ARTICLE) and row["corpus_f1"] is not None
+        row
+        for row in rows
+        if row["source"] in (COMPUTED, ARTICLE)
+        and row["corpus_f1"] is not None
+        and (axis != BRACKETS or row[BRACKETS] is not None)
     ]
     panels = list(dict.fromkeys(row.get("panel") or "" for row in shown)) or [""]
     labels = list(dict.fromkeys(row["label"] for row in shown))
@@ -105,12 +110,13 @@ def _parts(count: int) -> tuple[Any, list[Any], Any]:
 def _lines(axes: Any, rows: list[dict[str, Any]], labels: list[str], axis: str) -> None:
     """Draw a line for each parser; a parser looks the same in every part of a picture."""
     places = _places(list(dict.fromkeys(row["column"] for row in rows)))
+    priced = axis == BRACKETS
     for index, label in enumerate(labels):
         own = _without_repeats([row for row in rows if row["label"] == label])
         if not own:
             continue
         axes.errorbar(
-            [places[row["column"]] for row in own],
+            [row[BRACKETS] if priced else places[row["column"]] for row in own],
             [row["corpus_f1"] for row in own],
             yerr=[row["corpus_f1_std"] or 0.0 for row in own],
             label=label,
@@ -124,7 +130,8 @@ def _lines(axes: Any, rows: list[dict[str, Any]], labels: list[str], axis: str) 
     if axis == "trees" and min(places.values(), default=0) > 0:
         axes.set_xscale("log")
         axes.minorticks_off()
-    axes.set_xticks(list(places.values()), list(places), fontsize=8)
+    if not priced:
+        axes.set_xticks(list(places.values()), list(places), fontsize=8)
     axes.set_xlabel(AXIS_TITLES[axis])
     axes.set_ylabel("corpus F1")
     axes.grid(alpha=0.3)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from attree.errors import AttreeError
-from attree.figures import COMPUTED
+from attree.figures import COMPUTED, axis_of
 from attree.files import read_json
 from attree.provenance import versions
 from attree.report import charts, heat, reading, scores
@@ -151,7 +151,7 @@ def _experiment(path: Path, results: Path) -> dict[str, Any]:
     return {
         "title": title,
         "tables": saved_tables(path),
-        "chart": charts.lines(rows, title, layout["axis"]) if drawn else "",
+        "chart": charts.lines(rows, title, axis_of(layout)) if drawn else "",
         **_reliability(path.with_name(f"{path.stem}.reliability.parquet"), title),
         "maps": {kind: heat.maps(file, results) for kind, file in beside.items() if file.is_file()},
     }
