@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from attree.plan import IMPORTED
+from attree.plan import GRAMMAR, IMPORTED
 from attree.tables import METRICS
 from attree.tables.comparison import (
     COMPUTED,
@@ -67,7 +67,7 @@ def _gains(own: Sequence[System], averages: Averages) -> Iterator[str]:
             for other in own
             if other.kind in (COMPUTED, UNDERTRAINED)
             and other.parser in averages.get(one.parser, ())
-            and other.encoder in (one.encoder, IMPORTED)
+            and other.encoder in (one.encoder, IMPORTED, GRAMMAR)
             and (score := other.values.get(FIRST)) is not None
         ]
         score = one.values.get(FIRST)
