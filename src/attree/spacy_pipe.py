@@ -206,11 +206,12 @@ def _stored(
 ) -> dict[str, Any]:
     """Return a document's trees as spaCy can save them; see :mod:`attree.spacy_spans`."""
     found: dict[str, Any] = {"length": len(doc), "status": status, "firsts": []}
-    found |= {"tokens": [], "starts": [], "ends": [], "labels": []}
+    found |= {"tokens": [], "starts": [], "ends": [], "labels": [], "tags": []}
     for places, tree in zip(sentences, trees, strict=True):
         first = len(found["tokens"])
         found["firsts"].append(first)
         found["tokens"] += places
+        found["tags"] += tree.tags or ("",) * len(places)
         chains = _chains(tree, len(places))
         for start, end in sorted(chains, key=lambda span: (span[0], -span[1])):
             found["starts"].append(first + start)

@@ -1,7 +1,7 @@
 """What spans and tokens of parsed spaCy documents know: constituents, labels, brackets.
 
 A document's trees lie in ``doc.user_data["attree"]``, as :mod:`attree.spacy_pipe` puts them there:
-``tokens`` are the places of its words, ``firsts`` the first word of each sentence, ``status`` what
+``tokens`` are the places of its words, ``tags`` the parser's, ``firsts`` the first word of each sentence, ``status`` what
 became of it; ``starts``, ``ends`` and ``labels`` are the constituents of all sentences in
 pre-order, in words of the document. ``length`` is the number of tokens.
 """
@@ -100,14 +100,16 @@ def labels(span: Span) -> tuple[str, ...]:
 
 
 def parse_string(span: Span) -> str:
-    """Return a span's tree on one line, every word with its tag, ``X`` where it has none.
+    """Return a span's tree on one line, every word with its tag: the token's, else the
+    parser's, else ``X``.
 
     Brackets and spaces are written as :meth:`attree.Tree.brackets` writes them.
     """
     parse, at, first, end = _place(span)
     tokens = [span.doc[place] for place in parse["tokens"][first:end]]
     words = ["_".join(token.text.split()) for token in tokens]
-    tags = tuple(token.tag_ or token.pos_ for token in tokens)
+    known = zip(tokens, parse["tags"][first:end], strict=True)
+    tags = tuple(token.tag_ or token.pos_ or tag for token, tag in known)
     spans, names = [], []
     for one in _inside(parse, at, end):
         chain = parse["labels"][one]

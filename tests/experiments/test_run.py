@@ -267,15 +267,15 @@ def test_the_encoder_runs_once_over_a_small_set(run: Any, monkeypatch: pytest.Mo
 def spy(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, Any]]]:
     """Return a list of the trainings: weights, trees, and what else was given."""
     fits: list[tuple[Any, Any, dict[str, Any]]] = []
-    fit = training.fit
+    fit = training.fit_in_rounds
 
-    def seen(encoder: Any, trees: Any, plan: Any, **others: Any) -> Any:
-        parser = fit(encoder, trees, plan, **others)
+    def seen(encoder: Any, trees: Any, plan: Any, raw: Any, **others: Any) -> Any:
+        parser = fit(encoder, trees, plan, raw, **others)
         weights = {key: one.clone() for key, one in parser.scorer.state_dict().items()}
         fits.append((weights, trees, others))
         return parser
 
-    monkeypatch.setattr(training, "fit", seen)
+    monkeypatch.setattr(training, "fit_in_rounds", seen)
     return fits
 
 
@@ -310,11 +310,11 @@ def test_the_table_says_mean_deviation_and_maximum(run: Any, tmp_path: Path) -> 
 def count_fits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Count trainings."""
     fits: list[None] = []
-    fit = training.fit
+    fit = training.fit_in_rounds
 
     def counted(*arguments: Any, **options: Any) -> Any:
         fits.append(None)
         return fit(*arguments, **options)
 
-    monkeypatch.setattr(training, "fit", counted)
+    monkeypatch.setattr(training, "fit_in_rounds", counted)
     return fits

@@ -200,11 +200,10 @@ def test_the_note_says_whether_an_average_beats_its_best_member(given: dict[str,
 
     scores = {"good": 62.0, "theirs": 60.5, "bad": 61.0}
     assert said(scores, {"good": ["theirs", "bad"]}) == (
-        " The average good beats its best member, bad, by 1 corpus F1 or more: 62.00 to 61.00."
+        " good beats its best member, bad, by 1 corpus F1 or more: 62.00 to 61.00."
     )
     assert said({**scores, "good": 61.9}, {"good": ["theirs", "bad"]}) == (
-        " The average good does not beat its best member, bad, by 1 corpus F1 or more: 61.90 to"
-        " 61.00."
+        " good does not beat its best member, bad, by 1 corpus F1 or more: 61.90 to 61.00."
     )
     # members that are not in the table, imported trees that have the name of an average
     assert said(scores, {"good": ["absent"]}) == said(scores, {"theirs": ["good"]}) == ""
@@ -221,7 +220,7 @@ def test_the_command_writes_tables_and_pairs(given: dict[str, Any], tmp_path: Pa
         row=ROWS,
         average=["good=bad,theirs"],
     )
-    assert "The average good" in (tmp_path / "out.md").read_text()
+    assert "good beats" in (tmp_path / "out.md").read_text()
     flat = pq.read_table(tmp_path / "out.parquet").to_pylist()
     assert {row["system"]: row["published_sentence_f1"] for row in flat}["theirs"] == 40.5
     pairs = pq.read_table(tmp_path / "out.pairs.parquet")

@@ -75,7 +75,7 @@ def _gains(own: Sequence[System], averages: Averages) -> Iterator[str]:
             best, name = max(among)
             whether = "beats" if score - best >= _GAIN else "does not beat"
             yield (
-                f"The average {one.name} {whether} its best member, {name}, by {_GAIN:g} corpus F1"
+                f"{one.name} {whether} its best member, {name}, by {_GAIN:g} corpus F1"
                 f" or more: {score:.2f} to {best:.2f}."
             )
 
