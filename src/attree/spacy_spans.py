@@ -2,8 +2,8 @@
 
 A document's trees lie in ``doc.user_data["attree"]``, as :mod:`attree.spacy_pipe` puts them there:
 ``tokens`` are the places of its words, ``tags`` the parser's, ``firsts`` the first word of each
-sentence, ``status`` what became of it; ``starts``, ``ends`` and ``labels`` are the constituents of all sentences in
-pre-order, in words of the document. ``length`` is the number of tokens.
+sentence, ``status`` what became of it; ``starts``, ``ends`` and ``labels`` are the constituents of
+all sentences in pre-order, in words of the document. ``length`` is the number of tokens.
 """
 
 from __future__ import annotations
