@@ -178,6 +178,8 @@ def test_the_tables_fit_a_terminal_and_say_what_they_show(
     assert scores["bad"][-1] == "57.6" and scores["good"][6] == "120"
     assert scores["c-pcfg"][1:] == ["published", "52.40", "–", "–", "–", "–", "–"]
     assert sum(row[5] == "(best)" for row in tables[0].rows) == 1
+    best = [replace(one, published={"corpus_f1_max": 61.2}) for one in ordered]
+    assert comparison(best, "Side by side", 100)[0].rows[0][-1] == "61.2 (max)"
     monkeypatch.setenv("COLUMNS", "80")
     render.show(tables)
     lines = capsys.readouterr().out.splitlines()
