@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -37,28 +37,45 @@ from attree.trees import Trees
 _REQUIRED = 1e6
 
 
-class LabelPart(BoundaryReader):
-    """Probabilities of labels, linear in the states at a span's two ends before the softmax.
-
-    A word by itself has other weights than a span, and the whole sentence a further bias. The span
-    scores are 0.
+class NameReader(BoundaryReader):
+    """A part that scores names, linear in the states on both sides of the boundaries it reads.
 
     Args:
-        names: the labels, the empty one first.
+        names: what may be found: labels, tags.
         width: of a state, all layers of them together.
         rate: dropout on the states.
         layers: hidden states read.
     """
+
+    #: How many boundaries have weights of their own, and how many biases there are.
+    ends: ClassVar[int]
+    biases: ClassVar[int]
 
     def __init__(
         self, names: tuple[str, ...], width: int, *, rate: float, layers: tuple[int, ...]
     ) -> None:
         super().__init__(rate, layers)
         self.names = names
-        #: where a span begins, where it ends, where a word begins, where it ends
-        self.weights = nn.Parameter(torch.zeros(4, 2 * width, len(names)))
-        #: of a span, of a word, and added for the whole sentence
-        self.bias = nn.Parameter(torch.zeros(3, len(names)))
+        self.weights = nn.Parameter(torch.zeros(self.ends, 2 * width, len(names)))
+        self.bias = nn.Parameter(torch.zeros(self.biases, len(names)))
+
+    @classmethod
+    def sizes(cls, shape: Shape, width: int) -> tuple[tuple[str, ...], int]:
+        """Return the names and the width."""
+        return tuple(shape["names"]), width
+
+
+class LabelPart(NameReader):
+    """Probabilities of labels, linear in the states at a span's two ends before the softmax.
+
+    A word by itself has other weights than a span, and the whole sentence a further bias. The span
+    scores are 0. The empty label is the first of the names.
+    """
+
+    #: Where a span begins, where it ends, where a word begins, where it ends.
+    ends = 4
+    #: Of a span, of a word, and added for the whole sentence.
+    biases = 3
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
@@ -66,11 +83,6 @@ class LabelPart(BoundaryReader):
         layers = plan.recipe.label_layers or plan.layers[:1]
         here = [layer for layer in layers if layer <= encoder.n_layers]
         return {"layers": here, "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
-
-    @classmethod
-    def sizes(cls, shape: Shape, width: int) -> tuple[tuple[str, ...], int]:
-        """Return the labels and the width."""
-        return tuple(shape["names"]), width
 
     def logits(
         self,

@@ -6,48 +6,32 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attree.encoder.load import Encoder
 from attree.errors import NotFiniteError
-from attree.fewshot.labels import LabelPart
-from attree.fewshot.parts import BoundaryReader, Shape
+from attree.fewshot.labels import LabelPart, NameReader
 from attree.fewshot.recipes import TrainingPlan
 from attree.fewshot.scores import SpanScores
 from attree.trees import Trees
 
 
-class TagPart(BoundaryReader):
+class TagPart(NameReader):
     """Scores of tags, linear in the states on both sides of where a word begins and ends.
 
     A tree has the tag of the highest score on each word; the span scores are 0. It is fitted
     beside the labels (:mod:`attree.fewshot.label_fit`), and empty where trees have no tags.
-
-    Args:
-        names: the tags.
-        width: of a state, all layers of them together.
-        rate: unused; nothing here is trained by steps.
-        layers: hidden states read, those of the labels.
+    It reads the layers of the labels; nothing in it is trained by steps.
     """
 
-    def __init__(
-        self, names: tuple[str, ...], width: int, *, rate: float, layers: tuple[int, ...]
-    ) -> None:
-        super().__init__(rate, layers)
-        self.names = names
-        #: where a word begins, where it ends
-        self.weights = nn.Parameter(torch.zeros(2, 2 * width, len(names)))
-        self.bias = nn.Parameter(torch.zeros(1, len(names)))
+    #: Where a word begins, where it ends.
+    ends = 2
+    biases = 1
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
         """Return the layers of the labels, and the tags of the plan's trees."""
         return {**LabelPart.shape(plan, encoder), "names": list(plan.tags)}
-
-    @classmethod
-    def sizes(cls, shape: Shape, width: int) -> tuple[tuple[str, ...], int]:
-        """Return the tags and the width."""
-        return tuple(shape["names"]), width
 
     def scores(
         self,
