@@ -179,6 +179,28 @@ def test_what_was_run_is_told_in_three_sentences(text: str) -> None:
     assert "dev" in leads[1] or "heads" in leads[1]
 
 
+def test_what_was_trained_is_told_apart_from_what_averages_heads() -> None:
+    upio = {"score": "inside_outside", "decoder": "chart", "association": "raw"}
+    run = Run({"parsers": {"upio": upio}})
+
+    def said(**tuned_on: str) -> str:
+        rows = [
+            build.ScoreRow("toy", "test", "tiny", name, {}, 5, 5, 0, 0, "constituency", "", on)
+            for name, on in tuned_on.items()
+        ]
+        return scores.sentences(run, rows)[1]
+
+    heads = "averages the attention heads that give the best trees on english dev"
+    assert said(upio="english dev").startswith("Nothing was trained: the parser upio (inside and ")
+    both = said(upio="english dev", fpio="ten", theirs="")
+    assert both.startswith("The parser upio (") and heads in both
+    assert both.endswith(
+        "; trained on ten is fpio; trees that came from elsewhere or were averaged: theirs."
+    )
+    assert said(fpio="ten", fpoa="ten") == "Trained on ten are fpio and fpoa."
+    assert said(theirs="").startswith("Scored are trees that came from elsewhere")
+
+
 def test_words_like_scripts_are_text(text: str) -> None:
     assert EVIL not in text
     assert json.dumps(EVIL).replace("<", "\\u003c").replace(">", "\\u003e") in text

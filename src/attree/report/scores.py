@@ -177,28 +177,32 @@ def sentences(run: Run, rows: Sequence[ScoreRow]) -> list[str]:
 
 
 def _parsers(run: Run, parsers: Sequence[ScoreRow]) -> str:
-    """Say which parsers there are, and what those that average heads chose them on."""
+    """Say which parsers there are, and what trees their heads were chosen or they trained on."""
     recipes: Mapping[str, Mapping[str, str]] = run.configuration.get("parsers", {})
-    on = listed(dict.fromkeys(row.selection for row in parsers if row.selection))
-    averaging = dict.fromkeys(row.parser for row in parsers if row.selection)
-    others = dict.fromkeys(row.parser for row in parsers if row.parser not in averaging)
-    told = listed(_recipe(name, recipes.get(name)) for name in averaging)
-    others_told = (
-        f"trees that came from elsewhere or were averaged: {listed(others)}" if others else ""
-    )
-    if not averaging:
-        return f"Scored are {others_told}."
-    few = "the parser averages" if len(averaging) == 1 else "each parser averages"
-    beside = f"; beside it stand {others_told}" if others else ""
-    return (
-        f"Nothing was trained: {few} the attention heads that give the best trees on {on}, scores "
-        f"the spans of a sentence by that average, and picks a tree: {told}{beside}."
-    )
+    tuned = {row.parser: row.selection for row in parsers if row.selection}
+    averaging = {name: on for name, on in tuned.items() if name in recipes}
+    trained = {name: on for name, on in tuned.items() if name not in recipes}
+    others = dict.fromkeys(row.parser for row in parsers if row.parser not in tuned)
+    said = []
+    if averaging:
+        told = listed(_recipe(name, recipes[name]) for name in averaging)
+        who = f"the parser {told}" if len(averaging) == 1 else f"each of {told}"
+        said.append(
+            f"{'' if trained else 'nothing was trained: '}{who} averages the attention heads that "
+            f"give the best trees on {listed(dict.fromkeys(averaging.values()))}, scores the spans "
+            "of a sentence by that average, and picks a tree"
+        )
+    if trained:
+        how = "trained" if run.configuration else "tuned or trained"
+        on, are = listed(dict.fromkeys(trained.values())), "is" if len(trained) == 1 else "are"
+        said.append(f"{how} on {on} {are} {listed(trained)}")
+    if others:
+        said.append(f"trees that came from elsewhere or were averaged: {listed(others)}")
+    found = "; ".join(said)
+    return f"{found[:1].upper()}{found[1:]}." if averaging or trained else f"Scored are {found}."
 
 
-def _recipe(name: str, recipe: Mapping[str, str] | None) -> str:
-    if recipe is None:
-        return name
+def _recipe(name: str, recipe: Mapping[str, str]) -> str:
     score = recipe["score"].replace("_", " and ").replace("adjacent and right", "adjacent (right)")
     logarithm = ", in logarithms" if recipe["association"] == "log" else ""
     return (

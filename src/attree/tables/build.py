@@ -306,5 +306,5 @@ def _note(rows: Sequence[ScoreRow]) -> str:
     if lost := {_name(row): row.lost for row in rows if row.lost}:
         parts += [f"* {name}: {what}." for name, what in lost.items()]
     if selection := sorted({row.selection for row in rows if row.selection}):
-        parts.append(f"Heads selected on {', '.join(selection)}.")
+        parts.append(f"Tuned or trained on {', '.join(selection)}.")
     return " ".join(parts)
