@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from attree.choosing.measure import measure
 from attree.choosing.ranking import Measured, at_random, diverse, most_uncertain
 from attree.choosing.text import Window, read_pool
 from attree.cli import app
+from attree.encoder.load import load_encoder
+from attree.encoder.source import find_encoder
 from attree.errors import AttreeError
 from attree.fewshot.fit import fit
 from attree.fewshot.gold import read_trees
@@ -102,6 +105,16 @@ def test_what_is_measured_is_that_of_each_sentence_alone(encoder, treebank: Path
     assert found.vectors.shape == (len(words) + 1, encoder.hidden_size)
     same = measure(parser, [words[0], words[0]]).vectors
     np.testing.assert_allclose(same[0], same[1])
+
+
+def test_an_encoder_in_bfloat16_is_measured_too(encoder, resolved: Path, treebank: Path):
+    words = [one for one in read_table(treebank)[0]["words"].to_pylist() if len(one) > 1]
+    trees = read_trees(read_table(treebank)[0], range(12))
+    fitted = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf-full"], (1, 2), steps=5))
+    half = load_encoder(replace(find_encoder(resolved), dtype="bfloat16"), device="cpu")
+    found, exact = (measure(Parser(TrainedModel(fitted, one)), words) for one in (half, encoder))
+    assert found.vectors.dtype == np.float32 and np.isfinite(found.unsure).all()
+    np.testing.assert_allclose(found.vectors, exact.vectors, atol=0.1)
 
 
 def test_the_command(resolved: Path, treebank: Path, tmp_path: Path):

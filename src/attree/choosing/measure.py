@@ -64,6 +64,7 @@ def measure(
 
 def _means(output: EncoderOutput, layer: int) -> np.ndarray:
     """(sentences, hidden): the mean state of each sentence's pieces."""
-    mask = output.batch.mask[:, :, None].to(output.states[layer])
-    means: np.ndarray = ((output.states[layer] * mask).sum(1) / mask.sum(1)).cpu().numpy()
+    states = output.states[layer].float()  # numpy has no bfloat16
+    mask = output.batch.mask[:, :, None].to(states)
+    means: np.ndarray = ((states * mask).sum(1) / mask.sum(1)).cpu().numpy()
     return means
