@@ -24,7 +24,9 @@ RULES = [
 @pytest.fixture(scope="module")
 def commands(finished: Checkout) -> dict[str, str]:
     """Rule → the command of one of its jobs."""
-    plan = finished.plan("all", "corpus", "--forceall", "--printshellcmds")
+    plan = finished.plan(
+        "all", "corpus", "comparison", "grammars", "--forceall", "--printshellcmds"
+    )
     found: dict[str, str] = {}
     for rule, body in re.findall(r"^(?:local)?rule (\w+):\n(.*?)(?=\n\n)", plan.text, re.M | re.S):
         for line in re.findall(r"^Shell command: (.*)$", body, re.M):
