@@ -32,7 +32,7 @@ def choose_command(
         str,
         typer.Option(
             help="random; uncertain: what --parser is least sure of; diverse: such sentences that "
-            "are unlike each other. Uncertain took 26 % fewer brackets in English, 18 % in French.",
+            "are unlike each other. How much either saves differs by language: see the README.",
             autocompletion=completion.ways,
         ),
     ] = RANDOM,

@@ -27,7 +27,7 @@ with without_collecting():
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
     from attree.encoder.weights import layers_of, pack, read_model, read_tokeniser
 
-#: Products of a size that oneDNN keeps code for, and what lies between it and torch, for bfloat16.
+#: Products of a size that oneDNN keeps code for, and what lies between it and torch.
 #: Their own 1,024 grow with every new shape of a batch and lie scattered among the freed tensors:
 #: memory would never stop growing. One batch has few.
 _SIZES_KEPT = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "8", "LRU_CACHE_CAPACITY": "2"}

@@ -1,4 +1,7 @@
-"""Reading a checkpoint's weights and tokeniser: quietly, whole, finite, and no code of theirs."""
+"""Reading a checkpoint's weights and tokeniser: quietly, whole, finite, and no code of theirs.
+
+On a CPU the weights of float32 layers are laid out anew for the library that multiplies them.
+"""
 
 from __future__ import annotations
 
