@@ -60,9 +60,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The trees, and where they came from; ``raw``: the words of the other sentences there.
+    """The trees, and where they came from; ``raw``, if asked for: the words of other sentences.
 
-    Those that are to be evaluated on are not among them.
+    Those are of the same tables, without the sentences that are to be evaluated on.
     """
 
     trees: GoldTrees
@@ -79,11 +79,12 @@ def choose_trees(
     *,
     also: Sequence[Path] = (),
     allow_overlap: bool = False,
+    raw: bool = False,
 ) -> Chosen:
     """Draw training trees, then tuning trees, then held-out trees, none of them twice.
 
     Half-known trees are for training only. Those of tables in ``also`` follow those of ``path``,
-    and numbers count on.
+    and numbers count on. With ``raw`` the words of the other sentences are kept.
 
     Raises:
         AttreeError: fewer than asked, crossing brackets, or training trees that are among those of
@@ -107,13 +108,13 @@ def choose_trees(
     )
     parts = [read_trees(table, part, factor=choice.factor) for part in (rows, held, tuning)]
     everything = fingerprints(words for part in parts for words in part.words)
-    others = pa.array(~np.isin(np.arange(len(table)), [*apart, *held]))
-    raw, seen, shared = table["words"].filter(others).to_pylist(), set(), 0
+    seen: set[tuple[str, ...]] = set()
+    shared = 0
     for other in evaluated:
         sentences, _ = read_table(other, schema=SENTENCES)
         words = sentences.column("words").to_pylist()
         shared += refuse_overlap(everything, words, allow=allow_overlap)
-        seen |= set(map(tuple, words))
+        seen.update(map(tuple, words) if raw else ())
     provenance = {
         "language": metadata.get("language"),
         "split": metadata.get("split"),
@@ -121,7 +122,15 @@ def choose_trees(
         "overlap": shared,
     }
     chosen = (parts[0], parts[1] if held else None, parts[2] if tuning else None)
-    return Chosen(*chosen, provenance, [words for words in raw if tuple(words) not in seen])
+    others = _others(table, {*apart, *held}) if raw else []
+    return Chosen(*chosen, provenance, [words for words in others if tuple(words) not in seen])
+
+
+def _others(table: pa.Table, taken: set[int]) -> list[list[str]]:
+    """Return the words of the sentences in all rows but those that are taken."""
+    left = ~np.isin(np.arange(len(table)), list(taken))
+    words: list[list[str]] = table["words"].filter(pa.array(left)).to_pylist()
+    return words
 
 
 def _joined(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any]]:
@@ -239,6 +248,7 @@ def train_parser(
         request.evaluated,
         also=request.also,
         allow_overlap=request.allow_overlap,
+        raw=request.recipe.rounds > 0,
     )
     described = find_encoder(request.encoder)
     encoder = load_encoder(described, device=request.device)
