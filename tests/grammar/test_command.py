@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,10 +34,16 @@ def test_from_a_treebank_to_parses(trees: Path, tmp_path: Path) -> None:
     assert about["language"] == "mine"
 
 
-def test_text_and_trees_are_read_together(trees: Path, tmp_path: Path) -> None:
-    (tmp_path / "more.txt").write_text("a cat slept\na cat slept\n", encoding="utf-8")
+def test_text_and_trees_are_read_together(
+    trees: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "more.txt").write_text("a cat slept\na cat slept\nyes\n", encoding="utf-8")
     both = [trees, tmp_path / "more.txt"]
     command.train(both, tmp_path / "out", threads=1, **SMALL)
+    told = re.search(
+        r"(\d+) sentences to .* and (\d+) held out, (\d+) that", capsys.readouterr().err
+    )
+    assert told and sum(map(int, told.groups())) == 6 + 3 and told[3] == "1"
     said = (tmp_path / "out/grammar.json").read_text(encoding="utf-8")
     assert '"slept"' in said and '"more.txt"' in said
 

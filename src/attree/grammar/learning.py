@@ -140,7 +140,7 @@ def learn(
         return
     trained, held_out = _parts(sentences, recipe, names)
     vocabulary = Vocabulary.of(trained, least=recipe.least)
-    note(_said(trained, held_out, vocabulary))
+    note(_said(len(sentences), trained, held_out, vocabulary, recipe))
     with working_folder(output, identity, restart=restart) as work:
         torch.manual_seed(seed)
         model = CompoundPCFG(recipe.sizes, len(vocabulary.words))
@@ -178,9 +178,18 @@ def _numbers(vocabulary: Vocabulary, sentences: Sequence[list[str]]) -> list[Num
     return [vocabulary.numbers(words) for words in sentences]
 
 
-def _said(trained: Sequence[list[str]], held_out: Sequence[list[str]], known: Vocabulary) -> str:
+def _said(
+    total: int,
+    trained: Sequence[list[str]],
+    held_out: Sequence[list[str]],
+    known: Vocabulary,
+    recipe: Recipe,
+) -> str:
+    """Say what is trained on, and what is left out of it."""
     unknown = np.concatenate([known.numbers(words) for words in trained]) == 0
+    left = total - len(trained) - len(held_out)
     return (
-        f"{len(trained):,} sentences to train on and {len(held_out):,} held out; "
-        f"{len(known.words) - 1:,} words, and {unknown.mean():.1%} of the text is unknown"
+        f"{len(trained):,} sentences to train on and {len(held_out):,} held out, {left:,} that "
+        f"have not {_SHORTEST} to {recipe.longest} words left out; {len(known.words) - 1:,} words,"
+        f" and {unknown.mean():.1%} of the text is unknown"
     )
