@@ -67,6 +67,42 @@ def test_check_of_a_language(attree, tmp_path: Path) -> None:
     assert "did you mean klingon?" in str(done.status)
 
 
+def test_check_of_a_folder(attree, tmp_path: Path) -> None:
+    for name in ("mine/a.mrg", "mine/b.mrg", "mine/c.ptb", "mine/more/test.ptb"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(TREE)
+    (tmp_path / "mine/README").write_text("my trees")
+    done = attree("mine", "--check")
+    assert done.status == 0
+    titles = [line for line in done.out.splitlines() if not line.startswith(" ")]
+    assert titles == ["mine/*.mrg", "mine/*.ptb", "mine/more"]
+    assert "mine: not in any format that their names or contents tell: README\n" in done.err
+    assert "mine/*.mrg: 2 read" in done.err
+    # a treebank that cannot be read costs no other
+    (tmp_path / "mine/more/test.ptb").write_text("(S (A a)")
+    done = attree("mine", "--check")
+    assert "1 of 3 treebanks could not be read" in str(done.status)
+    assert "mine/*.ptb: 1 read" in done.err
+    assert "error: mine/more/test.ptb: no sentence could be read" in done.err
+
+
+def test_check_of_the_folder_of_a_language(attree, tmp_path: Path) -> None:
+    (tmp_path / "klingon").mkdir()
+    (tmp_path / "klingon/language.yaml").write_text("punctuation: drop:DT\n")
+    for split in ("train", "test"):
+        (tmp_path / f"klingon/{split}.mrg").write_text(TREE)
+    done = attree("klingon", "--check")
+    assert "klingon train\n  settings   format ptb, utf-8, punctuation drop:DT" in done.out
+    assert "klingon test" in done.out
+
+
+def test_tags_that_would_leave_punctuation_out(attree, tmp_path: Path) -> None:
+    (tmp_path / "a.ptb").write_text(TREE * 3)
+    assert "(punctuation: ptb)" in attree("a.ptb", "--check").out
+    (tmp_path / "b.ptb").write_text(TREE.replace("DT", "Art").replace("NN", "Subst"))
+    assert "(punctuation: ptb)" not in attree("b.ptb", "--check").out
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "problem"),
     [
@@ -83,7 +119,9 @@ def test_check_of_a_language(attree, tmp_path: Path) -> None:
         (b"(A a)", ["--check"], "no files are given"),
         (b"(A a)", ["a.mrg", "--exclude", "*.mrg", "--check"], "every file is excluded"),
         (b"(A a)", ["a.txt", "--check"], "a.txt: no such file"),
-        (b"(A a)", [".", "--check"], "name its files: './*'"),
+        (b"(A a)", [".", "--output", "o.parquet"], ".: this is a folder — name its files, './*'"),
+        (None, [".", "--check"], "no treebank is in this folder"),
+        (b"(A a)", [".", "a.mrg", "--check"], "folders are only checked"),
         ("(A a)".encode("utf-16"), ["a.mrg", "--check"], "UTF-16 — set encoding: utf-16"),
     ],
 )

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,12 +104,19 @@ class Ran:
     @property
     def jobs(self) -> list[tuple[str, dict[str, str]]]:
         """Rule and wildcards of every job that was run, or in a dry run would be."""
-        found = []
+        return [job for job, _ in self._told()]
+
+    @property
+    def finished(self) -> list[tuple[str, dict[str, str]]]:
+        """Rule and wildcards of every job that ended well."""
+        ended = set(re.findall(r"^Finished jobid: (\d+)", self.text, re.MULTILINE))
+        return [job for job, number in self._told() if number in ended]
+
+    def _told(self) -> Iterator[tuple[tuple[str, dict[str, str]], str]]:
         for rule, body in _JOB.findall(self.text):
-            line = re.search(r"^ +wildcards: (.*)$", body, re.MULTILINE)
-            pairs = line[1].split(", ") if line else []
-            found.append((rule, dict(pair.split("=", 1) for pair in pairs)))
-        return found
+            said = dict(re.findall(r"^ +(wildcards|jobid): (.*)$", body, re.MULTILINE))
+            pairs = said["wildcards"].split(", ") if "wildcards" in said else []
+            yield (rule, dict(pair.split("=", 1) for pair in pairs)), said.get("jobid", "")
 
     @property
     def rules(self) -> set[str]:

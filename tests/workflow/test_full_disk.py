@@ -56,7 +56,7 @@ def moved(command: str, disk: Path) -> str:
 def written(disk: Path) -> Iterator[Path]:
     """Yield what stands on ``disk`` beside the filler and locks."""
     for path in disk.rglob("*"):
-        if path.is_file() and path.name not in ("filler", "lock") and path.suffix != ".lock":
+        if path.is_file() and path.name not in ("filler", "lock") and path.name[-5:] != ".lock":
             yield path
 
 

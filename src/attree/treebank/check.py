@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from attree.errors import AttreeError
-from attree.treebank.cleaning import PTB_TAGS, Counts
+from attree.treebank.cleaning import NEARLY_ALL, PTB_TAGS, Counts, penn_share
 from attree.treebank.sentence import Rejected, Sentence, Settings
 
 #: The shares of the sentences and of the words that may be lost unless ``accept_loss`` says more.
@@ -245,7 +245,7 @@ def report(
     return "\n".join(
         [
             title,
-            *_lines(_settings(settings, counts)),
+            *_lines(_settings(seen, settings, counts)),
             *_lines([("files", f"{n_files:,}"), ("sentences", totals(counts))]),
             *_lines(("", f"{count:,} skipped: {why}") for why, count in seen.skipped.items()),
             *_lines(("warning", line) for line in warned),
@@ -255,7 +255,7 @@ def report(
     )
 
 
-def _settings(settings: Settings, counts: Counts) -> Iterator[tuple[str, str]]:
+def _settings(seen: Inspector, settings: Settings, counts: Counts) -> Iterator[tuple[str, str]]:
     yield (
         "settings",
         f"format {settings.format}, {settings.encoding}, punctuation {counts.punctuation}",
@@ -264,6 +264,14 @@ def _settings(settings: Settings, counts: Counts) -> Iterator[tuple[str, str]]:
         yield "crossing", f"{counts.crossing:,} sentences with crossing branches made continuous"
     if counts.reason:
         yield "", f"punctuation {counts.punctuation} was chosen: {counts.reason}"
+    elif counts.punctuation == "keep" and penn_share(seen.tags) >= NEARLY_ALL:
+        yield (
+            "",
+            (
+                "the tags are the Penn Treebank's, whose scores usually leave punctuation out "
+                "(punctuation: ptb)"
+            ),
+        )
 
 
 def _failures(rejected: list[Rejected]) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,8 @@ _PTB_OTHERS = frozenset((
     "-NONE-", "ADD", "AFX", "GW", "HYPH", "NFP", "XX",
 ))
 # fmt: on
-_NEARLY_ALL = 0.95
+#: The share of the Penn Treebank's tags from which on tags are taken for it.
+NEARLY_ALL = 0.95
 _SAMPLE = 1000  # sentences that a policy is chosen by
 
 
@@ -198,11 +199,15 @@ def choose(sentences: Iterable[Sentence]) -> tuple[str, str]:
     ``ptb`` tells words by the Penn Treebank's tags, so it is chosen only where nearly all tags are
     known to be that treebank's.
     """
-    tags = collections.Counter(tag for sentence in sentences for tag in sentence.tags)
-    known = sum(count for tag, count in tags.items() if tag in PTB_TAGS or tag in _PTB_OTHERS)
-    share = known / max(tags.total(), 1)
+    share = penn_share(collections.Counter(tag for one in sentences for tag in one.tags))
     reason = f"{share:.0%} of the tags are the Penn Treebank's"
-    return ("ptb" if share >= _NEARLY_ALL else "keep"), reason
+    return ("ptb" if share >= NEARLY_ALL else "keep"), reason
+
+
+def penn_share(tags: collections.Counter[str]) -> float:
+    """Return the share of tags that are the Penn Treebank's, or of later ones in its manner."""
+    known = sum(count for tag, count in tags.items() if tag in PTB_TAGS or tag in _PTB_OTHERS)
+    return known / max(tags.total(), 1)
 
 
 #: ``2/5`` or ``2-5/5``: which parts, and of how many.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,11 +16,11 @@ from attree.treebank.language_file import LANGUAGE_KEYS
 
 if TYPE_CHECKING:
     from attree.treebank.cleaning import Counts
-    from attree.treebank.sentence import Rejected, Sentence, Settings
+    from attree.treebank.jobs import Job
+    from attree.treebank.sentence import Rejected, Sentence
     from attree.treebank.table import TableBuilder
 
 _CODE = ("attree.treebank.command:run",)
-_FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
 _LONG = 30_000_000  # bytes: from here on progress is shown
 _SHOWN = 20  # rejected sentences told on stderr
 
@@ -43,20 +42,6 @@ def _setting(key: str, more: str = "") -> Any:
 #: Options that are given once for each label → their keys.
 _KEYS = {"dummy_root": "dummy_roots", "drop_label": "drop_labels"}
 _LABELS = "repeatable; - for none"
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    language: str
-    split: str
-    files: tuple[Path, ...]
-    settings: Settings
-
-    @property
-    def title(self) -> str:
-        """How people know it: language and split, else its file or how many files it has."""
-        files = str(self.files[0]) if len(self.files) == 1 else f"{len(self.files):,} files"
-        return f"{self.language} {self.split}".strip() or files
 
 
 class _Group(TyperGroup):
@@ -108,19 +93,29 @@ def run(
 
     A sentence that cannot be read is reported with file, line and reason, and costs no other.
     Where more than a tenth is lost, nothing is written. Without FILES, --language is looked up in
-    the folders of treebanks.
+    the folders of treebanks; --check also takes a folder, and reads what treebanks are in it.
 
     Example: attree treebank mine/test.ptb --check
     """
     arguments = dict(locals())
     from attree.files import check_apart
     from attree.treebank.check import other_scripts
+    from attree.treebank.jobs import of_files, of_folder, of_language
 
     if output is None and rejected is None and not check:
         raise AttreeError("nothing to do", fix="add --output FILE, or --check")
     del arguments["folder"]  # where languages lie; the setting of that name is a language's own
     given = _given(arguments)
-    jobs = list(_jobs(files or [], exclude or [], language, split, folder or _FOLDERS, given))
+    folders = [name for name in files or [] if check and Path(name).is_dir()]
+    if folders:
+        if output or rejected or len(folders) < len(files or []):
+            raise AttreeError("folders are only checked", fix="give --check and folders alone")
+        _check_each([job for place in folders for job in of_folder(Path(place), given)])
+        return
+    if files:
+        jobs = [of_files(files, exclude or [], given, language=language, split=split)]
+    else:
+        jobs = list(of_language(language, split, folder, given))
     if len(jobs) > 1 and (output or rejected):
         raise AttreeError("one table holds one split", fix="add --split")
     check_apart(filter(None, (output, rejected)), [file for job in jobs for file in job.files])
@@ -158,16 +153,12 @@ def convert_command(
     arguments = dict(locals())
     from attree.files import check_apart
     from attree.treebank.convert import convert, target
-    from attree.treebank.formats import resolve
-    from attree.treebank.language_file import as_settings, check_settings
-    from attree.treebank.sentence import Settings
+    from attree.treebank.jobs import of_files
 
-    given = _given(arguments)
-    check_settings(given, "command line")
-    found = _find(files, [])
-    check_apart([output], found)
+    job = of_files(files, [], _given(arguments))
+    check_apart([output], job.files)
     to = to or target(output)
-    done = convert(found, resolve(Settings(**as_settings(given)), found), output, to)
+    done = convert(job.files, job.settings, output, to)
     for told, item in enumerate(done.rejected):
         _tell(item, told)
     _say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")
@@ -202,54 +193,21 @@ def _share(given: Text) -> Any:
         return given
 
 
-def _jobs(
-    files: list[str],
-    exclude: list[str],
-    language: str,
-    split: str,
-    folders: list[Path],
-    given: dict[str, Any],
-) -> Iterator[_Job]:
-    """Yield what is to be read: FILES under the options given, or a language's splits."""
-    from attree.treebank.formats import resolve
-    from attree.treebank.language_file import as_settings, check_settings
-    from attree.treebank.sentence import Settings
-
-    check_settings(given, "command line")
-    options = as_settings(given)
-    if files:
-        found = _find(files, exclude)
-        yield _Job(language, split, found, resolve(Settings(**options), found))
-        return
-    if not language:
-        raise AttreeError("no files are given", fix="name some, or a --language")
-    from attree.treebank.language import discover
-
-    catalogue = discover(folders)
-    for name in [split] if split else list(catalogue[language].splits):
-        one = catalogue[language].split(name)
-        yield _Job(language, name, one.files, dataclasses.replace(one.settings, **options))
+def _check_each(jobs: list[Job]) -> None:
+    """Report on each treebank; one that cannot be read costs no other."""
+    failed = 0
+    for job in jobs:
+        try:
+            _convert(job, None, None, check=True)
+        except AttreeError as error:
+            _say(f"error: {error}")
+            failed += 1
+    if failed:
+        problem = f"{failed} of {len(jobs)} treebanks could not be read"
+        raise AttreeError(problem, fix="see the lines above")
 
 
-def _find(patterns: list[str], exclude: list[str]) -> tuple[Path, ...]:
-    """Return the files that patterns match; each pattern must match one."""
-    from attree.treebank.sources import find
-
-    for pattern in patterns:
-        found = find([pattern])
-        if not found.files:
-            fix = f"name its files: '{pattern}/*'" if Path(pattern).is_dir() else "check its name"
-            raise AttreeError("no such file", file=pattern, fix=fix)
-        if found.missing:
-            _say(f"warning: {len(found.missing)} of {pattern} do not exist")
-    excluded = set(find(exclude).files)
-    files = tuple(file for file in find(patterns).files if file not in excluded)
-    if not files:
-        raise AttreeError("every file is excluded", fix="correct --exclude")
-    return files
-
-
-def _convert(job: _Job, output: Path | None, rejected: Path | None, *, check: bool) -> str:
+def _convert(job: Job, output: Path | None, rejected: Path | None, *, check: bool) -> str:
     """Read one split; write it, or report what is in it. Return its script."""
     from attree.text import shown
     from attree.treebank.check import Inspector, refuse, report, totals, warnings
@@ -283,7 +241,7 @@ def _convert(job: _Job, output: Path | None, rejected: Path | None, *, check: bo
 
 
 def _write(
-    job: _Job, builder: TableBuilder, counts: Counts, output: Path | None, rejected: Path | None
+    job: Job, builder: TableBuilder, counts: Counts, output: Path | None, rejected: Path | None
 ) -> None:
     from attree.provenance import provenance
     from attree.schemas import REJECTED, write_table
@@ -309,7 +267,7 @@ def _write(
         write_table(output, sentences, schema=sentences.schema, metadata=metadata)
 
 
-def _reading(job: _Job) -> Iterator[Sentence | Rejected]:
+def _reading(job: Job) -> Iterator[Sentence | Rejected]:
     """Yield every sentence of the job's files, and show progress where they are large."""
     from attree.progress import progress
     from attree.treebank.formats import read_files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -84,6 +85,35 @@ def _told(path: str | Path) -> str | None:
         return name
     found = recognised(path, FORMATS[name].family)
     return found if found and FORMATS[found].family == FORMATS[name].family else name
+
+
+def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Path]], list[Path]]:
+    """Find the treebank files in a folder and the folders in it.
+
+    Args:
+        folder: where to look; hidden files are passed over.
+        name: only files of this format; else of any that their extension or beginning tells.
+
+    Returns:
+        the files that belong together, of one folder and one format, under the path that names
+        them; and the files that are in no format known.
+    """
+    groups: dict[tuple[Path, str], list[Path]] = {}
+    others = []
+    for file in sorted(folder.rglob("*")):
+        if not file.is_file() or any(part[0] in "._" for part in file.relative_to(folder).parts):
+            continue
+        found = _told(file) or recognised(file, "")
+        if found is None or name not in (None, found):
+            others.append(file)
+        else:
+            groups.setdefault((file.parent, found), []).append(file)
+    shared = Counter(parent for parent, _ in groups)
+    named = {
+        parent if shared[parent] == 1 else parent / f"*{files[0].suffix}": files
+        for (parent, _), files in groups.items()
+    }
+    return named, others
 
 
 def sniff(file: str | Path, settings: Settings) -> str:

@@ -1,0 +1,113 @@
+"""What ``attree treebank`` reads: files, a language's splits, or the treebanks in a folder."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attree.errors import AttreeError
+from attree.text import say
+from attree.treebank.formats import in_folder, resolve
+from attree.treebank.language import discover
+from attree.treebank.language_file import as_settings, check_settings
+from attree.treebank.sentence import Settings
+from attree.treebank.sources import find
+
+_FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
+_NAMED = 5  # files of a folder that are no treebanks, by name
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Files that are read together, and how.
+
+    Attributes:
+        place: how people know them: language and split, or a folder; else empty.
+    """
+
+    files: tuple[Path, ...]
+    settings: Settings
+    language: str = ""
+    split: str = ""
+    place: str = ""
+
+    @property
+    def title(self) -> str:
+        """Their place, or the only file, or how many files there are."""
+        files = str(self.files[0]) if len(self.files) == 1 else f"{len(self.files):,} files"
+        return self.place or f"{self.language} {self.split}".strip() or files
+
+
+def of_files(
+    patterns: Sequence[str], exclude: Sequence[str], given: dict[str, Any], **names: str
+) -> Job:
+    """Return the files that patterns match, under the options given.
+
+    Args:
+        patterns: each must match a file.
+        exclude: patterns of files to leave out.
+        given: keys of ``language.yaml``.
+        names: language and split.
+
+    Raises:
+        AttreeError: nothing matches, or an option cannot be.
+    """
+    check_settings(given, "command line")
+    files = _found(patterns, exclude)
+    return Job(files, resolve(Settings(**as_settings(given)), files), **names)
+
+
+def of_language(
+    language: str, split: str, folders: list[Path] | None, given: dict[str, Any]
+) -> Iterator[Job]:
+    """Yield the splits of a language that lies in a folder of treebanks; all, or the one named."""
+    if not language:
+        raise AttreeError("no files are given", fix="name some, or a --language")
+    check_settings(given, "command line")
+    options = as_settings(given)
+    catalogue = discover(folders or _FOLDERS)
+    for name in [split] if split else list(catalogue[language].splits):
+        one = catalogue[language].split(name)
+        yield Job(one.files, dataclasses.replace(one.settings, **options), language, name)
+
+
+def of_folder(folder: Path, given: dict[str, Any]) -> Iterator[Job]:
+    """Yield the treebanks in a folder: a language's splits, or files of one format together."""
+    if (folder / "language.yaml").is_file():
+        yield from of_language(folder.resolve().name, "", [folder.resolve().parent], given)
+        return
+    check_settings(given, "command line")
+    settings = Settings(**as_settings(given))
+    groups, others = in_folder(folder, settings.format)
+    if others:
+        shown = ", ".join(str(file.relative_to(folder)) for file in others[:_NAMED])
+        more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+        kind = settings.format or "any format that their names or contents tell"
+        say(f"{folder}: not in {kind}: {shown}{more}")
+    if not groups:
+        fix = f"name its files, with --format: '{folder}/*'"
+        raise AttreeError("no treebank is in this folder", file=folder, fix=fix)
+    for place, files in groups.items():
+        yield Job(tuple(files), resolve(settings, files), place=str(place))
+
+
+def _found(patterns: Sequence[str], exclude: Sequence[str]) -> tuple[Path, ...]:
+    """Return the files that patterns match; each pattern must match one."""
+    for pattern in patterns:
+        matched = find([pattern])
+        if not matched.files:
+            if Path(pattern).is_dir():
+                problem, fix = "this is a folder", f"name its files, '{pattern}/*', or --check it"
+            else:
+                problem, fix = "no such file", "check its name"
+            raise AttreeError(problem, file=pattern, fix=fix)
+        if matched.missing:
+            say(f"warning: {len(matched.missing)} of {pattern} do not exist")
+    excluded = set(find(exclude).files)
+    files = tuple(file for file in find(patterns).files if file not in excluded)
+    if not files:
+        raise AttreeError("every file is excluded", fix="correct --exclude")
+    return files
