@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import os
 import re
+import sys
 
 import pytest
 
 from attree.errors import AttreeError
-from attree.words import _CODES, choose, tokeniser
+from attree.words import _CODES, choose, split_ahead, tokeniser
 
 
 def test_whitespace_takes_lines_of_words_as_they_are() -> None:
@@ -86,3 +88,21 @@ def test_every_language_by_name_has_rules() -> None:
     spacy = pytest.importorskip("spacy")
     for code in _CODES.values():
         spacy.util.get_lang_class(code)
+
+
+def test_a_sentence_is_split_ahead_as_it_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "Don't, 他说" + " and more" * 9_000  # more than a pipe holds
+    expected = tokeniser("en", split=False)([text])[0]
+    monkeypatch.delitem(sys.modules, "spacy")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    waiting = [split_ahead(one, "en") for one in (text, "=" * 1000)]
+    unknown = split_ahead("x", "no-such")
+    assert expected and waiting[0]() == expected[0]
+    assert waiting[1]() is None
+    assert unknown() is None
+
+
+def test_nothing_is_split_ahead_on_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "spacy", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    assert split_ahead("A sentence.", "en")() is None

@@ -8,7 +8,12 @@ Moses' rules in Python. Its sentence splitter goes by the languages' closing pun
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -91,6 +96,45 @@ def tokeniser(name: str, *, split: bool) -> Tokeniser:
             fix="name the language: --tokenizer de",
         )
     return _by_whitespace
+
+
+_AHEAD = """
+import json, sys
+text = json.load(sys.stdin)
+from attree.words import tokeniser
+print(json.dumps(tokeniser(sys.argv[1], split=False)([text])[0]))
+"""
+
+
+def split_ahead(text: str, language: str) -> Callable[[], list[str] | None]:
+    """Split a sentence in a process of its own, while this one loads an encoder.
+
+    Importing spaCy takes half as long as all that an encoder needs; on two cores nobody waits.
+
+    Args:
+        text: the sentence.
+        language: whose rules split it.
+
+    Returns:
+        what waits for the words. It returns None where there are none to be had, be it on a
+        single core: the caller splits the sentence itself then, and meets the same trouble.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if (cores or 1) < 2 or "spacy" in sys.modules:
+        return lambda: None
+    command, pipe = [sys.executable, "-c", _AHEAD, language], subprocess.PIPE
+    child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+    assert child.stdin is not None and child.stdout is not None
+    with contextlib.suppress(BrokenPipeError), child.stdin as its_input:
+        its_input.write(json.dumps(text).encode())
+    its_output = child.stdout
+
+    def words() -> list[str] | None:
+        said = its_output.read()
+        found: list[list[str]] | None = json.loads(said) if child.wait() == 0 else None
+        return found[0] if found else None
+
+    return words
 
 
 def _by_whitespace(texts: list[Line]) -> list[list[list[str]] | None]:

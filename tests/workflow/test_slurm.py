@@ -133,9 +133,9 @@ def test_the_demo_and_a_corpus_on_slurm_go_on_after_scancel(
             running.kill()
     first = Ran(running.returncode, text)
     assert first.status == 1, text
-    assert "Submitted array job" in text
     second = demo.snakemake(*command)
     assert second.status == 0, second.text + demo.logs()
+    assert "Submitted array job" in first.text + second.text
     assert first.finished
     assert all(job not in second.jobs for job in first.finished)
     assert (demo.folder / "results/tables/crosslingual.md").is_file()
