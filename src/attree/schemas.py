@@ -55,8 +55,9 @@ TOO_LONG, FAILED = "too_long", "failed"
 #: One row a sentence parsed: ``status`` is ``ok``, ``right_branching`` (fallback) or ``skipped``;
 #: ``starts``/``ends`` are the spans of two words and more in pre-order, the whole sentence first.
 #: Parses of a parser with labels have those of their spans too (:data:`LABELS`); such trees need
-#: not be binary, and have one-word phrases and unary chains as gold trees do. Where the parser tags
-#: words they have tags as well (:data:`TAGS`).
+#: not be binary, and have one-word phrases and unary chains as gold trees do. Imported ones lack
+#: the whole sentence where it is no phrase. Where the parser tags words they have tags as well
+#: (:data:`TAGS`).
 PARSES = pa.schema(
     [
         pa.field("sentence", pa.int32(), nullable=False),

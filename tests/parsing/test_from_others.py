@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -12,10 +14,15 @@ from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.errors import AttreeError
+from attree.evaluation.evalb import results
+from attree.evaluation.evalb_parameters import COLLINS
 from attree.parses import Parses
 from attree.parsing.from_others import write_average, write_imported
 from attree.schemas import PARSES, SENTENCES, read_table, write_table
+from attree.treebank.brackets import bracketed
 from attree.treebank.sentence import Settings
+from attree.treebank.table import from_table
+from tests.workflow.conftest import ROOT
 
 GOLD = """\
 (S (NP (DT the) (NN man)) (VP (VBD walked) (ADVP (RB home))) (. .))
@@ -57,6 +64,105 @@ def test_trees_lose_what_cleaning_took_out(tmp_path: Path) -> None:
     ]
     bare = "(A (A the) (A man) (A walked) (A home))\n(A (A rain) (A began))\n"
     assert imported(tmp_path, bare, sentences)[:2] == [("ok", [(0, 4)]), ("ok", [(0, 2)])]
+
+
+def nodes(folder: Path) -> list[list[tuple[int, int, str]]]:
+    """Return the labelled spans of the parses that were imported last."""
+    rows = read_table(folder / "p.parquet", schema=PARSES)[0].to_pylist()
+    sides = ("starts", "ends", "labels")
+    return [list(zip(*(row[side] for side in sides), strict=True)) for row in rows]
+
+
+def test_labels_are_kept_as_gold_trees_have_them(tmp_path: Path) -> None:
+    other = """\
+(TOP (S-1 (NP-SBJ (DT the) (NN man)) (VP (VBD walked) (NP (ADVP=2 (RB home)))) (. .)))
+( (NP (NN rain)) (VP (VBD began) (PRN (, ,))))
+"""
+    found = imported(tmp_path, other, table(tmp_path))
+    man = [(0, 4, "S"), (0, 2, "NP"), (2, 4, "VP"), (3, 4, "NP"), (3, 4, "ADVP")]
+    rain = [(0, 1, "NP"), (1, 2, "VP")]  # two tops: no phrase is the whole sentence
+    assert nodes(tmp_path) == [man, rain, []]
+    assert [status for status, _ in found] == ["ok", "ok", "skipped"]
+
+
+def test_functions_stay_where_the_gold_table_has_them(tmp_path: Path) -> None:
+    (tmp_path / "p.mrg").write_text("(S (NP-SBJ (N rain)) (VP (V began)))\n")
+    for functions, subject in (("cut", "NP"), ("keep", "NP-SBJ")):
+        command = ["treebank", str(tmp_path / "p.mrg"), "--output", str(tmp_path / "g.parquet")]
+        done = CliRunner().invoke(app, [*command, "--functions", functions])
+        assert done.exit_code == 0, done.output
+        paths = (tmp_path / name for name in ("p.mrg", "g.parquet", "p.parquet"))
+        write_imported(*paths, Settings())
+        assert nodes(tmp_path) == [[(0, 2, "S"), (0, 1, subject), (1, 2, "VP")]]
+
+
+@pytest.mark.parametrize(
+    ("tree", "told"),
+    [
+        ("(NT (NT (A the) (A man)) (A walked) (A home))", "every phrase is labelled NT"),
+        ("(X (S (X (A the) (A man)) (A walked) (A home)))", "every phrase is labelled S"),
+        ("( ( (A the) (A man) ) ( (A walked) (A home) ) )", ""),
+        ("(X (X (A the) (A man)) (X (A walked) (A home)))", ""),
+    ],
+)
+def test_a_label_that_tells_nothing_is_none(
+    tmp_path: Path, tree: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    imported(tmp_path, f"{tree}\n", table(tmp_path))
+    assert "labels" not in pq.read_schema(tmp_path / "p.parquet").names
+    said = capsys.readouterr().err
+    assert (told or "labelled") in said if told else "labelled" not in said
+
+
+def scores(folder: Path, sentences: Path) -> dict[str, Any]:
+    done = CliRunner().invoke(
+        app,
+        ["score", str(folder / "p.parquet"), "--sentences", str(sentences), "--encoder",
+         "imported", "--parser", "theirs", "--output", str(folder / "s.parquet"),
+         "--summary", str(folder / "s.json")],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    return dict(json.loads((folder / "s.json").read_text()))
+
+
+@pytest.mark.parametrize("place", ["english/test.mrg", "german/test.ptb", "hebrew/test.ptb"])
+def test_labelled_f1_is_evalb_s_on_the_bundled_treebanks(tmp_path: Path, place: str) -> None:
+    """Trees of some other spans and labels, in brackets without punctuation, as EVALB wants."""
+    source = ROOT / "workflow/resources/treebanks" / place
+    done = CliRunner().invoke(
+        app, ["treebank", str(source), "--output", str(tmp_path / "gold.parquet")]
+    )
+    assert done.exit_code == 0, done.output
+    gold = list(from_table(read_table(tmp_path / "gold.parquet", schema=SENTENCES)[0]))
+    generator = np.random.default_rng(0)
+    kept = [
+        [(i, j, label if generator.random() < 0.8 else "NP") for i, j, label in one.spans
+         if j - i == len(one.words) or generator.random() < 0.8]
+        for one in gold
+    ]  # fmt: skip
+    tags = [[f"T{number}" for number, _ in enumerate(one.words)] for one in gold]
+    files = {"p.mrg": kept, "g.mrg": [one.spans for one in gold]}
+    for name, spans in files.items():
+        lines = [
+            bracketed(one.words, tag, own) for one, tag, own in zip(gold, tags, spans, strict=True)
+        ]
+        # a top that the gold tree lacks is one that EVALB deletes
+        tops = [line.replace("( (", "(TOP (", 1) if line[:2] == "( " else line for line in lines]
+        (tmp_path / name).write_text("\n".join(tops), encoding="utf-8")
+    sentences = tmp_path / "gold.parquet"
+    write_imported(tmp_path / "p.mrg", sentences, tmp_path / "p.parquet", Settings())
+    found = scores(tmp_path, sentences)
+    rows = list(results(tmp_path / "g.mrg", tmp_path / "p.mrg", COLLINS))
+    assert {one.status for one in rows} == {0}
+    both, right, guessed = (
+        sum(getattr(row, x) for row in rows) for x in ("matched", "gold", "test")
+    )
+    assert found["labelled_f1"] == pytest.approx(200 * both / (right + guessed))
+    assert 50 < found["labelled_f1"] < 95
+    exact = 100 * sum(row.complete for row in rows) / len(rows)
+    assert found["labelled_exact_match"] == pytest.approx(exact)
+    assert np.trace(np.array(found["label_confusion"]["counts"])) == both
+    assert found["tag_accuracy"] is None
 
 
 def test_sentences_without_a_tree_are_skipped_and_named(
@@ -119,7 +225,9 @@ def test_an_average_has_the_spans_that_most_members_have(tmp_path: Path) -> None
         rest = "(A (A rain) (A began))\n" if number else ""
         imported(tmp_path, f"{tree}\n{rest}", sentences)
         members.append((tmp_path / "p.parquet").rename(tmp_path / f"{number}.parquet"))
-    write_average(members, tmp_path / "mean.parquet", threshold=None)
+    imported(tmp_path, "(S (NP (A the) (A man)) (VP (A walked) (NP (A home))))\n", sentences)
+    write_average([*members, tmp_path / "p.parquet"], tmp_path / "mean.parquet", threshold=None)
+    assert "labels" not in pq.read_schema(tmp_path / "mean.parquet").names
     found = Parses.of_table(read_table(tmp_path / "mean.parquet", schema=PARSES)[0])
     assert list(found.trees.of(0).spans) == [(0, 4), (0, 2), (2, 4)]
     assert found.status.tolist() == ["ok", "skipped", "skipped"]  # one member lacks the second
@@ -142,14 +250,13 @@ def test_imported_trees_are_scored_like_any_other(tmp_path: Path) -> None:
     rows = read_table(sentences, schema=SENTENCES)[0]
     assert rows.num_rows == 3
     imported(tmp_path, GOLD, sentences)
-    done = CliRunner().invoke(
-        app,
-        ["score", str(tmp_path / "p.parquet"), "--sentences", str(sentences), "--encoder",
-         "imported", "--parser", "gold", "--output", str(tmp_path / "s.parquet"),
-         "--summary", str(tmp_path / "s.json")],
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
-    assert json.loads((tmp_path / "s.json").read_text())["corpus_f1"] == 100.0
+    found = scores(tmp_path, sentences)
+    assert (found["corpus_f1"], found["labelled_f1"]) == (100.0, 100.0)
+    bare = GOLD.replace("(S (", "(X (").replace("NP", "X").replace("VP", "X").replace("ADVP", "X")
+    imported(tmp_path, bare, sentences)
+    found = scores(tmp_path, sentences)
+    assert found["corpus_f1"] == 100.0
+    assert found["labelled_f1"] is found["label_confusion"] is None
 
 
 def test_a_status_without_a_value_is_one_line(tmp_path: Path) -> None:

@@ -188,6 +188,19 @@ def test_the_tables_fit_a_terminal_and_say_what_they_show(
     assert not any("…" in line for line in lines)
 
 
+def test_systems_with_labels_have_a_table_of_their_own(given: dict[str, Any]) -> None:
+    labelled = {"labelled_f1": 61.25, "labelled_exact_match": 12.5}
+    ordered = [
+        replace(one, values={**one.values, **labelled}) if one.name == "theirs" else one
+        for one in all_systems(given)[0]
+    ]
+    found = {table.title: table for table in comparison(ordered, "T", 1)}["T: toy, test: labels"]
+    assert found.headings == ["system", "Labelled F1", "Exact match"]
+    assert found.rows == [["theirs", "61.25", "12.50"]]
+    flat = {row["system"]: row["labelled_f1"] for row in (one.flat() for one in ordered)}
+    assert flat["theirs"] == 61.25 and flat["good"] is None
+
+
 def test_the_note_says_whether_an_average_beats_its_best_member(given: dict[str, Any]) -> None:
     ordered, _ = all_systems(given)
     plain = comparison(ordered, "Side by side", 100)[0].note

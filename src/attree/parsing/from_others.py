@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from attree.parses import Parses
 from attree.provenance import provenance
 from attree.schemas import OK, PARSES, SENTENCES, SKIPPED, read_table, write_table
 from attree.text import safe
+from attree.tree import NO_LABEL
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.cleaning import clean
 from attree.treebank.reading import read_whole
-from attree.treebank.sentence import Sentence, Settings, unescape
+from attree.treebank.sentence import Sentence, Settings, Span, unescape
 from attree.treebank.table import from_table
 from attree.trees import Trees
 
@@ -40,7 +42,9 @@ def write_imported(
 
     A tree belongs to the sentence whose words it has, in the order of both files. It may have
     punctuation that the table has not: what the table's cleaning took out is taken out of it too.
-    A sentence without a tree is ``skipped``, and named.
+    A sentence without a tree is ``skipped``, and named. Labels are kept where the file has some,
+    without functions unless the table has them. Tags are not: they may be the gold ones that the
+    parser was given.
 
     Args:
         predictions: trees in a treebank format.
@@ -57,8 +61,9 @@ def write_imported(
     table, metadata = read_table(sentences, schema=SENTENCES)
     gold = list(from_table(table))
     refused: list[str] = []
-    read = read_whole(predictions, settings, refused)
-    found = dict(paired(gold, read, refused))
+    functions = metadata.get("settings", {}).get("functions", settings.functions)
+    how = dataclasses.replace(settings, functions=functions)
+    found = dict(paired(gold, read_whole(predictions, how, refused), refused))
     if not found:
         first = f" (first: {refused[0]})" if refused else ""
         raise AttreeError(
@@ -77,9 +82,9 @@ def write_imported(
             fix="give the trees of the same sentences; if this is right, --accept-loss SHARE"
             " (accept_loss under systems in config.yaml)",
         )
-    trees = [_tree(one, found.get(row)) for row, one in enumerate(gold)]
+    trees = _trees(gold, found, labelled=_has_labels(found.values(), predictions))
     status = np.where([row in found for row in range(len(gold))], OK, SKIPPED)
-    parses = Parses(table["sentence"].to_numpy(), Trees.concatenate(trees), status)
+    parses = Parses(table["sentence"].to_numpy(), trees, status)
     about = {"file": predictions.name, "refused": len(refused)}
     _write(output, parses.table(), metadata, "attree.parsing.command:import_command", about)
 
@@ -129,14 +134,37 @@ def _fit(gold: Sentence, one: Sentence) -> Sentence | None:
     return clean(one, lambda _: stays) if at == len(wanted) else None
 
 
-def _tree(gold: Sentence, one: Sentence | None) -> Trees:
-    n = len(gold.words)
-    spans = {(i, j) for i, j, _ in one.spans if j - i > 1} if one else set()
-    if one and n > 1:
-        spans.add((0, n))
-    rows = sorted(spans, key=lambda span: (span[0], -span[1]))
-    starts, ends = (np.array([row[side] for row in rows], np.int32) for side in (0, 1))
-    return Trees(np.array([n]), np.array([0, len(rows)]), starts, ends)
+def _has_labels(trees: Iterable[Sentence], file: Path) -> bool:
+    """Tell whether labels say something: one that stands on every phrase is a mere sign for it."""
+    names = {label for one in trees for *_, label in one.spans} - {"", NO_LABEL}
+    if len(names) == 1:
+        line = f"{file}: every phrase is labelled {names.pop()}: taken for trees without labels"
+        print(f"attree: {safe(line)}", file=sys.stderr)
+        return False
+    return bool(names)
+
+
+def _trees(gold: Sequence[Sentence], found: Mapping[int, Sentence], *, labelled: bool) -> Trees:
+    """Return the tree of each gold sentence, without spans where none was found."""
+    n_words = [len(one.words) for one in gold]
+    nodes = _labelled if labelled else _unlabelled
+    each = [nodes(found[row]) if row in found else [] for row in range(len(gold))]
+    labels = [[label for *_, label in one] for one in each] if labelled else None
+    return Trees.from_spans(n_words, [[span[:2] for span in one] for one in each], labels)
+
+
+def _labelled(one: Sentence) -> list[Span]:
+    """Return every node in pre-order, as gold trees have them; a top without a label is none."""
+    top = (0, len(one.words), "")
+    nodes = (span for span in one.spans if span != top)
+    return sorted(nodes, key=lambda span: (span[0], -span[1]))
+
+
+def _unlabelled(one: Sentence) -> list[Span]:
+    """Return the distinct spans of two words and more in pre-order, the whole sentence first."""
+    every = [(0, len(one.words)), *(span[:2] for span in one.spans)]
+    distinct = {(start, end, "") for start, end in every if end - start > 1}
+    return sorted(distinct, key=lambda span: (span[0], -span[1]))
 
 
 def write_average(members: Sequence[Path], output: Path, *, threshold: float | None) -> None:
@@ -179,4 +207,4 @@ def _write(
 ) -> None:
     own = {key: metadata.get(key) for key in ("language", "split")}
     made = provenance(code=[entry], settings=about, treebank=metadata.get("provenance"))
-    write_table(output, parses, schema=PARSES, metadata={**own, "provenance": made})
+    write_table(output, parses, schema=parses.schema, metadata={**own, "provenance": made})

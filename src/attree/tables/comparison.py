@@ -16,7 +16,7 @@ from attree.files import read_described
 from attree.parses import Parses
 from attree.plan import GRAMMAR, IMPORTED
 from attree.schemas import SENTENCES, read_table
-from attree.tables import METRICS
+from attree.tables import LABELLED, METRICS
 from attree.tables.build import BASELINES, heading_of, read_published, score_rows
 from attree.tables.resampling import SentenceScores, every_difference
 
@@ -92,7 +92,8 @@ class System:
     def flat(self) -> dict[str, Any]:
         """Return the system as a record of numbers and text."""
         row = {key: getattr(self, key) for key in ("language", "split", "encoder", "kind")}
-        row |= {"system": self.name, **{metric: self.values.get(metric) for metric in METRICS}}
+        row |= {"system": self.name}
+        row |= {metric: self.values.get(metric) for metric in (*METRICS, *LABELLED)}
         row |= {"p_against_best": None if self.p is None or np.isnan(self.p) else self.p}
         row |= {"sentences_a_second": self.speed, "tuned_on": self.tuned_on}
         row |= {f"published_{metric}": self.published.get(metric) for metric in METRICS}
@@ -172,7 +173,7 @@ def systems(
                 language=row.language,
                 split=row.split,
                 encoder=row.encoder,
-                values={metric: row.values[metric] for metric in METRICS},
+                values=row.values,
                 recall={label: one["recall"] for label, one in row.label_recall.items()},
                 tuned_on="" if baseline else row.selection,
                 speed=timed.get((row.language, row.split, row.encoder, row.parser)),

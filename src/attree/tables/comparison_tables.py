@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from attree.plan import GRAMMAR, IMPORTED
-from attree.tables import METRICS
+from attree.tables import LABELLED, METRICS
 from attree.tables.comparison import (
     COMPUTED,
     FIRST,
@@ -58,7 +58,7 @@ def comparison(
         gains = [f" {one}" for one in _gains(own, averages or {})]
         made.append(_scores(own, where, speed_of, "".join(gains)))
         made += _lengths(own, where)
-        made += _recall(own, where)
+        made += [*_recall(own, where), *_labels(own, where)]
     return [*made, _systems(found, title)]
 
 
@@ -153,6 +153,16 @@ def _recall(own: Sequence[System], where: str) -> list[Table]:
     ]
     note = "Share of the gold constituents with this label that were found, in percent."
     return [Table(f"{where}: recall by label", ["system", *labels], rows, note)] if labels else []
+
+
+def _labels(own: Sequence[System], where: str) -> list[Table]:
+    """Score labels and tags: of the systems that have any, those metrics that any of them has."""
+    shown = [name for name in LABELLED if any(one.values.get(name) is not None for one in own)]
+    scores = {one.name: [one.values.get(name) for name in shown] for one in own}
+    lines = [[name, *map(number, each)] for name, each in scores.items() if set(each) - {None}]
+    note = "Labelled brackets by EVALB's rules; exact match: trees with all of them right."
+    headings = ["system", *(LABELLED[name] for name in shown)]
+    return [Table(f"{where}: labels", headings, lines, note)] if shown else []
 
 
 def _systems(found: Sequence[System], title: str) -> Table:
