@@ -15,6 +15,7 @@ from attree.evaluation.baselines import write_baselines
 from attree.evaluation.summary import score_parses
 from attree.files import write_json
 from attree.given import Treebank
+from attree.parsing.from_others import write_imported
 from attree.parsing.from_shards import write_parses
 from attree.report.page import write_page
 from attree.report.run import AskedTable, Run
@@ -27,6 +28,14 @@ EVIL = "<script>alert(1)</script>"
 CHOSEN = [(0, 1), (1, 0)]
 SCORING: Any = {"profile": "default", "labels": list(DEFAULT_LABELS), "max_words": None}
 PARSERS = {"upoa": ("outside", "greedy"), "upio": ("inside_outside", "chart")}
+#: What another parser makes of English; one label is hostile, one long.
+LABELLED = """\
+(S (<b>NP (X The) (X <script>alert-LRB-1-RRB-</script>)) (VP (X sees) (NP (X a) (X '\"&amp;))))
+(S (NP (X Rain)) (VP (X fell) (PP (X on) (NP (X the) (X old)) (X town))))
+(S (PP (X The) (X cat)) (VP:of_a_very_long_name (X sat)))
+(S (NP (X The) (X small) (X dog)) (VP (X ran) (X very) (X far)))
+(NP (X Home))
+"""
 #: Its words are hostile in one, run from right to left in another.
 TREEBANKS = {
     "english": [
@@ -63,12 +72,14 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for parser in PARSERS:
             _parse(folder, parser, language, sentences, manifest)
     _parse_by_trained(folder)
+    _import(folder)
     _experiment(folder / "experiments/tables/few-shot")
     log = folder / "logs/treebanks/latin/test.log"
     log.parent.mkdir(parents=True)
     log.write_text(f"warning: x\nattree: error: latin.ptb:4: byte 0xFC {EVIL} — set encoding\n")
     rows = [("tiny", parser, language, "test") for language in TREEBANKS for parser in PARSERS]
-    rows += [("tiny", "upio", "latin", "test"), ("tiny", "tree-crf", "english", "test")]
+    rows += [("tiny", "upio", "latin", "test")]
+    rows += [("tiny", parser, "english", "test") for parser in ("tree-crf", "labelled")]
     recipes = {
         parser: {"association": "raw", "score": score, "decoder": decoder, "heads": "above:30"}
         for parser, (score, decoder) in PARSERS.items()
@@ -183,7 +194,6 @@ def _parse_by_trained(folder: Path) -> None:
     """Write what a tree CRF leaves: the trees of UPIO, all inner spans as likely as one in four."""
     import pyarrow as pa
 
-    sentences = folder / "treebanks/english/test.parquet"
     parses = folder / "parses/tiny/tree-crf/english/test.parquet"
     table, about = read_table(folder / "parses/tiny/upio/english/test.parquet")
     write_table(parses, table, schema=PARSES, metadata=about)
@@ -198,7 +208,26 @@ def _parse_by_trained(folder: Path) -> None:
     path = folder / "attention/tiny/trained/tree-crf/english/test.parquet"
     found = pa.Table.from_pylist(said, schema=ASSOCIATIONS)
     write_table(path, found, schema=ASSOCIATIONS, metadata={})
-    scores = folder / "scores/tiny/tree-crf/english/test.json"
-    names = {"encoder": "tiny", "parser": "tree-crf"}
-    table_of = scores.with_suffix(".parquet")
-    score_parses(parses, sentences, output=table_of, summary=scores, **SCORING, **names)
+    _score(folder, "tree-crf")
+
+
+def _import(folder: Path) -> None:
+    """Write the labelled trees of another parser as parses."""
+    sentences, trees = folder / "treebanks/english/test.parquet", folder.parent / "labelled.mrg"
+    trees.write_text(LABELLED, encoding="utf-8")
+    parses = folder / "parses/tiny/labelled/english/test.parquet"
+    write_imported(trees, sentences, parses, Settings())
+    _score(folder, "labelled")
+
+
+def _score(folder: Path, parser: str) -> None:
+    place = f"tiny/{parser}/english/test"
+    score_parses(
+        folder / f"parses/{place}.parquet",
+        folder / "treebanks/english/test.parquet",
+        output=folder / f"scores/{place}.parquet",
+        summary=folder / f"scores/{place}.json",
+        encoder="tiny",
+        parser=parser,
+        **SCORING,
+    )

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pytest
 
 from attree.errors import AttreeError
+from attree.evaluation.confusion import Confusion
 from attree.figures import BASELINE, COMPUTED
-from attree.report import charts, explorer, scores
+from attree.report import charts, explorer, heat, scores
 from attree.report.page import embedded, write_page
 from attree.report.run import Run
 from attree.schemas import ASSOCIATIONS, PARSES, SCORES, SENTENCES, read_table, write_table
@@ -84,6 +85,49 @@ def test_heads_are_framed_where_they_are_selected(text: str) -> None:
     shown = Tables(text).found["upio with tiny, ranked on english dev: 2 selected heads"]
     assert shown[0] == ["layer", "0", "1", "2"]
     assert shown[1:] == [["0", "20", "25selected", "30"], ["1", "30selected", "35", "40"]]
+
+
+def test_labels_taken_for_others_are_those_of_the_table(results: Path, text: str) -> None:
+    row = build.score_rows([results / "scores/tiny/labelled/english/test.json"], {})[0]
+    assert row.confusion is not None
+    f1 = row.values["labelled_f1"]
+    title = "english test: labels of labelled"
+    shown = Tables(text).found[f"{title}, labelled F1 {f1:.2f}"]
+    names = row.confusion.headings
+    assert shown[0] == ["gold", *names] and "<b>NP" in names and "VP:of_a_very_long_name" in names
+    counts = dict(zip(names, row.confusion.counts, strict=True))
+    for heading, *cells in shown[1:]:
+        name, _, total = heading.rpartition(" ")
+        own = counts.pop(name)
+        assert total == f"({own.sum()})"
+        for other, cell, count in zip(names, cells, own, strict=True):
+            right = "right" if name == other else ""
+            assert cell == (f"{100 * count / own.sum():.0f}{right}" if count else "")
+    assert not any(own.sum() for own in counts.values())
+    (table,) = build.language([row])[-1:]
+    assert Tables(text).found[f"{title}, spans"] == [list(table.headings), *table.rows]
+    assert "gold NP, predicted &lt;b&gt;NP: 1 of 7" in text and "<b>NP" not in text
+
+
+def test_without_labels_there_is_no_section_of_them(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path / "r")
+    (tmp_path / "r/scores/tiny/labelled/english/test.json").unlink()
+    write_page(tmp_path / "r", tmp_path / "page.html")
+    assert "#labels" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_rare_and_missing_labels_are_named() -> None:
+    names = ("", *(f"L{number}" for number in range(15)))
+    found = Confusion(names, np.eye(17, dtype=np.int64) * 1000 + 1).most_frequent(12)
+    grid = heat.labels(found, "T")
+    assert grid.columns[0] == "no label" and grid.columns[-2:] == ["others", "no span"]
+    assert [name for name, _ in grid.lines][:2] == ["no label (1,017)", "L0 (1,017)"]
+    cells = dict(grid.lines)
+    right, wrong = cells["L0 (1,017)"][1], cells["L0 (1,017)"][2]
+    assert right == heat.Cell("98", 98, "gold L0, predicted L0: 1,001 of 1,017", "right")
+    assert wrong == heat.Cell("<1", 0, "gold L0, predicted L1: 1 of 1,017")
+    others = cells["others (4,068)"][-2]
+    assert others is not None and others.frame == ""  # rare labels may be taken for each other
 
 
 def test_bars_have_the_tables_intervals(results: Path, text: str) -> None:
@@ -303,7 +347,7 @@ def test_associations_of_other_trees_are_noted(results: Path, tmp_path: Path) ->
     run = Run.read(copy / "report/run.json")
     sets = explorer.explorer(copy, scores.read_scores(copy, run).rows, 60, notes)
     assert "this table is of other trees" in notes[0]
-    assert [len(one["parsers"]) for one in sets] == [2, 2, 2]
+    assert [len(one["parsers"]) for one in sets] == [3, 2, 2]
 
 
 def test_half_of_the_sentences_are_the_worst_and_the_rest_spread() -> None:
@@ -319,7 +363,9 @@ def test_matrices_take_no_more_than_their_room(
 ) -> None:
     run = Run.read(results / "report/run.json")
     rows = scores.read_scores(results, run).rows
-    monkeypatch.setattr(explorer, "_ROOM", 7 * 20)  # of seven parsers and sets
+    monkeypatch.setattr(explorer, "_ROOM", 8 * 20)  # of eight parsers and sets
     for one in explorer.explorer(results, rows, 60, []):
         for parser in one["parsers"]:
+            if "labelled" in parser["name"]:  # it has no matrix
+                continue
             assert sum(map(bool, parser["association"])) == 1

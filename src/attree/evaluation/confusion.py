@@ -18,8 +18,9 @@ from attree.trees import Trees
 #: Spans of all trees, and their labels, as numbers.
 _Side = tuple[NDArray[np.int64], NDArray[np.int64]]
 
-#: What the row and the column of spans that the other side lacks are called, and of rare labels.
-NO_SPAN, OTHERS = "no span", "others"
+#: What the row and the column of spans that the other side lacks are called, of rare labels, and of
+#: phrases without a label.
+NO_SPAN, OTHERS, UNNAMED = "no span", "others", "no label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Confusion:
     @property
     def headings(self) -> list[str]:
         """The names of rows and columns."""
-        return [*self.labels, NO_SPAN]
+        return [*(label or UNNAMED for label in self.labels), NO_SPAN]
 
     def most_frequent(self, count: int) -> Confusion:
         """Return the same with all but so many labels counted as others."""

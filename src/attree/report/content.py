@@ -20,7 +20,8 @@ from attree.report.run import Run
 from attree.results import SENTENCE_SCORES, path_of
 from attree.schemas import WORDS_SHOWN, read_table
 from attree.tables.build import ScoreRow, language
-from attree.tables.render import Table, saved_tables
+from attree.tables.labels import SHOWN, confusion_table
+from attree.tables.render import Table, number, saved_tables
 from attree.tables.resampling import SentenceScores
 
 _PACKAGES = ("numpy", "pyarrow", "torch", "transformers")
@@ -53,7 +54,12 @@ def content(results: Path, run: Run, *, sentences: int) -> dict[str, Any]:
         "bars": _bars(rows),
         "marks": [(sign, _heading(rows, name)) for name, (_, sign) in charts.MARKS.items()],
         "lengths": _lengths(results, rows),
-        "languages": [table for own in scores.by_set(rows).values() for table in language(own)],
+        "languages": [
+            table
+            for own in scores.by_set(rows).values()
+            for table in language(own, confusion=False)
+        ],
+        "labels": _labels(rows),
         "heads": [heat.heads(path, results) for path in _rankings(results, rows)],
         "trees": explorer(results, rows, sentences, notes),
         "longest": WORDS_SHOWN,
@@ -117,6 +123,19 @@ def _by_length(results: Path, row: ScoreRow, label: str) -> list[dict[str, Any]]
             column = f"{words}\n({inside.sum():,})"
             found.append({"label": label, "column": column, "source": COMPUTED,
                           "corpus_f1": float(f1), "corpus_f1_std": None})  # fmt: skip
+    return found
+
+
+def _labels(rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
+    """Return which labels are taken for which, as a heat map and a table for each labelled row."""
+    found = []
+    for row in rows:
+        if row.confusion is not None:
+            title = f"{row.language} {row.split}: labels of {scores.name_of(row, rows)}"
+            f1 = f"labelled F1 {number(row.values['labelled_f1'])}"
+            shown = heat.labels(row.confusion.most_frequent(SHOWN), f"{title}, {f1}")
+            counts = confusion_table(row.confusion, f"{title}, spans")
+            found.append({"map": shown, "counts": counts})
     return found
 
 

@@ -1,4 +1,4 @@
-"""Heat maps as tables of coloured cells: of heads, of learned weights, of one sentence's words.
+"""Heat maps as tables of coloured cells: of heads, of labels, of weights, of a sentence's words.
 
 A table needs no script, is read by a screen reader cell by cell, and follows the page's colours.
 """
@@ -9,8 +9,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from attree.evaluation.confusion import OTHERS, Confusion
 from attree.results import SENTENCES, path_of
 from attree.schemas import HEADS, read_table
 
@@ -18,13 +19,13 @@ from attree.schemas import HEADS, read_table
 class Cell(NamedTuple):
     """A cell: its text, its colour in percent of the strongest, and what it says when pointed at.
 
-    ``framed`` is of a selected head.
+    ``frame`` is what a frame around it means, empty for none.
     """
 
     text: str
     shade: int
     tip: str
-    framed: bool = False
+    frame: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,15 @@ class Grid:
         corner: what its lines are.
         columns: headings.
         lines: heading and cells of each; None where there is no value.
-        words: whether words stand along both sides.
+        kind: ``words`` where those of a sentence stand along both sides, which hide figures;
+            ``names`` where other names do; else numbers do.
     """
 
     title: str
     corner: str
     columns: Sequence[str]
     lines: Sequence[tuple[str, Sequence[Cell | None]]]
-    words: bool = False
+    kind: Literal["", "words", "names"] = ""
 
 
 def heads(path: Path, results: Path) -> Grid:
@@ -55,11 +57,36 @@ def heads(path: Path, results: Path) -> Grid:
     cells = {}
     for row, strength in zip(rows, shade, strict=True):
         place, f1 = (row["layer"], row["head"]), row["corpus_f1"]
-        tip = f"layer {place[0]}, head {place[1]}: {f1:.2f}" + (", selected" * row["selected"])
-        cells[place] = Cell(f"{f1:.0f}", strength, tip, row["selected"])
+        frame = "selected" * row["selected"]
+        tip = ", ".join(filter(None, (f"layer {place[0]}, head {place[1]}: {f1:.2f}", frame)))
+        cells[place] = Cell(f"{f1:.0f}", strength, tip, frame)
     selected = sum(row["selected"] for row in rows)
     title = f"{parser} with {encoder}, ranked on {name} {split}: {selected} selected heads"
     return _grid(title, "layer", cells)
+
+
+def labels(found: Confusion, title: str) -> Grid:
+    """Return which label is taken for which, gold down, in percent of the spans of a gold label."""
+    names = found.headings
+    lines: list[tuple[str, Sequence[Cell | None]]] = []
+    for name, counts in zip(names, found.counts.tolist(), strict=True):
+        if total := sum(counts):
+            cells = [
+                _taken(name, other, count, total)
+                for other, count in zip(names, counts, strict=True)
+            ]
+            lines.append((f"{name} ({total:,})", cells))
+    return Grid(title, "gold", names, lines, "names")
+
+
+def _taken(gold: str, predicted: str, count: int, total: int) -> Cell | None:
+    """Return the cell of spans of a gold label that have a predicted one, None where none has."""
+    if not count:
+        return None
+    share = 100 * count / total
+    tip = f"gold {gold}, predicted {predicted}: {count:,} of {total:,}"
+    frame = "right" if gold == predicted != OTHERS else ""
+    return Cell("<1" if share < 0.5 else f"{share:.0f}", round(share), tip, frame)
 
 
 def maps(path: Path, results: Path) -> list[Grid]:
@@ -105,4 +132,5 @@ def _grid(
     down, across = (sorted({place[side] for place in cells}) for side in (0, 1))
     names = dict(enumerate(words))
     lines = [(names.get(y, f"{y}"), [cells.get((y, x)) for x in across]) for y in down]
-    return Grid(title, corner, [names.get(x, f"{x}") for x in across], lines, bool(words))
+    columns = [names.get(x, f"{x}") for x in across]
+    return Grid(title, corner, columns, lines, "words" if words else "")

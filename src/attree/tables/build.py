@@ -255,7 +255,7 @@ def _name(row: ScoreRow) -> str:
     return row.language if row.split == "test" else f"{row.language} {row.split}"
 
 
-def language(rows: Sequence[ScoreRow]) -> list[Table]:
+def language(rows: Sequence[ScoreRow], *, confusion: bool = True) -> list[Table]:
     """Build one language's tables: every parser's scores, recall by label, confusion of labels."""
     tables = []
     for name, split in dict.fromkeys((row.language, row.split) for row in rows):
@@ -272,7 +272,7 @@ def language(rows: Sequence[ScoreRow]) -> list[Table]:
         tables += [
             confusion_table(row.confusion, f"{name}, {split}: labels of {heading_of(row, own)}")
             for row in own
-            if row.confusion is not None
+            if confusion and row.confusion is not None
         ]
     return tables
 
