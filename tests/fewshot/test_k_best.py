@@ -53,18 +53,43 @@ def test_parsers_without_a_distribution_have_no_probabilities() -> None:
     assert TrainedChart(scores, RECIPES["fpio"]).best(3).probabilities is None
     with pytest.raises(AttreeError, match="compares splits"):
         TrainedChart(scores, RECIPES["fpoa"]).best(3)
+    leaving_out = replace(RECIPES["tree-crf-full"], decoder="optional_chart")
     with pytest.raises(AttreeError, match="need not be binary"):
-        TrainedChart(example(0, 5), RECIPES["tree-crf-labelled"]).best(3)
+        TrainedChart(scores, leaving_out).best(3)
+
+
+def train(folder: Path, parser: str, encoder: Path, treebank: Path) -> str:
+    arguments = ["train", "--sentences", treebank, "--encoder", encoder, "--trees", 5, "--steps",
+                 3, "--parser", parser, "--output", folder, "--device", "cpu"]  # fmt: skip
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    return str(folder)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, resolved: Path, treebank: Path) -> str:
-    output = tmp_path_factory.mktemp("trained") / "parser"
-    arguments = ["train", "--sentences", treebank, "--encoder", resolved, "--trees", 5, "--steps",
-                 3, "--parser", "tree-crf-full", "--output", output, "--device", "cpu"]  # fmt: skip
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exit_code == 0, done.output
-    return str(output)
+    return train(tmp_path_factory.mktemp("t") / "parser", "tree-crf-full", resolved, treebank)
+
+
+def test_labelled_trees_by_parser_and_command(
+    resolved: Path, treebank: Path, tmp_path: Path
+) -> None:
+    folder = train(tmp_path / "parser", "tree-crf-labelled", resolved, treebank)
+    parser = Parser.load(folder, device="cpu")
+    words = ["the", "old", "man", "lived", "near"]
+    found = parser.k_best(words, 50)
+    assert found[0].tree == parser.parse([words])[0]
+    assert len({one.tree.brackets() for one in found}) == 50
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)
+    assert 0 < sum(one.probability for one in found) <= 1
+    for one in found:
+        assert one.tree.labels and one.tree.marginals and one.tree.spans[0] == (0, 5)
+    run = ["try", " ".join(words), "--parser", folder, "--best", "3", "--brackets"]
+    lines = CliRunner().invoke(app, run).output.strip().split("\n")
+    assert [line.split("\t")[0] for line in lines] == [one.tree.brackets() for one in found[:3]]
+    ((tree, score, probability),) = parser.k_best("cat", 5)
+    assert (tree, score, probability) == (parser.parse(["cat"])[0], None, None)
 
 
 def test_parser_and_command(folder: str) -> None:

@@ -18,7 +18,8 @@ from attree.fewshot.fit import fit, source_of
 from attree.fewshot.gold import gold_batch, gold_tree, read_trees
 from attree.fewshot.inside import marginals
 from attree.fewshot.label_fit import _logits, labelled_spans
-from attree.fewshot.labels import LabelPart, decode_labelled, labelled_tree_crf
+from attree.fewshot.label_trees import decode_labelled
+from attree.fewshot.labels import LabelPart, labelled_tree_crf
 from attree.fewshot.parser import TrainedModel, load_parser, save_parser
 from attree.fewshot.recipes import LABELLED, RECIPES, TrainingPlan, adapted
 from attree.fewshot.scores import SpanScores

@@ -3,12 +3,16 @@
 Algorithm 3 of L. Huang and D. Chiang (2005), *Better k-best Parsing*: the best tree of every span
 is known from the chart; the next one of a span is asked for only when the next one of a span above
 it needs it, so that k trees cost little more than one. Exact, and no tree comes twice.
+
+Trees with labels need not be binary, and a tree of more than two children has several binary ones.
+Of these one is taken, in which what has no label is a right part, or a word: so no tree comes twice
+here either.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +23,13 @@ from attree.scoring.tables import SplitScores
 from attree.trees import Trees
 
 Span = tuple[int, int]
-#: Minus the score of a way to make a span's tree, its split, and which trees of the parts it takes,
-#: 0 the best: the least comes first, of equal scores that of the smallest split.
-_Way = tuple[float, int, int, int]
+#: A phrase of a labelled tree: start, end, and the number of its label.
+Node = tuple[int, int, int]
+#: What has a list of best ways to make it: a span, or a span with what else tells it apart.
+Vertex = tuple[int, ...]
+#: Minus the score of a way to make something, what is chosen for it (a split, a label), and which
+#: ways its parts take, 0 the best: the least comes first, of equal scores the smallest choice.
+Way = tuple[float, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ class Ranked:
 
 @dataclass(slots=True)
 class _Cell:
-    """The trees of one span.
+    """The ways to make one vertex.
 
     Attributes:
         found: the best ones, in order.
@@ -49,13 +57,101 @@ class _Cell:
         complete: whether there are no more than those found.
     """
 
-    found: list[_Way]
-    waiting: list[_Way]
+    found: list[Way]
+    waiting: list[Way]
     complete: bool = False
 
 
-class BestTrees:
-    """The trees of one sentence by falling sum of split scores.
+class _Lazy:
+    """Ways to make vertices by falling score, each of at most two parts."""
+
+    def __init__(self) -> None:
+        self._cells: dict[Vertex, _Cell] = {}
+
+    def ways(self, vertex: Vertex) -> list[Way]:
+        """Return the ways to make a vertex of its parts' best, one for each choice."""
+        raise NotImplementedError
+
+    def parts(self, vertex: Vertex, choice: int) -> Sequence[Vertex]:
+        """Return the parts that a vertex is made of after a choice."""
+        raise NotImplementedError
+
+    def best(self, top: Vertex, k: int) -> Iterator[tuple[float, list[tuple[Vertex, int]]]]:
+        """Yield score, and vertices with their choices in pre-order, of the best k ways."""
+        for rank in range(k):
+            if not self._reach(top, rank):
+                return
+            yield -self._cells[top].found[rank][0], self._choices(top, rank)
+
+    def _cell(self, vertex: Vertex) -> _Cell:
+        """Return the ways to make a vertex; at the beginning, its best one."""
+        if vertex not in self._cells:
+            waiting = self.ways(vertex)
+            heapq.heapify(waiting)
+            self._cells[vertex] = _Cell([heapq.heappop(waiting)], waiting)
+        return self._cells[vertex]
+
+    def _reach(self, vertex: Vertex, rank: int) -> bool:
+        """Find the ways to make a vertex up to ``rank``; tell whether there are as many.
+
+        What a vertex waits for is kept in a list: trees may be deeper than calls may be.
+        """
+        asked = [(vertex, rank)]
+        while asked:
+            cell = self._cell(asked[-1][0])
+            if cell.complete or len(cell.found) > asked[-1][1]:
+                asked.pop()
+            elif missing := self._missing(asked[-1][0], cell):
+                asked.append(missing)
+            else:
+                self._extend(asked[-1][0], cell)
+        return len(self._cell(vertex).found) > rank
+
+    def _missing(self, vertex: Vertex, cell: _Cell) -> tuple[Vertex, int] | None:
+        """Return a part's way that must be known before the next way of a vertex is."""
+        for _, part, rank in self._parts_of_next(vertex, cell.found[-1]):
+            below = self._cell(part)
+            if not below.complete and len(below.found) <= rank:
+                return part, rank
+        return None
+
+    def _parts_of_next(self, vertex: Vertex, way: Way) -> Iterator[tuple[int, Vertex, int]]:
+        """Yield what comes next after a way: the place of a part, the part, and its next way.
+
+        The left part moves on only beside the right one's best, so that no way is met twice.
+        """
+        _, choice, *ranks = way
+        for place, part in enumerate(self.parts(vertex, choice)):
+            if not any(ranks[place + 1 :]):
+                yield place, part, ranks[place] + 1
+
+    def _extend(self, vertex: Vertex, cell: _Cell) -> None:
+        """Add the next way to make a vertex; what it needs is known."""
+        score, choice, *ranks = cell.found[-1]
+        for place, part, rank in self._parts_of_next(vertex, cell.found[-1]):
+            ways = self._cell(part).found
+            if rank < len(ways):
+                worse = score + (ways[rank][0] - ways[rank - 1][0])
+                left, right = (rank if at == place else own for at, own in enumerate(ranks))
+                heapq.heappush(cell.waiting, (worse, choice, left, right))
+        if cell.waiting:
+            cell.found.append(heapq.heappop(cell.waiting))
+        else:
+            cell.complete = True
+
+    def _choices(self, top: Vertex, rank: int) -> list[tuple[Vertex, int]]:
+        """Return what one way to make a vertex is made of, in pre-order."""
+        found, waiting = [], [(top, rank)]
+        while waiting:
+            vertex, rank = waiting.pop()
+            _, choice, *ranks = self._cell(vertex).found[rank]
+            found.append((vertex, choice))
+            waiting += [*zip(self.parts(vertex, choice), ranks, strict=False)][::-1]
+        return found
+
+
+class BestTrees(_Lazy):
+    """The binary trees of one sentence by falling sum of split scores; a vertex is a span.
 
     Args:
         scores: of the sentence.
@@ -63,6 +159,7 @@ class BestTrees:
     """
 
     def __init__(self, scores: SplitScores, terms: NDArray[np.float64]) -> None:
+        super().__init__()
         self._n = int(scores.n_words[0])
         self._sums: NDArray[np.float64] | None = None
         side = self._n + 1
@@ -72,28 +169,24 @@ class BestTrees:
         else:
             add_best(scores.n_words, terms)
         self._terms = terms.reshape(side, side)
-        self._cells: dict[Span, _Cell] = {}
 
     def first(self, k: int) -> Iterator[tuple[float, list[Span]]]:
         """Yield score and spans, in pre-order, of the best k trees, fewer where there are fewer."""
-        whole = (0, self._n)
-        for rank in range(k):
-            if not self._reach(whole, rank):
-                return
-            yield -self._cells[whole].found[rank][0], self._spans(whole, rank)
+        for score, choices in self.best((0, self._n), k):
+            yield score, [(start, end) for (start, end), _ in choices if end - start > 1]
 
-    def _cell(self, span: Span) -> _Cell:
-        """Return the trees of a span; at the beginning, its best one."""
-        if span not in self._cells:
-            start, end = span
-            waiting = [(0.0, start, 0, 0)]
-            if end - start > 1:
-                ways = (-self._best_of_splits(start, end)).tolist()
-                waiting = [(score, start + 1 + at, 0, 0) for at, score in enumerate(ways)]
-                heapq.heapify(waiting)
-            first = heapq.heappop(waiting)
-            self._cells[span] = _Cell([first], waiting, complete=end - start == 1)
-        return self._cells[span]
+    def ways(self, vertex: Vertex) -> list[Way]:
+        """Return the splits of a span, with the best trees of its parts."""
+        start, end = vertex
+        if end - start == 1:
+            return [(0.0, start, 0, 0)]
+        scores = (-self._best_of_splits(start, end)).tolist()
+        return [(score, start + 1 + at, 0, 0) for at, score in enumerate(scores)]
+
+    def parts(self, vertex: Vertex, choice: int) -> Sequence[Vertex]:
+        """Return the two sides of a split; a word has none."""
+        start, end = vertex
+        return ((start, choice), (choice, end)) if end - start > 1 else ()
 
     def _best_of_splits(self, i: int, j: int) -> NDArray[np.float64]:
         """Return the score of the best tree with each split of ``[i, j)``."""
@@ -105,60 +198,47 @@ class BestTrees:
             found = -across / (2.0 * (k - i) * (j - k)) + found
         return found
 
-    def _reach(self, span: Span, rank: int) -> bool:
-        """Find the trees of a span up to ``rank``; tell whether there are as many.
 
-        What a span waits for is kept in a list: trees may be deeper than calls may be.
-        """
-        asked = [(span, rank)]
-        while asked:
-            cell = self._cell(asked[-1][0])
-            if cell.complete or len(cell.found) > asked[-1][1]:
-                asked.pop()
-            elif missing := self._missing(asked[-1][0], cell):
-                asked.append(missing)
-            else:
-                self._extend(asked[-1][0], cell)
-        return len(self._cell(span).found) > rank
+class BestLabelled(BestTrees):
+    """The labelled trees of one sentence, not binary in general, by falling sum of gains.
 
-    def _missing(self, span: Span, cell: _Cell) -> tuple[Span, int] | None:
-        """Return a part's tree that must be known before the next tree of a span is."""
-        for part, rank in self._parts_of_next(span, cell.found[-1]):
-            below = self._cell(part)
-            if not below.complete and len(below.found) <= rank:
-                return part, rank
-        return None
+    A vertex ``(start, end)`` is what lies below a phrase or a part without a label, split in two;
+    ``(start, end, free)`` is that with a label above it, or, if ``free``, without.
 
-    def _parts_of_next(self, span: Span, way: _Way) -> list[tuple[Span, int]]:
-        """Return what comes next after a way: the next tree of its right part, or of its left.
+    Args:
+        gains: (n + 1, n + 1, labels), what a phrase ``[i, j)`` of each label adds to a tree. The
+            first label is that of what is no phrase, and adds 0. The whole sentence is a phrase.
+    """
 
-        The left part moves on only beside the right one's best, so that no way is met twice.
-        """
-        _, split, left, right = way
-        found = [((split, span[1]), right + 1)]
-        return [*found, ((span[0], split), left + 1)] if right == 0 else found
+    def __init__(self, gains: NDArray[np.float64]) -> None:
+        self._gains = gains
+        best = gains[:, :, 1:].max(2)
+        free = np.maximum(best, 0.0)
+        left = np.where(np.eye(len(gains), k=1, dtype=bool), free, best)
+        terms = np.triu(free, 1) + np.triu(left, 1).T
+        n_words, flat = np.array([len(gains) - 1]), terms.ravel()
+        super().__init__(SplitScores(n_words, np.zeros_like(flat), flat, has_cross=False), flat)
 
-    def _extend(self, span: Span, cell: _Cell) -> None:
-        """Add the next tree of a span; what it needs is known."""
-        score, split, left, right = cell.found[-1]
-        for part, rank in self._parts_of_next(span, cell.found[-1]):
-            ways = self._cell(part).found
-            if rank < len(ways):
-                worse = score + (ways[rank][0] - ways[rank - 1][0])
-                ranks = (left, rank) if part[0] == split else (rank, right)
-                heapq.heappush(cell.waiting, (worse, split, *ranks))
-        if cell.waiting:
-            cell.found.append(heapq.heappop(cell.waiting))
-        else:
-            cell.complete = True
+    def nodes(self, k: int) -> Iterator[tuple[float, list[Node]]]:
+        """Yield score and phrases, in pre-order, of the best k trees."""
+        for score, choices in self.best((0, self._n, False), k):
+            chosen = ((*vertex[:2], label) for vertex, label in choices if len(vertex) > 2)
+            yield score, [node for node in chosen if node[2]]
 
-    def _spans(self, span: Span, rank: int) -> list[Span]:
-        """Return the spans of two words and more of one tree in pre-order."""
-        found, waiting = [], [(span, rank)]
-        while waiting:
-            (start, end), rank = waiting.pop()
-            if end - start > 1:
-                found.append((start, end))
-                _, split, left, right = self._cell((start, end)).found[rank]
-                waiting += [((split, end), right), ((start, split), left)]
-        return found
+    def ways(self, vertex: Vertex) -> list[Way]:
+        """Return the splits of a span, or the labels that it may have."""
+        if len(vertex) == 2:
+            return super().ways(vertex)
+        start, end, free = vertex
+        below = self._cell((start, end)).found[0][0]
+        gains = self._gains[start, end].tolist()
+        return [(below - gains[label], label, 0, 0) for label in range(not free, len(gains))]
+
+    def parts(self, vertex: Vertex, choice: int) -> Sequence[Vertex]:
+        """Return the two sides of a split, of which only a word or the right one may be free."""
+        if len(vertex) > 2:
+            return (vertex[:2],)
+        return [
+            (start, end, end - start == 1 or start > vertex[0])
+            for start, end in super().parts(vertex, choice)
+        ]

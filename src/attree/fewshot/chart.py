@@ -12,7 +12,8 @@ from attree.decoding.constrained import SplitChart, no_distribution
 from attree.decoding.k_best import Ranked
 from attree.errors import AttreeError
 from attree.fewshot.inside import entropy, log_partitions, marginals
-from attree.fewshot.labels import decode_labelled, phrase_marginals
+from attree.fewshot.label_ranks import best_labelled
+from attree.fewshot.label_trees import decode_labelled, phrase_marginals
 from attree.fewshot.recipes import FewShotRecipe
 from attree.fewshot.scores import SpanScores, decode, expected_right, split_tables
 from attree.fewshot.tags import with_tags
@@ -51,13 +52,15 @@ class TrainedChart:
         return self._with_marginals(found, constraints)
 
     def best(self, k: int) -> Ranked:
-        """Return the best k binary trees; the scores of spans are ``s_span``.
+        """Return the best k trees, binary or labelled; the scores of spans are the parser's own.
 
         Raises:
-            AttreeError: trees have labels, or the decoder compares no whole trees.
+            AttreeError: the decoder compares no whole trees, or leaves spans of binary trees out.
         """
         span, n_words = self._arrays()
-        if self.recipe.decoder in ("labelled_risk", "optional_chart"):
+        if self.recipe.decoder == "labelled_risk":
+            return self._best_labelled(k)
+        if self.recipe.decoder == "optional_chart":
             raise AttreeError(
                 "the trees of this parser need not be binary: there is no list of its best ones",
                 fix="take a parser of binary trees, such as tree-crf-full",
@@ -70,6 +73,13 @@ class TrainedChart:
         trees = replace(found.trees, scores=span[0, found.trees.starts, found.trees.ends])
         trees = self._with_marginals(trees, Constraints())
         return Ranked(trees, found.scores, self._probabilities(trees))
+
+    def _best_labelled(self, k: int) -> Ranked:
+        found = best_labelled(self.scores, self.threshold or self.recipe.threshold, k)
+        trees = [
+            with_tags(found.trees.take([place]), self.scores) for place in range(len(found.trees))
+        ]
+        return replace(found, trees=Trees.concatenate(trees))
 
     def _with_marginals(self, trees: Trees, constraints: Constraints) -> Trees:
         if not self.recipe.has_distribution:

@@ -26,7 +26,7 @@ from attree.evaluation.spans import DistinctSpans, distinct_spans
 from attree.fewshot.chart import TrainedChart
 from attree.fewshot.features import run
 from attree.fewshot.gold import GoldTree
-from attree.fewshot.labels import decode_labelled
+from attree.fewshot.label_trees import decode_labelled
 from attree.fewshot.recipes import CHOICES, RECIPES, FewShotRecipe, adapted
 from attree.fewshot.scorer import Batch, BatchSource, Scorer
 from attree.fewshot.scores import SpanScores, decode, likelihoods
