@@ -44,7 +44,8 @@ class Candidate(NamedTuple):
         score: what the parser's decoder maximises, summed over the tree: split scores; of
             ``normalised_chart`` the log of the tree's probability; of ``minimum_risk`` the number
             of spans expected to be right, without the whole sentence; of ``labelled_risk`` that of
-            labels, less the threshold for each label. None of a sentence that has but one tree.
+            labels, less the threshold for each label; of ``optional_chart`` span scores. None of a
+            sentence that has but one tree.
         probability: of the tree among all binary trees, or all labelled ones; None where the parser
             has no distribution over trees.
     """
@@ -88,7 +89,7 @@ class Chart:
 
         Raises:
             AttreeError: ``k`` is below 1, or the parser does not compare whole trees: it decides
-                split by split, or leaves spans of binary trees out.
+                split by split.
         """
         if k < 1:
             raise AttreeError(f"{k} trees are asked for", fix="ask for 1 or more")

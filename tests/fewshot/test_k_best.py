@@ -53,9 +53,6 @@ def test_parsers_without_a_distribution_have_no_probabilities() -> None:
     assert TrainedChart(scores, RECIPES["fpio"]).best(3).probabilities is None
     with pytest.raises(AttreeError, match="compares splits"):
         TrainedChart(scores, RECIPES["fpoa"]).best(3)
-    leaving_out = replace(RECIPES["tree-crf-full"], decoder="optional_chart")
-    with pytest.raises(AttreeError, match="need not be binary"):
-        TrainedChart(scores, leaving_out).best(3)
 
 
 def train(folder: Path, parser: str, encoder: Path, treebank: Path) -> str:

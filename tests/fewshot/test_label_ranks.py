@@ -13,10 +13,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attree.constraints import Constraints
 from attree.errors import NotFiniteError
+from attree.fewshot.chart import TrainedChart
 from attree.fewshot.inside import marginals
 from attree.fewshot.label_ranks import best_labelled
 from attree.fewshot.label_trees import decode_labelled
+from attree.fewshot.recipes import RECIPES
 from attree.fewshot.scores import SpanScores
 from attree.trees import Trees
 from tests.fewshot import reference
@@ -137,6 +140,24 @@ def test_the_best_labelled_trees_of_longer_sentences(seed: int, n: int, threshol
     }
     assert len(trees) == k
     assert found.trees.take([0]) == decode_labelled(scores, threshold)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 6), k=st.integers(1, 250))
+def test_trees_of_a_parser_that_leaves_spans_out(seed: int, n: int, k: int):
+    scores = replace(example(seed, n), labels=None, label_names=())
+    one = TrainedChart(scores, RECIPES["span-parser"])
+    span = scores.span[0].numpy()
+    inner = [(i, j) for i in range(n) for j in range(i + 2, n + 1) if (i, j) != (0, n)]
+    values = {(*one, (0, n)): sum(span[x] for x in (*one, (0, n))) for one in families(inner)}
+    best = sorted(values.values(), reverse=True)[:k]
+    found = one.best(k)
+    np.testing.assert_allclose(found.scores, best, atol=1e-9)
+    trees = [found.trees.of(place) for place in range(len(found.trees))]
+    assert len({tree.spans for tree in trees}) == len(best)
+    assert [sum(tree.span_scores or ()) for tree in trees] == pytest.approx(best)
+    assert trees[0].spans == one.trees(Constraints()).of(0).spans
+    assert found.probabilities is None
 
 
 def test_trees_of_one_score_begin_with_the_parser_s_own():

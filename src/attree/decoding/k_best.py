@@ -206,8 +206,9 @@ class BestLabelled(BestTrees):
     ``(start, end, free)`` is that with a label above it, or, if ``free``, without.
 
     Args:
-        gains: (n + 1, n + 1, labels), what a phrase ``[i, j)`` of each label adds to a tree. The
-            first label is that of what is no phrase, and adds 0. The whole sentence is a phrase.
+        gains: (n + 1, n + 1, labels), what a phrase ``[i, j)`` of each label adds to a tree, -inf
+            of a label that it cannot have. The first label is that of what is no phrase, and adds
+            0. The whole sentence is a phrase.
     """
 
     def __init__(self, gains: NDArray[np.float64]) -> None:
@@ -222,8 +223,8 @@ class BestLabelled(BestTrees):
     def nodes(self, k: int) -> Iterator[tuple[float, list[Node]]]:
         """Yield score and phrases, in pre-order, of the best k trees."""
         for score, choices in self.best((0, self._n, False), k):
-            chosen = ((*vertex[:2], label) for vertex, label in choices if len(vertex) > 2)
-            yield score, [node for node in chosen if node[2]]
+            labels = ((vertex, label) for vertex, label in choices if len(vertex) > 2 and label)
+            yield score, [(start, end, label) for (start, end, _), label in labels]
 
     def ways(self, vertex: Vertex) -> list[Way]:
         """Return the splits of a span, or the labels that it may have."""
@@ -231,8 +232,9 @@ class BestLabelled(BestTrees):
             return super().ways(vertex)
         start, end, free = vertex
         below = self._cell((start, end)).found[0][0]
-        gains = self._gains[start, end].tolist()
-        return [(below - gains[label], label, 0, 0) for label in range(not free, len(gains))]
+        gains = self._gains[start, end].tolist()[0 if free else 1 :]
+        ways = ((below - gain, label, 0, 0) for label, gain in enumerate(gains, int(not free)))
+        return [way for way in ways if way[0] < np.inf]
 
     def parts(self, vertex: Vertex, choice: int) -> Sequence[Vertex]:
         """Return the two sides of a split, of which only a word or the right one may be free."""

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from attree.constraints import Constraints
 from attree.decoding.constrained import SplitChart, no_distribution
 from attree.decoding.k_best import Ranked
-from attree.errors import AttreeError
 from attree.fewshot.inside import entropy, log_partitions, marginals
-from attree.fewshot.label_ranks import best_labelled
+from attree.fewshot.label_ranks import best_labelled, best_optional
 from attree.fewshot.label_trees import decode_labelled, phrase_marginals
 from attree.fewshot.recipes import FewShotRecipe
 from attree.fewshot.scores import SpanScores, decode, expected_right, split_tables
@@ -52,19 +51,16 @@ class TrainedChart:
         return self._with_marginals(found, constraints)
 
     def best(self, k: int) -> Ranked:
-        """Return the best k trees, binary or labelled; the scores of spans are the parser's own.
+        """Return the best k trees, as the parser decodes; the scores of spans are its own.
 
         Raises:
-            AttreeError: the decoder compares no whole trees, or leaves spans of binary trees out.
+            AttreeError: the decoder compares no whole trees.
         """
         span, n_words = self._arrays()
         if self.recipe.decoder == "labelled_risk":
             return self._best_labelled(k)
         if self.recipe.decoder == "optional_chart":
-            raise AttreeError(
-                "the trees of this parser need not be binary: there is no list of its best ones",
-                fix="take a parser of binary trees, such as tree-crf-full",
-            )
+            return best_optional(span[0], self._decoded(Constraints()), k)
         if self.recipe.decoder == "minimum_risk":
             split, decoder = expected_right(marginals(span, n_words), n_words), "chart"
         else:

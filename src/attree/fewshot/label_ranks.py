@@ -1,6 +1,8 @@
-"""The k best labelled trees of one sentence, and their probabilities."""
+"""The k best trees of one sentence that need not be binary, and probabilities of labelled ones."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -31,16 +33,38 @@ def best_labelled(scores: SpanScores, threshold: float, k: int) -> Ranked:
     """
     likely = span_chances(scores)
     gains = _gains(scores, likely, threshold)
+    totals, found = _ranked(gains, _own(gains), k)
+    trees = [labelled_trees(scores, likely, [(0, *node) for node in one]) for one in found]
+    chances = _Chances(scores)
+    return Ranked(Trees.concatenate(trees), totals, [chances.of(one) for one in found])
+
+
+def best_optional(span: NDArray[np.float64], own: Trees, k: int) -> Ranked:
+    """Return the k trees of phrases of two words and more whose scores sum highest, all different.
+
+    Args:
+        span: (n + 1, n + 1), the score of every span of one sentence.
+        own: the tree that the parser takes, which comes first.
+        k: how many; fewer come where there are fewer.
+    """
+    gains = np.stack([np.zeros_like(span), span], 2)
+    place = np.arange(len(span) - 1)
+    gains[place, place + 1, 1] = -np.inf  # a word is no phrase
+    phrases = [(start, end, 1) for start, end in own.of(0).spans]
+    totals, found = _ranked(gains, phrases, k)
+    spans = [[(start, end) for start, end, _ in one] for one in found]
+    trees = Trees.from_spans([len(span) - 1] * len(spans), spans)
+    return Ranked(replace(trees, scores=span[trees.starts, trees.ends]), totals)
+
+
+def _ranked(
+    gains: NDArray[np.float64], own: list[Node], k: int
+) -> tuple[list[float], list[list[Node]]]:
+    """Return scores and phrases of the best trees; of those of one score, the own one is first."""
     found = list(BestLabelled(gains).nodes(k))
-    # of trees of one score, the parser's own comes first
-    own = _own(gains)
     others = [one for one in found if one[1] != own]
     ranked = [(found[0][0], own), *others][:k]
-    trees = [labelled_trees(scores, likely, [(0, *node) for node in one]) for _, one in ranked]
-    chances = _Chances(scores)
-    return Ranked(
-        Trees.concatenate(trees), [score for score, _ in ranked], [chances.of(x) for _, x in ranked]
-    )
+    return [score for score, _ in ranked], [phrases for _, phrases in ranked]
 
 
 def _gains(
