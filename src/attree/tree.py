@@ -53,15 +53,17 @@ class Tree:
     def brackets(self) -> str:
         """Return the tree on one line.
 
-        An unlabelled tree has bare words, ``(X (X the cat) (X sat down))``; one with labels or tags
-        has a tag on every word, ``(S (NP (X the) (X cat)) …)``, as readers of treebanks expect.
-        Round brackets of words and labels are written ``-LRB-`` and ``-RRB-``, spaces of labels
-        ``_``, an empty label ``X``; no words are ``()``.
+        Every word has a tag, ``(S (NP (X the) (X cat)) …)``, as EVALB, Tregex and readers of
+        treebanks expect: where there are no labels or no tags, ``X``. Round brackets of words and
+        labels are written ``-LRB-`` and ``-RRB-``, spaces of labels ``_``; no words are ``()``.
         """
         return bracketed(self.words, self.spans, self.labels, self.tags)
 
     def to_nltk(self) -> Any:
-        """Return an ``nltk.Tree``; its leaves are the words as they are."""
+        """Return an ``nltk.Tree``; its leaves are the words as they are.
+
+        Words have tags, ``X`` where there are none, but in a tree without labels and tags.
+        """
         from nltk import Tree as NltkTree
 
         plain = self.labels is None and self.tags is None
@@ -118,9 +120,7 @@ def bracketed(
     """Return a tree on one line (see :meth:`Tree.brackets`); ``spans`` are in pre-order."""
     if not words:
         return "()"
-    tokens = [_escaped(word) for word in words]
-    if labels is not None or tags is not None:
-        tokens = list(map(leaf, words, tags or (NO_LABEL,) * len(tokens)))
+    tokens = list(map(leaf, words, tags or (NO_LABEL,) * len(words)))
     opening, closing = [""] * len(tokens), [0] * (len(tokens) + 1)
     whole = False
     for place, (start, end) in enumerate(spans):

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from attree.cli import app
+from attree.decoding.fixed import fixed_trees
 from attree.errors import AttreeError
 from attree.evaluate.align import align
 from attree.evaluate.predictions import Evaluation
@@ -67,6 +68,16 @@ def test_predictions_without_punctuation_are_recognised(tmp_path: Path, gold: Pa
     pairs = align(gold, write(tmp_path / "p.mrg", bare), Settings(punctuation="ptb"))
     assert pairs.refused == []
     assert dict(Evaluation(pairs, "p").rows())["p"].corpus_f1 == 100
+
+
+def test_brackets_of_our_own_are_read_as_they_were_written(tmp_path: Path, gold: Path) -> None:
+    words = [("the", "cat", "sat", "on", "a", "mat", "."), ("it", "was", "very", "warm", "."),
+             ("dogs", ",", "bark", ".")]  # fmt: skip
+    trees = fixed_trees("right_branching", [len(one) for one in words])
+    pairs = align(gold, write(tmp_path / "p.mrg", trees.bracketed(words)), Settings())
+    found = dict(Evaluation(pairs, "p").rows())
+    assert pairs.refused == []
+    assert found["p"].corpus_f1 == found["right branching"].corpus_f1
 
 
 def test_labelled_f1_is_that_of_evalb(tmp_path: Path, gold: Path) -> None:

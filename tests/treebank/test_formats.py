@@ -79,6 +79,8 @@ def load(path: Path, **settings: Any) -> tuple[Settings, list[Sentence | Rejecte
         ("a.ptb", FLORESTA, "utf-8", "floresta", ["Um gatão ."]),
         ("a.gld", GREYNIR, "utf-8", "greynir", ["sjóðir Siggu Kling"]),
         ("a.mrg", TREE, "utf-8", "ptb", ["the dog barks"]),
+        ("a.mrg", "(X (X the (X old man)) (X walked home))", "utf-8", "ptb",
+         ["the old man walked home"]),
         ("a.ptb", TREE, "utf-8", "spmrl", ["the dog barks ."]),
     ],
 )  # fmt: skip

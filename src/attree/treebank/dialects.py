@@ -66,12 +66,17 @@ def _word_dash_lemma(word: str, more: str) -> str:
 
 
 def _share(text: str, leaf: re.Pattern[str]) -> float:
-    """Return the share of leaves, sampled at three places, that a regular expression fits."""
+    """Return the share of leaves, sampled at three places, that a regular expression fits.
+
+    Leaves of one tag only are no treebank's: they are phrases of two words without labels.
+    """
     leaves = [
         one
         for part in range(3)
         for one in itertools.islice(_LEAF.finditer(text, len(text) * part // 3), _SAMPLE)
     ]
+    if len({one[1] for one in leaves}) < 2:
+        return 0.0
     fit = sum(leaf.fullmatch(f"{one[1]} {one[3]}{one[4]}") is not None for one in leaves)
     return fit / max(len(leaves), 1)
 
