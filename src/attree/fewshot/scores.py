@@ -68,6 +68,18 @@ class SpanScores:
     tags: Tensor | None = None
     tag_names: tuple[str, ...] = ()
 
+    def of(self, place: int) -> SpanScores:
+        """Return those of one sentence, without padding."""
+        one, n = slice(place, place + 1), int(self.n_words[place])
+        return replace(
+            self,
+            table=self.table[one, : n + 1, : n + 1],
+            span=self.span[one, : n + 1, : n + 1],
+            n_words=self.n_words[one],
+            labels=None if self.labels is None else self.labels[one, : n + 1, : n + 1],
+            tags=None if self.tags is None else self.tags[one, :n],
+        )
+
 
 def span_scores(inside: Tensor, n_words: Tensor, outside: Tensor | None = None) -> SpanScores:
     """Score spans: ``s_in = Σ a[i:j, i:j] / w²``, ``s_out`` the mean of the cells that leave it.
