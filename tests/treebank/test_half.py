@@ -142,7 +142,7 @@ def test_what_needs_whole_trees_says_so(attree: Any, tmp_path: Path):
     assert made.status == 0, made.err
     with pytest.raises(AttreeError, match="a table of half-known trees; expected a sentence table"):
         read_table(tmp_path / "mine.parquet", schema=SENTENCES)
-    with pytest.raises(AttreeError, match=r"mine.half: only some brackets .* `attree train` takes"):
+    with pytest.raises(AttreeError, match=r"mine.half: only some brackets .* and `attree parse` t"):
         as_tables([file]).__enter__()
     with as_tables([file], half=[file]) as (table,):
         assert read_table(table, schema=HALF_KNOWN)[0].num_rows == 2

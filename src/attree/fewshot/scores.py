@@ -198,7 +198,8 @@ def decode(
     if likely is None:
         return trees
     trees = replace(trees, marginals=(chances := _of_spans(likely, trees)))
-    return trees.keep(chances >= threshold) if threshold > 0 else trees
+    # rounding must not cost what is required its place
+    return trees.keep((chances >= threshold) | _is_required(trees, constraints))
 
 
 def expected_right(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> SplitScores:
@@ -216,10 +217,17 @@ def best_trees(span: Tensor, n_words: Tensor) -> Trees:
 def _worth_it(trees: Trees, constraints: Constraints | None) -> NDArray[np.bool_]:
     """(spans,) bool: the whole sentence, what is required, and what scores more than 0."""
     assert trees.scores is not None
-    kept = (trees.scores > 0) | ((trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of]))
-    for start, end in constraints.chains() if constraints else ():
-        kept |= (trees.starts == start) & (trees.ends == end)
+    whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
+    kept: NDArray[np.bool_] = (trees.scores > 0) | whole | _is_required(trees, constraints)
     return kept
+
+
+def _is_required(trees: Trees, constraints: Constraints | None) -> NDArray[np.bool_]:
+    """(spans,) bool: of a batch of one sentence, the spans that it must have."""
+    found = np.zeros(trees.starts.size, bool)
+    for start, end in constraints.chains() if constraints else ():
+        found |= (trees.starts == start) & (trees.ends == end)
+    return found
 
 
 def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:
