@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from attree.errors import AttreeError
@@ -22,8 +24,8 @@ UNKNOWN, NO_PHRASE, COMPLETE = MARKS = ("?", "!", "=")
 #: required ones: far beyond any score of a tree, so that avoiding comes first.
 AVOIDED, CROSSED = -1e6, -1e10
 
-#: Words of a region in which all phrases are given.
-_LONGEST = 300
+#: Words of a region in which all phrases are given, and of all regions of one sentence.
+_LONGEST, _LONGEST_ALL = 300, 3_000
 
 _UNDO = "undo one of the two"
 
@@ -90,6 +92,18 @@ class Constraints:
             forbidden |= dict.fromkeys(sorted(_within(region) - phrases))
         return cls(tuple(required), tuple(forbidden))
 
+    @classmethod
+    def of_tree(
+        cls, n_words: int, spans: Iterable[tuple[int, int, str]], *, half: bool
+    ) -> Constraints:
+        """Return what a tree says: all of it, or what the marks of a half-known one say.
+
+        Raises:
+            AttreeError: its spans contradict each other.
+        """
+        whole = [] if half else [(0, n_words, COMPLETE)]
+        return cls.of_marks([*whole, *spans])
+
     def __bool__(self) -> bool:
         """Tell whether anything is known."""
         return bool(self.required or self.forbidden)
@@ -149,6 +163,52 @@ class Constraints:
         return found
 
 
+#: Place → what is known of the tree there; of the others nothing is.
+Known = Mapping[int, Constraints]
+NOTHING_KNOWN: Known = MappingProxyType({})
+
+
+def paired(
+    sentences: Iterable[str | Sequence[str]],
+    constraints: Iterable[Constraints | None] | None,
+    words: Callable[[str | Sequence[str]], list[str]],
+) -> Iterator[tuple[list[str], Constraints | None]]:
+    """Yield the words of each sentence and what is known of its tree.
+
+    Args:
+        sentences: texts, or lists of words.
+        constraints: of each sentence; None where nothing is known.
+        words: gives those of a sentence.
+
+    Raises:
+        AttreeError: more of the one than of the other, a span outside its sentence, or a list with
+            an empty word, which no parser counts.
+    """
+    if constraints is None:
+        yield from ((words(one), None) for one in sentences)
+        return
+    for number, (one, known) in enumerate(zip_longest(sentences, constraints, fillvalue=...)):
+        if one is ... or known is ...:
+            problem = "there are not as many constraints as sentences"
+            raise AttreeError(problem, fix="give None where nothing is known")
+        found = words(one)
+        if known:
+            _check_pair(number, one, found, known)
+        yield found, known
+
+
+def _check_pair(
+    number: int, sentence: str | Sequence[str], words: list[str], known: Constraints
+) -> None:
+    if not isinstance(sentence, str) and len(words) < len(sentence):
+        problem = f"sentence {number} has an empty word, and constraints count words"
+        raise AttreeError(problem, fix="leave the word out")
+    try:
+        known.check(len(words))
+    except AttreeError as error:
+        raise AttreeError(f"sentence {number}: {error.problem}", fix=error.fix) from None
+
+
 def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np.bool_]:
     """(side, side) bool: True for spans that cross one of ``spans``."""
     import numpy as np
@@ -168,7 +228,7 @@ def _outermost(regions: Iterable[Span]) -> list[Span]:
     """Return the regions that are in no other one.
 
     Raises:
-        AttreeError: one is so long that its spans would fill the memory.
+        AttreeError: one is so long, or all of them are, that their spans would fill the memory.
     """
     found: list[Span] = []
     for start, end in sorted(set(regions), key=lambda region: (region[0], -region[1])):
@@ -177,6 +237,10 @@ def _outermost(regions: Iterable[Span]) -> list[Span]:
             raise AttreeError(problem, fix=f"mark parts of at most {_LONGEST} words")
         if not found or end > found[-1][1]:
             found.append((start, end))
+    words = sum(end - start for start, end in found)
+    if words > _LONGEST_ALL:
+        problem = f"{words:,} words are too many to be known completely in one sentence"
+        raise AttreeError(problem, fix=f"mark at most {_LONGEST_ALL:,}")
     return found
 
 

@@ -62,7 +62,7 @@ class Treebank:
         table = builder.tables()[0]
         if HALF.name in table.schema.names and not half:
             problem = "only some brackets of these trees are known"
-            fix = "give whole trees; `attree train` takes these"
+            fix = "give whole trees; `attree train` and `attree parse` take these"
             raise AttreeError(problem, file=path, fix=fix)
         return cls(table, refused, counts.punctuation)
 

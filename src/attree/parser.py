@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.chart import Candidate, Chart
+from attree.constraints import Constraints, Known, paired
 from attree.errors import AttreeError, NotFiniteError
 from attree.grammar.source import GrammarFolder, is_grammar
 from attree.parser_source import Model, Overrides, ParserSource, find_parser
@@ -47,15 +48,22 @@ class Prepared:
         pieces: word pieces of each sentence.
         status: of each sentence.
         batches: positions of the sentences that the encoder is run on, a batch each.
+        known: position → what is known of that sentence's tree.
     """
 
     pieces: list[Pieces]
     status: NDArray[np.str_]
     batches: list[NDArray[np.int64]]
+    known: Known = field(default_factory=dict)
 
     def of(self, batch: NDArray[np.int64]) -> list[Pieces]:
         """Return the pieces of one batch."""
         return [self.pieces[place] for place in batch]
+
+    def known_of(self, positions: Sequence[int] | NDArray[np.int64]) -> dict[int, Constraints]:
+        """Return what is known of the trees of some sentences, by their places among these."""
+        found = ((at, self.known.get(int(place))) for at, place in enumerate(positions))
+        return {at: one for at, one in found if one}
 
 
 class Parser:
@@ -137,43 +145,71 @@ class Parser:
         return cls(source.load(device=device, threads=threads), **settings)
 
     @overload
-    def parse(self, sentences: str) -> Tree: ...
+    def parse(self, sentences: str, *, constraints: Constraints | None = None) -> Tree: ...
     @overload
-    def parse(self, sentences: list[Any] | tuple[Any, ...]) -> list[Tree]: ...
-    def parse(self, sentences: str | Sequence[Sentence]) -> Tree | list[Tree]:
+    def parse(
+        self,
+        sentences: list[Any] | tuple[Any, ...],
+        *,
+        constraints: Sequence[Constraints | None] | None = None,
+    ) -> list[Tree]: ...
+    def parse(
+        self,
+        sentences: str | Sequence[Sentence],
+        *,
+        constraints: Constraints | Sequence[Constraints | None] | None = None,
+    ) -> Tree | list[Tree]:
         """Parse one sentence, or several.
 
         Args:
             sentences: a sentence as a string, or a list of sentences, each a string or a list of
                 words. A string is split into words by the language's rules.
+            constraints: what is known of the sentence's tree, or of each sentence's, None of one of
+                which nothing is. Its tree keeps to them as that of :meth:`attree.chart.Chart.tree`
+                does. The other trees are as they are without constraints.
 
         Returns:
             the tree of a single string, or a list of trees in the order of the sentences. A
             sentence that the encoder cannot take is branched right, and its tree's ``status`` is
             ``too_long``.
+
+        Raises:
+            AttreeError: not as many constraints as sentences, or one outside its sentence.
         """
         if isinstance(sentences, str):
-            return next(self.stream([sentences]))
-        return list(self.stream(sentences))
+            return next(self.stream([sentences], [cast("Constraints | None", constraints)]))
+        return list(self.stream(sentences, cast("Sequence[Constraints | None]", constraints)))
 
-    def stream(self, sentences: Iterable[Sentence]) -> Iterator[Tree]:
-        """Parse sentences one block after the other; order is kept, memory does not grow."""
-        waiting = iter(sentences)
-        while block := [self.words(one) for one in islice(waiting, _AT_A_TIME)]:
-            trees, status = self.trees(block)
-            for place, words in enumerate(block):
+    def stream(
+        self,
+        sentences: Iterable[Sentence],
+        constraints: Iterable[Constraints | None] | None = None,
+    ) -> Iterator[Tree]:
+        """Parse sentences one block after the other; order is kept, memory does not grow.
+
+        Arguments are those of :meth:`parse`.
+        """
+        waiting = paired(sentences, constraints, self.words)
+        while block := list(islice(waiting, _AT_A_TIME)):
+            trees, status = self.trees(*zip(*block, strict=True))
+            for place, (words, _) in enumerate(block):
                 yield trees.of(place, words, status=str(status[place]))
 
-    def trees(self, words: Sequence[Sequence[str]]) -> tuple[Trees, NDArray[np.str_]]:
+    def trees(
+        self, words: Sequence[Sequence[str]], constraints: Sequence[Constraints | None] = ()
+    ) -> tuple[Trees, NDArray[np.str_]]:
         """Parse sentences of words into arrays.
+
+        Args:
+            words: of each sentence.
+            constraints: what is known of the first trees, of the others nothing is.
 
         Returns:
             the trees, and the status of each: ``ok``, ``too_long`` or ``failed``.
         """
-        prepared = self.prepare(words)
-        found = [
-            self.decode(prepared, batch, self.encode(prepared, batch)) for batch in prepared.batches
-        ]
+        prepared = self.prepare(words, constraints)
+        batches = prepared.batches
+        found = [self.decode(prepared, one, self.encode(prepared, one)) for one in batches]
         return self.assemble(prepared, found), prepared.status
 
     def sentences_a_second(self, words: Sequence[Sequence[str]]) -> float:
@@ -236,10 +272,17 @@ class Parser:
         found: list[list[str]] | None = self._words([sentence])[0]
         return sentence.split() if found is None else found[0]
 
-    def prepare(self, words: Sequence[Sequence[str]]) -> Prepared:
-        """Split words into pieces and share the sentences out over batches of like length."""
+    def prepare(
+        self, words: Sequence[Sequence[str]], constraints: Sequence[Constraints | None] = ()
+    ) -> Prepared:
+        """Split words into pieces and share the sentences out over batches of like length.
+
+        Constraints change no batch of several words, so that the other sentences' numbers do not
+        depend on them. Arguments are those of :meth:`trees`.
+        """
         from attree.encoder.pieces import batches
 
+        known = {place: one for place, one in enumerate(constraints) if one}
         pieces = self.encoder.tokenise(words)
         status = np.full(len(pieces), OK, dtype="<U16")
         longest = self._max_words or np.inf
@@ -253,7 +296,12 @@ class Parser:
             cells_per_batch=_CELLS_PER_BATCH,
         )
         places = np.array(wanted, dtype=np.int64)
-        return Prepared(pieces, status, [places[group] for group in groups])
+        found = [places[group] for group in groups]
+        # a word by itself has a tree to find only where a label is to be found
+        lone = [p for p in known if status[p] == OK and pieces[p].n_words == 1]
+        if lone and getattr(self.model, "labelled", False):
+            found.append(np.array(lone, dtype=np.int64))
+        return Prepared(pieces, status, found, known)
 
     def encode(self, prepared: Prepared, batch: NDArray[np.int64]) -> Any:
         """Run the encoder over one batch; return what :meth:`decode` takes."""
@@ -262,36 +310,41 @@ class Parser:
     def decode(self, prepared: Prepared, batch: NDArray[np.int64], features: Any) -> Trees:
         """Return the trees of one batch; a sentence whose scores are not finite is ``failed``."""
         try:
-            return self.model.trees(features)
+            return self.model.trees(features, prepared.known_of(batch))
         except NotFiniteError:
             return Trees.concatenate([self._one(prepared, place) for place in batch])
 
     def _one(self, prepared: Prepared, place: int) -> Trees:
         """Parse one sentence of a batch in which some are not finite."""
-        pieces = [prepared.pieces[place]]
+        pieces, known = [prepared.pieces[place]], prepared.known_of([place])
         try:
-            return self.model.trees(self.model.features(pieces))
+            return self.model.trees(self.model.features(pieces), known)
         except NotFiniteError:
             prepared.status[place] = FAILED
-            return self._branched_right([pieces[0].n_words])
+            return self._branched_right([pieces[0].n_words], known)
 
     def assemble(self, prepared: Prepared, found: Sequence[Trees]) -> Trees:
         """Put the trees of all batches in the sentences' order; the others are branched right."""
         done = np.concatenate([np.zeros(0, np.int64), *prepared.batches])
         rest = np.setdiff1d(np.arange(len(prepared.pieces)), done)
-        others = self._branched_right([prepared.pieces[place].n_words for place in rest])
+        n_words = [prepared.pieces[place].n_words for place in rest]
+        others = self._branched_right(n_words, prepared.known_of(rest))
         order = np.argsort(np.concatenate([done, rest]), kind="stable")
         return Trees.concatenate([*found, others]).take(order)
 
-    def _branched_right(self, n_words: Sequence[int]) -> Trees:
+    def _branched_right(self, n_words: Sequence[int], known: Known) -> Trees:
         """Return right-branching trees, of no number; with dummy labels and tags if need be."""
+        from attree.decoding.constrained import branched_right
         from attree.decoding.fixed import fixed_trees
 
-        trees = fixed_trees(FALLBACK, n_words)
-        none = np.full(trees.starts.size, np.nan)
+        trees, labelled = fixed_trees(FALLBACK, n_words), getattr(self.model, "labelled", False)
+        if labelled:
+            trees = trees.labelled([NO_LABEL] * trees.starts.size)
+        found = trees.replaced(
+            {at: branched_right(n_words[at], one, labelled=labelled) for at, one in known.items()}
+        )
+        none = np.full(found.starts.size, np.nan)
         marginals = none if getattr(self.model, "has_distribution", False) else None
-        found = replace(trees, scores=none, marginals=marginals)
-        if getattr(self.model, "labelled", False):
-            found = found.labelled([NO_LABEL] * found.starts.size)
+        found = replace(found, scores=none, marginals=marginals)
         tagged = getattr(self.model, "tagged", False)
         return found.tagged([NO_LABEL] * int(found.n_words.sum())) if tagged else found

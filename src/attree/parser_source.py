@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from attree.attention.columns import mean_column, read_selection
 from attree.attention.sources import HEADS, checked, load_source
+from attree.constraints import NOTHING_KNOWN, Known
 from attree.decoding import DECODERS, UNSUPERVISED, Recipe
 from attree.encoder.source import (
     DTYPES,
@@ -50,8 +51,13 @@ class Model(Protocol):
     def features(self, pieces: Sequence[Pieces]) -> Any:
         """Run the encoder over one batch and keep what trees are made from."""
 
-    def trees(self, features: Any) -> Trees:
-        """Return a binary tree, with the scores of its spans, for each sentence of the batch.
+    def trees(self, features: Any, known: Known = NOTHING_KNOWN) -> Trees:
+        """Return a tree, with the scores of its spans, for each sentence of the batch.
+
+        Args:
+            features: of the batch.
+            known: place in the batch → what is known of the tree, which keeps to it. The other
+                trees are as they are without.
 
         Raises:
             NotFiniteError: a sentence's scores are NaN or infinite.

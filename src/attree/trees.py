@@ -7,7 +7,7 @@ want it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -209,6 +209,14 @@ class Trees:
             None if self.scores is None else self.scores[spans],
             None if self.marginals is None else self.marginals[spans],
         )
+
+    def replaced(self, others: Mapping[int, Trees]) -> Trees:
+        """Return the same trees but for those at some places, each one tree instead."""
+        if not others:
+            return self
+        order = np.arange(len(self))
+        order[list(others)] = len(self) + np.arange(len(others))
+        return Trees.concatenate([self, *others.values()]).take(order)
 
     def mean_scores(self) -> NDArray[np.float32]:
         """float32 (trees,), the mean score of each tree's spans, NaN of a tree without any."""

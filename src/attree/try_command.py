@@ -113,8 +113,8 @@ def _half_known(
     path: Path, sentence: str | None
 ) -> Iterator[tuple[str | list[str], Constraints | None]]:
     """Yield the words of half-known trees, and what is known; say what cannot be read."""
-    from attree.constraints import COMPLETE, Constraints
     from attree.text import say
+    from attree.treebank.half import known
     from attree.treebank.reading import read_whole
     from attree.treebank.sentence import Settings
 
@@ -125,8 +125,7 @@ def _half_known(
     for line in refused:
         say(line)
     for one in sentences:
-        whole = [] if one.half else [(0, len(one.words), COMPLETE)]
-        yield list(one.words), Constraints.of_marks([*whole, *one.spans])
+        yield list(one.words), known(one)
 
 
 def _candidates(
@@ -136,16 +135,7 @@ def _candidates(
 
     if best is not None:
         return parser.k_best(text, best)
-    return [Candidate(_parsed(parser, text, known), None, None)]
-
-
-def _parsed(parser: Parser, text: str | list[str], known: Constraints | None) -> Tree:
-    if known is not None:
-        try:
-            return parser.chart(text).tree(known)
-        except AttreeError:  # told of the tree that takes its place
-            pass
-    return parser.parse([text])[0]
+    return [Candidate(parser.parse([text], constraints=[known])[0], None, None)]
 
 
 def _sentences(sentence: str | None, words: bool) -> Iterable[str | list[str]]:

@@ -256,7 +256,11 @@ def _rows_of_bulk() -> list[Row]:
     def json_lines(*lines: str) -> dict[str, Content]:
         return {"in.jsonl": "\n".join(['{"text": "a cat"}', *lines, '{"text": "a cat"}']) + "\n"}
 
+    def half_lines(line: str) -> dict[str, Content]:
+        return {"in.half": f"( (? a cat) sat)\n{line}\na cat\n"}
+
     jsonl: dict[str, Any] = {"inputs": ("in.jsonl",)}
+    half: dict[str, Any] = {"inputs": ("in.half",)}
     good = "a cat\n"
     return [
         _bulk("control", {"in.txt": good + "a \x1b[31m cat\n" + good}, "ok control ok", full=False),
@@ -277,6 +281,17 @@ def _rows_of_bulk() -> list[Row]:
         _bulk("json-number", json_lines('{"text": 3}'), "ok malformed ok", **jsonl),
         _bulk(
             "json-surrogate", json_lines('{"text": "a \\ud800 b"}'), "ok undecodable ok", **jsonl
+        ),
+        _bulk(
+            "half-deep", half_lines("(NP " * 200_000 + "a b" + ")" * 200_000), "ok ok ok", **half
+        ),
+        _bulk("half-open", half_lines("(" * 1_000_000), "ok malformed ok", **half),
+        _bulk(
+            "half-complete",
+            half_lines(f"({' '.join(['(= ' + 'w ' * 300 + ')'] * 1500)})"),
+            "ok contradictory ok",
+            full=False,
+            **half,
         ),
         _bulk("name-option", {"-y.txt": good}, "ok", inputs=("-y.txt",)),
         _bulk("name-newline", {"a\nb.txt": good}, "ok", inputs=("a\nb.txt",)),

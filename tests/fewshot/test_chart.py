@@ -65,6 +65,19 @@ def test_unlabelled_trees_and_marginals(seed: int, n: int, parser: str):
         assert max(same) == pytest.approx(max(map(reached, those)), abs=1e-8)
 
 
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(10, 30),
+    parser=st.sampled_from(["tree-crf", "tree-crf-full", "tree-crf-labelled"]),
+)
+def test_no_threshold_costs_a_required_span_its_place(seed: int, n: int, parser: str):
+    """Its marginal may be 0.999… by rounding."""
+    constraints = drawn.constraints(seed, n)
+    one = replace(chart(seed, n, parser), threshold=1.0)
+    assert set(constraints.chains()) <= set(one.trees(constraints).of(0).spans)
+
+
 @settings(max_examples=30)
 @given(**SEEDS, parser=st.sampled_from(["tree-crf-full", "tree-crf-labelled"]))
 def test_entropy_is_that_of_all_binary_trees(seed: int, n: int, parser: str):

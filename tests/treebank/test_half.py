@@ -16,7 +16,7 @@ from attree.schemas import HALF_KNOWN, SENTENCES, read_table
 from attree.treebank.brackets import bracketed
 from attree.treebank.cleaning import clean
 from attree.treebank.formats import read_files, resolve
-from attree.treebank.half import read
+from attree.treebank.half import known, read, read_line
 from attree.treebank.sentence import Rejected, Sentence, Settings
 from attree.treebank.table import from_table, to_table
 from tests import drawn
@@ -142,7 +142,7 @@ def test_what_needs_whole_trees_says_so(attree: Any, tmp_path: Path):
     assert made.status == 0, made.err
     with pytest.raises(AttreeError, match="a table of half-known trees; expected a sentence table"):
         read_table(tmp_path / "mine.parquet", schema=SENTENCES)
-    with pytest.raises(AttreeError, match=r"mine.half: only some brackets .* `attree train` takes"):
+    with pytest.raises(AttreeError, match=r"mine.half: only some brackets .* and `attree parse` t"):
         as_tables([file]).__enter__()
     with as_tables([file], half=[file]) as (table,):
         assert read_table(table, schema=HALF_KNOWN)[0].num_rows == 2
@@ -162,3 +162,55 @@ def test_long_and_deep_trees_cost_neither_time_nor_memory(tmp_path: Path):
     problem = "20,000 words are too many to be known completely — mark parts of at most 300 words"
     assert problem in str(found[0]) and "3,002 words" in str(found[1])
     assert sum(isinstance(one, Sentence) for one in found) == 20_001
+
+
+#: line → its words, and what is known
+LINES = {
+    "": ("", Constraints()),
+    "# a comment (": ("", Constraints()),
+    "the old man -LRB- sat": ("the old man ( sat", Constraints()),
+    "( the old man )": ("the old man", Constraints()),
+    "( (NP the man) (! sat down) here)": (
+        "the man sat down here",
+        Constraints(((0, 2, "NP"),), ((2, 4),)),
+    ),
+    "( (S (VP go home)) now)": ("go home now", Constraints(((0, 2, "S"), (0, 2, "VP")))),
+    "( (= a (NP b c)) d)": ("a b c d", Constraints.of_marks([(0, 3, "="), (1, 3, "NP")])),
+    "(= (S (NP (DT a) (NN b)) (VP (X c))))": (
+        "a b c",
+        Constraints.of_marks([(0, 3, "="), (0, 3, "S"), (0, 2, "NP"), (2, 3, "VP")]),
+    ),
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_is_a_sentence_of_which_something_may_be_known(line: str):
+    found = read_line(line)
+    assert (" ".join(found.words), known(found)) == LINES[line]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("( (NP the old", "brackets are not closed — write one sentence a line, all of it inside"),
+        ("( (NP a b) c) (NP d)", "these brackets are not one tree — write one sentence a line"),
+        ("she said ( twice )", "these brackets are not one tree"),
+        ("twice ) she said", "a bracket closes nothing"),
+        ("()", "a tree without words"),
+        ("( (!NP the old) man)", "'!NP' around 'the old' is no mark and no label"),
+        ("( (NP the \u00a0) man)", "a word is nothing but white space — leave it out"),
+    ],
+)
+def test_a_line_that_is_no_sentence(line: str, problem: str):
+    with pytest.raises(AttreeError, match=problem):
+        read_line(line)
+
+
+def test_what_a_line_says_twice_names_the_words():
+    with pytest.raises(AttreeError, match="'the old' is both required and forbidden — undo one"):
+        known(read_line("( (NP (! the old)) man)"))
+    with pytest.raises(AttreeError, match="'a b' is the whole sentence"):
+        known(read_line("(! a b)"))
+    many = " ".join(f"(= {'w ' * 300})" for _ in range(11))
+    with pytest.raises(AttreeError, match="3,300 words are too many to be known completely"):
+        known(read_line(f"( {many} x)"))

@@ -72,7 +72,8 @@ def check_covered(rule: str, imports: set[str]) -> None:
         ("score", {"attree.decoding", "attree.scoring", "attree.encoder"}),
         ("crosslingual_table", {"attree.evaluation.summary", "attree.experiments"}),
         ("heads_figure", {"attree.heads", "attree.tables", "attree.evaluation"}),
-        ("parse_corpus", {"attree.fewshot", "attree.treebank", "attree.experiments"}),
+        # it reads half-known lines, and no treebank
+        ("parse_corpus", {"attree.fewshot", "attree.treebank.formats", "attree.experiments"}),
     ],
 )  # fmt: skip
 def test_a_stage_does_not_hang_on_another_s_code(rule: str, never: set[str]) -> None:

@@ -20,7 +20,8 @@ _PARSER, _INPUT, _PLACE = "Parser", "Input and output", "Where it runs"
 Inputs = Annotated[
     list[Path],
     typer.Argument(
-        help="Files or folders: text, JSON Lines, Parquet; - reads text from standard input.",
+        help="Files or folders: text, JSON Lines, Parquet, half-known trees (.half); - reads text "
+        "from standard input.",
         show_default=False,
     ),
 ]
@@ -115,10 +116,7 @@ def parse_command(
     max_words: Annotated[
         int,
         typer.Option(
-            min=1,
-            max=30000,
-            help="Longer sentences are too_long.",
-            rich_help_panel=_INPUT,
+            min=1, max=30000, help="Longer sentences are too_long.", rich_help_panel=_INPUT
         ),
     ] = 500,
     too_long: Annotated[
@@ -217,7 +215,8 @@ def parse_command(
 ) -> None:
     """Parse a corpus; run again, it continues where it was interrupted.
 
-    Text is split into words and sentences.
+    Text is split into words and sentences. Of a file .half each line is the words of a sentence,
+    in brackets where something is known of its tree, as for attree train; the tree keeps it.
 
     Example:
       attree parse corpora/de.txt.xz --language de --output trees/de
@@ -253,6 +252,8 @@ def parse_command(
             fix="take one that `attree train` made by a tree CRF, such as tree-crf-full",
         )
     found = replace(found, encoder=settled(found.encoder, device, elsewhere=kind is not None))
+    if all(".half" in path.suffixes for path in inputs):  # their words are given
+        tokenizer = tokenizer or "whitespace"
     tokenizer, sentences = how_split(found, tokenizer, sentences)
     if inputs == [STANDARD_INPUT]:
         stream(found, output, formats, tokenizer, sentences, max_words, device, threads)

@@ -1,8 +1,7 @@
-"""Reading corpora: plain text, JSON Lines and Parquet, compressed or not, shard by shard.
+"""Reading corpora: plain text, JSON Lines, Parquet, half-known trees, compressed or not, by shards.
 
-Whatever the format, a shard's *payload* is bytes with one line an input line: the line itself of
-plain text and JSON Lines, the column's value as JSON of Parquet. A payload can be read again from
-its offset. Nothing is unpickled.
+Whatever the format, a shard's *payload* is bytes with one line an input line: the column's value as
+JSON of Parquet, else the line itself. It can be read again from its offset. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ KINDS = {
     ".jsonl": "json",
     ".ndjson": "json",
     ".parquet": "parquet",
+    ".half": "half",
 }
 
 
@@ -43,7 +43,7 @@ class InputFile:
     Attributes:
         path: where it lies.
         name: what output calls it: its path below the folder that all inputs share.
-        kind: ``text``, ``json`` or ``parquet``.
+        kind: ``text``, ``json``, ``parquet`` or ``half``.
         compression: ``""``, ``.gz``, ``.xz`` or ``.zst``.
         size, changed: bytes, and time of the last change in nanoseconds, when it was cut.
     """

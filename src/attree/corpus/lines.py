@@ -7,10 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from attree.constraints import Constraints
 from attree.corpus.inputs import LINE_BYTES, InputFile
 from attree.errors import AttreeError
 from attree.files import DAMAGE, open_compressed
 from attree.schemas import FAILED, OK, TOO_LONG
+from attree.treebank import half
 from attree.words import Line
 
 #: What can become of an input line. Only ``ok`` rows have words and spans.
@@ -18,7 +20,8 @@ EMPTY = "empty"
 UNDECODABLE = "undecodable"
 CONTROL = "control"
 MALFORMED = "malformed"
-STATUSES = (OK, EMPTY, TOO_LONG, FAILED, UNDECODABLE, CONTROL, MALFORMED)
+CONTRADICTORY = "contradictory"
+STATUSES = (OK, EMPTY, TOO_LONG, FAILED, UNDECODABLE, CONTROL, MALFORMED, CONTRADICTORY)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: C0 and C1 but for tab; a carriage return at the end of a line is cut off before.
@@ -51,18 +54,26 @@ def value_lines(payload: bytes, *, column: str) -> tuple[list[Line], list[str]]:
     return _each(_split(payload, b"\n"), lambda raw: _json_line(raw, None))
 
 
+def half_lines(payload: bytes, *, column: str) -> tuple[list[Line], list[str]]:
+    """Return the words of each line that is a half-known tree, and its status."""
+    return _each(_split(payload, b"\n"), _half_line)
+
+
 #: kind of input → how its payloads are read
 PARSERS: dict[str, Callable[..., tuple[list[Line], list[str]]]] = {
     "text": text_lines,
     "json": json_lines,
     "parquet": value_lines,
+    "half": half_lines,
 }
 
 
 def reasons(
     payload: bytes, statuses: Sequence[str], *, kind: str, column: str, first: int, most: int = 5
 ) -> list[str]:
-    """Say why lines are malformed, for the first of them: ``line 3: no field 'text'``.
+    """Say why lines are malformed or contradictory, for the first of them.
+
+    Such as ``line 3: no field 'text'``.
 
     Args:
         payload, statuses: as :func:`parse_lines` takes and gives them.
@@ -70,10 +81,21 @@ def reasons(
         first: 1-based number of the payload's first line.
         most: how many are told.
     """
-    places = [place for place, status in enumerate(statuses) if status == MALFORMED][:most]
+    wrong = (MALFORMED, CONTRADICTORY)
+    places = [place for place, status in enumerate(statuses) if status in wrong][:most]
     lines = _split(payload, b"\n") if places else []
+    if kind == "half":
+        return [f"line {first + place}: {_why_half(lines[place])}" for place in places]
     field_name = column if kind == "json" else None
     return [f"line {first + place}: {_why(lines[place], field_name)}" for place in places]
+
+
+def _why_half(raw: bytes) -> str:
+    try:
+        half.known(half.read_line(_text_line(raw)[0]))
+    except AttreeError as error:
+        return str(error)
+    return "no tree"
 
 
 def _why(raw: bytes, column: str | None) -> str:
@@ -109,6 +131,19 @@ def _id(raw: bytes, field_name: str) -> str | None:
         return None if found is None or _CONTROL.search(found) else found.encode().decode()
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
+
+
+def line_constraints(
+    payload: bytes, statuses: Sequence[str], *, kind: str
+) -> list[Constraints | None]:
+    """Return what each line says of its tree, None where it says nothing or is not ``ok``."""
+    if kind != "half":
+        return [None] * len(statuses)
+    lines = _split(payload.removeprefix(_BYTE_ORDER_MARK), b"\n")
+    return [
+        half.known(half.read_line(_text_line(raw)[0])) if status == OK else None
+        for raw, status in zip(lines, statuses, strict=True)
+    ]
 
 
 def parse_lines(
@@ -153,13 +188,28 @@ def _each(
     return texts, statuses
 
 
-def _text_line(raw: bytes) -> tuple[Line, str]:
+def _text_line(raw: bytes) -> tuple[str, str]:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         return "", UNDECODABLE
     text = text.removesuffix("\r")
     return (text, OK) if not _CONTROL.search(text) else ("", CONTROL)
+
+
+def _half_line(raw: bytes) -> tuple[Line, str]:
+    text, status = _text_line(raw)
+    if status != OK:
+        return "", status
+    try:
+        one = half.read_line(text)
+    except AttreeError:
+        return "", MALFORMED
+    try:
+        half.known(one)
+    except AttreeError:
+        return "", CONTRADICTORY
+    return list(one.words), OK
 
 
 def _json_line(raw: bytes, column: str | None) -> tuple[Line, str]:
@@ -203,8 +253,16 @@ _NO_TEXT = {
     "trees in brackets": re.compile(
         r"\s*\(\s*(\(|[^\s()]+\s*\()([^()]*[()]){0,20}?\s*\([^\s()]+\s+[^\s()]+\s*\)"
     ),
+    "half-known trees": re.compile(
+        r"(#[^\n]*\n|\s*\n)*\(([?!=]|\s*\([A-Z?!=][^\s()a-z]*)\s[^\n]*\)[ \t]*\n"
+    ),
 }
 _HEAD = 1 << 13
+_FIX = (
+    "`attree treebank FILE --output words.parquet` reads a treebank, and "
+    "`attree parse words.parquet --column words` parses its words"
+)
+_FIXES = {"half-known trees": "let its name end in .half"}
 
 
 def refuse_treebanks(files: Iterable[InputFile]) -> None:
@@ -223,9 +281,5 @@ def refuse_treebanks(files: Iterable[InputFile]) -> None:
             continue  # told when it is read
         for what, pattern in _NO_TEXT.items():
             if pattern.match(head.replace("\r\n", "\n")):
-                raise AttreeError(
-                    f"this is {what}, not text",
-                    file=file.path,
-                    fix="`attree treebank FILE --output words.parquet` reads a treebank, and "
-                    "`attree parse words.parquet --column words` parses its words",
-                )
+                fix = _FIXES.get(what, _FIX)
+                raise AttreeError(f"this is {what}, not text", file=file.path, fix=fix)

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from attree.corpus.lines import EMPTY, line_ids, parse_lines, reasons
+from attree.constraints import Constraints
+from attree.corpus.lines import EMPTY, line_constraints, line_ids, parse_lines, reasons
 from attree.corpus.output import REASONS, OutputOptions, Rows, Statistics, make_folders, write_shard
 from attree.errors import AttreeError
 from attree.parser import Parser, Prepared
@@ -125,6 +126,7 @@ class _Rows:
     status: list[str] = field(default_factory=list)
     words: list[list[str]] = field(default_factory=list)
     id: list[str | None] = field(default_factory=list)
+    known: list[Constraints | None] = field(default_factory=list)
     malformed: list[str] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
     prepared: Prepared | None = None
@@ -191,7 +193,9 @@ class Pipeline:
         ]
         each = [len(of_line) for of_line in sentences]
         ids = self._ids(source, statuses)
+        known = line_constraints(source.payload, statuses, kind=source.kind)
         rows.id += [one for one, count in zip(ids, each, strict=True) for _ in range(count)]
+        rows.known += [one for one, count in zip(known, each, strict=True) for _ in range(count)]
         numbers = range(source.first, source.first + len(texts))
         rows.file += [source.file] * sum(each)
         rows.line += np.repeat(np.array(numbers, dtype=np.int64), each).tolist()
@@ -207,20 +211,16 @@ class Pipeline:
 
     def _note(self, rows: _Rows, source: Source, statuses: Sequence[str]) -> None:
         """Keep why the first malformed lines are."""
-        more = reasons(
-            source.payload,
-            statuses,
-            kind=source.kind,
-            column=self._settings.column,
-            first=source.first,
-        )
+        column, first = self._settings.column, source.first
+        more = reasons(source.payload, statuses, kind=source.kind, column=column, first=first)
         rows.malformed += [f"{source.file}: {one}" for one in more]
         del rows.malformed[REASONS:]
 
     def _choose(self, rows: _Rows) -> None:
         """Tokenise into pieces, and put what has a tree to find into batches."""
         found = [row for row, status in enumerate(rows.status) if status == OK]
-        rows.prepared = self._parser.prepare([rows.words[row] for row in found])
+        known = [rows.known[row] for row in found]
+        rows.prepared = self._parser.prepare([rows.words[row] for row in found], known)
         rows.asked = found
         for row, status in zip(found, rows.prepared.status.tolist(), strict=True):
             if status == TOO_LONG and self._settings.too_long == "error":

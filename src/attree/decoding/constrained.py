@@ -1,4 +1,4 @@
-"""The tree of one sentence that keeps to constraints, by any decoder of split scores.
+"""The tree of one sentence that keeps to constraints, by any decoder of split scores or by none.
 
 What a tree should not have is in the scores: see :meth:`attree.constraints.Constraints.penalties`.
 """
@@ -18,6 +18,8 @@ from attree.decoding.k_best import BestTrees, Ranked
 from attree.decoding.kernels import add_best, top_down
 from attree.errors import AttreeError, NotFiniteError
 from attree.scoring.tables import SplitScores, split_scores, transform
+from attree.tree import NO_LABEL
+from attree.treebank.binarise import binarise
 from attree.trees import Spans, Trees, binary_offsets
 
 #: decoder → the terms that it maximises, as long as no constraint is given
@@ -76,6 +78,30 @@ def without(trees: Trees, constraints: Constraints) -> Trees:
     forbidden = set(constraints.forbidden)
     spans = zip(trees.starts.tolist(), trees.ends.tolist(), strict=True)
     return trees.keep(np.array([span not in forbidden for span in spans], bool))
+
+
+def branched_right(n_words: int, constraints: Constraints, *, labelled: bool) -> Trees:
+    """Return the tree of one sentence that is branched right wherever nothing is required.
+
+    Args:
+        n_words: of the sentence.
+        constraints: what its spans must be; forbidden ones are left out.
+        labelled: whether its spans have labels, :data:`attree.tree.NO_LABEL` where none is known,
+            and one-word phrases are among them.
+
+    Raises:
+        AttreeError: constraints outside the sentence.
+    """
+    constraints.check(n_words)
+    chains = constraints.chains()
+    made = {(start, end) for start, _, end in binarise(n_words, chains).tolist()}
+    if labelled:
+        made |= set(chains)
+    places = sorted(made - set(constraints.forbidden), key=lambda span: (span[0], -span[1]))
+    if not labelled:
+        return Trees.from_spans([n_words], [places])
+    named = [(span, label or NO_LABEL) for span in places for label in chains.get(span, [None])]
+    return Trees.from_spans([n_words], [[span for span, _ in named]], [[x for _, x in named]])
 
 
 @dataclass(frozen=True, slots=True)

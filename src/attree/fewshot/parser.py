@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
+from attree.constraints import NOTHING_KNOWN, Known
 from attree.decoding.fixed import fixed_trees
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
@@ -94,13 +95,15 @@ class TrainedParser:
         """Score every span of a batch."""
         return self.scorer.scores(batch)
 
-    def trees(self, batch: Batch, threshold: float = 0.0) -> Trees:
+    def trees(self, batch: Batch, threshold: float = 0.0, known: Known = NOTHING_KNOWN) -> Trees:
         """Parse one batch; spans (labels) less likely than ``threshold`` are left out.
 
         Trees of a parser that has a distribution over trees have the marginals of their spans.
         """
         scores = self.span_scores(batch)
-        return with_tags(self._decoded(scores, threshold), scores)
+        found = with_tags(self._decoded(scores, threshold), scores)
+        charts = {place: TrainedChart(scores.of(place), self.recipe, threshold) for place in known}
+        return found.replaced({place: charts[place].trees(one) for place, one in known.items()})
 
     def _decoded(self, scores: SpanScores, threshold: float) -> Trees:
         recipe = self.recipe
@@ -231,11 +234,8 @@ def load_parser(
         trained_on = tensors.pop("trained_on").numpy().view(np.uint64)
         scorer.load_state_dict(tensors)
     except (SafetensorError, RuntimeError, KeyError, OSError):
-        raise AttreeError(
-            "these weights are cut short or belong to another parser",
-            file=path,
-            fix=_AGAIN,
-        ) from None
+        problem = "these weights are cut short or belong to another parser"
+        raise AttreeError(problem, file=path, fix=_AGAIN) from None
     scorer = scorer.to(device).eval()
     return TrainedParser(recipe, about.shape, scorer, about.encoder, about.about, trained_on)
 
@@ -332,9 +332,9 @@ class TrainedModel:
         """Run the encoder and lay out what the scorer reads."""
         return self.trained.features(self.encoder, pieces)
 
-    def trees(self, features: Batch) -> Trees:
+    def trees(self, features: Batch, known: Known = NOTHING_KNOWN) -> Trees:
         """Decode; the score of a span is its span score."""
-        return self.trained.trees(features, self.threshold)
+        return self.trained.trees(features, self.threshold, known)
 
     def chart(self, features: Batch) -> TrainedChart:
         """Keep the scores of the one sentence of a batch."""

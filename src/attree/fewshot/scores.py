@@ -68,6 +68,18 @@ class SpanScores:
     tags: Tensor | None = None
     tag_names: tuple[str, ...] = ()
 
+    def of(self, place: int) -> SpanScores:
+        """Return those of one sentence, without padding."""
+        one, n = slice(place, place + 1), int(self.n_words[place])
+        return replace(
+            self,
+            table=self.table[one, : n + 1, : n + 1],
+            span=self.span[one, : n + 1, : n + 1],
+            n_words=self.n_words[one],
+            labels=None if self.labels is None else self.labels[one, : n + 1, : n + 1],
+            tags=None if self.tags is None else self.tags[one, :n],
+        )
+
 
 def span_scores(inside: Tensor, n_words: Tensor, outside: Tensor | None = None) -> SpanScores:
     """Score spans: ``s_in = Σ a[i:j, i:j] / w²``, ``s_out`` the mean of the cells that leave it.
@@ -186,7 +198,8 @@ def decode(
     if likely is None:
         return trees
     trees = replace(trees, marginals=(chances := _of_spans(likely, trees)))
-    return trees.keep(chances >= threshold) if threshold > 0 else trees
+    # rounding must not cost what is required its place
+    return trees.keep((chances >= threshold) | _is_required(trees, constraints))
 
 
 def expected_right(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> SplitScores:
@@ -204,10 +217,17 @@ def best_trees(span: Tensor, n_words: Tensor) -> Trees:
 def _worth_it(trees: Trees, constraints: Constraints | None) -> NDArray[np.bool_]:
     """(spans,) bool: the whole sentence, what is required, and what scores more than 0."""
     assert trees.scores is not None
-    kept = (trees.scores > 0) | ((trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of]))
-    for start, end in constraints.chains() if constraints else ():
-        kept |= (trees.starts == start) & (trees.ends == end)
+    whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
+    kept: NDArray[np.bool_] = (trees.scores > 0) | whole | _is_required(trees, constraints)
     return kept
+
+
+def _is_required(trees: Trees, constraints: Constraints | None) -> NDArray[np.bool_]:
+    """(spans,) bool: of a batch of one sentence, the spans that it must have."""
+    found = np.zeros(trees.starts.size, bool)
+    for start, end in constraints.chains() if constraints else ():
+        found |= (trees.starts == start) & (trees.ends == end)
+    return found
 
 
 def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:

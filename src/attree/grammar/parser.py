@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from attree.constraints import NOTHING_KNOWN, Known
 from attree.decoding.constrained import SplitChart
 from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError, NotFiniteError
@@ -71,7 +72,7 @@ class GrammarModel:
                 likely[some, : n + 1, : n + 1] = self.grammar.marginals(words).double().numpy()
         return Marginals(likely, n_words)
 
-    def trees(self, features: Marginals) -> Trees:
+    def trees(self, features: Marginals, known: Known = NOTHING_KNOWN) -> Trees:
         """Decode by minimum risk; the score of a span is its probability.
 
         Raises:
@@ -81,11 +82,16 @@ class GrammarModel:
         if not np.isfinite(likely).all():
             raise NotFiniteError("a sentence's probabilities are not finite")
         found = best_trees(torch.from_numpy(likely), torch.from_numpy(features.n_words))
+        kept = {place: self.chart(features, place).trees(one) for place, one in known.items()}
+        found = found.replaced(kept)
         return replace(found, scores=likely[found.tree_of, found.starts, found.ends])
 
-    def chart(self, features: Marginals) -> SplitChart:
-        """Keep the probabilities of the one sentence of a batch."""
-        return SplitChart(expected_right(features.likely, features.n_words), "chart")
+    def chart(self, features: Marginals, place: int = 0) -> SplitChart:
+        """Keep the probabilities of one sentence of a batch."""
+        one, n_words = slice(place, place + 1), features.n_words
+        side = int(n_words[place]) + 1
+        likely = features.likely[one, :side, :side]
+        return SplitChart(expected_right(likely, n_words[one]), "chart")
 
     def associations(self, features: Marginals) -> list[NDArray[np.float32]]:
         """Refuse: a grammar has none."""

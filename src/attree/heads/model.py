@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from attree.attention.compute import flatten
 from attree.attention.sources import HEADS, checked, load_source
+from attree.constraints import NOTHING_KNOWN, Known
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.decoding.constrained import SplitChart
@@ -44,14 +45,17 @@ class HeadsModel:
         mean = self.source.matrices(self.encoder, pieces, self.heads).mean(1, keepdim=True)
         return flatten(mean, n_words), np.array(n_words, dtype=np.int64)
 
-    def trees(self, features: Features) -> Trees:
+    def trees(self, features: Features, known: Known = NOTHING_KNOWN) -> Trees:
         """Decode; the score of a span is that of its split."""
-        values, n_words = features
-        return decode(values, n_words, **self.recipe.settings(), scored=True)
+        found = decode(*features, **self.recipe.settings(), scored=True)
+        kept = {place: self.chart(features, place).trees(one) for place, one in known.items()}
+        return found.replaced(kept)
 
-    def chart(self, features: Features) -> SplitChart:
-        """Keep the scores of the one sentence of a batch."""
-        return SplitChart.of(*features, **self.recipe.settings())
+    def chart(self, features: Features, place: int = 0) -> SplitChart:
+        """Keep the scores of one sentence of a batch."""
+        values, n_words = features
+        begin, n = int((n_words[:place] ** 2).sum()), int(n_words[place])
+        return SplitChart.of(values[begin : begin + n * n], [n], **self.recipe.settings())
 
     def associations(self, features: Features) -> list[NDArray[np.float32]]:
         """Return each sentence's (words, words) mean matrix."""

