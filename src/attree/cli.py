@@ -31,7 +31,7 @@ SECTIONS = {
         "choose": "attree.choosing.command:choose_command",
         "train": "attree.fewshot.command:train_command",
         "grammar": "attree.grammar.command:app",
-        "evaluate": "attree.evaluate.command:evaluate_command",
+        "evaluate": "attree.own_files.command:evaluate_command",
         "evalb": "attree.evaluation.command:evalb_command",
         "measures": "attree.measures.command:measures_command",
         "treebank": "attree.treebank.command:app",

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from attree.evaluate.align import Aligned
 from attree.evaluation import METRICS
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.counts import Counts
 from attree.evaluation.evalb import labelled_results
 from attree.evaluation.metrics import score, upper_bound
+from attree.own_files.align import Aligned
 from attree.parses import Parses
 from attree.tables.render import Table, number
 from attree.treebank.table import to_table

@@ -12,7 +12,7 @@ from attree import completion
 from attree.errors import AttreeError
 
 if TYPE_CHECKING:
-    from attree.evaluate.training import Plan
+    from attree.own_files.training import Plan
     from attree.treebank.sentence import Settings
 
 _TRAIN = "Train and score"
@@ -119,7 +119,7 @@ def evaluate_command(
     if predictions is not None and gold is not None:
         _score(predictions, gold, settings, max_words, worst)
         return
-    from attree.evaluate.training import Plan
+    from attree.own_files.training import Plan
 
     names = tuple(name.strip() for name in parser.split(","))
     plan = Plan(names, _numbers(trees), draws, encoder, steps, device, max_words, allow_overlap)
@@ -131,8 +131,8 @@ def evaluate_command(
 def _score(
     predictions: Path, gold: Path, settings: Settings, max_words: int | None, worst: int
 ) -> None:
-    from attree.evaluate.align import align
-    from attree.evaluate.predictions import Evaluation
+    from attree.own_files.align import align
+    from attree.own_files.predictions import Evaluation
     from attree.tables.render import show
 
     pairs = align(gold, predictions, settings)
@@ -145,8 +145,8 @@ def _score(
 
 
 def _train(own: Path, test: Path | None, tested: str | None, plan: Plan, how: Settings) -> None:
-    from attree.evaluate.training import evaluate_trained, split
     from attree.given import Treebank
+    from attree.own_files.training import evaluate_trained, split
     from attree.tables.render import show
 
     found = [Treebank.read(path, how) for path in (own, test) if path is not None]

@@ -19,7 +19,6 @@ from attree.attention.stage import columns_for, compute_attention
 from attree.decoding import UNSUPERVISED
 from attree.encoder.source import ResolvedEncoder, find_encoder
 from attree.errors import AttreeError
-from attree.evaluate.predictions import SHOWN, baseline_rows, row_of
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import score
 from attree.fewshot import session
@@ -28,6 +27,7 @@ from attree.files import read_json
 from attree.given import Treebank
 from attree.heads.ranking import rank
 from attree.heads.selection import HeadSelection
+from attree.own_files.predictions import SHOWN, baseline_rows, row_of
 from attree.parser import Parser
 from attree.parser_source import READY, AveragedHeads
 from attree.parses import Parses

@@ -12,11 +12,11 @@ from typer.testing import CliRunner, Result
 from attree.cli import app
 from attree.encoder.source import resolve
 from attree.errors import AttreeError
-from attree.evaluate import training
-from attree.evaluate.training import Plan, split
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import score
 from attree.given import Treebank
+from attree.own_files import training
+from attree.own_files.training import Plan, split
 from attree.parser import Parser
 from attree.parses import Parses
 from attree.sampling import draw_trees

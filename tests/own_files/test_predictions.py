@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 from attree.cli import app
 from attree.decoding.fixed import fixed_trees
 from attree.errors import AttreeError
-from attree.evaluate.align import align
-from attree.evaluate.predictions import Evaluation
+from attree.own_files.align import align
+from attree.own_files.predictions import Evaluation
 from attree.treebank.sentence import Settings
 
 GOLD = [
