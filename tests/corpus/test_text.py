@@ -86,8 +86,9 @@ def test_standard_input_comes_back_in_brackets(run: Run) -> None:
     assert [len(nltk.Tree.fromstring(line).leaves()) for line in same] == [3, 1]
     with pytest.raises(AttreeError, match="standard input is parsed to standard output"):
         run("-", "--format", "parquet", input=text)
-    with pytest.raises(AttreeError, match="add --output FOLDER"):
-        run("some.txt")
+    for more in ([], ["--output", "-"]):
+        with pytest.raises(AttreeError, match="add --output FOLDER, or: cat FILE"):
+            run("some.txt", *more)
 
 
 def test_a_parser_trained_without_punctuation_says_so(capsys: pytest.CaptureFixture[str]) -> None:

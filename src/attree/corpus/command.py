@@ -13,7 +13,7 @@ from attree import completion
 from attree.options import Column, Sentences, Tokenizer
 from attree.text import safe
 
-#: The input that is standard input.
+#: Standard input, as an input's name.
 STANDARD_INPUT = Path("-")
 _PARSER, _INPUT, _PLACE = "Parser", "Input and output", "Where it runs"
 
@@ -258,8 +258,9 @@ def parse_command(
     if inputs == [STANDARD_INPUT]:
         stream(found, output, formats, tokenizer, sentences, max_words, device, threads)
         return
-    if output is None:
-        raise AttreeError("no folder for the trees is named", fix="add --output FOLDER")
+    if output is None or output == STANDARD_INPUT:
+        fix = "add --output FOLDER, or: cat FILE | attree parse - --format brackets"
+        raise AttreeError("no folder for the trees is named", fix=fix)
     settings = RowSettings(
         tokenizer, sentences, column, max_words, tokens_per_batch, written, too_long, id
     )
