@@ -254,7 +254,7 @@ def test_a_few_shot_parser_that_cannot_be_a_row_is_one_line(
         make_plan(config(**given | changed), SPLITS)
 
 
-def test_grammars_have_a_row_and_a_vote_for_each_seed() -> None:
+def test_grammars_have_a_row_for_each_seed_and_one_vote() -> None:
     grammars = {"g": {"text": "train", "seeds": 2, "epochs": 3}}
     (entry,) = run(["one"], ["upoa", "both"], ["english"], "test")["runs"]
     learnt = {"published": {"g": ["a/g"]}, "runs": [{**entry, "grammars": ["g"]}]}
@@ -273,6 +273,7 @@ def test_grammars_have_a_row_and_a_vote_for_each_seed() -> None:
         Row("one", "upoa", "english", "test"),
         *seeds,
     )
+    assert plan.weights("both") == [1.0, 0.5, 0.5]
     assert plan.tunings.keys() == {("one", "upoa")}
     asked = Comparisons(full, plan, [])
     assert asked.with_grammars(True) == ["learnt", "averaged"]

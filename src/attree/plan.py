@@ -118,6 +118,11 @@ class Plan:
             for name in names
         )
 
+    def weights(self, parser: str) -> list[float]:
+        """Return how much each row counts that an average is of: a grammar's seeds share a vote."""
+        names = [self.grammars.get(each, (each, 0))[0] for each in self.averages[parser]]
+        return [round(1.0 / names.count(name), 6) for name in names]
+
     def scores(self, table: str | None = None, language: str | None = None) -> tuple[Row, ...]:
         """Return the rows of one table, or of one language in whatever table."""
         rows = self.rows if table is None else self.tables[table]

@@ -100,6 +100,14 @@ def test_a_span_is_scored_by_the_share_of_parsers_that_have_it() -> None:
     assert [tuple(span) for span in majority.of(0).spans] == [(0, 4)]
 
 
+@pytest.mark.parametrize("threshold", [None, 0.4])
+def test_a_weight_is_as_many_equal_parsers(threshold: float | None) -> None:
+    one, two, three = members(np.random.default_rng(1), [3, 12, 1, 7, 2, 9] * 5, 3)
+    repeated = average([one, two, two, three], threshold=threshold)
+    assert average([one, two, three], threshold=threshold, weights=[1, 2, 1]) == repeated
+    assert average([one, two, three], threshold=threshold) != repeated
+
+
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     each = members(np.random.default_rng(0), [3, 12, 1, 7, 2, 0, 9] * 5, 3)
     whole = average(each)
@@ -115,5 +123,8 @@ def test_parsers_of_other_sentences_are_refused() -> None:
         average([one, one.take([0])])
     with pytest.raises(AttreeError, match="sentence 1 has 5 words by parser 2 and 4 by parser 1"):
         average([one, fixed_trees("balanced", [3, 5])])
+    for weights in ([], [1.0], [1.0, 0.0], [1.0, np.nan]):
+        with pytest.raises(AttreeError, match="there are 2 parsers, and weights"):
+            average([one, one], weights=weights)
     with pytest.raises(AttreeError, match="threshold 2 is not a share"):
         average([one], threshold=2)

@@ -256,7 +256,9 @@ def averaged(wildcards):
 
 
 def average_options(wildcards):
-    return as_options(but(config["averages"][wildcards.parser], "of"))
+    weights = PLAN.weights(wildcards.parser)
+    given = but(config["averages"][wildcards.parser], "of")
+    return as_options(given | ({"weight": weights} if min(weights) < 1 else {}))
 
 
 def selection_options(wildcards):

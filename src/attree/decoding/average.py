@@ -23,7 +23,12 @@ from attree.trees import Trees
 _CELLS_AT_A_TIME = 1_000_000
 
 
-def average(members: Sequence[Trees], *, threshold: float | None = None) -> Trees:
+def average(
+    members: Sequence[Trees],
+    *,
+    threshold: float | None = None,
+    weights: Sequence[float] | None = None,
+) -> Trees:
     """Return the trees that agree best with those of several parsers.
 
     Args:
@@ -32,18 +37,21 @@ def average(members: Sequence[Trees], *, threshold: float | None = None) -> Tree
             from 0 to 1: the trees, not binary in general, that maximise the sum over their spans of
             the share of members that have the span, less the threshold. The whole sentence is
             always a span.
+        weights: how much each member counts, above 0; by default they count the same. "Share of
+            members" is of their weights.
 
     Returns:
         unlabelled trees; a span's score is the share of members that have it. Ties take the
         smallest split.
 
     Raises:
-        AttreeError: no members, or members whose sentences differ.
+        AttreeError: no members, members whose sentences differ, or other than a weight for each.
     """
     _check(members, threshold)
+    votes = _votes(weights, len(members))
     words = members[0].n_words
     parts = [
-        _average([one.take(rows) for one in members], threshold)
+        _average([one.take(rows) for one in members], votes, threshold)
         for rows in _chunks((words + 1) ** 2)
     ]
     empty = np.empty(0, np.int32)
@@ -73,6 +81,15 @@ def _check(members: Sequence[Trees], threshold: float | None) -> None:
             )
 
 
+def _votes(weights: Sequence[float] | None, members: int) -> NDArray[np.float64]:
+    """(members,) float64: what each one's spans count, 1 in all."""
+    given = np.array([1.0] * members if weights is None else weights)
+    if given.size != members or not (np.isfinite(given) & (given > 0)).all():
+        problem = f"there are {members} parsers, and weights {given.tolist()}"
+        raise AttreeError(problem, fix="give each parser a number above 0, or give none")
+    return given / given.sum()
+
+
 def _chunks(cells: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
     """Yield places of sentences whose tables take about `_CELLS_AT_A_TIME` together."""
     if cells.size:
@@ -80,17 +97,19 @@ def _chunks(cells: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         yield from np.split(np.arange(cells.size), np.flatnonzero(np.diff(chunk)) + 1)
 
 
-def _average(members: Sequence[Trees], threshold: float | None) -> Trees:
+def _average(
+    members: Sequence[Trees], votes: NDArray[np.float64], threshold: float | None
+) -> Trees:
     words = members[0].n_words
     side = words + 1
     tables = np.concatenate(([0], np.cumsum(side**2)))
     shares, scores = np.zeros(tables[-1]), np.zeros(tables[-1])
-    for one in members:
+    for one, vote in zip(members, votes, strict=True):
         tree, starts, ends = _distinct(one)
         cell = tables[tree] + starts * side[tree] + ends
-        shares[cell] += 1.0 / len(members)
+        shares[cell] += vote
         spans = words - 1 + np.bincount(tree, minlength=words.size)
-        scores[cell] += 2.0 / (len(members) * spans[tree])
+        scores[cell] += 2.0 * vote / spans[tree]
     if threshold is not None:
         scores = np.maximum(shares - threshold, 0.0)
     trees = _best(words, scores)

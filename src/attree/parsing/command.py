@@ -142,13 +142,17 @@ def average_command(
             "be binary."
         ),
     ] = None,
+    weight: Annotated[
+        list[float] | None,
+        typer.Option(help="How much a table counts: one for each, in their order."),
+    ] = None,
 ) -> None:
     """Write the trees that agree best with those of several parsers."""
     from attree import process
     from attree.parsing.from_others import write_average
 
     process.follow()
-    write_average(parses, output, threshold=threshold)
+    write_average(parses, output, threshold=threshold, weights=weight or None)
 
 
 def speed_command(

@@ -167,16 +167,22 @@ def _unlabelled(one: Sentence) -> list[Span]:
     return sorted(distinct, key=lambda span: (span[0], -span[1]))
 
 
-def write_average(members: Sequence[Path], output: Path, *, threshold: float | None) -> None:
+def write_average(
+    members: Sequence[Path],
+    output: Path,
+    *,
+    threshold: float | None,
+    weights: Sequence[float] | None = None,
+) -> None:
     """Write the trees that agree best with those of several tables of parses.
 
     Args:
         members: PARSES tables of the same sentences.
         output: the PARSES table to write.
-        threshold: as for :func:`attree.decoding.average.average`.
+        threshold, weights: as for :func:`attree.decoding.average.average`.
 
     Raises:
-        AttreeError: tables of different sentences.
+        AttreeError: tables of different sentences, or other than a weight for each.
     """
     read = [read_table(path, schema=PARSES) for path in members]
     parses = [Parses.of_table(table) for table, _ in read]
@@ -188,13 +194,13 @@ def write_average(members: Sequence[Path], output: Path, *, threshold: float | N
                 fix="average parsers of one split",
             )
     parsed = np.logical_and.reduce([one.status != SKIPPED for one in parses])
-    trees = average([one.trees for one in parses], threshold=threshold)
+    trees = average([one.trees for one in parses], threshold=threshold, weights=weights)
     trees = trees.keep(np.repeat(parsed, trees.n_spans))
     status = np.where(parsed, parses[0].status, SKIPPED)
     for one in parses[1:]:
         status = np.where(parsed & (status == OK), one.status, status)
     made = Parses(parses[0].sentence, trees, status)
-    about = {"members": [str(path) for path in members], "threshold": threshold}
+    about = {"members": [str(path) for path in members], "threshold": threshold, "weights": weights}
     _write(output, made.table(), read[0][1], "attree.parsing.command:average_command", about)
 
 
