@@ -49,7 +49,7 @@ def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:
     assert [(row["file"], row["line"]) for row in rows] == [("a", 1), ("a", 2), ("b", 1)]
     assert shard_statistics(shard_path(tmp_path, 0)) == statistics
     brackets = (tmp_path / "brackets/shard-00000.txt").read_text()
-    assert brackets == "(X x (X y z))\n()\n(X w)\n"
+    assert brackets == "(X (X x) (X (X y) (X z)))\n()\n(X (X w))\n"
 
 
 def test_one_read_of_the_folder_reads_every_shard(tmp_path: Path) -> None:
