@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from attree.errors import AttreeError
 from attree.files import described
 from attree.trees import Trees
-
-#: Spans of all trees, and their labels, as numbers.
-_Side = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: What the row and the column of spans that the other side lacks are called, of rare labels, and of
 #: phrases without a label.
@@ -93,48 +90,13 @@ def label_confusion(gold: Trees, predicted: Trees) -> Confusion:
     Args:
         gold, predicted: trees of the same sentences, with labels.
     """
-    from attree.evaluation.evalb import label_classes  # compiled loops, which tables do without
+    # compiled loops, which tables do without
+    from attree.evaluation.evalb import label_classes
+    from attree.evaluation.label_pairs import label_pairs
 
     known: dict[str, int] = {}
-    right, found = (_spans(trees, label_classes(trees, known)) for trees in (gold, predicted))
-    counts = np.zeros((len(known) + 1, len(known) + 1), np.int64)
-    for keys in (lambda span, label: span * len(known) + label, lambda span, _: span):
-        right, found = _paired(right, found, keys, counts)
-    np.add.at(counts[:, -1], right[1], 1)
-    np.add.at(counts[-1], found[1], 1)
+    right, found = (label_classes(trees, known) for trees in (gold, predicted))
+    counts = label_pairs(gold, right, predicted, found, len(known))
     order = np.argsort(-counts[:-1].sum(1), kind="stable")
     names, every = list(known), np.append(order, len(order))
     return Confusion(tuple(names[place] for place in order), counts[np.ix_(every, every)])
-
-
-def _spans(trees: Trees, labels: NDArray[np.int64]) -> _Side:
-    """Return a number for each span that counts, equal for equal ones, and its label."""
-    side = int(trees.n_words.max(initial=0)) + 1
-    place = (trees.tree_of * side + trees.starts) * side + trees.ends
-    return place[labels >= 0], labels[labels >= 0]
-
-
-def _paired(
-    right: _Side, found: _Side, key: Callable[..., NDArray[np.int64]], counts: NDArray[np.int64]
-) -> tuple[_Side, _Side]:
-    """Count pairs of one key, each span once and in order; return the spans that are left over."""
-    keys = [key(*side) for side in (right, found)]
-    times = [_times_before(one) for one in keys]
-    most = 1 + max(one.max(initial=0) for one in times)
-    left, down = (one * most + before for one, before in zip(keys, times, strict=True))
-    _, one, other = np.intersect1d(left, down, assume_unique=True, return_indices=True)
-    np.add.at(counts, (right[1][one], found[1][other]), 1)
-    return (
-        (np.delete(right[0], one), np.delete(right[1], one)),
-        (np.delete(found[0], other), np.delete(found[1], other)),
-    )
-
-
-def _times_before(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how often each key has come before."""
-    order = np.argsort(keys, kind="stable")
-    place = np.arange(keys.size)
-    first = np.append(True, np.diff(keys[order]) != 0)[: keys.size]
-    before = np.empty_like(place)
-    before[order] = place - np.maximum.accumulate(np.where(first, place, 0))
-    return before
