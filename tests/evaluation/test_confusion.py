@@ -54,7 +54,7 @@ def test_labels_are_paired_as_by_loops(seed: int) -> None:
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, 7, 4).tolist()
     (gold, right), (predicted, found) = drawn(rng, lengths), drawn(rng, lengths)
-    made = label_confusion(gold, predicted)
+    made, each = label_confusion(gold, predicted)
     cells = {
         (one, other): int(made.counts[row, column])
         for row, one in enumerate(made.headings)
@@ -62,7 +62,8 @@ def test_labels_are_paired_as_by_loops(seed: int) -> None:
         if made.counts[row, column]
     }
     assert cells == naive(right, found)
-    both, of_gold, of_predicted = labelled_results(gold, predicted).sum(0)
+    assert np.array_equal(each, labelled_results(gold, predicted))
+    both, of_gold, of_predicted = each.sum(0)
     assert np.trace(made.counts) == both
     assert made.counts[:-1].sum() == of_gold and made.counts[:, :-1].sum() == of_predicted
     by_count = made.counts[:-1].sum(1).tolist()

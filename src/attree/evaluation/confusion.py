@@ -80,7 +80,7 @@ def confusion_of(summary: Mapping[str, Any], path: Path) -> Confusion | None:
     return Confusion(tuple(found.labels), np.array(found.counts, np.int64))
 
 
-def label_confusion(gold: Trees, predicted: Trees) -> Confusion:
+def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, NDArray[np.int64]]:
     """Count which labels equal spans have.
 
     Labels are EVALB's: those that it deletes do not count, and equal ones are one. Of a unary chain
@@ -89,6 +89,9 @@ def label_confusion(gold: Trees, predicted: Trees) -> Confusion:
 
     Args:
         gold, predicted: trees of the same sentences, with labels.
+
+    Returns:
+        the confusion, and what :func:`attree.evaluation.evalb.labelled_results` returns.
     """
     # compiled loops, which tables do without
     from attree.evaluation.evalb import label_classes
@@ -96,7 +99,8 @@ def label_confusion(gold: Trees, predicted: Trees) -> Confusion:
 
     known: dict[str, int] = {}
     right, found = (label_classes(trees, known) for trees in (gold, predicted))
-    counts = label_pairs(gold, right, predicted, found, len(known))
+    counts, rows = label_pairs(gold, right, predicted, found, len(known))
     order = np.argsort(-counts[:-1].sum(1), kind="stable")
     names, every = list(known), np.append(order, len(order))
-    return Confusion(tuple(names[place] for place in order), counts[np.ix_(every, every)])
+    named = tuple(names[place] for place in order)
+    return Confusion(named, counts[np.ix_(every, every)]), rows

@@ -15,7 +15,7 @@ def label_pairs(
     predicted: Trees,
     labels: NDArray[np.int64],
     n_labels: int,
-) -> NDArray[np.int64]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Count which labels equal spans have, as :class:`attree.evaluation.confusion.Confusion` does.
 
     Args:
@@ -24,12 +24,14 @@ def label_pairs(
         n_labels: above every such number.
 
     Returns:
-        int64 (n_labels + 1, n_labels + 1), gold by predicted; last, spans of one side only.
+        int64 (n_labels + 1, n_labels + 1), gold by predicted; last, spans of one side only. And
+        int64 (trees, 3): spans that both have with one label, those of gold, those of predicted.
     """
     counts = np.zeros((n_labels + 1, n_labels + 1), np.int64)
+    each = np.zeros((len(gold), 3), np.int64)
     left = gold.starts, gold.ends, gold_labels, gold.offsets
-    _pair_labels(*left, predicted.starts, predicted.ends, labels, predicted.offsets, counts)
-    return counts
+    _pair_labels(*left, predicted.starts, predicted.ends, labels, predicted.offsets, counts, each)
+    return counts, each
 
 
 @kernel
@@ -43,6 +45,7 @@ def _pair_labels(
     labels: NDArray[np.int64],
     offsets: NDArray[np.int64],
     counts: NDArray[np.int64],
+    each: NDArray[np.int64],
 ) -> None:
     none = counts.shape[0] - 1
     for t in range(offsets.size - 1):
@@ -68,11 +71,14 @@ def _pair_labels(
                     if same and free[p - begin] and (not alike or labels[p] == gold_labels[g]):
                         free[p - begin] = False
                         partner[g - gold_offsets[t]] = labels[p]
+                        each[t, 0] += alike
                         break
         for g in golden:
             if gold_labels[g] >= 0:
                 counts[gold_labels[g], partner[g - gold_offsets[t]]] += 1
+                each[t, 1] += 1
         for p in range(begin, end):
+            each[t, 2] += labels[p] >= 0
             if free[p - begin]:
                 counts[none, labels[p]] += 1
 

@@ -12,7 +12,6 @@ from attree.errors import AttreeError
 from attree.evaluation import DEFAULT_LABELS, PROFILES
 from attree.evaluation.confusion import Confusion, label_confusion
 from attree.evaluation.counts import F1, Counts
-from attree.evaluation.evalb import labelled_results
 from attree.evaluation.spans import (
     DistinctSpans,
     distinct_spans,
@@ -176,7 +175,7 @@ def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, int], Confusion |
     there = np.flatnonzero(parses.status != SKIPPED)
     if there.size < len(gold.trees):
         trees = gold.trees.take(there), parses.trees.take(there)
-    rows = labelled_results(*trees)
+    confusion, rows = label_confusion(*trees)
     both, right, found = rows.sum(axis=0).tolist()
     exact = (rows == rows[:, :1]).all(axis=1)
     counts = {
@@ -186,7 +185,7 @@ def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, int], Confusion |
         "labelled_trees": int(there.size),
         "labelled_exact": int(exact.sum()),
     }
-    return counts, label_confusion(*trees)
+    return counts, confusion
 
 
 def _tagged(gold: Parses, parses: Parses) -> dict[str, int]:
