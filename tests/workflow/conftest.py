@@ -108,10 +108,12 @@ class Ran:
 
     @property
     def finished(self) -> list[tuple[str, dict[str, str]]]:
-        """Rule and wildcards of every job that ended well."""
-        # the number alone will not do: the log of a job that failed has one of its own
-        ended = set(re.findall(r"^Finished jobid: (\d+) \(Rule: (\w+)\)", self.text, re.MULTILINE))
-        return [job for job, number in self._told() if (number, job[0]) in ended]
+        """Rule and wildcards of every job that ended well, but for the target, which is job 0.
+
+        So is, to itself, a job on a cluster; its log is shown within this one where it failed.
+        """
+        ended = set(re.findall(r"^Finished jobid: (\d+)", self.text, re.MULTILINE)) - {"0"}
+        return [job for job, number in self._told() if number in ended]
 
     def _told(self) -> Iterator[tuple[tuple[str, dict[str, str]], str]]:
         for rule, body in _JOB.findall(self.text):
