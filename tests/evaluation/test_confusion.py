@@ -62,6 +62,10 @@ def test_labels_are_paired_as_by_loops(seed: int) -> None:
         if made.counts[row, column]
     }
     assert cells == naive(right, found)
+    for row, one, other in zip(each, right, found, strict=True):
+        pairs = naive([one], [other])
+        sides = [sum(n for pair, n in pairs.items() if pair[side] != NO_SPAN) for side in (0, 1)]
+        assert row.tolist() == [sum(n for (a, b), n in pairs.items() if a == b), *sides]
     assert np.array_equal(each, labelled_results(gold, predicted))
     both, of_gold, of_predicted = each.sum(0)
     assert np.trace(made.counts) == both

@@ -239,9 +239,8 @@ def parse_command(
     process.follow()
     written = replace(OutputOptions.parse(formats or "parquet"), marginals=marginals)
     if too_long not in POLICIES:
-        raise AttreeError(
-            f"unknown policy {too_long!r}", fix=f"choose one of {', '.join(POLICIES)}"
-        )
+        fix = f"choose one of {', '.join(POLICIES)}"
+        raise AttreeError(f"unknown policy {too_long!r}", fix=fix)
     kind, options = _cluster(scheduler, (tls_ca, tls_cert, tls_key), slurm=slurm)
     # in bulk speed counts: trees hardly change in the type that the device multiplies fastest
     chosen = Overrides(encoder, heads, association, score, decoder, dtype, dtype_of_named="auto")

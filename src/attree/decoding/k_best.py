@@ -12,6 +12,7 @@ here either.
 from __future__ import annotations
 
 import heapq
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -62,19 +63,19 @@ class _Cell:
     complete: bool = False
 
 
-class _Lazy:
+class _Lazy(ABC):
     """Ways to make vertices by falling score, each of at most two parts."""
 
     def __init__(self) -> None:
         self._cells: dict[Vertex, _Cell] = {}
 
+    @abstractmethod
     def ways(self, vertex: Vertex) -> list[Way]:
         """Return the ways to make a vertex of its parts' best, one for each choice."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parts(self, vertex: Vertex, choice: int) -> Sequence[Vertex]:
         """Return the parts that a vertex is made of after a choice."""
-        raise NotImplementedError
 
     def best(self, top: Vertex, k: int) -> Iterator[tuple[float, list[tuple[Vertex, int]]]]:
         """Yield score, and vertices with their choices in pre-order, of the best k ways."""

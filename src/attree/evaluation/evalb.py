@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.evaluation.evalb_parameters import COLLINS, Parameters, lines
-from attree.evaluation.spans import labelled_counts
+from attree.evaluation.label_pairs import label_pairs
 from attree.trees import Trees
 
 #: status of a sentence: scored, an error in it or between the two trees, no tree by the parser
@@ -244,9 +244,8 @@ def labelled_results(gold: Trees, predicted: Trees) -> NDArray[np.int64]:
     if not np.array_equal(gold.n_words, predicted.n_words):
         raise ValueError("the trees have unequal numbers of words")
     known: dict[str, int] = {}
-    return labelled_counts(
-        gold, label_classes(gold, known), predicted, label_classes(predicted, known)
-    )
+    right, found = (label_classes(trees, known) for trees in (gold, predicted))
+    return label_pairs(gold, right, predicted, found, len(known))[1]
 
 
 def label_classes(trees: Trees, known: dict[str, int]) -> NDArray[np.int64]:

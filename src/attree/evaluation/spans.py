@@ -117,29 +117,6 @@ def label_recall(
     }
 
 
-def labelled_counts(
-    gold: Trees,
-    gold_labels: NDArray[np.int64],
-    predicted: Trees,
-    labels: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Count labelled spans of one word and more; equal ones as many times as both trees have them.
-
-    Args:
-        gold, predicted: trees of the same sentences.
-        gold_labels, labels: a number for each span's label; one below 0 does not count.
-
-    Returns:
-        int64 (trees, 3): spans in both, in gold, in predicted.
-    """
-    counts = np.zeros((len(gold), 3), np.int64)
-    most = int(max(gold_labels.max(initial=0), labels.max(initial=0))) + 1
-    left = gold.starts, gold.ends, gold_labels, gold.offsets
-    right = predicted.starts, predicted.ends, labels, predicted.offsets
-    _count_labelled(gold.n_words, *left, *right, most, counts)
-    return counts
-
-
 @kernel
 def _collect(
     n_words: NDArray[np.int64],
@@ -240,7 +217,7 @@ def _count_labels(
     for t in range(n_words.size):
         if not has_tree[t]:
             continue
-        rows = _span_labels(n_words[t], starts, ends, labels, offsets, t, wanted, 2)
+        rows = _span_labels(n_words[t], starts, ends, labels, offsets, t, wanted)
         p, last = predicted_offsets[t], predicted_offsets[t + 1]
         for x in range(rows.size):
             if x > 0 and rows[x] == rows[x - 1]:
@@ -253,33 +230,6 @@ def _count_labels(
 
 
 @kernel
-def _count_labelled(
-    n_words: NDArray[np.int64],
-    gold_starts: NDArray[np.int32],
-    gold_ends: NDArray[np.int32],
-    gold_labels: NDArray[np.int64],
-    gold_offsets: NDArray[np.int64],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    labels: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    n_labels: int,
-    counts: NDArray[np.int64],
-) -> None:
-    """Merge both trees' ascending (span, label)."""
-    for t in range(n_words.size):
-        n = n_words[t]
-        gold = _span_labels(n, gold_starts, gold_ends, gold_labels, gold_offsets, t, n_labels, 1)
-        test = _span_labels(n, starts, ends, labels, offsets, t, n_labels, 1)
-        g = p = both = 0
-        while g < gold.size and p < test.size:
-            if gold[g] == test[p]:
-                both += 1
-            g, p = g + (gold[g] <= test[p]), p + (test[p] <= gold[g])
-        counts[t, 0], counts[t, 1], counts[t, 2] = both, gold.size, test.size
-
-
-@kernel
 def _span_labels(
     n: int,
     starts: NDArray[np.int32],
@@ -288,14 +238,13 @@ def _span_labels(
     offsets: NDArray[np.int64],
     tree: int,
     n_labels: int,
-    shortest: int,
 ) -> NDArray[np.int64]:
-    """Return ``key * n_labels + label`` of a tree's spans of so many words and more, ascending."""
+    """Return ``key * n_labels + label`` of a tree's spans of two words and more, ascending."""
     found = np.empty(offsets[tree + 1] - offsets[tree], np.int64)
     out = 0
     ascending = True
     for at in range(offsets[tree], offsets[tree + 1]):
-        if labels[at] >= 0 and ends[at] - starts[at] >= shortest:
+        if labels[at] >= 0 and ends[at] - starts[at] > 1:
             key = np.int64(starts[at]) * (n + 1) + n - ends[at]
             found[out] = key * n_labels + labels[at]
             ascending = ascending and (out == 0 or found[out] >= found[out - 1])

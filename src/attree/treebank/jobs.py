@@ -25,7 +25,9 @@ class Job:
     """Files that are read together, and how.
 
     Attributes:
-        place: how people know them: language and split, or a folder; else empty.
+        files, settings: which, and how they are read.
+        language, split: of which treebank they are, where that is known.
+        place: the folder that they were found in, where a folder was asked for.
     """
 
     files: tuple[Path, ...]
