@@ -121,7 +121,9 @@ def test_tags_that_would_leave_punctuation_out(attree, tmp_path: Path) -> None:
         (b"(A a)", ["a.txt", "--check"], "a.txt: no such file"),
         (b"(A a)", [".", "--output", "o.parquet"], ".: this is a folder — name its files, './*'"),
         (None, [".", "--check"], "no treebank is in this folder"),
-        (b"(A a)", [".", "a.mrg", "--check"], "folders are only checked"),
+        (b"(A a)", [".", "a.mrg", "--check"], "a folder is checked whole, by itself"),
+        (b"(A a)", [".", "--check", "--exclude", "*.mrg"], "a folder is checked whole, by itself"),
+        (b"(A a)", [".", "--check", "--split", "test"], "a folder is checked whole, by itself"),
         ("(A a)".encode("utf-16"), ["a.mrg", "--check"], "UTF-16 — set encoding: utf-16"),
     ],
 )

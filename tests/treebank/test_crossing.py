@@ -343,8 +343,7 @@ class TestRealFiles:
     def test_treetools_makes_the_same_trees_and_reads_what_is_written(
         self, folder: Path, tmp_path: Path
     ) -> None:
-        treeinput = pytest.importorskip("treetools.treeinput")
-        from treetools import transform, trees
+        from treetools import transform, treeinput, trees
 
         file = folder / "de_squoia.export"
         settings = resolve(Settings(dummy_roots=()), [file])

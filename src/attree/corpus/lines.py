@@ -83,7 +83,7 @@ def reasons(
     """
     wrong = (MALFORMED, CONTRADICTORY)
     places = [place for place, status in enumerate(statuses) if status in wrong][:most]
-    lines = _split(payload, b"\n") if places else []
+    lines = _split(payload.removeprefix(_BYTE_ORDER_MARK), b"\n") if places else []
     if kind == "half":
         return [f"line {first + place}: {_why_half(lines[place])}" for place in places]
     field_name = column if kind == "json" else None

@@ -108,8 +108,10 @@ def run(
     given = _given(arguments)
     folders = [name for name in files or [] if check and Path(name).is_dir()]
     if folders:
-        if output or rejected or len(folders) < len(files or []):
-            raise AttreeError("folders are only checked", fix="give --check and folders alone")
+        others = len(folders) < len(files or [])
+        if others or output or rejected or exclude or language or split:
+            fix = "give --check and folders alone, or name files"
+            raise AttreeError("a folder is checked whole, by itself", fix=fix)
         _check_each([job for place in folders for job in of_folder(Path(place), given)])
         return
     if files:
