@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from attree.errors import AttreeError
+from attree.process import without_collecting
 
 #: A text, or its words where the input has them already.
 Line = str | list[str]
@@ -148,7 +149,8 @@ def _words(text: Line) -> list[str]:
 class _Spacy:
     def __init__(self, language: str, *, split: bool) -> None:
         try:
-            import spacy
+            with without_collecting():
+                import spacy
         except ImportError:
             raise AttreeError(
                 f"--tokenizer {language} needs spaCy",
