@@ -51,6 +51,40 @@ def test_labels_and_what_was_not_measured(resolved: Path, treebank: Path, tmp_pa
     assert facts["F1"].startswith("not measured")
 
 
+LABELLED = "( (S (NP (D the) (N cat)) (VP (V saw) (NP (D a) (N dog)))) )\n"
+
+
+@pytest.mark.parametrize(
+    ("trees", "options", "trained"),
+    [
+        (LABELLED, [], "tree-crf-labelled"),
+        (LABELLED.replace("S", "X").replace("NP", "X").replace("VP", "X"), [], "tree-crf-labelled"),
+        (LABELLED.replace("S", "").replace("NP", "").replace("VP", ""), [], "tree-crf-full"),
+        (
+            LABELLED.replace("(S", "(?").replace("(NP", "(?").replace("(VP", "(!"),
+            [],
+            "tree-crf-full",
+        ),
+        (LABELLED.replace("VP", "?"), [], "tree-crf-labelled"),
+        (LABELLED, ["--parser", "fpio"], "fpio"),
+    ],
+)
+def test_trees_choose_their_parser(
+    resolved: Path, tmp_path: Path, trees: str, options: list[object], trained: str
+) -> None:
+    mine = tmp_path / ("mine.half" if "?" in trees else "mine.mrg")
+    mine.write_text(trees * 6)
+    facts = train(tmp_path / "p", mine, resolved, *options)
+    assert facts["Parser"].startswith(f"{trained}: ")
+
+
+def test_a_wrong_setting_is_told_before_anything_is_read(tmp_path: Path) -> None:
+    given = ["--sentences", tmp_path / "no.mrg", "--encoder", "no", "--output", tmp_path / "p"]
+    for wrong, said in ((["--objective", "best"], "unknown objective"), ([], "no.mrg")):
+        done = CliRunner().invoke(app, ["train", *map(str, given), *wrong])
+        assert done.exit_code == 1 and said in str(done.exception)
+
+
 def test_a_card_is_replaced_with_its_parser_and_a_readme_of_others_is_not(
     resolved: Path, treebank: Path, tmp_path: Path
 ) -> None:

@@ -80,7 +80,20 @@ def test_trees_in_both_files_are_refused(tmp_path: Path, files: tuple[Path, Path
     with pytest.raises(AttreeError, match="pass --allow-overlap"):
         run("--train", files[0], "--test", files[0], *how)
     shown = run("--train", files[0], "--test", files[0], *how, "--allow-overlap").stdout
-    assert "tree-crf-full, 3 trees" in shown
+    assert "tree-crf-labelled, 3 trees" in shown and "upio, 3 trees" in shown
+
+
+def test_trees_with_labels_train_a_parser_with_labels(tmp_path: Path) -> None:
+    """Its labelled F1 has a column, which is empty for the others."""
+    resolve(save("bert", tmp_path / "checkpoint")).write(tmp_path / "bert.json")
+    trees = [f"( (S (NP (D a) (N w{n})) (VP (V b) (NP (D c) (N d{n})))) )\n" for n in range(9)]
+    (tmp_path / "mine.mrg").write_text("".join(trees))
+    how = ("--encoder", tmp_path / "bert.json", "--trees", 5, "--steps", 1, "--device", "cpu")
+    shown = run(tmp_path / "mine.mrg", "--split", "6:", *how).stdout
+    lines = (line.strip().split("  ") for line in shown.splitlines() if line.startswith("  "))
+    rows = {name: [each.strip() for each in rest] for name, *rest in lines}
+    assert 0 <= float(rows["tree-crf-labelled, 5 trees"][-1]) <= 100
+    assert rows["upio, 5 trees"][-1] == rows["right branching"][-1] == "–"
 
 
 def test_what_is_evaluated_must_be_clear(files: tuple[Path, Path]) -> None:

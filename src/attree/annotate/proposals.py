@@ -16,7 +16,7 @@ from attree.errors import AttreeError
 from attree.fewshot.fit import fit, label_names, store_of, untrained
 from attree.fewshot.gold import GoldTrees, gold_tree
 from attree.fewshot.parser import TrainedModel
-from attree.fewshot.recipes import TrainingPlan, recipe
+from attree.fewshot.recipes import WITH_LABELS, TrainingPlan, recipe
 from attree.fewshot.session import around_middle
 from attree.parser import Parser
 from attree.tree import NO_LABEL, Tree
@@ -24,7 +24,7 @@ from attree.treebank.sentence import Sentence
 
 #: What a few trees train. Phrases without a label count as ones labelled ``X``: it is labels that
 #: tell a phrase from what only binarisation makes.
-RECIPE = "tree-crf-labelled"
+RECIPE = WITH_LABELS
 
 #: Trees of shorter sentences have nothing that can be trained.
 _LEAST_WORDS = 3

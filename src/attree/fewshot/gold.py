@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from attree.constraints import AVOIDED, Constraints, Span, crossing
+from attree.constraints import AVOIDED, MARKS, Constraints, Span, crossing
 from attree.errors import AttreeError
+from attree.fewshot.recipes import WITH_LABELS, WITHOUT_LABELS
 from attree.schemas import HALF
 from attree.tree import NO_LABEL
 from attree.treebank.binarise import FACTORS, binarise
@@ -172,6 +174,18 @@ def read_trees(table: pa.Table, places: Sequence[int], *, factor: str = "right")
     rows = table.take(pa.array(places, pa.int64())).to_pylist()
     gold = [_of_row(row, factor) for row in rows]
     return GoldTrees([row["sentence"] for row in rows], [row["words"] for row in rows], gold)
+
+
+def usual(tables: Iterable[pa.Table]) -> str:
+    """Name the parser that does best by the trees of some tables.
+
+    One with labels, where phrases have any, be it the same on each: what no label stands on is
+    made by binarisation alone, so that a parser learns nodes of more than two children.
+    """
+    names: set[str] = set()
+    for table in tables:
+        names.update(pc.unique(pc.list_flatten(table.column("labels"))).to_pylist())
+    return WITH_LABELS if names - {"", *MARKS} else WITHOUT_LABELS
 
 
 def _of_row(row: dict[str, Any], factor: str) -> GoldTree:

@@ -155,6 +155,10 @@ RECIPES: dict[str, FewShotRecipe] = {
 }
 
 
+#: The best, for trees that have labels and for others: trained if no other is asked for.
+WITH_LABELS, WITHOUT_LABELS = "tree-crf-labelled", "tree-crf-full"
+
+
 def recipe(name: str) -> FewShotRecipe:
     """Return the recipe called ``name``.
 

@@ -50,13 +50,14 @@ def evaluate_command(
         int, typer.Option(min=1, help="Draws of trees; F1 is the mean.", rich_help_panel=_TRAIN)
     ] = 1,
     parser: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Parsers of attree train; of upoa, upio, upio-log the trees choose heads.",
+            help="Parsers of attree train; of upoa, upio, upio-log the trees choose heads. "
+            "Default: the one of attree train, and upio.",
             rich_help_panel=_TRAIN,
             autocompletion=completion.methods,
         ),
-    ] = "tree-crf-full,upio",
+    ] = None,
     encoder: Annotated[
         str | None,
         typer.Option(
@@ -121,7 +122,7 @@ def evaluate_command(
         return
     from attree.own_files.training import Plan
 
-    names = tuple(name.strip() for name in parser.split(","))
+    names = tuple(name.strip() for name in parser.split(",")) if parser is not None else ()
     plan = Plan(names, _numbers(trees), draws, encoder, steps, device, max_words, allow_overlap)
     own = train or predictions
     assert own is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -32,9 +32,9 @@ def baseline_rows(gold: Parses, max_words: int | None = None) -> Iterator[tuple[
     yield "binary ceiling", upper_bound(gold, max_words=max_words)
 
 
-def row_of(name: str, runs: Sequence[Counts]) -> list[str]:
+def row_of(name: str, runs: Sequence[Counts], metrics: Iterable[str] = tuple(SHOWN)) -> list[str]:
     """Return a row of the table: a name and each F1, its mean where there are several runs."""
-    columns = ([getattr(counts, metric) for counts in runs] for metric in SHOWN)
+    columns = ([getattr(counts, metric) for counts in runs] for metric in metrics)
     means = (None if None in column else statistics.fmean(column) for column in columns)
     return [name, *map(number, means)]
 
