@@ -95,6 +95,17 @@ def test_a_line_without_the_metric_is_left_out() -> None:
     assert sentence.rows == [["kim-2020 (article)", "45.70"]]
 
 
+def test_labelled_f1_is_a_metric_of_its_own_heading() -> None:
+    named = Cell("named", "10", COMPUTED, values={"labelled_f1": [53.0, 54.0], "corpus_f1": [60.0]})
+    plain = Cell("plain", "10", COMPUTED, values={"corpus_f1": [61.0]})
+    layout = {"title": "t", "axis": "trees", "metrics": ["labelled_f1", "corpus_f1"]}
+    labelled, unlabelled = tables([named, plain], {**layout, "labels": False})
+    assert labelled.title == "t: Labelled F1" and unlabelled.title == "t: Corpus F1"
+    assert labelled.rows == [["named", "53.50 ± 0.71 (54.00)"]]
+    assert len(unlabelled.rows) == 2
+    assert named.flat()["labelled_f1"] == 53.5 and plain.flat()["labelled_f1"] is None
+
+
 def test_few_shot_parsers_below_a_line_are_named() -> None:
     def cell(label: str, column: str, f1: float, **about: str) -> Cell:
         return Cell(label, column, "computed", about, {"corpus_f1": [f1]})

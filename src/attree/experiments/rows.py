@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from attree.choosing import RANDOM
-from attree.tables import METRICS
+from attree.tables import LABELLED, METRICS
 
 #: What decides a row's result, by the row's kind.
 CODE = {
@@ -23,10 +23,11 @@ SPARES = {
 #: What a table's columns can be: the field of a row that tells them apart.
 AXES = ("trees", "layer", "size", "max_words", "test", "step")
 
-#: What a table can show: scores, how fast rows ran, how far their probabilities are off (percent),
-#: brackets of the trees trained on.
+#: What a table can show: scores, those of labels, how fast rows ran, how far their probabilities
+#: are off (percent), brackets of the trees trained on.
 SHOWN = (
     *METRICS,
+    *LABELLED,
     *("sentences_a_second", "seconds"),
     *("calibration_error", "calibration_error_scaled", "temperature"),
     "brackets",

@@ -16,7 +16,7 @@ from attree.experiments.price import prices
 from attree.experiments.rows import SHOWN
 from attree.figures import ARTICLE, BASELINE, CEILING, COMPUTED
 from attree.files import read_json
-from attree.tables import METRICS
+from attree.tables import LABELLED, METRICS
 from attree.tables.build import BASELINES, read_published
 from attree.tables.render import Table, number
 
@@ -233,7 +233,7 @@ def _table(found: Sequence[Cell], metric: str, title: str, layout: Mapping[str, 
         there = [by_place.get((line, column)) for column in columns]
         if any(cell and cell.max(metric) is not None for cell in there):
             rows.append([line, *(cell.text(metric) if cell else "–" for cell in there)])
-    heading = METRICS.get(metric, metric.replace("_", " "))
+    heading = (METRICS | LABELLED).get(metric, metric.replace("_", " "))
     titles = [layout["axis"].replace("_", " "), *columns]
     said = (layout.get("note"), note(found), below(by_place, metric, layout.get("above")))
     return Table(f"{title}: {heading}", titles, rows, " ".join(filter(None, said)))

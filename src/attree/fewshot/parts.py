@@ -43,8 +43,8 @@ def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> T
     """Drop ``rate`` of ``values`` and scale the rest up; leave them alone without a generator."""
     if generator is None or rate == 0.0:
         return values
-    kept = torch.rand(values.shape, generator=generator, device=generator.device) >= rate
-    return (values * kept).div_(1.0 - rate)
+    kept = torch.rand(values.shape, generator=generator, device=generator.device).ge_(rate)
+    return kept.mul_(values).div_(1.0 - rate)
 
 
 class Part(nn.Module, ABC):
