@@ -75,7 +75,9 @@ class Treebank:
 
 
 @contextlib.contextmanager
-def as_tables(paths: Iterable[Path], *, half: Iterable[Path] = ()) -> Iterator[list[Path]]:
+def as_tables(
+    paths: Iterable[Path], *, half: Iterable[Path] = (), punctuation: str | None = None
+) -> Iterator[list[Path]]:
     """Yield sentence tables, for as long as a command runs: what is none is read as a treebank.
 
     Sentences that are not read are told on stderr, each with file, line and reason.
@@ -83,6 +85,7 @@ def as_tables(paths: Iterable[Path], *, half: Iterable[Path] = ()) -> Iterator[l
     Args:
         paths: sentence tables, which stay as they are, or treebank files.
         half: those of them whose trees may be half known.
+        punctuation: the policy by which words of files are removed; by default what suits a file.
 
     Raises:
         AttreeError: see :meth:`Treebank.read`.
@@ -94,16 +97,17 @@ def as_tables(paths: Iterable[Path], *, half: Iterable[Path] = ()) -> Iterator[l
                 found.append(path)
                 continue
             found.append(Path(folder) / f"{number}-{path.stem[:40]}.parquet")
-            _read(path, half=path in half).write(found[-1], language=path.stem, split="")
+            one = _read(path, half=path in half, punctuation=punctuation)
+            one.write(found[-1], language=path.stem, split="")
         yield found
 
 
-def _read(path: Path, *, half: bool) -> Treebank:
+def _read(path: Path, *, half: bool, punctuation: str | None) -> Treebank:
     # not imported for tables: the workflow's stages depend on no reader
     from attree.text import say
     from attree.treebank.sentence import Settings
 
-    one = Treebank.read(path, Settings(), half=half)
+    one = Treebank.read(path, Settings(punctuation=punctuation), half=half)
     for line in one.refused:
         say(line)
     return one

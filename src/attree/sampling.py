@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from attree.errors import AttreeError
+from attree.text import unescape
 
 
 def draw(
@@ -83,12 +84,20 @@ def by_id(table: pa.Table, ids: Sequence[int]) -> list[int]:
 
 
 def fingerprints(sentences: Iterable[Sequence[str]]) -> NDArray[np.uint64]:
-    """64-bit hashes of sentences' words, by which the same sentence is known again."""
+    """64-bit hashes of sentences' words, by which the same sentence is known again.
+
+    Words without a letter or a digit do not count where there are others: a sentence is the same
+    with its punctuation and without.
+    """
     hashes = [
-        hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).digest()[:8]
+        hashlib.sha256("\0".join(_telling(words)).encode("utf-8", "surrogatepass")).digest()[:8]
         for words in sentences
     ]
     return np.frombuffer(b"".join(hashes), "<u8")
+
+
+def _telling(words: Sequence[str]) -> Sequence[str]:
+    return [word for word in words if any(map(str.isalnum, unescape(word)))] or words
 
 
 def refuse_overlap(

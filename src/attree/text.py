@@ -1,4 +1,4 @@
-"""Text of users on its way to a terminal, a Markdown table or a page: shown, never obeyed."""
+"""Text of users: unescaped; on its way to a terminal, a table or a page shown, never obeyed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import unicodedata
 
 #: C0, DEL and C1 controls, and the marks that turn the direction of what follows.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+#: PTB's escapes in words.
+_ESCAPED = re.compile(r"\\([/*])|-([LR][RSC]B)-")
+_BRACKET = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}"}
 
 
 def safe(text: str) -> str:
@@ -24,6 +28,11 @@ def shown(text: str) -> str:
 def say(line: str) -> None:
     """Print a line to stderr, as :func:`safe` returns it."""
     print(safe(line), file=sys.stderr, flush=True)
+
+
+def unescape(word: str) -> str:
+    r"""Undo PTB's escapes: ``\/``, ``\*``, and brackets such as ``-LRB-``."""
+    return _ESCAPED.sub(lambda found: found[1] or _BRACKET[found[2]], word)
 
 
 def name_of(path: str | os.PathLike[str]) -> str:

@@ -78,6 +78,28 @@ def test_trees_choose_their_parser(
     assert facts["Parser"].startswith(f"{trained}: ")
 
 
+@pytest.mark.parametrize(("options", "policy"), [((), "keep"), (("ptb",), "ptb")])
+def test_punctuation_of_files_is_kept_unless_asked(
+    resolved: Path, tmp_path: Path, options: tuple[str, ...], policy: str
+) -> None:
+    """A sentence is known again with its punctuation and without."""
+    mine, cleaned = tmp_path / "mine.mrg", tmp_path / "cleaned.parquet"
+    trees = "( (S (NP (DT the) (NN n{0})) (VP (VBD saw) (NP (DT a) (NN dog))) (. .)) )\n"
+    mine.write_text("".join(map(trees.format, range(6))))
+    asked = [part for one in options for part in ("--punctuation", one)]
+    train(tmp_path / "p", mine, resolved, *asked)
+    about = json.loads((tmp_path / "p/parser.json").read_text())
+    assert about["about"]["table"]["punctuation"] == policy
+    read = ["treebank", mine, "--punctuation", "ptb", "--output", cleaned]
+    assert CliRunner().invoke(app, list(map(str, read))).exit_code == 0
+    given = ["train", "--sentences", mine, "--evaluate-on", cleaned, "--encoder", resolved,
+             "--trees", 6, "--steps", 1, "--output", tmp_path / "q", *asked]  # fmt: skip
+    refused = CliRunner().invoke(app, list(map(str, given)))
+    assert "6 of the sentences to be evaluated are among" in str(refused.exception)
+    parsed = Parser.load(str(tmp_path / "p"), device="cpu").parse([["a", "cat", "sat", "."]])
+    assert parsed[0].status == "ok"
+
+
 def test_a_wrong_setting_is_told_before_anything_is_read(tmp_path: Path) -> None:
     given = ["--sentences", tmp_path / "no.mrg", "--encoder", "no", "--output", tmp_path / "p"]
     for wrong, said in ((["--objective", "best"], "unknown objective"), ([], "no.mrg")):

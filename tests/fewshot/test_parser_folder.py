@@ -88,7 +88,7 @@ def test_a_parser_finds_its_encoder_by_itself(folder: Path, resolved: Path, tmp_
     source = find_parser(str(alone), Overrides())
     assert source.encoder.fingerprint == ResolvedEncoder.read(resolved).fingerprint
     tree = Parser.of(source, device="cpu").parse([["the", "old", "man"]])[0]
-    assert len(tree.spans) == 2
+    assert tree.status == "ok" and (0, 3) in tree.spans
 
 
 @pytest.mark.parametrize("damage", ["cut", "absent", "other shape"])

@@ -35,6 +35,13 @@ def train_command(
     factor: Annotated[
         str, Option(help="Wide nodes branch right or left.", rich_help_panel=_TREES)
     ] = "right",
+    punctuation: Annotated[
+        str,
+        Option(
+            help="Words to remove from treebank files: ptb, unicode, 'drop:TAG TAG'.",
+            rich_help_panel=_TREES,
+        ),
+    ] = "keep",
     evaluate_on: Annotated[
         list[Path] | None,
         Option(help="Trees to keep apart from; repeatable.", rich_help_panel=_TREES),
@@ -115,8 +122,9 @@ def train_command(
     Trees with labels make tree-crf-labelled, whose trees have labels and nodes of any number of
     children; those without make tree-crf-full, whose trees are binary. --parser chooses another.
 
-    With --held-out the last line says its F1 on those trees. In a file .half trees are known in
-    part: (? the old man) is a phrase, (! old man) is none, in (= …) all phrases are given.
+    Punctuation of treebank files is kept, for text to be parsed has it; tables are taken as they
+    are. With --held-out the last line says its F1 on those trees. In a file .half trees are known
+    in part: (? the old man) is a phrase, (! old man) is none, in (= …) all phrases are given.
     README.md in the folder is the parser's model card, its licence left for you to fill in.
 
     Example:
@@ -141,7 +149,7 @@ def train_command(
     asked = adapted(recipe(parser or WITHOUT_LABELS), **changes)
     first = {"size": size, "start": start}
     session.check_output(output, overwrite=overwrite)
-    tables = as_tables([*sentences, *(evaluate_on or ())], half=sentences)
+    tables = as_tables([*sentences, *(evaluate_on or ())], half=sentences, punctuation=punctuation)
     request = session.Request(
         sentences[0],
         encoder,

@@ -17,12 +17,12 @@ from attree.errors import AttreeError
 from attree.parses import Parses
 from attree.provenance import provenance
 from attree.schemas import OK, PARSES, SENTENCES, SKIPPED, read_table, write_table
-from attree.text import safe
+from attree.text import safe, unescape
 from attree.tree import NO_LABEL
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.cleaning import clean
 from attree.treebank.reading import read_whole
-from attree.treebank.sentence import Sentence, Settings, Span, unescape
+from attree.treebank.sentence import Sentence, Settings, Span
 from attree.treebank.table import from_table
 from attree.trees import Trees
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from attree.errors import AttreeError
+from attree.text import unescape
 from attree.treebank.crossing import Graph, spans
 from attree.treebank.layout import closes_early, one_tree_each, pieces, top_level
 from attree.treebank.sentence import (
@@ -33,7 +34,6 @@ from attree.treebank.sentence import (
     Span,
     Status,
     cut_label,
-    unescape,
 )
 from attree.treebank.sources import UNDECODED, undecoded
 

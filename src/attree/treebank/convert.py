@@ -10,6 +10,7 @@ from pathlib import Path
 
 from attree.errors import AttreeError
 from attree.files import whole_file
+from attree.text import unescape
 from attree.treebank.brackets import bracketed
 from attree.treebank.crossing import (
     Graph,
@@ -20,7 +21,7 @@ from attree.treebank.crossing import (
 )
 from attree.treebank.crossing import spans as continuous_spans
 from attree.treebank.formats import FORMATS, format_of
-from attree.treebank.sentence import Rejected, Sentence, Settings, unescape
+from attree.treebank.sentence import Rejected, Sentence, Settings
 from attree.treebank.sources import read_text
 
 

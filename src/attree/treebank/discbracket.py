@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from attree.text import unescape
 from attree.treebank.crossing import Graph, reader, without_dummy_root
-from attree.treebank.sentence import Format, Rejected, Settings, cut_label, unescape
+from attree.treebank.sentence import Format, Rejected, Settings, cut_label
 from attree.treebank.sources import undecoded
 
 _TOKEN = re.compile(r"\(\s*([^\s()]*)|(\))|([^\s()]+)")

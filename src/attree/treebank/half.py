@@ -23,9 +23,10 @@ from collections.abc import Iterator
 
 from attree.constraints import COMPLETE, MARKS, UNKNOWN, Constraints
 from attree.errors import AttreeError
+from attree.text import unescape
 from attree.treebank import brackets
 from attree.treebank.layout import pieces
-from attree.treebank.sentence import DUMMY_ROOTS, Format, Rejected, Sentence, Settings, unescape
+from attree.treebank.sentence import DUMMY_ROOTS, Format, Rejected, Sentence, Settings
 
 _COMMENT = re.compile(r"^#.*$", re.MULTILINE)
 _S, _W = r"[ \t\n\f\v]", r"[^ \t\n\f\v()]"

@@ -62,9 +62,6 @@ class Rejected:
         return f"{self.file}:{self.line}: {self.reason}"
 
 
-_ESCAPED = re.compile(r"\\([/*])|-([LR][RSC]B)-")
-_BRACKET = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}"}
-
 #: Outer nodes that treebanks put above every sentence; an empty label counts where it is unary.
 DUMMY_ROOTS = ("TOP", "VROOT", "ROOT", "S1")
 #: Subtrees that annotate a tree and hold none of its words (IcePaHC-style corpora).
@@ -160,8 +157,3 @@ def cut_label(label: str) -> str:
         if character in "-=":
             return label[:place] or label
     return label
-
-
-def unescape(word: str) -> str:
-    r"""Undo PTB's escapes: ``\/``, ``\*``, and brackets such as ``-LRB-``."""
-    return _ESCAPED.sub(lambda found: found[1] or _BRACKET[found[2]], word)
