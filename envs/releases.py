@@ -59,7 +59,7 @@ def oldest() -> list[str]:
     extras = [word for extra in EXTRAS.split(",") for word in ("--extra", extra)]
     command = ["uv", "pip", "compile", "--quiet", "--no-annotate", "--no-header", *extras]
     command += ["--resolution", "lowest-direct", "--python", sys.executable, "pyproject.toml"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.split("\n")[:-1]
 
 
