@@ -70,23 +70,3 @@ print("b", end="")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == said
-
-
-@pytest.mark.parametrize("command", ["cli.console()", "cli.main()"])
-def test_a_command_that_somebody_waits_for_leaves_unused_packages_out(command: str) -> None:
-    """The tree is the same; ``main`` alone, which runs inside other programs, hides nothing."""
-    code = f"""
-import sys
-from attree import cli, process
-sys.argv = ["attree", "try", "the old man saw a dog", "--words", "--brackets"]
-process.leave = lambda: None
-try:
-    {command}
-finally:
-    hidden = [name for name in ("scipy", "accelerate") if sys.modules.get(name, sys) is None]
-    print(*hidden)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    tree, hidden = done.stdout.splitlines()
-    assert tree == "(X (X (X the) (X (X old) (X man))) (X (X saw) (X (X a) (X dog))))"
-    assert hidden == ("scipy accelerate" if "console" in command else "")

@@ -56,9 +56,6 @@ SECTIONS = {
 }
 COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
 
-#: Commands that somebody waits for at the keyboard: they start faster.
-_WAITED_FOR = ("try", "annotate", "train", "evaluate")
-
 #: Set, an unexpected error prints its traceback, as ``--debug`` does: the workflow's logs have it.
 DEBUG = "ATTREE_DEBUG"
 
@@ -160,8 +157,6 @@ _SAID = {
 
 def console() -> None:
     """Run the command line as a program of its own, which may end without tidying up."""
-    if sys.argv[1:2] and sys.argv[1] in _WAITED_FOR:
-        process.without_unused()
     try:
         main()
     except SystemExit as done:

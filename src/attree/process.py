@@ -75,16 +75,6 @@ def without_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def without_unused() -> None:
-    """Hide what transformers and numba import where they find it, and no encoder or tree needs.
-
-    For programs of attree's own, before anything is imported: it saves a third of a second. In a
-    library it would take these packages from the program that uses it.
-    """
-    for name in ("accelerate", "scipy"):
-        sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # None: not importable
-
-
 def leave() -> None:
     """End a command that went well, at once if torch is loaded: taking it apart takes 0.4 s.
 
