@@ -102,6 +102,18 @@ def as_tables(
         yield found
 
 
+def check_files(paths: Iterable[Path], option: str) -> None:
+    """Refuse tables where an option says how files are read: they would not follow it.
+
+    Raises:
+        AttreeError: one of them is a table.
+    """
+    for path in paths:
+        if path.is_file() and _is_table(path):
+            fix = f"leave {option} out, or give the treebank's own file"
+            raise AttreeError("this table was cleaned when it was made", file=path, fix=fix)
+
+
 def _read(path: Path, *, half: bool, punctuation: str | None) -> Treebank:
     # not imported for tables: the workflow's stages depend on no reader
     from attree.text import say

@@ -96,6 +96,9 @@ def test_punctuation_of_files_is_kept_unless_asked(
              "--trees", 6, "--steps", 1, "--output", tmp_path / "q", *asked]  # fmt: skip
     refused = CliRunner().invoke(app, list(map(str, given)))
     assert "6 of the sentences to be evaluated are among" in str(refused.exception)
+    given[2], given[4] = cleaned, mine
+    refused = CliRunner().invoke(app, [*map(str, given), "--punctuation", "keep"])
+    assert "this table was cleaned when it was made" in str(refused.exception)
     parsed = Parser.load(str(tmp_path / "p"), device="cpu").parse([["a", "cat", "sat", "."]])
     assert parsed[0].status == "ok"
 

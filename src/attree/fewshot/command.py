@@ -36,12 +36,13 @@ def train_command(
         str, Option(help="Wide nodes branch right or left.", rich_help_panel=_TREES)
     ] = "right",
     punctuation: Annotated[
-        str,
+        str | None,
         Option(
             help="Words to remove from treebank files: ptb, unicode, 'drop:TAG TAG'.",
+            show_default="keep",
             rich_help_panel=_TREES,
         ),
-    ] = "keep",
+    ] = None,
     evaluate_on: Annotated[
         list[Path] | None,
         Option(help="Trees to keep apart from; repeatable.", rich_help_panel=_TREES),
@@ -138,7 +139,7 @@ def train_command(
     from attree.fewshot import session
     from attree.fewshot.gold import usual
     from attree.fewshot.recipes import WITHOUT_LABELS, adapted, recipe
-    from attree.given import as_tables
+    from attree.given import as_tables, check_files
     from attree.progress import progress
     from attree.schemas import HALF_KNOWN, read_table
     from attree.text import say
@@ -149,7 +150,10 @@ def train_command(
     asked = adapted(recipe(parser or WITHOUT_LABELS), **changes)
     first = {"size": size, "start": start}
     session.check_output(output, overwrite=overwrite)
-    tables = as_tables([*sentences, *(evaluate_on or ())], half=sentences, punctuation=punctuation)
+    if punctuation is not None:
+        check_files(sentences, "--punctuation")
+    files = [*sentences, *(evaluate_on or ())]
+    tables = as_tables(files, half=sentences, punctuation=punctuation or "keep")
     request = session.Request(
         sentences[0],
         encoder,

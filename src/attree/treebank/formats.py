@@ -137,7 +137,8 @@ def resolve(settings: Settings, files: Sequence[str | Path]) -> Settings:
             raise AttreeError(
                 "the format is not known from the files' extensions",
                 file=files[0] if files else None,
-                fix=f"add --format with one of {', '.join(FORMATS)}",
+                fix=f"add --format with one of {', '.join(FORMATS)}; where there is no --format, "
+                "give the table of `attree treebank FILE --format … --output FILE.parquet`",
             )
     if name not in FORMATS:
         raise AttreeError(f"unknown format {name!r}", fix=f"choose one of {', '.join(FORMATS)}")
