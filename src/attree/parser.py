@@ -24,8 +24,10 @@ from attree.errors import AttreeError, NotFiniteError
 from attree.grammar.source import GrammarFolder, is_grammar
 from attree.parser_source import Model, Overrides, ParserSource, find_parser
 from attree.schemas import FAILED, FALLBACK, OK, TOO_LONG
+from attree.text import encodable
 from attree.tree import NO_LABEL, Tree
 from attree.trees import Trees
+from attree.words import Tokeniser, tokeniser, tokeniser_beside
 
 if TYPE_CHECKING:
     from attree.encoder.pieces import Pieces
@@ -88,7 +90,7 @@ class Parser:
         self.model, self.encoder = model, model.encoder
         self._max_words, self._language = max_words, language
         self._tokens_per_batch = tokens_per_batch or model.encoder.tokens_per_batch
-        self._words: Any = None
+        self._tokeniser: Tokeniser | None = None
 
     @classmethod
     def load(
@@ -105,7 +107,7 @@ class Parser:
         threads: int | None = None,
         **settings: Any,
     ) -> Parser:
-        """Load a parser.
+        """Load a parser; beside it, a process gets ready to split strings into words.
 
         Args:
             parser: ``upoa``, ``upio`` or ``upio-log`` (a small English encoder with ready heads), a
@@ -125,12 +127,12 @@ class Parser:
             AttreeError: no such parser, another encoder's, or one that cannot be loaded.
         """
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
-        source: ParserSource | GrammarFolder
-        if is_grammar(str(parser)) and chosen == Overrides():
-            source = GrammarFolder(str(parser))
-        else:
-            source = find_parser(str(parser), chosen)
-        return cls.of(source, device=device, threads=threads, **settings)
+        beside = tokeniser_beside(settings.get("language", "en"))
+        whole = is_grammar(str(parser)) and chosen == Overrides()
+        source = GrammarFolder(str(parser)) if whole else find_parser(str(parser), chosen)
+        loaded = cls.of(source, device=device, threads=threads, **settings)
+        loaded._tokeniser = beside
+        return loaded
 
     @classmethod
     def of(
@@ -264,13 +266,11 @@ class Parser:
     def words(self, sentence: Sentence) -> list[str]:
         """Return the words of a sentence; a list of words is taken as it is, but for empty ones."""
         if not isinstance(sentence, str):
-            return [word for word in sentence if word.strip()]
-        if self._words is None:
-            from attree.words import tokeniser
-
-            self._words = tokeniser(self._language, split=False)
-        found: list[list[str]] | None = self._words([sentence])[0]
-        return sentence.split() if found is None else found[0]
+            return [encodable(word) for word in sentence if word.strip()]
+        if self._tokeniser is None:
+            self._tokeniser = tokeniser(self._language, split=False)
+        found = self._tokeniser([text := encodable(sentence)])[0]
+        return text.split() if found is None else found[0]
 
     def prepare(
         self, words: Sequence[Sequence[str]], constraints: Sequence[Constraints | None] = ()

@@ -35,6 +35,11 @@ def unescape(word: str) -> str:
     return _ESCAPED.sub(lambda found: found[1] or _BRACKET[found[2]], word)
 
 
+def encodable(text: str) -> str:
+    """Return text that has an encoding: a lone surrogate (a byte that was no UTF-8) is U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def name_of(path: str | os.PathLike[str]) -> str:
     r"""Return the name of a file for a table: of one that is not UTF-8, the bytes as ``\xff``."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -81,11 +81,8 @@ def try_command(
       echo "the old man walked home" | attree try - --words --brackets
     """
     from attree import process
-    from attree.words import split_ahead
 
     process.yield_cores()
-    one_text = sentence if sentence not in (None, "-") and not words else None
-    split = split_ahead(one_text, language) if one_text else None
     from attree.parser import Parser
     from attree.text import safe
 
@@ -95,9 +92,7 @@ def try_command(
     if constraints and best:
         raise AttreeError("--best keeps to no constraints", fix="leave one of the two out")
     known = _half_known(constraints, sentence) if constraints else None
-    ahead = split() if split else None
-    texts = [ahead] if ahead else _sentences(sentence, words)
-    for text, given in known or ((text, None) for text in texts):
+    for text, given in known or ((text, None) for text in _sentences(sentence, words)):
         for name, one in loaded.items():
             if len(loaded) > 1:
                 print(f"{safe(name)}:")

@@ -8,13 +8,18 @@ Moses' rules in Python. Its sentence splitter goes by the languages' closing pun
 
 from __future__ import annotations
 
-import contextlib
+import functools
+import importlib.util
 import json
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
+import threading
+import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
@@ -99,43 +104,93 @@ def tokeniser(name: str, *, split: bool) -> Tokeniser:
     return _by_whitespace
 
 
-_AHEAD = """
-import json, sys
-text = json.load(sys.stdin)
+#: What the process beside runs. It splits and does nothing else: torch, which spaCy would import
+#: for its models, is not wanted there. One that is not asked within a minute ends.
+_BESIDE = """
+import json, select, sys
+sys.path[:] = json.loads(sys.argv[1])
+sys.modules["torch"] = None
 from attree.words import tokeniser
-print(json.dumps(tokeniser(sys.argv[1], split=False)([text])[0]))
+split = tokeniser(sys.argv[2], split=False)
+if select.select([sys.stdin], [], [], 60)[0]:
+    for line in sys.stdin:
+        print(json.dumps(split(json.loads(line))), flush=True)
 """
 
 
-def split_ahead(text: str, language: str) -> Callable[[], list[str] | None]:
-    """Split a sentence in a process of its own, while this one loads an encoder.
+@functools.cache
+def tokeniser_beside(language: str) -> Tokeniser | None:
+    """Return a tokeniser that runs in a process of its own, started now.
 
-    Importing spaCy takes half as long as all that an encoder needs; on two cores nobody waits.
+    Importing spaCy takes half a second: where an encoder is loaded meanwhile, nobody waits for it.
 
     Args:
-        text: the sentence.
-        language: whose rules split it.
+        language: whose rules split texts into words, as of :func:`tokeniser`.
 
     Returns:
-        what waits for the words. It returns None where there are none to be had, be it on a
-        single core: the caller splits the sentence itself then, and meets the same trouble.
+        one for all parsers of this process, which ends with it; None where it would be of no use
+        or cannot be: on a single core, in a worker, or where spaCy is imported or not installed.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if (cores or 1) < 2 or "spacy" in sys.modules:
-        return lambda: None
-    command, pipe = [sys.executable, "-c", _AHEAD, language], subprocess.PIPE
-    child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
-    assert child.stdin is not None and child.stdout is not None
-    with contextlib.suppress(BrokenPipeError), child.stdin as its_input:
-        its_input.write(json.dumps(text).encode())
-    its_output = child.stdout
+    if (
+        (cores or 1) < 2
+        or multiprocessing.parent_process() is not None
+        or "spacy" in sys.modules
+        or importlib.util.find_spec("spacy") is None
+        or not Path(sys.executable or "").name.startswith("python")  # another program embeds Python
+    ):
+        return None
+    try:
+        return _Beside(language)
+    except OSError:
+        return None
 
-    def words() -> list[str] | None:
-        said = its_output.read()
-        found: list[list[str]] | None = json.loads(said) if child.wait() == 0 else None
-        return found[0] if found else None
 
-    return words
+class _Beside:
+    """A process that splits texts; when it fails in any way, they are split here from then on."""
+
+    def __init__(self, language: str) -> None:
+        self._language, self._lock = language, threading.Lock()
+        self._here: Tokeniser | None = None
+        command = [sys.executable, "-I", "-c", _BESIDE, json.dumps(sys.path), language]
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        # A session of its own: Ctrl-C in the terminal is not meant for it.
+        self._child = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=nothing, start_new_session=True
+        )
+        self._end = weakref.finalize(self, _end, self._child, os.getpid())
+        self._owner = os.getpid()
+
+    def __call__(self, texts: list[Line]) -> list[list[list[str]] | None]:
+        with self._lock:
+            if self._here is None and (found := self._asked(texts)) is not None:
+                return found
+            if self._here is None:
+                self._here = tokeniser(self._language, split=False)
+        return self._here(texts)
+
+    def _asked(self, texts: list[Line]) -> list[list[list[str]] | None] | None:
+        """Return what the process answers, None where there is no answer."""
+        if os.getpid() != self._owner:  # a fork must not read what another is waiting for
+            return None
+        assert self._child.stdin is not None and self._child.stdout is not None
+        try:
+            self._child.stdin.write(json.dumps(texts).encode() + b"\n")
+            self._child.stdin.flush()
+            found: list[list[list[str]] | None] = json.loads(self._child.stdout.readline())
+        except (OSError, ValueError):  # it has ended, or ends in the middle of a line
+            self._end()
+            return None
+        except BaseException:  # interrupted: the answer to come must not be taken for the next one
+            self._end()
+            raise
+        return found
+
+
+def _end(child: subprocess.Popen[bytes], owner: int) -> None:
+    if os.getpid() == owner:
+        child.kill()
+        child.communicate()
 
 
 def _by_whitespace(texts: list[Line]) -> list[list[list[str]] | None]:

@@ -29,7 +29,7 @@ from attree.heads.ranking import rank
 from attree.heads.selection import HeadSelection
 from attree.own_files.predictions import SHOWN, baseline_rows, row_of
 from attree.parser import Parser
-from attree.parser_source import READY, AveragedHeads
+from attree.parser_source import READY, AveragedHeads, Overrides, find_parser
 from attree.parses import Parses
 from attree.plan import nearest
 from attree.progress import progress
@@ -204,8 +204,8 @@ class _Bench:
         )
         output = self._folder / f"{name}-{trees}-{seed}"
         session.train_parser(request, output)
-        encoder = str(self._folder / "encoder.json")
-        return Parser.load(str(output), encoder=encoder, device=self._plan.device)
+        found = find_parser(str(output), Overrides(str(self._folder / "encoder.json")))
+        return Parser.of(found, device=self._plan.device)
 
     def _with_heads(self, name: str, rows: Sequence[int]) -> Parser:
         """Choose heads by their F1 on some training trees."""
