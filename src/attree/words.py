@@ -152,7 +152,7 @@ class _Beside:
     def __init__(self, language: str) -> None:
         self._language, self._lock = language, threading.Lock()
         self._here: Tokeniser | None = None
-        command = [sys.executable, "-I", "-c", _BESIDE, json.dumps(sys.path), language]
+        command = [sys.executable, "-I", "-c", _BESIDE, json.dumps([*map(str, sys.path)]), language]
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         # A session of its own: Ctrl-C in the terminal is not meant for it.
         self._child = subprocess.Popen(
@@ -162,17 +162,18 @@ class _Beside:
         self._owner = os.getpid()
 
     def __call__(self, texts: list[Line]) -> list[list[list[str]] | None]:
-        with self._lock:
-            if self._here is None and (found := self._asked(texts)) is not None:
+        # A fork must not read what another waits for, nor wait for a lock that nobody will release.
+        if self._here is None and os.getpid() == self._owner:
+            with self._lock:
+                found = self._asked(texts)
+            if found is not None:
                 return found
-            if self._here is None:
-                self._here = tokeniser(self._language, split=False)
+        if self._here is None:
+            self._here = tokeniser(self._language, split=False)
         return self._here(texts)
 
     def _asked(self, texts: list[Line]) -> list[list[list[str]] | None] | None:
         """Return what the process answers, None where there is no answer."""
-        if os.getpid() != self._owner:  # a fork must not read what another is waiting for
-            return None
         assert self._child.stdin is not None and self._child.stdout is not None
         try:
             self._child.stdin.write(json.dumps(texts).encode() + b"\n")

@@ -246,10 +246,9 @@ def parse_command(
     chosen = Overrides(encoder, heads, association, score, decoder, dtype, dtype_of_named="auto")
     found = find_parser(parser, chosen)
     if marginals and (not found.has_distribution or output is None):
-        raise AttreeError(
-            "--marginals needs --output, and a parser with a distribution over trees",
-            fix="take one that `attree train` made by a tree CRF, such as tree-crf-full",
-        )
+        fix = "take one that `attree train` made by a tree CRF, such as tree-crf-full"
+        problem = "--marginals needs --output, and a parser with a distribution over trees"
+        raise AttreeError(problem, fix=fix)
     found = replace(found, encoder=settled(found.encoder, device, elsewhere=kind is not None))
     if all(".half" in path.suffixes for path in inputs):  # their words are given
         tokenizer = tokenizer or "whitespace"

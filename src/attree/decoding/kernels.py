@@ -20,6 +20,13 @@ _Spans = NDArray[np.int32]
 
 
 @inlined
+def _keep_diagonal(sums: _Floats, diagonal: _Floats) -> None:
+    """Copy the diagonal to where its neighbours lie beside it."""
+    for k in range(len(sums)):
+        diagonal[k] = sums[k, k]
+
+
+@inlined
 def _cross(sums: _Floats, diagonal: _Floats, i: _Integer, k: _Integer, j: _Integer) -> Any:
     """Return the mean association across the split ``k`` of ``[i, j)``, with its sign."""
     across = sums[j, k] + sums[k, i] - diagonal[k] - sums[j, i]
@@ -107,8 +114,7 @@ def top_down(
         sums = prefix[cells].reshape(side, side)
         terms = all_terms[cells].reshape(side, side) if has_terms else sums
         table += side * side
-        for k in range(side):
-            diagonal[k] = sums[k, k]
+        _keep_diagonal(sums, diagonal)
         stack[0, 0], stack[0, 1] = 0, n
         depth = 1 if n > 1 else 0
         while depth > 0:
@@ -178,8 +184,7 @@ def add_best_with_cross(n_words: _Words, prefix: _Floats, all_terms: _Floats) ->
         cells = slice(table, table + side * side)
         sums, terms = prefix[cells].reshape(side, side), all_terms[cells].reshape(side, side)
         table += side * side
-        for k in range(side):
-            diagonal[k] = sums[k, k]
+        _keep_diagonal(sums, diagonal)
         for j in range(2, side):
             for i in range(j - 2, -1, -1):
                 _splits(sums, diagonal, terms, True, True, i, j, score)
@@ -205,8 +210,7 @@ def normalise(
         cells = slice(table, table + side * side)
         sums, terms = prefix[cells].reshape(side, side), all_terms[cells].reshape(side, side)
         table += side * side
-        for k in range(side):
-            diagonal[k] = sums[k, k]
+        _keep_diagonal(sums, diagonal)
         for width in range(n, 1, -1):
             for i in range(n - width + 1):
                 j = i + width
@@ -243,8 +247,7 @@ def marginals(
         terms = all_terms[cells].reshape(side, side) if has_terms else sums
         spans = probabilities[cells].reshape(side, side)
         table += side * side
-        for k in range(side):
-            diagonal[k] = sums[k, k]
+        _keep_diagonal(sums, diagonal)
         spans[:] = 0.0
         spans[0, n] = 1.0
         for width in range(n, 1, -1):

@@ -138,23 +138,32 @@ def fit(
     parser.about = {
         "plan": asdict(plan),
         "seed": plan.seed,
-        "trees": len(trees.gold),
-        "sentences": trees.sentence if len(trees.sentence) <= 1000 else None,
-        "data": _digest(every),
-        "beside": 0 if beside is None else len(beside.gold),
-        "first": None if first is None else {key: first.about[key] for key in ("trees", "data")},
+        **_about_trees(trees, every, held_out, first),
         "versions": versions("torch", "transformers", "numpy"),
         "steps": report.best_step,
         "loss": {"first": report.losses[0], "last": report.losses[-1]},
         "checks": report.checks,
         "dev_f1": None if check is None else max(f1 for _, f1 in report.checks),
-        "dev_right_branching": None if held_out is None else right_branching_f1(held_out.gold),
-        "dev_trees": 0 if held_out is None else len(held_out.gold),
         "seconds": round(time.perf_counter() - began, 3),
     }
     if check_source is not None and held_out is not None and learner.recipe.objective == "tree_crf":
         parser.about["threshold"], _ = choose_threshold(learner, check_source, held_out.gold)
     return parser
+
+
+def _about_trees(
+    trees: GoldTrees, every: GoldTrees, held_out: GoldTrees | None, first: TrainedParser | None
+) -> dict[str, Any]:
+    """Describe the trees of :func:`fit`; ``every`` are those trained on, others beside as well."""
+    return {
+        "trees": len(trees.gold),
+        "sentences": trees.sentence if len(trees.sentence) <= 1000 else None,
+        "data": _digest(every),
+        "beside": len(every.gold) - len(trees.gold),
+        "first": None if first is None else {key: first.about[key] for key in ("trees", "data")},
+        "dev_right_branching": None if held_out is None else right_branching_f1(held_out.gold),
+        "dev_trees": 0 if held_out is None else len(held_out.gold),
+    }
 
 
 def _refuse_half(trees: GoldTrees, plan: TrainingPlan) -> None:

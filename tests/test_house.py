@@ -1,0 +1,118 @@
+"""What `src/attree/README.md` promises of the house: small files, short functions, one way."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import attree
+
+SOURCE = Path(attree.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+#: Lines of a file, of a function's body without its docstring, and of a block that stands once.
+_FILE, _FUNCTION, _BLOCK = 350, 48, 10
+
+
+def test_no_file_is_long() -> None:
+    lines = {str(path): len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    assert not {path: n for path, n in lines.items() if n > _FILE}
+
+
+def test_no_function_is_long() -> None:
+    found = {}
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[ast.get_docstring(node) is not None :] or node.body
+                found[f"{path.name}:{node.name}"] = body[-1].end_lineno - body[0].lineno + 1  # type: ignore[operator]
+    assert not {name: n for name, n in found.items() if n > _FUNCTION}
+
+
+def test_no_block_stands_twice() -> None:
+    """Lines of code to the letter but for their indentation; imports may be alike."""
+    places = defaultdict(list)
+    for path, tree in TREES.items():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        imports = {
+            line
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        }
+        code = [
+            (number, line.strip())
+            for number, line in enumerate(lines, start=1)
+            if line.strip() and number not in imports
+        ]
+        for first in range(len(code) - _BLOCK + 1):
+            block = code[first : first + _BLOCK]
+            places["\n".join(line for _, line in block)].append(f"{path.name}:{block[0][0]}")
+    assert not [here for here in places.values() if len(here) > 1]
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules that a file imports, wherever it does, but not those of its types only."""
+    for_types = {
+        id(one)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for one in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
+        if isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+
+
+def _packages() -> dict[str, set[str]]:
+    """Return package → those that it imports."""
+    names = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file()}
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for path, tree in TREES.items():
+        package = path.relative_to(SOURCE).parts[0]
+        if package in names:
+            parts = (module.split(".") for module in _imported(tree))
+            found[package] |= {part[1] for part in parts if part[0] == "attree" and part[1:]}
+    return {name: (used & names) - {name} for name, used in found.items()}
+
+
+def test_packages_import_in_one_direction() -> None:
+    uses = _packages()
+
+    def search(way: list[str]) -> None:
+        for used in sorted(uses[way[-1]]):
+            assert used not in way, f"{' imports '.join([*way[way.index(used) :], used])}"
+            if used not in done:
+                search([*way, used])
+        done.add(way[-1])
+
+    done: set[str] = set()
+    for package in sorted(uses):
+        search([package])
+
+
+@pytest.mark.parametrize(
+    ("library", "only"),
+    [
+        ("transformers", {"encoder", "process.py"}),
+        ("dask", {"cluster.py", "cluster_kinds.py", "attention", "corpus"}),
+        ("distributed", {"cluster.py", "cluster_kinds.py", "attention", "corpus"}),
+        ("snakemake", set()),
+    ],
+)
+def test_libraries_stay_in_their_rooms(library: str, only: set[str]) -> None:
+    users = {
+        path.relative_to(SOURCE).parts[0]
+        for path, tree in TREES.items()
+        if any(module.split(".")[0] == library for module in _imported(tree))
+    }
+    assert users <= only
