@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from attree.chart import Candidate, Chart
 from attree.constraints import Constraints, Known, paired
 from attree.errors import AttreeError, NotFiniteError
-from attree.grammar.source import GrammarFolder, is_grammar
+from attree.grammar import is_grammar
+from attree.grammar.source import GrammarFolder
 from attree.parser_source import Model, Overrides, ParserSource, find_parser
 from attree.schemas import FAILED, FALLBACK, OK, TOO_LONG
 from attree.text import encodable
@@ -113,8 +114,7 @@ class Parser:
             parser: ``upoa``, ``upio`` or ``upio-log`` (a small English encoder with ready heads), a
                 folder of ``attree train`` or ``attree grammar train``, or a selection of ``attree
                 heads`` (``results/heads/…/dev.json``).
-            encoder: a description (``results/encoders/….json``), a folder, or a package; by default
-                the one that the parser was made with.
+            encoder: ``results/encoders/….json``, a folder, a package; by default the parser's own.
             heads: ``list:LAYER.HEAD,…`` or ``all``, instead of the parser's own.
             association, score, decoder: other choices than the parser's own.
             dtype: ``float32`` by default, or the description's; ``bfloat16``, in which trees depend

@@ -30,7 +30,7 @@ from attree.encoder.source import (
 )
 from attree.errors import AttreeError
 from attree.files import check_regular, described, read_described, read_json
-from attree.grammar.source import is_grammar
+from attree.grammar import is_grammar
 from attree.heads.selection import HeadSelection
 from attree.plan import nearest
 from attree.provenance import digest

@@ -1,1 +1,13 @@
 """A grammar learnt from raw words: the compound PCFG of Kim, Dyer and Rush (2019)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: What describes a grammar in its folder.
+ABOUT = "grammar.json"
+
+
+def is_grammar(parser: str) -> bool:
+    """Tell the folder of a grammar."""
+    return bool(parser) and (Path(parser) / ABOUT).is_file()

@@ -105,7 +105,7 @@ def parse(
     process.follow()
     process.yield_cores()
     from attree.given import as_tables
-    from attree.grammar.parser import write_parses
+    from attree.grammar.parses import write_parses
 
     with as_tables([sentences]) as (table,):
         write_parses(grammar, table, output)

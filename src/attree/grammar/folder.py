@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save
 
 from attree.errors import AttreeError
 from attree.files import check_regular, read_described, whole_file, write_json
+from attree.grammar import ABOUT
 from attree.grammar.model import CompoundPCFG, Sizes
-from attree.grammar.source import ABOUT
 from attree.grammar.training import Epoch
 from attree.grammar.vocabulary import UNKNOWN, Vocabulary
 from attree.schemas import write_table

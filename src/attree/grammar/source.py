@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from attree.grammar.parser import GrammarModel
-
-#: What describes a grammar in its folder.
-ABOUT = "grammar.json"
-
-
-def is_grammar(parser: str) -> bool:
-    """Tell the folder of a grammar."""
-    return bool(parser) and (Path(parser) / ABOUT).is_file()
 
 
 @dataclass(frozen=True, slots=True)
