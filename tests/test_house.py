@@ -56,40 +56,52 @@ def test_no_block_stands_twice() -> None:
     assert not [here for here in places.values() if len(here) > 1]
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    """Yield the modules that a file imports, wherever it does, but not those of its types only."""
-    for_types = {
+def _imported(tree: ast.Module, *, at_once: bool = False) -> Iterator[str]:
+    """Yield the modules that a file imports, at once or ever, but not those of its types only."""
+    left_out = {
         id(one)
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+        or (at_once and isinstance(node, ast.FunctionDef))
         for one in ast.walk(node)
     }
     for node in ast.walk(tree):
-        if id(node) in for_types:
+        if id(node) in left_out:
             continue
         if isinstance(node, ast.ImportFrom):
             yield node.module or ""
+            yield from (f"{node.module}.{name.name}" for name in node.names)
         elif isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
 
 
-def _files() -> dict[str, set[str]]:
+def _name(path: Path) -> str:
+    """Return the module in a file: attree.decoding for decoding/__init__.py."""
+    return ".".join(("attree", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    )
+
+
+NAMES = {_name(path): path for path in FILES}
+
+
+def _files(*, at_once: bool = False) -> dict[str, set[str]]:
     """Return module → modules of attree that it imports."""
-    names = {".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in FILES}
-    found = {}
-    for path, tree in TREES.items():
-        wanted = {name.removeprefix("attree.") for name in _imported(tree)}
-        found[".".join(path.relative_to(SOURCE).with_suffix("").parts)] = wanted & names
-    return found
+    return {
+        name: {one for one in _imported(TREES[path], at_once=at_once) if one in NAMES} - {"attree"}
+        for name, path in NAMES.items()
+    }
 
 
 def _packages() -> dict[str, set[str]]:
     """Return package → packages that it imports."""
+    names = {name for name, path in NAMES.items() if path.name == "__init__.py"} - {"attree"}
     found: dict[str, set[str]] = defaultdict(set)
     for name, used in _files().items():
-        package, _, inside = name.partition(".")
-        if inside:
-            found[package] |= {one.split(".")[0] for one in used if "." in one} - {package}
+        around = {one for one in names if f"{name}.".startswith(f"{one}.")}
+        for package in around:
+            inside = {one for one in names for other in used if f"{other}.".startswith(f"{one}.")}
+            found[package] |= inside - around
     return found
 
 
@@ -126,3 +138,26 @@ def test_libraries_stay_in_their_rooms(library: str, only: set[str]) -> None:
         if any(module.split(".")[0] == library for module in _imported(tree))
     }
     assert users <= only
+
+
+@pytest.mark.parametrize(
+    ("room", "library"),
+    [
+        *((room, "transformers") for room in ("treebank", "scoring", "decoding", "evaluation")),
+        ("parser", "dask"),
+        ("parser", "distributed"),
+        ("spacy_pipe", "dask"),
+    ],
+)
+def test_importing_a_room_does_not_load(room: str, library: str) -> None:
+    """Neither directly nor through any file that it imports before a function is called."""
+    uses = _files(at_once=True)
+    todo = [name for name in uses if f"{name}.".startswith(f"attree.{room}.")]
+    reached = set(todo)
+    while todo:
+        more = uses[todo.pop()] - reached
+        reached |= more
+        todo += more
+    imported = {name for one in reached for name in _imported(TREES[NAMES[one]], at_once=True)}
+    assert library not in {name.split(".")[0] for name in imported}
+    assert len(imported) > 10
