@@ -70,3 +70,22 @@ print("b", end="")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == said
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_idle_threads_of_an_encoder_sleep_soon(asked: str | None, kept: str) -> None:
+    """As the OpenMP library itself reports that it was told; a user's own choice is kept."""
+    told = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
+    environment = {key: value for key, value in os.environ.items() if key not in told}
+    environment |= {"OMP_DISPLAY_ENV": "VERBOSE"} | ({"OMP_WAIT_POLICY": asked} if asked else {})
+    done = subprocess.run(
+        [sys.executable, "-c", "import attree.encoder.load"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    if "GOMP_SPINCOUNT" not in done.stderr:
+        pytest.skip(f"torch's OpenMP is not GNU's here: {done.stderr[:80]!r}")
+    assert f"OMP_WAIT_POLICY = '{kept}'" in done.stderr
+    assert "GOMP_SPINCOUNT = '1000'" in done.stderr

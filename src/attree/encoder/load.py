@@ -17,8 +17,9 @@ from attree.encoder.source import (
     verify,
 )
 from attree.errors import AttreeError
-from attree.process import without_collecting
+from attree.process import without_collecting, yield_cores
 
+yield_cores()
 with without_collecting():
     import torch
 
