@@ -157,6 +157,7 @@ _SAID = {
 
 def console() -> None:
     """Run the command line as a program of its own, which may end without tidying up."""
+    process.yield_cores()
     try:
         main()
     except SystemExit as done:

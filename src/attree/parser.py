@@ -128,8 +128,8 @@ class Parser:
         """
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
         beside = tokeniser_beside(settings.get("language", "en"))
-        whole = is_grammar(str(parser)) and chosen == Overrides()
-        source = GrammarFolder(str(parser)) if whole else find_parser(str(parser), chosen)
+        grammar = is_grammar(str(parser)) and chosen == Overrides()
+        source = GrammarFolder(str(parser)) if grammar else find_parser(str(parser), chosen)
         loaded = cls.of(source, device=device, threads=threads, **settings)
         loaded._tokeniser = beside
         return loaded

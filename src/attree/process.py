@@ -22,10 +22,11 @@ def yield_cores() -> None:
     pieces: beside other work on the machine, threads that spin keep the ones that work from
     running; ten trees are trained on in 60 s instead of 10, and a sentence is parsed in up to a
     second instead of 20 ms. GNU's spin a few microseconds: without it, waking them costs a quarter
-    of the speed on a machine that has nothing else to do.
+    of the speed on a machine that has nothing else to do. A user's own ``OMP_WAIT_POLICY`` stays.
     """
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 def follow() -> None:

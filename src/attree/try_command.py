@@ -80,9 +80,6 @@ def try_command(
       attree try "Old men and women left." --best 3
       echo "the old man walked home" | attree try - --words --brackets
     """
-    from attree import process
-
-    process.yield_cores()
     from attree.parser import Parser
     from attree.text import safe
 

@@ -82,7 +82,6 @@ def annotate_command(
     from attree import process
 
     process.follow()
-    process.yield_cores()
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

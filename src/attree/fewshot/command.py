@@ -135,7 +135,6 @@ def train_command(
     from attree import process
 
     process.follow()
-    process.yield_cores()
     from attree.fewshot import session
     from attree.fewshot.gold import usual
     from attree.fewshot.recipes import WITHOUT_LABELS, adapted, recipe

@@ -73,7 +73,6 @@ def train(
     from attree import process
 
     process.follow()
-    process.yield_cores()
     import torch
 
     from attree.given import as_tables
@@ -103,7 +102,6 @@ def parse(
     from attree import process
 
     process.follow()
-    process.yield_cores()
     from attree.given import as_tables
     from attree.grammar.parses import write_parses
 

@@ -98,9 +98,6 @@ def evaluate_command(
       attree evaluate --train mine.mrg --test test.mrg --trees 10,20,40
       attree evaluate mine.mrg --split 100: --draws 3
     """
-    from attree import process
-
-    process.yield_cores()
     from attree.treebank.sentence import Settings
 
     settings = Settings(format=format, encoding=encoding, punctuation=punctuation)
