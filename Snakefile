@@ -27,6 +27,7 @@ include: "workflow/rules/grammars.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/corpus.smk"
 include: "workflow/rules/experiments.smk"
+include: "workflow/rules/ready.smk"
 include: "workflow/rules/report.smk"
 
 

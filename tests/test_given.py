@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.errors import AttreeError
 from attree.given import as_tables
 from attree.schemas import SENTENCES, read_table
+from tests.command_line import CliRunner
 
 TREE = "(S (NP (DT the) (NN cat)) (VP (VBD sat)) (. .))\n"
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ import pytest
 
 from attree import Parser, Tree
 from attree.decoding.batch import decode
+from attree.encoder.source import find_encoder
 from attree.errors import AttreeError
 from attree.parser import Prepared
+from attree.ready import DEFAULT, TRAINED, ready_parsers, trained_folder
 from tests.encoder.checkpoints import TEXT, save
 
 HEADS = "list:0.1,1.2"
@@ -146,3 +149,35 @@ def test_importing_attree_loads_nothing_heavy() -> None:
         import attree
 
         attree.Parsers  # noqa: B018
+
+
+def test_every_ready_parser_is_there_and_is_of_its_encoder() -> None:
+    assert DEFAULT in ready_parsers()
+    for name in TRAINED:
+        folder = trained_folder(name)
+        assert folder is not None
+        about = json.loads((folder / "parser.json").read_text(encoding="utf-8"))
+        assert about["encoder"]["fingerprint"] == find_encoder(about["encoder"]["id"]).fingerprint
+        assert "Fill in" not in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Der alte Mann ging nach Hause.",
+        "老人回家了。",
+        "Стара жена живи во куќата.",
+        "Yaşlı adam eve gitti.",
+    ],
+)
+def test_the_parser_that_comes_ready_labels_any_language(text: str, ready: Parser) -> None:
+    tree = ready.parse(text)
+    assert isinstance(tree, Tree)
+    assert tree.status == "ok" and "".join(tree.words) == text.replace(" ", "")
+    assert (0, len(tree.words)) in tree.spans and "S" in tree.labels
+    assert set(tree.labels) <= {"NP", "VP", "AJP", "AVP", "PP", "S", "CONJP", "COP", "X"}
+
+
+@pytest.fixture(scope="module")
+def ready() -> Parser:
+    return Parser.load(device="cpu")

@@ -208,8 +208,10 @@ def test_comparisons_stand_apart_and_train_what_they_name() -> None:
     job = SimpleNamespace(
         comparison="c", encoder="one", parser="mine", language="english", split="test"
     )
-    assert asked.training_set(job) == "<results>/treebanks/english/dev.parquet"
-    assert asked.training_options(job) == "--parser fpoa --trees 5 --seed 1 --steps 9"
+    assert asked.training_sets(job) == ["<results>/treebanks/english/dev.parquet"]
+    files = SimpleNamespace(sentences=["dev.parquet"], evaluated=asked.evaluated(job))
+    options = "--sentences dev.parquet --parser fpoa --trees 5 --seed 1 --steps 9"
+    assert asked.training_options(job, files) == options
     assert asked.applying_options(job) == "--decoder chart"
     assert asked.speeds(job) == ["<results>/comparisons/c/one/english/test.json"]
     assert asked.timed(job) == [
@@ -217,6 +219,33 @@ def test_comparisons_stand_apart_and_train_what_they_name() -> None:
         "<results>/fewshot/one/fpio/parser.json",
         "<results>/fewshot/one/mine/parser.json",
     ]
+
+
+def test_a_parser_is_trained_on_treebanks_of_its_own() -> None:
+    sources = [
+        {"treebanks": ["english/dev", "french/test"], "trees": 600, "share": 0.6},
+        {"treebanks": ["english/test"], "trees": "all", "share": 0.4},
+    ]
+    own = {"recipe": "fpio", "sources": sources, "without": ["english/test"]}
+    training = {"language": "english", "split": "dev", "trees": 40, "seed": 0}
+    given = config(trained={"many": own}, training=training)
+    given["tables"] = {"t": run(["one"], [], ["french"], "test")}
+    given["tables"]["t"]["runs"][0]["trained"] = ["many"]
+    splits = {"english": ["dev", "test"], "french": ["test"]}
+    asked = Comparisons(given, make_plan(given, splits), {})
+    job = SimpleNamespace(encoder="one", parser="many")
+    assert asked.training_sets(job) == [
+        "<results>/treebanks/english/dev.parquet",
+        "<results>/treebanks/french/test.parquet",
+    ]
+    files = SimpleNamespace(sentences=["a", "b"], evaluated=["c"])
+    told = asked.training_options(job, files)
+    assert "--sentences a --sentences b --evaluate-on c" in told
+    assert asked.evaluated(job) == ["<results>/treebanks/french/test.parquet"]
+    assert "--trees 600,600" in told and "--shares 0.3,0.3" in told
+    own["without"] = ["english/train"]
+    with pytest.raises(AttreeError, match="english/train does not exist"):
+        make_plan(given, splits)
 
 
 def test_rows_with_labels_have_a_picture_of_them() -> None:

@@ -14,7 +14,7 @@ Write = Callable[..., None]
 _COMMAND = """
 from typing import TYPE_CHECKING
 
-import typer
+import cyclopts
 
 if TYPE_CHECKING:
     from attree.typed import T

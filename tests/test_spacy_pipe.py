@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import pickle
 import shutil
@@ -18,13 +19,13 @@ import spacy
 from nltk import Tree as NltkTree
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span, Token
-from typer.testing import CliRunner
 
 from attree import Parser, Tree, Trees
 from attree.cli import app
 from attree.errors import AttreeError
 from attree.spacy_pipe import TreePipe
 from attree.spacy_spans import NonConstituentError, install
+from tests.command_line import CliRunner
 from tests.fewshot import reference
 from tests.fewshot.conftest import resolved, treebank
 
@@ -194,8 +195,7 @@ def test_batches_documents_and_processes_change_nothing(folder: str) -> None:
 def test_white_space_is_in_no_tree(folder: str) -> None:
     nlp = pipeline("en", folder)
     doc = nlp("  The old \n man walked.\n\n  Yes. \t ")
-    first, second, third = doc.sents
-    assert (third.text, third._.parse_string) == ("\t ", "()")
+    first, second = doc.sents
     assert strings(doc)[1] == strings(nlp("Yes."))[0]
     assert first._.parse_string == strings(nlp("The old man walked."))[0]
     assert first._.parent is None and second._.parent is None
@@ -217,12 +217,40 @@ def test_documents_without_a_tree_to_find(folder: str) -> None:
 
 
 def test_too_long_for_the_encoder_or_for_the_setting(folder: str) -> None:
-    doc = pipeline("en", folder)("A cat sat. " + "cat " * 80)
+    doc = pipeline("en", folder)("A cat sat. " + "Cat " * 80)
     assert [sent._.parse_status for sent in doc.sents] == ["ok", "too_long"]
     long = list(doc.sents)[1]
     assert [len(one) for one in long._.constituents if len(one) > 1] == list(range(80, 1, -1))
     doc = pipeline("en", folder, max_words=3)("A cat sat. A cat.")
     assert [doc[i]._.parse_status for i in (0, 3, 4, 6)] == ["too_long", "too_long", "ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "sentences"),
+    [
+        ("en", 'Dr. Lee left.  "Go!" he said. Why?', ["Dr. Lee left.  ", '"Go!" he said.', "Why?"]),
+        ("zh", "老人回家了。他睡了。", ["老人回家了。", "他睡了。"]),
+    ],
+)
+def test_sentences_are_those_of_bulk_parsing(
+    language: str, text: str, sentences: list[str], folder: str
+) -> None:
+    nlp = spacy.blank(language)
+    nlp.add_pipe("attree", config={"parser": folder})
+    assert [one.text for one in nlp(text).sents] == sentences
+
+
+def test_another_language_than_that_of_the_trees_is_said(
+    folder: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    french = shutil.copytree(folder, tmp_path / "french")
+    about = json.loads((french / "parser.json").read_text())
+    about["about"]["language"] = "fr"
+    (french / "parser.json").write_text(json.dumps(about))
+    spacy.blank("fr").add_pipe("attree", config={"parser": str(french)})
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match=r"trees are in fr, and .* for en — spacy.blank\('fr'\)"):
+        spacy.blank("en").add_pipe("attree", config={"parser": str(french)})
 
 
 def test_boundaries_that_are_there_are_kept(folder: str) -> None:
@@ -279,7 +307,9 @@ def test_a_parser_that_is_gone_is_one_line(folder: str, tmp_path: Path) -> None:
     nlp.to_disk(tmp_path / "nlp")
     wanted = strings(nlp(TEXTS["en"]))
     (tmp_path / "parser").rename(tmp_path / "moved")
-    with pytest.raises(AttreeError, match=r"there is no parser '.*parser' here — give one of upoa"):
+    with pytest.raises(
+        AttreeError, match=r"there is no parser '.*parser' here — give one of universal"
+    ):
         spacy.load(tmp_path / "nlp")
     other = spacy.blank("en")
     other.add_pipe("attree")

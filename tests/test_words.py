@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from attree.errors import AttreeError
-from attree.words import _CODES, Line, choose, tokeniser, tokeniser_beside
+from attree.words import Splitter, settle, splitter_beside, tokeniser
 
 
 def test_whitespace_takes_lines_of_words_as_they_are() -> None:
@@ -35,6 +35,13 @@ def test_whitespace_takes_lines_of_words_as_they_are() -> None:
         ("hu", "Hazament a fiú.", "Hazament a fiú ."),
         ("pl", "Chłopiec poszedł, potem wrócił.", "Chłopiec poszedł , potem wrócił ."),
         ("sv", "Pojken gick hem.", "Pojken gick hem ."),
+        ("icelandic", "Hann fór, held ég.", "Hann fór , held ég ."),
+        ("zh", "老人回家了。", "老人 回家 了 。"),
+        ("ja", "老人は家に帰った。", "老人 は 家 に 帰 っ た 。"),
+        ("th", "ชายชราเดินกลับบ้าน", "ชาย ชรา เดิน กลับ บ้าน"),
+        ("hy", "Ծերունին գնաց տուն։", "Ծերունին գնաց տուն ։"),
+        ("ka", "მოხუცი სახლში წავიდა.", "მოხუცი სახლში წავიდა ."),
+        ("xx", "Aeth adref, medd hi.", "Aeth adref , medd hi ."),
     ],
 )
 def test_a_language_has_its_rules(language: str, text: str, words: str) -> None:
@@ -42,14 +49,23 @@ def test_a_language_has_its_rules(language: str, text: str, words: str) -> None:
     assert tokeniser(language, split=False)([text, ""]) == [[words.split()], [[]]]
 
 
-def test_lines_are_split_into_sentences() -> None:
+@pytest.mark.parametrize(
+    ("language", "text", "sentences"),
+    [
+        ("en", "The cat ran. It was late!  ", ["The cat ran .", "It was late !"]),
+        ("en", 'Dr. J. Smith left. "Go!" he said.', ["Dr. J. Smith left .", '" Go ! " he said .']),
+        ("de", "Das ist z.B. gut. Wer?", ["Das ist z.B. gut .", "Wer ?"]),
+        ("zh", "他睡了！「好吗？」他说。", ["他 睡了 ！", "「 好 吗 ？ 」", "他 说 。"]),
+        ("hi", "यह घर है। वह गया।", ["यह घर है ।", "वह गया ।"]),
+        ("ka", "ის წავიდა. ის იძინებს.", ["ის წავიდა .", "ის იძინებს ."]),
+        ("ar", "نام الرجل. ذهب الولد؟", ["نام الرجل .", "ذهب الولد ؟"]),
+    ],
+)
+def test_lines_are_split_into_sentences(language: str, text: str, sentences: list[str]) -> None:
     pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
-    split = tokeniser("en", split=True)
-    assert split(["The cat ran. It was late!  ", " ", ["kept", "whole", "."]]) == [
-        [["The", "cat", "ran", "."], ["It", "was", "late", "!"]],
-        [[]],
-        [["kept", "whole", "."]],
-    ]
+    split = tokeniser(language, split=True)
+    found = [one.split() for one in sentences]
+    assert split([text, " ", ["kept", "whole", "."]]) == [found, [[]], [["kept", "whole", "."]]]
 
 
 @pytest.mark.parametrize("text", ["=" * 100_000, "a" * 1001, "_" * 200, "a b " * 30_000])
@@ -64,33 +80,59 @@ def test_a_text_beyond_the_bounds_is_refused_and_costs_no_other(text: str) -> No
 
 
 def test_whitespace_cannot_split_into_sentences() -> None:
-    with pytest.raises(AttreeError, match="name the language"):
+    with pytest.raises(AttreeError, match="are not split into sentences"):
         tokeniser("whitespace", split=True)
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted", "says"),
+    ("given", "remembered", "text", "wanted", "says"),
     [
-        ((None, None, ""), ("en", True), "words and sentences are split .* en, as no language"),
-        ((None, None, "French"), ("fr", True), r"rules for fr, the parser's language \(French\)"),
-        ((None, None, "mine"), ("en", True), "as no language is given"),
-        (("de", None, "french"), ("de", True), "rules for de$"),
-        (("de", False, ""), ("de", False), "^words are split"),
-        (("whitespace", None, "french"), ("whitespace", False), "^$"),
+        ((None, None, None), "", "Ein alter Mann.", ("de", True), "rules for de, told from the"),
+        (
+            (None, None, None),
+            "fr",
+            "Ein alter Mann.",
+            ("fr", True),
+            "fr, the language that the par",
+        ),
+        ((None, None, None), "", "1 2 3", ("xx", True), "rules for any language, told"),
+        (("icelandic", None, None), "fr", "", ("is", True), "^words and sentences .* for is$"),
+        (("nob", None, False), "", "", ("nb", False), "^words are split"),
+        (("tlh", None, None), "", "", ("tlh", True), "tlh .any language: it has none"),
+        ((None, "rules", None), "de", "", ("de", True), "rules for de"),
+        ((None, "whitespace", None), "french", "", ("whitespace", False), "^$"),
     ],
 )
 def test_how_text_is_split_is_chosen_and_said(
-    given: tuple[str | None, bool | None, str], wanted: tuple[str, bool], says: str
+    given: tuple[str | None, str | None, bool | None],
+    remembered: str,
+    text: str,
+    wanted: tuple[str, bool],
+    says: str,
 ) -> None:
-    *chosen, line = choose(*given)
-    assert tuple(chosen) == wanted
-    assert re.search(says, line)
+    how = settle(*given, remembered=remembered, texts=["", text])
+    assert (how.name, how.sentences) == wanted
+    assert re.search(says, how.note)
 
 
-def test_every_language_by_name_has_rules() -> None:
-    spacy = pytest.importorskip("spacy")
-    for code in _CODES.values():
-        spacy.util.get_lang_class(code)
+def test_nothing_is_said_of_words_that_are_given() -> None:
+    for remembered in ("", "en"):
+        assert settle(None, None, None, remembered=remembered, texts=[["the", "words"]]).note == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (("frnch", None), "there is no language 'frnch'"),
+        ((None, "de"), "unknown tokenizer 'de'.*--language says the language"),
+        (("de", "whitespace"), "words between spaces need no language's rules"),
+    ],
+)
+def test_what_cannot_be_settled_is_refused(
+    given: tuple[str | None, str | None], problem: str
+) -> None:
+    with pytest.raises(AttreeError, match=problem):
+        settle(*given, None)
 
 
 @pytest.fixture
@@ -98,33 +140,34 @@ def on_two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch
     """A process with no tokeniser beside it yet."""
     pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
-    tokeniser_beside.cache_clear()
+    splitter_beside.cache_clear()
     yield monkeypatch
-    tokeniser_beside.cache_clear()
+    splitter_beside.cache_clear()
 
 
-#: More than a pipe holds, a text beyond the bounds, nothing, words, and JSON's own marks.
-_TEXTS: list[Line] = [
-    "Don't, 他说" + " and more" * 9_000, "=" * 1000, "", ["a b", " "], '"\\'
-]  # fmt: skip
+#: More than a pipe holds, a text beyond the bounds, nothing, several sentences, JSON's own marks.
+_TEXTS = ["Don't, 他说" + " and more" * 9_000, "=" * 1000 + " a", "", "One. Two.", "\"\\'"]
 
 
 def _beside(language: str) -> Any:
     with pytest.MonkeyPatch.context() as as_if:
         as_if.delitem(sys.modules, "spacy", raising=False)  # not imported yet
-        found = tokeniser_beside(language)
-    assert found is not None
+        found = splitter_beside(language)
+    assert type(found) is not Splitter
     return found
 
 
-def test_texts_are_split_beside_as_they_are_here(on_two_cores: pytest.MonkeyPatch) -> None:
-    beside = _beside("en")
-    found = [beside(_TEXTS), beside(["And again."])]
-    assert beside._here is None  # nothing was split here
-    here = tokeniser("en", split=False)
-    assert found == [here(_TEXTS), here(["And again."])]
-    assert found[0][1] is None
-    assert tokeniser_beside("en") is beside
+@pytest.mark.parametrize("language", ["en", ""])
+def test_texts_are_split_beside_as_they_are_here(
+    on_two_cores: pytest.MonkeyPatch, language: str
+) -> None:
+    beside, here = _beside(language), Splitter(language)
+    for text in _TEXTS:
+        for split in (False, True):
+            assert beside(text, split=split) == here(text, split=split)
+    assert not beside._is_here  # nothing was split here
+    assert beside("Old men. Go.", split=True) == ("en", [["Old", "men", "."], ["Go", "."]])
+    assert splitter_beside(language) is beside
 
 
 def _killed(beside: Any) -> None:
@@ -143,39 +186,34 @@ def test_texts_are_split_here_when_nobody_splits_them_beside(
 ) -> None:
     beside = _beside("de")
     for _ in range(after):
-        assert beside(["Geht es?"]) == [[["Geht", "es", "?"]]]
+        assert beside("Geht es?", split=False) == ("de", [["Geht", "es", "?"]])
     fault(beside)
-    assert beside(["Das geht."]) == [[["Das", "geht", "."]]]
-    assert beside._here is not None
-
-
-def test_an_unknown_language_is_refused_as_it_is_here(on_two_cores: pytest.MonkeyPatch) -> None:
-    with pytest.raises(AttreeError, match="no tokeniser for 'no-such'"):
-        _beside("no-such")(["x"])
+    assert beside("Das geht.", split=True) == ("de", [["Das", "geht", "."]])
+    assert beside._is_here
 
 
 def test_an_answer_nobody_waited_for_is_not_taken_for_the_next(
     on_two_cores: None,
 ) -> None:
     beside = _beside("en")
-    assert beside(["Wait."]) == [[["Wait", "."]]]
+    assert beside("Wait.", split=False)[1] == [["Wait", "."]]
 
     def interrupted(answer: bytes) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as ctrl_c, pytest.raises(KeyboardInterrupt):
         ctrl_c.setattr(json, "loads", interrupted)
-        beside(["The first."])
+        beside("The first.", split=False)
     assert beside._child.poll() is not None
-    assert beside(["The second."]) == [[["The", "second", "."]]]
+    assert beside("The second.", split=False)[1] == [["The", "second", "."]]
 
 
-def test_its_process_ends_with_the_tokeniser(on_two_cores: pytest.MonkeyPatch) -> None:
+def test_its_process_ends_with_the_splitter(on_two_cores: pytest.MonkeyPatch) -> None:
     beside = _beside("en")
     child = beside._child
     assert child.poll() is None
     del beside
-    tokeniser_beside.cache_clear()
+    splitter_beside.cache_clear()
     assert child.poll() is not None
 
 
@@ -188,4 +226,4 @@ def test_where_a_process_beside_is_of_no_use(on_two_cores: pytest.MonkeyPatch, w
         on_two_cores.setattr(sys, "executable", "/usr/bin/qgis")
     else:
         on_two_cores.setitem(sys.modules, "spacy", sys)
-    assert tokeniser_beside("en") is None
+    assert type(splitter_beside("en")) is Splitter

@@ -38,3 +38,8 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Offer the public names where a shell completes them, before they are imported."""
+    return sorted({*globals(), *__all__})

@@ -47,12 +47,18 @@ class Candidate(NamedTuple):
             labels, less the threshold for each label; of ``optional_chart`` span scores. None of a
             sentence that has but one tree.
         probability: of the tree among all binary trees, or all labelled ones; None where the parser
-            has no distribution over trees.
+            has no distribution over trees. Where the score is an expected number of right spans or
+            labels it may rank trees otherwise than this does: the tree that is most often right as
+            a whole need not be the one with the most right parts.
     """
 
     tree: Tree
     score: float | None
     probability: float | None
+
+    def brackets(self) -> str:
+        """Return the tree on one line (see :meth:`attree.tree.Tree.brackets`)."""
+        return self.tree.brackets()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,35 @@ A command lives in the package that it is about. It is imported when it is calle
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import sys
 import traceback
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
-import typer
+from cyclopts import (
+    App,
+    Argument,
+    ArgumentCollection,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    RepeatArgumentError,
+    Token,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 import attree
-from attree import process
+from attree import help, process
 from attree.errors import AttreeError
-from attree.help import PlainGroup, plain
+from attree.options import EXCLUDES, NEEDS
+from attree.plan import nearest
 from attree.text import safe
 
 #: title → command → ``module:function``, whose annotations declare the options, or ``module:app``,
-#: a ``typer.Typer`` with subcommands. What people type comes first.
+#: an ``App`` with subcommands. What people type comes first.
 SECTIONS = {
     "What people type": {
         "try": "attree.try_command:try_command",
@@ -30,6 +43,7 @@ SECTIONS = {
         "annotate": "attree.annotate.command:annotate_command",
         "choose": "attree.choosing.command:choose_command",
         "train": "attree.fewshot.command:train_command",
+        "publish": "attree.fewshot.publish_command:publish_command",
         "grammar": "attree.grammar.command:app",
         "evaluate": "attree.own_files.command:evaluate_command",
         "evalb": "attree.evaluation.command:evalb_command",
@@ -59,76 +73,122 @@ COMMANDS = {name: place for section in SECTIONS.values() for name, place in sect
 #: Set, an unexpected error prints its traceback, as ``--debug`` does: the workflow's logs have it.
 DEBUG = "ATTREE_DEBUG"
 
-_UsageError: Any = typer.BadParameter.__bases__[0]  # typer carries its own copy of click
+#: Names of the arguments that are files or folders to write.
+_WRITTEN = ("output", "rejected", "selection", "summary", "svg")
 
 
-class _LazyGroup(PlainGroup):
-    """Imports a command's module only when that command is asked for."""
+def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Refuse an unknown option, one without effect, and an output that is an input."""
+    from attree.files import check_apart
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.sections = {title: list(section) for title, section in SECTIONS.items()}
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        found = getattr(importlib.import_module(module), name)
-        group = found
-        if not isinstance(found, typer.Typer):
-            group = typer.Typer(add_completion=False)
-            group.command(cmd_name)(found)
-        command = plain(typer.main.get_command(group))
-        command.name = cmd_name
-        return command
+    for one in arguments.filter_by(has_tokens=True):
+        for token in one.tokens if one.parameter.allow_leading_hyphen else []:  # it takes "-"
+            if not token.value.startswith("--"):
+                continue
+            if token.keyword is not None:
+                raise MissingArgumentError(argument=one, keyword=token.keyword)
+            unknown = Token(keyword=token.value, source="cli")
+            raise UnknownOptionError(token=unknown, argument_collection=arguments)
+    _check_effect(path, {one.name for one in arguments.filter_by(has_tokens=True)})
+    paths: dict[bool, list[Path]] = {True: [], False: []}
+    for one in arguments:
+        # FILES of treebanks are patterns, or names
+        if one.index is not None or one.hint is Path or Path in get_args(one.hint):
+            paths[one.field_info.name in _WRITTEN] += [Path(token.value) for token in one.tokens]
+    check_apart(outputs=paths[True], inputs=paths[False])
 
 
-app = typer.Typer(
-    cls=_LazyGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+def _check_effect(path: tuple[str, ...], given: set[str]) -> None:
+    """Refuse options that have no effect with the others, as the command says of them."""
+    found: App = app
+    for name in path:
+        found = found[name]
+    command = found.default_command
+    for one, leaders in getattr(command, NEEDS, {}).items():
+        names = [_option(name) for name in leaders.split()]
+        if _option(one) in given and given.isdisjoint(names):
+            raise CycloptsError(msg=f"{_option(one)} has no effect without {' or '.join(names)}")
+    for together in getattr(command, EXCLUDES, ()):
+        names = [name for name in map(_option, together.split()) if name in given]
+        if len(names) > 1:
+            raise CycloptsError(msg=f"{' and '.join(names)} exclude each other")
+
+
+def _option(name: str) -> str:
+    return name if name.isupper() else f"--{name.replace('_', '-')}"
+
+
+class _Attree(App):
+    """The command line, whose help is attree's own."""
+
+    def help_print(self, tokens: Any = None, *, console: Any = None) -> None:
+        """Print the help of the command that ``tokens`` name."""
+        chain, apps, _ = self.parse_commands(tokens)
+        found, path = apps[-1], " ".join(("attree", *chain))
+        if not chain:
+            commands = {
+                title: [
+                    (name, help.first_sentence(help.said_by(one))) for name, one in all_.items()
+                ]
+                for title, all_ in SECTIONS.items()
+            }
+            print(help.of_group(path, self.help, {**commands, "Options": _OPTIONS}))
+            return
+        below = [name for name in found if not name.startswith("-")]
+        rows = [(name, help.first_sentence(found[name].help)) for name in below]
+        print(help.of_command(found, path, rows))
+
+
+_OPTIONS = [
+    ("--version", "Print the version and stop."),
+    ("--debug", "Print the traceback of an error."),
+    ("--install-completion", "Let bash, zsh or fish complete commands and names at TAB."),
+    ("--help", "Show this message and stop."),
+]
+
+app = _Attree(
+    name="attree",
     help="""Constituency trees for any language out of a pretrained language model's attention.
 
     Example:
       attree try "The old man who lived near the harbour walked home."
     """,
+    version=f"attree {attree.__version__}\n",
+    version_format="plaintext",
+    help_flags=["--help"],
+    default_parameter=Parameter(negative=()),
+    config=_check,
+    result_action="return_value",
+    print_error=False,
+    exit_on_error=False,
+    suppress_keyboard_interrupt=False,
 )
-
-
-@app.callback(invoke_without_command=True)
-def _main(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
-    debug: bool = typer.Option(False, "--debug", help="Print the traceback of an error."),
-) -> None:
-    if debug:
-        os.environ[DEBUG] = "1"
-    if version:
-        print(f"attree {attree.__version__}")
-        raise typer.Exit
+for _name, _place in COMMANDS.items():
+    app.command(_place, name=_name)
+app.register_install_completion_command(show=False)
 
 
 def main() -> None:
     """Run the command line; an error is one line, with exit status 1, or 2 for wrong options."""
+    if "--debug" in sys.argv:
+        os.environ[DEBUG] = "1"
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        app([word for word in sys.argv[1:] if word != "--debug"])
+        sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
-        if os.environ.get(DEBUG) and not isinstance(error, AttreeError | _UsageError):
+        if os.environ.get(DEBUG) and not isinstance(error, AttreeError | CycloptsError):
             traceback.print_exc()
         print(f"attree: error: {safe(_said(error))}", file=sys.stderr)
-        sys.exit(2 if isinstance(error, _UsageError) else 1)
+        sys.exit(2 if isinstance(error, CycloptsError) else 1)
 
 
 def _said(error: Exception) -> str:
     """Return an error in one line: what is wrong and what to do."""
-    if isinstance(error, _UsageError):
-        command = error.ctx.command_path if error.ctx is not None else "attree"
-        return f"{error.format_message().rstrip('.')} — see `{command} --help`"
+    if isinstance(error, CycloptsError):
+        command = " ".join(("attree", *(error.command_chain or ())))
+        return f"{_misused(error)} — see `{command} --help`"
     if isinstance(error, OSError) and error.errno in _SAID:
         reason, fix = _SAID[error.errno]
         return str(AttreeError(reason, file=error.filename, fix=fix))
@@ -137,6 +197,22 @@ def _said(error: Exception) -> str:
     first = str(error).strip().splitlines()[:1]
     what = ": ".join([type(error).__name__, *first])
     return f"unexpected {what} — this is a bug of attree: `attree --debug …` prints where"
+
+
+def _misused(error: CycloptsError) -> str:
+    """Return what is wrong with the words of the command line."""
+    match error:
+        case MissingArgumentError(argument=Argument() as one):
+            name = one.field_info.name.upper() if one.index is not None else one.name
+            return f"{name} needs a value" if one.tokens or error.keyword else f"{name} is missing"
+        case RepeatArgumentError():
+            return f"{error.token.keyword} is given twice; it takes one value"
+        case UnknownCommandError(unused_tokens=[str(word), *_], app=App() as group):
+            names = [name for name in group if not name.startswith("-")]
+            return f"there is no command {word}; {nearest(word, names)}"
+        case UnusedCliTokensError(unused_tokens=list(words)):
+            return f"too many arguments: {' '.join(words)}"
+    return " ".join(str(error).split()).rstrip(".")
 
 
 _FULL = ("the disk is full", "free some space and run again; nothing half-written was left")

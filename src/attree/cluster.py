@@ -10,22 +10,30 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
+import socket
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import dask
 from distributed import Client, WorkerPlugin
 from distributed.security import Security
+from tornado.web import ErrorHandler
 
 from attree.cluster_kinds import CLUSTERS, Cluster, Wanted
 from attree.errors import AttreeError
 
 _SECONDS_TO_CONNECT = 30
 
+#: Without a dashboard nothing is told to those who ask by HTTP, whatever host they say they ask.
+_UNTOLD: dict[str, list[str]] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
 _CONFIG = {
     "distributed.scheduler.worker-saturation": 1.0,
     # a worker is as large as its encoder: paused or ended for that, it would never go on
@@ -86,18 +94,38 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
         private = stack.enter_context(_private_folder(cluster.folder()))
         scratch = {"temporary-directory": str(private)}
         failures = {"distributed.scheduler.allowed-failures": wanted.allowed_failures}
-        stack.enter_context(dask.config.set(_CONFIG | failures | scratch))
+        told = {} if wanted.has_dashboard else _UNTOLD
+        stack.enter_context(dask.config.set(_CONFIG | failures | scratch | told))
         with warnings.catch_warnings():
             # a taken port: another one is used, and its address is printed
             warnings.simplefilter("ignore", UserWarning)
             running = stack.enter_context(cluster.running(private))
         _forget(private)
         if cluster.ours and wanted.has_dashboard:
+            _check_hosts(running.scheduler, running.dashboard_link)
             print(f"attree: dashboard: {running.dashboard_link}", file=sys.stderr, flush=True)
         client = stack.enter_context(_client(running, cluster.security))
         if cluster.ours:
             client.register_plugin(_NoScratchOnPath(private))
         yield client, cluster, running
+
+
+def _check_hosts(scheduler: Any, link: str) -> None:
+    """Let a dashboard answer only those who ask for a name of this machine.
+
+    Another name may have been made to lead here by a web page that the same browser shows.
+    """
+    named = {urlsplit(link).hostname, "localhost", "127.0.0.1", "::1"}
+    named |= {name.lower() for name in (socket.gethostname(), socket.getfqdn())}
+    application = scheduler.http_application
+    found, refused = application.find_handler, application.get_handler_delegate
+
+    def find_handler(request: Any, **more: Any) -> Any:
+        if urlsplit(f"//{request.host}").hostname in named:
+            return found(request, **more)
+        return refused(request, ErrorHandler, {"status_code": 421})
+
+    application.find_handler = find_handler
 
 
 def _client(target: Any, security: Security) -> Client:

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from attree.plan import GRAMMAR, IMPORTED, Plan, Row, as_options, but, seeds_of, split_keys
+from attree.files import read_json
+from attree.plan import (
+    GRAMMAR,
+    IMPORTED,
+    Plan,
+    Row,
+    as_options,
+    but,
+    folders_of,
+    seeds_of,
+    split_keys,
+)
+from attree.plan_checks import APPLIED
 from attree.results import (
     BASELINES,
     FEWSHOT,
@@ -18,9 +31,6 @@ from attree.results import (
     SPEEDS,
     path_of,
 )
-
-#: Keys of a few-shot parser of the configuration that count when it is applied, not trained.
-_APPLIED = ("decoder", "threshold")
 
 
 class Comparisons:
@@ -34,7 +44,9 @@ class Comparisons:
 
     def __init__(self, config: Mapping[str, Any], plan: Plan, recipes: Mapping[str, Any]) -> None:
         self.config, self.plan, self.recipes = config, plan, recipes
-        self.trainable = [*config["trained"], *recipes]
+        self.folders = folders_of(config)
+        self.appliable = [*config["trained"], *recipes]
+        self.trainable = [name for name in self.appliable if name not in self.folders]
 
     def with_grammars(self, wanted: bool) -> list[str]:
         """Return the comparisons that some grammar is to be learnt for, or the others."""
@@ -45,21 +57,57 @@ class Comparisons:
                 found.append(name)
         return found
 
-    def training_set(self, wildcards: Any) -> str:
-        """Return the sentences that few-shot parsers are trained on."""
-        return path_of(SENTENCES, **but(self.config["training"], "trees", "seed"))
+    def parser_file(self, wildcards: Any) -> str:
+        """Return the description of a few-shot parser, which its weights lie beside."""
+        if folder := self.folders.get(wildcards.parser):
+            return f"{folder}/parser.json"
+        return path_of(FEWSHOT, encoder=wildcards.encoder, parser=wildcards.parser)
 
-    def training_options(self, wildcards: Any) -> str:
+    def weights(self, wildcards: Any) -> list[str]:
+        """Return the weights of a parser that no rule writes."""
+        folder = self.folders.get(wildcards.parser)
+        return [f"{folder}/weights.safetensors"] if folder else []
+
+    def training_sets(self, wildcards: Any) -> list[str]:
+        """Return the sentences that a few-shot parser is trained on."""
+        if treebanks := self._treebanks(wildcards.parser):
+            return [path_of(SENTENCES, one) for one in treebanks]
+        return [path_of(SENTENCES, **but(self.config["training"], "trees", "seed"))]
+
+    def evaluated(self, wildcards: Any) -> list[str]:
+        """Return the sentences that a parser trained on treebanks of its own is scored on."""
+        if not self._treebanks(wildcards.parser):
+            return []
+        rows = (*self.plan.rows, *self.plan.compared())
+        own = [row for row in rows if row.parser == wildcards.parser]
+        return [path_of(SENTENCES, "/".join(place)) for place in split_keys(own)]
+
+    def _treebanks(self, parser: str) -> dict[str, tuple[str, str]]:
+        """Return language/split → trees and share, of a parser with treebanks of its own."""
+        own = self.config["trained"].get(parser, {})
+        return {
+            treebank: (str(group["trees"]), f"{group['share'] / len(group['treebanks']):.6g}")
+            for group in own.get("sources", ())
+            for treebank in group["treebanks"]
+            if treebank not in own.get("without", ())
+        }
+
+    def training_options(self, wildcards: Any, input: Any) -> str:
         """Return the options of training; a parser that is declared changes another one's."""
+        files = {"sentences": list(input.sentences), "evaluate_on": list(input.evaluated)}
         own = dict(self.config["trained"].get(wildcards.parser, {}))
         recipe = own.pop("recipe", wildcards.parser)
         drawn = but(self.config["training"], "language", "split")
-        return as_options({"parser": recipe, **drawn, **but(own, *_APPLIED)})
+        if treebanks := self._treebanks(wildcards.parser):
+            trees, shares = (",".join(column) for column in zip(*treebanks.values(), strict=True))
+            drawn |= {"trees": trees, "shares": shares}
+        own = but(own, "sources", "without", *APPLIED)
+        return as_options({**files, "parser": recipe, **drawn, **own})
 
     def applying_options(self, wildcards: Any) -> str:
         """Return the options of parsing by a few-shot parser."""
         own = self.config["trained"].get(wildcards.parser, {})
-        return as_options({key: value for key, value in own.items() if key in _APPLIED})
+        return as_options({key: value for key, value in own.items() if key in APPLIED})
 
     def labelled(self, rows: Iterable[Row]) -> list[str]:
         """Return the pictures of labels taken for others, of rows whose trees have labels."""
@@ -67,9 +115,17 @@ class Comparisons:
         for row in rows:
             own = self.config["trained"].get(row.parser, {})
             recipe = self.recipes.get(own.get("recipe", row.parser))
-            if recipe and own.get("decoder", recipe.decoder) == "labelled_risk":
+            usual = self._kept_decoder(row.parser) or getattr(recipe, "decoder", None)
+            if own.get("decoder", usual) == "labelled_risk":
                 found.append(path_of(LABELS_FIGURE, **asdict(row)))
         return found
+
+    def _kept_decoder(self, parser: str) -> str | None:
+        """Return the decoder of a parser that is trained already."""
+        folder = self.folders.get(parser)
+        file = Path(folder, "parser.json") if folder else None
+        recipe = read_json(file, what="description of a trained parser")["recipe"] if file else {}
+        return recipe.get("decoder")
 
     def grammar_text(self, wildcards: Any) -> str:
         """Return the sentences whose words a grammar is learnt from."""
@@ -80,7 +136,8 @@ class Comparisons:
     def grammar_options(self, wildcards: Any) -> str:
         """Return the options of learning a grammar."""
         name, seed = self.plan.grammars[wildcards.parser]
-        return as_options({"seed": seed, **but(self.config["grammars"][name], "text", "seeds")})
+        settings = but(self.config["grammars"][name], "text", "seeds")
+        return as_options({"seed": seed, **settings}, held_out="held-out-share")
 
     def scores(self, wildcards: Any) -> list[str]:
         """Return the summaries of every system and of the baselines."""
@@ -165,6 +222,6 @@ class Comparisons:
         if one := self.plan.tunings.get((row.encoder, row.parser)):
             tuned = {"language": one.language, "split": one.split}
             return path_of(HEADS, encoder=row.encoder, parser=row.parser, **tuned)
-        if row.parser in self.trainable:
-            return path_of(FEWSHOT, encoder=row.encoder, parser=row.parser)
+        if row.parser in self.appliable:
+            return self.parser_file(row)
         return None

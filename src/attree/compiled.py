@@ -8,14 +8,16 @@ or a change elsewhere would go unseen.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+
+from attree.files import is_private, made_private, private_cache
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -62,7 +64,7 @@ def keeps_beside(package: Path) -> bool:
     """Tell whether compiled code lies in its package's folder: nobody else can write there."""
     try:
         there = [package, *([cache] if (cache := package / "__pycache__").exists() else [])]
-        private = all(_is_private(folder) and os.access(folder, os.W_OK) for folder in there)
+        private = all(is_private(folder) and os.access(folder, os.W_OK) for folder in there)
     except OSError:
         return False
     return private and not os.environ.get("NUMBA_CACHE_DIR")
@@ -76,19 +78,9 @@ def cache_folder() -> Path | None:
     0700. ``None`` where there is no such folder: then every process compiles anew.
     """
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    own = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")  # noqa: PTH118
-    for folder in ([Path(chosen)] if chosen else []) + [Path(own) / "attree" / "compiled"]:
-        try:
-            folder = folder.expanduser().absolute()
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if _is_private(folder):
-                return folder
-        except (OSError, RuntimeError):  # cannot be made; there is no home
-            continue
+    with contextlib.suppress(OSError, RuntimeError):  # cannot be made
+        if chosen:
+            return made_private(Path(chosen))
+    with contextlib.suppress(OSError, RuntimeError):  # nor that; there is no home
+        return private_cache("compiled")
     return None
-
-
-def _is_private(folder: Path) -> bool:
-    found = folder.stat()
-    others = stat.S_IWGRP | stat.S_IWOTH
-    return found.st_uid == os.geteuid() and not found.st_mode & others

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-Offer = Callable[[str], list[str]]
+from attree.registry import choices, named
+
+if TYPE_CHECKING:
+    from cyclopts.completion._engine import CompletionContext
+
+
+#: What offers names for the word that the shell asks about.
+Offer = Callable[["CompletionContext"], list[str]]
 
 
 def names(*registries: str, folders: str = "") -> Offer:
     """Return what offers the names in registries, also after a comma.
 
     Args:
-        registries: as :func:`attree.configuration.choices` takes them.
+        registries: as :func:`attree.registry.choices` takes them.
         folders: a pattern of files whose folders are offered too.
     """
 
-    def offer(incomplete: str) -> list[str]:
-        from attree.configuration import choices
-
-        before, comma, last = incomplete.rpartition(",")
+    def offer(word: CompletionContext) -> list[str]:
+        before, comma, last = word.incomplete.rpartition(",")
         found = [name for registry in registries for name in choices(registry)]
         found += sorted(str(path.parent) for path in Path().glob(folders)) if folders else []
         return [before + comma + name for name in found if name.startswith(last)]
@@ -27,28 +33,24 @@ def names(*registries: str, folders: str = "") -> Offer:
     return offer
 
 
-def encoders(incomplete: str) -> list[str]:
+def encoders(word: CompletionContext) -> list[str]:
     """Offer the encoder of the ready parsers, and those that a workflow has described here."""
-    from attree.encoder.source import DESCRIPTIONS
-    from attree.files import read_json
-    from attree.parser_source import READY
-
-    ready = read_json(READY, what="list of ready heads")["encoder"]
-    found = [ready, *sorted(path.stem for path in DESCRIPTIONS.glob("*.json"))]
-    return [name for name in found if name.startswith(incomplete)]
+    described: Path = named("attree.encoder.source:DESCRIPTIONS")
+    usual = named("attree.ready:usual_encoder")()
+    found = [usual, *sorted(path.stem for path in described.glob("*.json"))]
+    return [name for name in found if name.startswith(word.incomplete)]
 
 
-def written_formats(incomplete: str) -> list[str]:
+def written_formats(word: CompletionContext) -> list[str]:
     """Offer the treebank formats that can be written."""
-    from attree.treebank.convert import writable
-
-    return [name for name in writable() if name.startswith(incomplete)]
+    found = named("attree.treebank.convert:writable")()
+    return [name for name in found if name.startswith(word.incomplete)]
 
 
 _UNSUPERVISED, _RECIPES = "attree.decoding:UNSUPERVISED", "attree.fewshot.recipes:RECIPES"
 
 #: Parsers that parse: ready ones, and folders of ``attree train``.
-parsers = names(_UNSUPERVISED, folders="parsers/*/parser.json")
+parsers = names("attree.ready:TRAINED", _UNSUPERVISED, folders="parsers/*/parser.json")
 #: Parsers that can be trained, and with those that choose heads on trees.
 recipes = names(_RECIPES)
 methods = names(_RECIPES, _UNSUPERVISED)

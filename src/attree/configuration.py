@@ -6,8 +6,6 @@ attree.decoding:DECODERS``. A further decoder is a line in its registry and none
 
 from __future__ import annotations
 
-import ast
-import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from attree.errors import AttreeError
 from attree.plan import nearest
+from attree.registry import choices
 from attree.treebank.language_file import language_schema
 
 if TYPE_CHECKING:
@@ -61,38 +60,6 @@ def _filled(node: Any) -> Any:
         about = filled["description"]
         filled |= {"enum": names, "description": f"{about}: {', '.join(names)}"}
     return filled
-
-
-def choices(registry: str) -> list[str]:
-    """Return the names in a registry: ``attree.decoding:DECODERS``, ``…recipes:CHOICES.decoder``.
-
-    One that is written out as a dict or tuple is read and not imported: some stand beside what
-    takes seconds to import.
-    """
-    module, _, path = registry.partition(":")
-    name, *keys = path.split(".")
-    if not keys and (names := _written(module, name)):
-        return names
-    found = getattr(importlib.import_module(module), name)
-    for key in keys:
-        found = found[key]
-    return list(found)
-
-
-def _written(module: str, name: str) -> list[str]:
-    """Return the names in a literal at the top of a module; none if it is put together."""
-    spec = importlib.util.find_spec(module)
-    assert spec is not None and spec.origin is not None, module
-    for statement in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
-        match statement:
-            case (
-                ast.Assign(targets=[ast.Name(id=given)], value=value)
-                | ast.AnnAssign(target=ast.Name(id=given), value=value)
-            ) if given == name:
-                items = getattr(value, "keys", None) or getattr(value, "elts", [])
-                names = [one.value for one in items if isinstance(one, ast.Constant)]
-                return [str(one) for one in names] if len(names) == len(items) else []
-    return []
 
 
 def _say(error: ValidationError) -> tuple[str, str]:

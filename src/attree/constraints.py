@@ -25,7 +25,7 @@ UNKNOWN, NO_PHRASE, COMPLETE = MARKS = ("?", "!", "=")
 AVOIDED, CROSSED = -1e6, -1e10
 
 #: Words of a region in which all phrases are given, and of all regions of one sentence.
-_LONGEST, _LONGEST_ALL = 300, 3_000
+LONGEST, _LONGEST_ALL = 300, 3_000
 
 _UNDO = "undo one of the two"
 
@@ -232,9 +232,9 @@ def _outermost(regions: Iterable[Span]) -> list[Span]:
     """
     found: list[Span] = []
     for start, end in sorted(set(regions), key=lambda region: (region[0], -region[1])):
-        if end - start > _LONGEST:
+        if end - start > LONGEST:
             problem = f"{end - start:,} words are too many to be known completely"
-            raise AttreeError(problem, fix=f"mark parts of at most {_LONGEST} words")
+            raise AttreeError(problem, fix=f"mark parts of at most {LONGEST} words")
         if not found or end > found[-1][1]:
             found.append((start, end))
     words = sum(end - start for start, end in found)

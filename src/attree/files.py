@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import gzip
 import json
 import lzma
 import os
 import re
+import shutil
 import socket
 import stat
 import uuid
@@ -50,10 +52,7 @@ def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
         make_folder(path.parent)
     if path.is_dir() and not path.is_symlink():
         raise AttreeError("this is a folder", file=path, fix="name a file to write")
-    part = path.with_name(
-        # not the whole of a long name, to which no more could be added
-        f".{path.name[:40]}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
-    )
+    part = path.with_name(_part_of(path))
     try:
         yield part
         with part.open("rb") as written:
@@ -104,6 +103,78 @@ def _identities(path: Path) -> set[Path | tuple[int, int]]:
     if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
         return set()  # such as /dev/null
     return {path.absolute(), path.resolve(), (about.st_dev, about.st_ino)}
+
+
+def check_new(outputs: Iterable[Path | None], *, overwrite: bool) -> None:
+    """Refuse files that are to be written and are there, before anything is computed.
+
+    This and :func:`check_folder` are the rule for what people ask for; stages of the workflow
+    replace their outputs.
+
+    Raises:
+        AttreeError: one of them is there and ``overwrite`` is false.
+    """
+    for path in filter(None, outputs):
+        if os.path.lexists(path) and not path.is_dir() and not overwrite and _is_kept(path):
+            raise AttreeError(
+                "this file is here already",
+                file=path,
+                fix="name another, or add --overwrite to replace it",
+            )
+
+
+def _is_kept(path: Path) -> bool:
+    """Tell whether what is written would stay there, unlike in /dev/null."""
+    return path.is_symlink() or path.is_file()
+
+
+def check_folder(
+    folder: Path,
+    files: Iterable[str],
+    signs: Iterable[str],
+    last: str,
+    *,
+    what: str,
+    overwrite: bool,
+) -> None:
+    """Refuse a folder that holds an earlier result or anything of others.
+
+    Args:
+        folder: of the output.
+        files: names of what a result has.
+        signs: those of them that nobody else has; by the others alone nothing is ours.
+        last: the file that is written last: with it, a result is whole.
+        what: a result, for the message.
+        overwrite: an earlier result may be replaced. What an unfinished one left always is.
+
+    Raises:
+        AttreeError: as above, files of ours that are links, or no folder can be made there.
+    """
+    above = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+    if not above.is_dir():
+        raise AttreeError(
+            "a folder is needed here, and this is none", file=above, fix="choose another --output"
+        )
+    there = {one.name for one in folder.iterdir()} if above == folder else set()
+    ours = set(files) if there.intersection(signs) else set()
+    links = {name for name in there if (folder / name).is_symlink()}
+    foreign = sorted(
+        name
+        for name in there
+        if name in links or not (name in ours or (name[0] == "." and name.endswith(".part")))
+    )
+    if foreign:
+        raise AttreeError(
+            f"this folder holds other files ({foreign[0]})",
+            file=folder,
+            fix="choose another --output",
+        )
+    if last in there and not overwrite:
+        raise AttreeError(
+            f"{what} is here already",
+            file=folder,
+            fix="choose another --output, or add --overwrite to replace it",
+        )
 
 
 def write_text(path: str | Path, text: str, *, make: bool = True) -> None:
@@ -239,8 +310,73 @@ def _not_of_the_form(said: str, path: str | Path, what: str, fix: str | None) ->
 
 
 @contextlib.contextmanager
-def lock(path: str | Path, *, what: str) -> Iterator[None]:
-    """Hold an exclusive lock file at ``path`` for the block; refuse at once if another holds it.
+def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
+    """Yield a temporary folder beside ``output``; rename it when the block ends well.
+
+    A folder that stands at ``output`` and holds the file ``over`` is replaced; an empty one always.
+    """
+    part = output.with_name(_part_of(output))
+    part.mkdir(parents=True)
+    try:
+        yield part
+        mode = stat.S_IMODE(part.stat().st_mode) & 0o666
+        for file in part.iterdir():
+            file.chmod(mode)  # safetensors lets nobody but the owner read
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
+        if over is not None and (output / over).is_file():
+            output.replace(part.with_suffix(".old"))
+        part.replace(output)
+    finally:
+        for folder in (part, part.with_suffix(".old")):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _part_of(path: Path) -> str:
+    """Return a name beside ``path`` that no other host, process or call gives."""
+    # not the whole of a long name, to which no more could be added
+    return f".{path.name[:40]}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
+
+
+def private_cache(name: str) -> Path:
+    """Return a folder of attree's in the user's cache that only the user can write, mode 0700.
+
+    Args:
+        name: of the folder, in ``attree`` under ``XDG_CACHE_HOME``, by default ``~/.cache``.
+
+    Raises:
+        OSError: it cannot be made, or others can write in it.
+        RuntimeError: there is no home.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")  # noqa: PTH118
+    return made_private(Path(home) / "attree" / name)
+
+
+def made_private(folder: Path) -> Path:
+    """Make a folder that only the user can write, mode 0700; refuse one that others can.
+
+    Raises:
+        OSError, RuntimeError: as :func:`private_cache`.
+    """
+    folder = folder.expanduser().absolute()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not is_private(folder):
+        raise PermissionError(errno.EACCES, "others can write here", str(folder))
+    return folder
+
+
+def is_private(folder: Path) -> bool:
+    """Tell whether a folder is the user's, and nobody else can write in it."""
+    found = folder.stat()
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return found.st_uid == os.geteuid() and not found.st_mode & others
+
+
+@contextlib.contextmanager
+def lock(path: str | Path, *, what: str, wait: bool = False) -> Iterator[None]:
+    """Hold an exclusive lock file at ``path`` for the block.
+
+    If another process holds it: wait for that one to end, or else refuse at once.
 
     The lock belongs to the open file, so the operating system lets go of it when the process dies,
     however it dies. Nothing but a regular file is opened, and no link is followed.
@@ -249,7 +385,7 @@ def lock(path: str | Path, *, what: str) -> Iterator[None]:
     make_folder(path.parent)
     with _opened_to_lock(path) as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip()
             raise AttreeError(

@@ -1,154 +1,164 @@
 """Help on a terminal of 80 columns: an option a line or two, grouped, with an example.
 
-Typer's own help gives half the width to names of types. Here options stand with what they are for;
-an option's group is its ``rich_help_panel``; an example is a paragraph of the docstring.
+Cyclopts' own help boxes its groups and gives much of the width to names of types. Here options
+stand with what they are for; an option's group is its ``group``; an example is a paragraph of the
+docstring. It is the same text in a terminal, a pipe and a file.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from typer.core import TyperCommand, TyperGroup
+if TYPE_CHECKING:
+    from cyclopts import App, Argument
 
-#: Widest option that its description stands beside; of a wider one it stands below.
+_WIDTH = 80
+#: Widest name that its description stands beside; of a wider one it stands below.
 _WIDEST = 24
 
-_PLAIN = "Options"
+_ARGUMENTS, _REQUIRED, _REST = "Arguments", "Required", "Options"
+#: The groups that cyclopts puts options in that name none.
+_UNNAMED = ("", "Parameters", "Arguments")
+
+#: (name, what it is for)
+Row = tuple[str, str]
+_HELP = ("--help", "Show this message and stop.")
 
 
-#: Names of the arguments that are files or folders to write.
-_WRITTEN = ("output", "rejected", "selection", "summary", "svg")
+def of_command(app: App, path: str, below: Iterable[Row] = ()) -> str:
+    """Return the help of a command: usage, what it does, its arguments and options by group.
+
+    A command without a function is a group of the commands ``below``; one may have both.
+    """
+    if app.default_command is None:
+        return of_group(path, app.help, {"Commands": below, _REST: [_HELP]})
+    arguments = options(app)
+    names = [_label(one) for one in arguments if _is_positional(one)]
+    parts = [f"Usage: {' '.join([path, *names, '[OPTIONS]'])}", *_paragraphs(app.help)]
+    groups: dict[str, list[Row]] = {_ARGUMENTS: [], _REQUIRED: []}
+    for one in arguments:
+        groups.setdefault(_title(one), []).append(row(one))
+    rest = groups.pop(_REST, [])
+    groups["Commands"] = list(below)
+    groups[_REST] = [*rest, _HELP]
+    return "\n\n".join([*parts, *_sections(groups)])
 
 
-class PlainCommand(TyperCommand):
-    """A command whose help and errors are plain text, and that replaces none of its inputs."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command, unless an output is an input."""
-        from attree.files import check_apart
-
-        paths: dict[bool, list[Path]] = {True: [], False: []}
-        for one in self.params:
-            paths[one.name in _WRITTEN] += _paths(one, ctx)
-        check_apart(outputs=paths[True], inputs=paths[False])
-        return super().invoke(ctx)
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write usage, what the command does, its arguments and its options by group."""
-        formatter.write_usage(ctx.command_path, " ".join(_usage(self)))
-        _write_text(self.help or "", formatter)
-        for title, rows in _groups(self, ctx).items():
-            with formatter.section(title):
-                formatter.write_dl(rows, col_max=_WIDEST)
+def of_group(path: str, about: str, sections: Mapping[str, Iterable[Row]]) -> str:
+    """Return the help of what has commands: usage, what it is for, and a line for each command."""
+    parts = [f"Usage: {path} COMMAND [OPTIONS]", *_paragraphs(about), *_sections(sections)]
+    return "\n\n".join(parts)
 
 
-class PlainGroup(TyperGroup):
-    """A group of commands whose help and errors are plain text."""
-
-    #: title → names of commands, in the order in which they are listed
-    sections: dict[str, list[str]] = {}  # noqa: RUF012
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write usage, what the group is for, and a line for each command."""
-        formatter.write_usage(ctx.command_path, "COMMAND [OPTIONS]")
-        _write_text(self.help or "", formatter)
-        sections = self.sections or {"Commands": self.list_commands(ctx)}
-        for title, names in sections.items():
-            found = [(name, self.get_command(ctx, name)) for name in names]
-            rows = [(name, _first_sentence(one)) for name, one in found if one is not None]
-            with formatter.section(title):
-                formatter.write_dl(rows, col_max=_WIDEST)
-        with formatter.section(_PLAIN):
-            rows = [_row(p) for p in self.get_params(ctx) if _is_shown(p)]
-            formatter.write_dl(rows, col_max=_WIDEST)
+def options(app: App) -> list[Argument]:
+    """Return the arguments and options of a command that are shown, in their order."""
+    found = app.assemble_argument_collection(parse_docstring=True)
+    return [one for one in found if one.show and one.parse]
 
 
-def plain(command: Any) -> Any:
-    """Make a command of Typer, and those below it, write plain help; return it."""
-    command.rich_markup_mode = None
-    base = PlainGroup if isinstance(command, TyperGroup) else PlainCommand
-    own = type(command)
-    if not issubclass(own, base):  # what a command does besides, it keeps doing
-        plainly = base if own.__module__ == "typer.core" else type("Plain", (base, own), {})
-        command.__class__ = plainly
-    for below in getattr(command, "commands", {}).values():
-        plain(below)
-    return command
+def row(one: Argument) -> Row:
+    """Return an argument's or option's names, and what it is for with its default."""
+    name = _label(one).strip("[]…")
+    if not _is_positional(one):
+        name = ", ".join(name for name in one.names if name not in one.negatives)
+        name += "".join(f"/{name}" for name in one.negatives[:1])
+    return name, " ".join(filter(None, (one.parameter.help, _default(one))))
 
 
-def _paths(one: Any, ctx: Any) -> list[Path]:
-    """Return the paths among an argument's values; other words are none."""
-    value = ctx.params.get(one.name)
-    values = value if isinstance(value, list | tuple) else [value]
-    words = one.param_type_name == "argument"  # FILES of treebanks are patterns, or names
-    return [Path(each) for each in values if isinstance(each, (Path, str) if words else Path)]
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a docstring, without its full stop."""
+    words = " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
+    return words.partition(". ")[0].rstrip(".")
 
 
-def _usage(command: Any) -> list[str]:
-    names = []
-    for one in command.params:
-        if one.param_type_name == "argument":
-            name = one.name.upper() + ("…" if one.nargs == -1 else "")
-            names.append(name if one.required else f"[{name}]")
-    return [*names, "[OPTIONS]"]
+def said_by(place: str) -> str:
+    """Return what ``module:name`` is for: a function's docstring, or the ``help`` of an ``App``.
+
+    The file is read and not imported: most commands import what takes a while.
+    """
+    module, _, name = place.partition(":")
+    spec = find_spec(module)
+    assert spec is not None and spec.origin is not None, module
+    for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return ast.get_docstring(node) or ""
+        match node:
+            case ast.Assign(targets=[ast.Name(id=given)], value=ast.Call(keywords=keywords)) if (
+                given == name
+            ):
+                return next(ast.literal_eval(one.value) for one in keywords if one.arg == "help")
+    return ""
 
 
-def _groups(command: Any, ctx: Any) -> dict[str, list[tuple[str, str]]]:
-    """Return title → rows: arguments first, required options, then the groups in their order."""
-    groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Required": [], _PLAIN: []}
-    for one in command.get_params(ctx):
-        if not _is_shown(one):
-            continue
-        title = getattr(one, "rich_help_panel", None)
-        if one.param_type_name == "argument":
-            title = "Arguments"
-        elif one.required:
-            title = "Required"
-        groups.setdefault(title or _PLAIN, []).append(_row(one))
-    groups[_PLAIN] = groups.pop(_PLAIN)  # --help comes last
-    return {title: rows for title, rows in groups.items() if rows}
+def _is_positional(one: Argument) -> bool:
+    return one.index is not None
 
 
-def _is_shown(one: Any) -> bool:
-    return not getattr(one, "hidden", False)
+def _label(one: Argument) -> str:
+    """Return how an argument is written in the line of usage."""
+    name = one.field_info.name.upper()
+    if one.token_count()[1]:
+        name += "…"
+    return name if one.required else f"[{name}]"
 
 
-def _row(one: Any) -> tuple[str, str]:
-    if one.param_type_name == "argument":
-        return one.name.upper(), one.help or ""
-    names = ", ".join(one.opts)
-    if one.secondary_opts:
-        names += f"/{one.secondary_opts[0]}"
-    return names, " ".join(filter(None, (one.help, _default(one))))
+def _title(one: Argument) -> str:
+    if _is_positional(one):
+        return _ARGUMENTS
+    groups: Any = one.parameter.group or ()
+    named = [group.name for group in groups if group.name not in _UNNAMED]
+    if one.required:
+        return _REQUIRED
+    return str(named[0]) if named else _REST
 
 
-def _default(one: Any) -> str:
+def _default(one: Argument) -> str:
     """Return the default in words, where there is one worth a word."""
-    shown = getattr(one, "show_default", True)
+    shown = one.parameter.show_default
     if isinstance(shown, str):
         return f"[default: {shown}]"
-    default = one.default
-    if callable(default) or default in (None, False, "", (), []) or shown is False:
+    default: Any = one.field_info.default
+    if default is one.field_info.empty or default in (None, False, "", (), []) or shown is False:
         return ""
     if isinstance(default, list | tuple):
         default = ",".join(map(str, default))
     return f"[default: {default}]"
 
 
-def _first_sentence(command: Any) -> str:
-    text = " ".join(inspect.cleandoc(command.help or "").split("\n\n")[0].split())
-    return text.partition(". ")[0].rstrip(".")
+def _sections(groups: Mapping[str, Iterable[Row]]) -> Iterator[str]:
+    for title, rows in groups.items():
+        if rows := list(rows):
+            yield "\n".join([f"{title}:", *_table(rows)])
 
 
-def _write_text(text: str, formatter: Any) -> None:
-    """Write paragraphs; one that begins with ``Example`` keeps its lines."""
-    for paragraph in inspect.cleandoc(text).replace("\b", "").split("\n\n"):
-        formatter.write_paragraph()
-        with formatter.indentation():
-            if paragraph.lstrip().startswith("Example"):
-                lines = paragraph.strip("\n").split("\n")
-                formatter.write("".join(f"  {line}\n" for line in lines))
-            else:
-                formatter.write_text(" ".join(paragraph.split()))
+def _table(rows: list[Row]) -> Iterator[str]:
+    fitting = [len(name) for name, _ in rows if len(name) <= _WIDEST]
+    width = max(fitting, default=_WIDEST) + 2
+    for name, text in rows:
+        lines = textwrap.wrap(text, _WIDTH - width - 2, break_on_hyphens=False) or [""]
+        if len(name) > _WIDEST:
+            yield f"  {name}"
+        else:
+            yield f"  {name:<{width}}{lines.pop(0)}".rstrip()
+        yield from (f"  {'':<{width}}{line}" for line in lines)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yield paragraphs; one that begins with ``Example`` keeps its lines."""
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        if paragraph.startswith("Example"):
+            yield textwrap.indent(paragraph, "  ")
+        else:
+            yield textwrap.fill(
+                " ".join(paragraph.split()),
+                _WIDTH - 2,
+                initial_indent="  ",
+                subsequent_indent="  ",
+                break_on_hyphens=False,
+            )

@@ -1,33 +1,317 @@
-"""Options of several commands, said once: how words are read from raw text."""
+"""The words of the command line: what an option of several commands means, takes and is bound by.
+
+A name means one thing. Its help begins with that, up to the first colon or full stop; what follows
+may differ from command to command. ``attree.option_table`` lists all of them.
+
+A list takes both repetition and commas (:func:`separated`).
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
-import typer
+from cyclopts import Parameter, Token
+
+from attree import completion
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Setting = TypeVar("Setting")
+
+#: Where a function keeps what :func:`needs` and :func:`excludes` say of its options.
+NEEDS, EXCLUDES = "_needs", "_excludes"
+
+
+def needs(**leaders: str) -> Callable[[Command], Command]:
+    """Say which options have no effect without another: ``needs(tune_layers="tune_on")``.
+
+    Of several leaders, with a space between, one is enough.
+    """
+
+    def mark(command: Command) -> Command:
+        setattr(command, NEEDS, leaders)
+        return command
+
+    return mark
+
+
+def excludes(*together: str) -> Callable[[Command], Command]:
+    """Say which options exclude each other: ``excludes("brackets json")``."""
+
+    def mark(command: Command) -> Command:
+        setattr(command, EXCLUDES, together)
+        return command
+
+    return mark
+
+
+def between(least: float, most: float | None = None) -> Callable[[Any, Any], None]:
+    """Return what refuses a number, or a number of a list, out of bounds, which are allowed."""
+
+    def check(_: Any, value: Any) -> None:
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if one is None or (one >= least and (most is None or one <= most)):
+                continue
+            raise ValueError(
+                f"It must be at least {least}."
+                if most is None
+                else f"It must be between {least} and {most}."
+            )
+
+    return check
+
+
+_COMMA = re.compile(r",(?![^{]*\})")
+
+
+def separated(word: str) -> list[str]:
+    """Return the items of a word: commas separate them, as repeating the option does.
+
+    A comma inside braces belongs to a pattern, one after ``list:`` or ``NAME=`` to one item, and
+    one in the name of a file that is there to that name.
+    """
+    if (
+        word.startswith("list:")
+        or "=" in word.partition(",")[0]
+        or ("," in word and Path(word).exists())
+    ):
+        return [word]
+    return [item.strip() for item in _COMMA.split(word) if item.strip()] or [word]
+
+
+def _items(tokens: Sequence[Token]) -> Iterator[str]:
+    for token in tokens:
+        yield from separated(token.value)
+
+
+def words(_: Any, tokens: Sequence[Token]) -> list[str]:
+    """Read a list of words."""
+    return list(_items(tokens))
+
+
+def numbers(_: Any, tokens: Sequence[Token]) -> list[int]:
+    """Read a list of whole numbers."""
+    return [_number(int, item) for item in _items(tokens)]
+
+
+def decimals(_: Any, tokens: Sequence[Token]) -> list[float]:
+    """Read a list of numbers."""
+    return [_number(float, item) for item in _items(tokens)]
+
+
+def paths(_: Any, tokens: Sequence[Token]) -> list[Path]:
+    """Read a list of files and folders; of a pattern, those that it matches."""
+    return [path for item in _items(tokens) for path in _matching(item)]
+
+
+def _number(kind: Callable[[str], Any], item: str) -> Any:
+    try:
+        return kind(item)
+    except ValueError:
+        raise ValueError(f"{item} is not a number") from None
+
+
+def _matching(item: str) -> list[Path]:
+    """Return what a pattern matches; what is none, or matches nothing, is a name."""
+    if Path(item).exists() or not re.search(r"[*?\[{]", item):
+        return [Path(item)]
+    from attree.treebank.sources import find
+
+    return list(find([item]).files) or [Path(item)]
+
 
 _TEXT = "Text"
+_HERE = "Which words are removed: keep (none), ptb, unicode or 'drop:TAG TAG'."
 
-#: ``None`` for the parser's own.
+# Where things lie
+Output = Annotated[Path, Parameter(help="Where to write.", allow_leading_hyphen=True)]
+ParsesOutput = Annotated[Path, Parameter(help="Where to write: the table of parses (Parquet).")]
+OutputPrefix = Annotated[
+    str, Parameter(help="Beginning of the outputs' names: PREFIX.parquet, PREFIX.csv and so on.")
+]
+Overwrite = Annotated[bool, Parameter(help="Replace an output that is here already.")]
+Restart = Annotated[
+    bool, Parameter(help="Replace the result of other settings, another input or other code.")
+]
+Svg = Annotated[Path, Parameter(help="Draw what is printed into this file too.")]
+AsJson = Annotated[bool, Parameter(name="--json", help="Print everything as JSON.")]
+Title = Annotated[str, Parameter(help="Heading.")]
+Published = Annotated[Path, Parameter(help="CSV of the article's figures.")]
+
+# Trees
+Trees = Annotated[
+    list[Path],
+    Parameter(converter=paths, help="Sentences with trees: treebank files or sentence tables."),
+]
+Format = Annotated[
+    str,
+    Parameter(
+        help="Format of treebank files. Default: told by their extension.",
+        completer=completion.treebank_formats,
+    ),
+]
+Encoding = Annotated[str, Parameter(help="Encoding of treebank files. Default: UTF-8.")]
+Punctuation = Annotated[str, Parameter(help=_HERE)]
+MaxWords = Annotated[
+    int,
+    Parameter(validator=between(1), help="Longest sentence, in words: longer ones do not count."),
+]
+AcceptLoss = Annotated[
+    float,
+    Parameter(
+        validator=between(0, 1),
+        help="Share of sentences that may be lost: a tenth always may.",
+    ),
+]
+AllowOverlap = Annotated[
+    bool, Parameter(help="Let sentences be trained on and scored, or parsed, all the same.")
+]
+Labels = Annotated[
+    str,
+    Parameter(
+        help="Phrase labels: treebank (its own), universal (Han et al. 2014), universal:TABLE "
+        "or unknown."
+    ),
+]
+Profile = Annotated[
+    str, Parameter(help="How F1 is counted: default, or prpn (one-word sentences count as 1).")
+]
+Recall = Annotated[
+    list[str],
+    Parameter(converter=words, help="Labels whose recall is reported: NP,VP,…"),
+]
+
+# Encoders and parsers
+Encoder = Annotated[
+    str,
+    Parameter(
+        help="Encoder: a description, a folder, a name or a package.",
+        completer=completion.encoders,
+    ),
+]
+Device = Annotated[
+    str, Parameter(help="Where the encoder runs: cpu, cuda, cuda:1. Default: a GPU, if any.")
+]
+Dtype = Annotated[
+    str,
+    Parameter(
+        help="Type of the encoder's numbers: float32, bfloat16, or auto, as the device has it."
+    ),
+]
+Parser = Annotated[
+    str,
+    Parameter(
+        help="Parser: universal, upio-log, upio, upoa, a folder of `attree train`, or a selection "
+        "of `attree heads`. Default: universal; of --encoder or --heads, upio-log.",
+        completer=completion.parsers,
+    ),
+]
+Heads = Annotated[
+    str, Parameter(help="Heads: all, best, best:K, above:PERCENT or list:LAYER.HEAD,…")
+]
+Association = Annotated[
+    str,
+    Parameter(
+        help="How attention becomes association: raw or log. Default: as the parser has it.",
+        completer=completion.associations,
+    ),
+]
+Score = Annotated[
+    str,
+    Parameter(
+        help="Split score, such as inside_outside. Default: as the parser has it.",
+        completer=completion.scores,
+    ),
+]
+Decoder = Annotated[
+    str,
+    Parameter(
+        help="Decoder: greedy, chart and others. Default: as the parser has it.",
+        completer=completion.trained_decoders,
+    ),
+]
+Source = Annotated[
+    str, Parameter(help="What heads are heads of, such as states.", completer=completion.sources)
+]
+TooLong = Annotated[
+    str,
+    Parameter(
+        help="Trees of sentences past the encoder's limit: right_branching, skip (none) or error."
+    ),
+]
+
+# Work
+Seed = Annotated[int, Parameter(validator=between(0), help="Seed of all that is random.")]
+Steps = Annotated[int, Parameter(validator=between(1), help="Batches to train on.")]
+Epochs = Annotated[int, Parameter(validator=between(1), help="Passes over the text.")]
+Batch = Annotated[int, Parameter(validator=between(1), help="Sentences in a batch.")]
+LearningRate = Annotated[float, Parameter(validator=between(0), help="Peak learning rate.")]
+First = Annotated[
+    int, Parameter(validator=between(1), help="How many sentences to take, from the first on.")
+]
+Workers = Annotated[int, Parameter(validator=between(0), help="Worker processes.")]
+Threads = Annotated[
+    int, Parameter(validator=between(1), help="CPU threads of each process. Default: torch's own.")
+]
+TokensPerBatch = Annotated[
+    int,
+    Parameter(validator=between(1), help="Word pieces in a batch. Default: what suits the device."),
+]
+Scheduler = Annotated[str, Parameter(help="Address of a Dask scheduler.")]
+
+HeldOutShare = Annotated[
+    float,
+    Parameter(name="--held-out-share", validator=between(0, 1), help="Share kept to measure on."),
+]
+Pieces = Annotated[int, Parameter(validator=between(8), help="Longest sequence, in word pieces.")]
+Hidden = Annotated[int, Parameter(validator=between(1, 10_000), help="Hidden size.")]
+#: A setting of a recipe that is no option.
+Fixed = Annotated[Setting, Parameter(parse=False)]
+
+# Text
+Language = Annotated[
+    str,
+    Parameter(
+        help="Language, by name or code: icelandic or is; xx for any; its rules split text. "
+        "Default: that of the parser's trees, or told from the text.",
+        group=_TEXT,
+    ),
+]
 Tokenizer = Annotated[
-    str | None,
-    typer.Option(
-        "--tokenizer",
-        "--language",
-        help="For spaCy's rules: en, icelandic, …; xx for any; or whitespace, for words with "
-        "spaces between. Default: the parser's language, or en.",
-        rich_help_panel=_TEXT,
+    str,
+    Parameter(
+        help="How text is split into words: by the language's rules, or by whitespace.",
+        show_default="rules",
+        group=_TEXT,
     ),
 ]
 #: ``None`` where the tokenizer decides.
-Sentences = Annotated[
-    bool | None,
-    typer.Option(
-        "--sentences/--no-sentences",
-        help="Split lines into sentences. Default: with a language.",
-        rich_help_panel=_TEXT,
+SplitLines = Annotated[
+    bool,
+    Parameter(
+        negative="--no-split-lines",
+        help="Split lines into sentences. Default: unless by whitespace.",
+        group=_TEXT,
     ),
 ]
-Column = Annotated[
-    str, typer.Option(help="Column of Parquet, field of JSON Lines.", rich_help_panel=_TEXT)
-]
+Column = Annotated[str, Parameter(help="Column of Parquet, field of JSON Lines.", group=_TEXT)]
+
+
+@dataclass(frozen=True, slots=True)
+class TextOptions:
+    """How text becomes words, as asked for; None leaves it to the parser.
+
+    Attributes:
+        language: whose rules split text.
+        tokenizer: how text is split into words.
+        split_lines: whether lines are split into sentences.
+        column: of Parquet, field of JSON Lines.
+    """
+
+    language: Language | None = None
+    tokenizer: Tokenizer | None = None
+    split_lines: SplitLines | None = None
+    column: Column = "text"

@@ -1,4 +1,4 @@
-"""The one way from sentences to trees: ``Parser.load("upio-log").parse("A sentence.")``.
+"""The one way from sentences to trees: ``Parser.load().parse("A sentence.")``.
 
 A parser's *model* does what differs between kinds of parsers, in two steps: it runs the encoder
 over a batch and keeps what trees are made from, then makes the trees. Everything else is here, and
@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
@@ -23,15 +24,18 @@ from attree.constraints import Constraints, Known, paired
 from attree.errors import AttreeError, NotFiniteError
 from attree.grammar import is_grammar
 from attree.grammar.source import GrammarFolder
-from attree.parser_source import Model, Overrides, ParserSource, find_parser
+from attree.languages import code_of
+from attree.parser_source import Model, Overrides, ParserSource, find_parser, language_of
+from attree.ready import usual_parser
 from attree.schemas import FAILED, FALLBACK, OK, TOO_LONG
 from attree.text import encodable
 from attree.tree import NO_LABEL, Tree
 from attree.trees import Trees
-from attree.words import Tokeniser, tokeniser, tokeniser_beside
+from attree.words import Splitter, splitter_beside
 
 if TYPE_CHECKING:
     from attree.encoder.pieces import Pieces
+    from attree.evaluate import Evaluation
 
 #: A sentence as text, or as a list of words.
 Sentence = str | Sequence[str]
@@ -77,7 +81,8 @@ class Parser:
         max_words: longer sentences are too long, whatever the encoder takes.
         tokens_per_batch: word pieces that go through the encoder at once; by default what suits
             the device.
-        language: whose rules split strings into words, a language code of spaCy.
+        language: whose rules split strings into sentences and words, a name or a code; by default
+            it is told from each string.
     """
 
     def __init__(
@@ -86,17 +91,22 @@ class Parser:
         *,
         max_words: int | None = None,
         tokens_per_batch: int | None = None,
-        language: str = "en",
+        language: str | None = None,
     ) -> None:
         self.model, self.encoder = model, model.encoder
-        self._max_words, self._language = max_words, language
+        self._max_words = max_words
         self._tokens_per_batch = tokens_per_batch or model.encoder.tokens_per_batch
-        self._tokeniser: Tokeniser | None = None
+        self._splitter = Splitter(code_of(language) if language else "")
+
+    @property
+    def language(self) -> str:
+        """Code of the language whose rules split strings; empty where each string tells its own."""
+        return self._splitter.language
 
     @classmethod
     def load(
         cls,
-        parser: str = "upio-log",
+        parser: str | None = None,
         *,
         encoder: str | None = None,
         heads: str | None = None,
@@ -106,32 +116,40 @@ class Parser:
         dtype: str | None = None,
         device: str | None = None,
         threads: int | None = None,
+        language: str | None = None,
         **settings: Any,
     ) -> Parser:
         """Load a parser; beside it, a process gets ready to split strings into words.
 
         Args:
-            parser: ``upoa``, ``upio`` or ``upio-log`` (a small English encoder with ready heads), a
+            parser: ``universal``, ``upoa``, ``upio`` or ``upio-log`` (of a hundred languages), a
                 folder of ``attree train`` or ``attree grammar train``, or a selection of ``attree
                 heads`` (``results/heads/…/dev.json``).
             encoder: ``results/encoders/….json``, a folder, a package; by default the parser's own.
             heads: ``list:LAYER.HEAD,…`` or ``all``, instead of the parser's own.
             association, score, decoder: other choices than the parser's own.
-            dtype: ``float32`` by default, or the description's; ``bfloat16``, in which trees depend
-                a little on their batch; ``auto``: that where the device multiplies it.
+            dtype: ``auto`` by default, or the description's: ``bfloat16`` where the device
+                multiplies it, else ``float32``. In bfloat16 about one tree in twenty differs from
+                float32, F1 does not, and one in a hundred depends on its batch.
             device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU where there is one.
             threads: of a CPU run; by default torch's own choice.
+            language: whose rules split strings into sentences and words, a name or a code; by
+                default that of the trees that the parser was trained on, or it is told from each
+                string.
             settings: further arguments of :class:`Parser`.
 
         Raises:
-            AttreeError: no such parser, another encoder's, or one that cannot be loaded.
+            AttreeError: no such parser, another encoder's, one that cannot be loaded, or no such
+                language.
         """
+        parser = str(usual_parser(encoder=encoder, heads=heads) if parser is None else parser)
         chosen = Overrides(encoder, heads, association, score, decoder, dtype)
-        beside = tokeniser_beside(settings.get("language", "en"))
-        grammar = is_grammar(str(parser)) and chosen == Overrides()
-        source = GrammarFolder(str(parser)) if grammar else find_parser(str(parser), chosen)
+        code = code_of(language) if language else language_of(parser)
+        beside = splitter_beside(code)
+        grammar = is_grammar(parser) and chosen == Overrides()
+        source = GrammarFolder(parser) if grammar else find_parser(parser, chosen)
         loaded = cls.of(source, device=device, threads=threads, **settings)
-        loaded._tokeniser = beside
+        loaded._splitter = beside
         return loaded
 
     @classmethod
@@ -146,8 +164,8 @@ class Parser:
         """Load the parser that a source describes; arguments as of :meth:`load`."""
         return cls(source.load(device=device, threads=threads), **settings)
 
-    @overload
-    def parse(self, sentences: str, *, constraints: Constraints | None = None) -> Tree: ...
+    @overload  # Any: most strings are one sentence, and who gives one need not ask
+    def parse(self, sentences: str, *, constraints: Constraints | None = None) -> Tree | Any: ...
     @overload
     def parse(
         self,
@@ -161,25 +179,33 @@ class Parser:
         *,
         constraints: Constraints | Sequence[Constraints | None] | None = None,
     ) -> Tree | list[Tree]:
-        """Parse one sentence, or several.
+        """Parse a text, or a list of sentences.
 
         Args:
-            sentences: a sentence as a string, or a list of sentences, each a string or a list of
-                words. A string is split into words by the language's rules.
+            sentences: a text as a string, which is split into its sentences by the language's
+                rules; or a list of sentences, each a string or a list of words, of which each is
+                one sentence whatever it holds. Strings are split into words by the same rules.
             constraints: what is known of the sentence's tree, or of each sentence's, None of one of
                 which nothing is. Its tree keeps to them as that of :meth:`attree.chart.Chart.tree`
-                does. The other trees are as they are without constraints.
+                does. The other trees are as they are without constraints. A string that is given
+                constraints is one sentence.
 
         Returns:
-            the tree of a single string, or a list of trees in the order of the sentences. A
-            sentence that the encoder cannot take is branched right, and its tree's ``status`` is
-            ``too_long``.
+            of a string the tree of its sentence, or a list of trees where it has several; of a list
+            a list of as many trees, in order. A sentence that the encoder cannot take is branched
+            right, and its tree's ``status`` is ``too_long``.
 
         Raises:
             AttreeError: not as many constraints as sentences, or one outside its sentence.
         """
+        if not isinstance(sentences, Iterable):
+            raise _no_sentence(sentences)
         if isinstance(sentences, str):
-            return next(self.stream([sentences], [cast("Constraints | None", constraints)]))
+            known = cast("Constraints | None", constraints)
+            if known is not None:
+                return next(self.stream([sentences], [known]))
+            found = list(self.stream(self.sentences(sentences)[1]))
+            return found[0] if len(found) == 1 else found
         return list(self.stream(sentences, cast("Sequence[Constraints | None]", constraints)))
 
     def stream(
@@ -213,6 +239,31 @@ class Parser:
         batches = prepared.batches
         found = [self.decode(prepared, one, self.encode(prepared, one)) for one in batches]
         return self.assemble(prepared, found), prepared.status
+
+    def evaluate(
+        self, trees: str | Path | Iterable[Tree], *, max_words: int | None = None, **settings: Any
+    ) -> Evaluation:
+        """Parse the sentences of gold trees and score what comes out; ``print`` shows a table.
+
+        Args:
+            trees: a treebank file or a sentence table, or trees as they are.
+            max_words: score only sentences of at most this many words.
+            settings: of :class:`attree.treebank.sentence.Settings`: how a file is read.
+
+        Returns:
+            ``corpus_f1``, ``labelled_f1`` and their ``intervals``; and ``tables()``.
+
+        Raises:
+            AttreeError: no tree can be read.
+        """
+        from attree.evaluate import Evaluation, Gold, parsed_by
+        from attree.treebank.sentence import Settings
+
+        if isinstance(trees, str | Path):
+            gold = Gold.read(Path(trees), Settings(**settings))
+        else:
+            gold = Gold.of(trees)
+        return Evaluation(gold, [parsed_by(self, gold, "this parser")], max_words)
 
     def sentences_a_second(self, words: Sequence[Sequence[str]]) -> float:
         """Time :meth:`trees`: words to trees, without loading the encoder."""
@@ -266,11 +317,23 @@ class Parser:
     def words(self, sentence: Sentence) -> list[str]:
         """Return the words of a sentence; a list of words is taken as it is, but for empty ones."""
         if not isinstance(sentence, str):
+            _check_words(sentence)
             return [encodable(word) for word in sentence if word.strip()]
-        if self._tokeniser is None:
-            self._tokeniser = tokeniser(self._language, split=False)
-        found = self._tokeniser([text := encodable(sentence)])[0]
+        _, found = self._splitter(text := encodable(sentence), split=False)
         return text.split() if found is None else found[0]
+
+    def sentences(self, text: str) -> tuple[str, list[list[str]]]:
+        """Split a text into sentences of words.
+
+        Args:
+            text: of any number of sentences.
+
+        Returns:
+            the code of the language whose rules were taken, and the words of each sentence; of a
+            text beyond the bounds of the rules, its words between blanks as one sentence.
+        """
+        code, found = self._splitter(text := encodable(text), split=True)
+        return code, [text.split()] if found is None else found
 
     def prepare(
         self, words: Sequence[Sequence[str]], constraints: Sequence[Constraints | None] = ()
@@ -348,3 +411,23 @@ class Parser:
         found = replace(found, scores=none, marginals=marginals)
         tagged = getattr(self.model, "tagged", False)
         return found.tagged([NO_LABEL] * int(found.n_words.sum())) if tagged else found
+
+
+def _check_words(sentence: Any) -> None:
+    """Refuse what is no sentence.
+
+    Raises:
+        AttreeError: no list of words, or one with something else among them.
+    """
+    if not isinstance(sentence, Iterable) or isinstance(sentence, bytes):
+        raise _no_sentence(sentence)
+    for word in sentence:
+        if not isinstance(word, str):
+            raise _no_sentence(word, "word")
+
+
+def _no_sentence(given: Any, what: str = "sentence") -> AttreeError:
+    return AttreeError(
+        f"{str(given)[:40]!r} ({type(given).__name__}) is no {what}",
+        fix="give a text, a list of words, or a list of those",
+    )

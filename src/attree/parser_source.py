@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from attree import options
 from attree.attention.columns import mean_column, read_selection
 from attree.attention.sources import HEADS, checked, load_source
 from attree.constraints import NOTHING_KNOWN, Known
@@ -29,11 +30,13 @@ from attree.encoder.source import (
     resolve,
 )
 from attree.errors import AttreeError
-from attree.files import check_regular, described, read_described, read_json
+from attree.files import check_regular, described, read_described
 from attree.grammar import is_grammar
 from attree.heads.selection import HeadSelection
+from attree.languages import code_in
 from attree.plan import nearest
 from attree.provenance import digest
+from attree.ready import ready_heads, ready_parsers, trained_folder
 from attree.scoring import ASSOCIATIONS, SCORES
 
 if TYPE_CHECKING:
@@ -109,7 +112,8 @@ class TrainedFolder:
         encoder: where it lies.
         folder: what was written.
         fingerprint: of its weights.
-        language, punctuation: of the trees it was trained on; empty where that is not known.
+        language: its code, of the trees it was trained on; empty where that is not known.
+        punctuation: their policy; empty where that is not known.
         has_distribution: whether its trees have marginals.
     """
 
@@ -140,20 +144,19 @@ ParserSource = AveragedHeads | TrainedFolder
 class Overrides:
     """Choices given beside a parser's name; None leaves a choice to the parser.
 
-    ``dtype_of_named`` is that of an encoder that has no description to say it.
+    ``dtype`` is by default the description's of an encoder that has one, else :data:`DTYPE`.
     """
 
-    encoder: str | None = None
-    heads: str | None = None
-    association: str | None = None
-    score: str | None = None
-    decoder: str | None = None
-    dtype: str | None = None
-    dtype_of_named: str = DTYPES[0]
+    encoder: options.Encoder | None = None
+    heads: options.Heads | None = None
+    association: options.Association | None = None
+    score: options.Score | None = None
+    decoder: options.Decoder | None = None
+    dtype: options.Dtype | None = None
 
 
-#: An encoder and the heads of it that each unsupervised parser averages.
-READY = Path(__file__).with_name("ready.json")
+#: What encoders that are named compute in, in Python and in bulk alike.
+DTYPE = "auto"
 
 
 def find_parser(parser: str, overrides: Overrides) -> ParserSource:
@@ -162,7 +165,7 @@ def find_parser(parser: str, overrides: Overrides) -> ParserSource:
     Args:
         parser: a selection of ``attree heads`` (``results/heads/….json``), a folder of
             ``attree train``, or a name of ``UNSUPERVISED``, by itself on the encoder of
-            :data:`READY`.
+            ``ready/heads.json``, or another of :func:`ready_parsers`.
         overrides: choices given beside it. The encoder is a description (``….json``), an installed
             package or a folder; by default the one that ``results/encoders`` has for a selection.
 
@@ -191,27 +194,32 @@ def _found(parser: str, overrides: Overrides) -> ParserSource:
         return _trained(path, overrides)
     if parser and (path.suffix == ".json" or path.exists()):
         return _selected(path, overrides)
-    if parser not in UNSUPERVISED:
+    if parser not in ready_parsers():
         raise AttreeError(
             f"unknown parser {parser!r}",
-            fix=f"{nearest(parser, UNSUPERVISED)} — or a folder of `attree train`, or a file of "
+            fix=f"{nearest(parser, ready_parsers())} — or a folder of `attree train`, or a file of "
             "`attree heads` (results/heads/….json)",
         )
+    if folder := trained_folder(parser):
+        return _trained(folder, overrides)
     if overrides.heads is None:
         return _ready(parser, overrides)
     return _from_recipe(UNSUPERVISED[parser].settings(), overrides, _encoder(overrides, None))
 
 
 def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
-    ready = read_json(READY, what="list of ready heads")
-    encoder = find_encoder(overrides.encoder or ready["encoder"], dtype=overrides.dtype_of_named)
-    if encoder.fingerprint != ready["fingerprint"]:
+    ready = ready_heads()
+    encoder = find_encoder(overrides.encoder or ready["default"], dtype=DTYPE)
+    heads = {one["fingerprint"]: one["heads"] for one in ready["encoders"].values()}
+    if encoder.fingerprint not in heads:
         raise AttreeError(
             f"{parser} does not say which heads of {encoder.slug}",
             fix="give --heads list:LAYER.HEAD,… or --parser results/heads/….json",
         )
     return _from_recipe(
-        {**UNSUPERVISED[parser].settings(), "heads": ready["heads"][parser]}, overrides, encoder
+        {**UNSUPERVISED[parser].settings(), "heads": heads[encoder.fingerprint][parser]},
+        overrides,
+        encoder,
     )
 
 
@@ -267,7 +275,7 @@ def _listed(text: str, encoder: ResolvedEncoder, source: str) -> list[Head]:
 def _encoder(overrides: Overrides, beside: Path | None) -> ResolvedEncoder:
     """Return the encoder that is named (see ``find_encoder``); by default the one ``beside``."""
     if overrides.encoder is not None:
-        return find_encoder(overrides.encoder, dtype=overrides.dtype_of_named)
+        return find_encoder(overrides.encoder, dtype=DTYPE)
     if beside is None or not beside.is_file():
         raise AttreeError("no encoder is given", fix="give --encoder results/encoders/….json")
     return ResolvedEncoder.read(beside)
@@ -288,6 +296,12 @@ class _Table(msgspec.Struct):
 
 class _Training(msgspec.Struct):
     table: _Table = msgspec.field(default_factory=_Table)
+    language: str | None = None
+
+    @property
+    def code(self) -> str:
+        """Of the trees' language, empty of several; earlier ones have a table's name only."""
+        return code_in(self.table.language or "") if self.language is None else self.language
 
 
 class _About(msgspec.Struct):
@@ -299,9 +313,7 @@ class _About(msgspec.Struct):
 def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     from attree.fewshot.recipes import DISTRIBUTIONS
 
-    path = folder / "parser.json"
-    about = read_described(path, dict[str, Any], what=_TRAINED, fix="train it again")
-    table = described(about, _About, file=path, what=_TRAINED, fix="train it again").about.table
+    about, training = _read(folder)
     encoder = _encoder_of(about["encoder"], folder, overrides)
     if about["encoder"]["fingerprint"] != encoder.fingerprint:
         raise AttreeError(
@@ -316,10 +328,34 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
         encoder,
         str(folder.absolute()),
         digest([about["recipe"], hashed]),
-        language=table.language or "",
-        punctuation=table.punctuation or "",
+        language=training.code,
+        punctuation=training.table.punctuation or "",
         has_distribution=about["recipe"].get("objective") in DISTRIBUTIONS,
     )
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], _Training]:
+    """Read the description of a trained parser."""
+    path = folder / "parser.json"
+    about = read_described(path, dict[str, Any], what=_TRAINED, fix="train it again")
+    checked = described(about, _About, file=path, what=_TRAINED, fix="train it again")
+    return about, checked.about
+
+
+def language_of(parser: str) -> str:
+    """Return the code of the language of the trees that a parser was trained on.
+
+    Args:
+        parser: as of :func:`find_parser`.
+
+    Returns:
+        empty of a parser that was not trained on trees of one language.
+
+    Raises:
+        AttreeError: it is a folder of ``attree train`` whose description is damaged.
+    """
+    folder = trained_folder(parser) or Path(parser)
+    return _read(folder)[1].code if parser and (folder / "parser.json").is_file() else ""
 
 
 def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) -> ResolvedEncoder:
@@ -331,7 +367,7 @@ def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) ->
     if overrides.encoder is None and beside is None and "kind" in about:
         keys = ("slug", "kind", "id", "revision")
         found = {key: about[key] for key in keys}
-        return resolve(EncoderSource(**found, dtype=overrides.dtype_of_named))
+        return resolve(EncoderSource(**found, dtype=DTYPE))
     return _encoder(overrides, beside)
 
 

@@ -11,6 +11,7 @@ import functools
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
@@ -187,16 +188,40 @@ def make_plan(
     for (encoder, parser), one in tunings.items():
         where = f"tuning of parser {parser} with encoder {encoder}"
         found.check(one.language, one.split, where)
-    if any(row.parser in trainable for row in rows):
-        found.check(config["training"]["language"], config["training"]["split"], "training")
+    for parser in dict.fromkeys(row.parser for row in rows if row.parser in trainable):
+        _check_treebanks(parser, config, found)
     grammars = {each: (name, seed) for name in seeds for seed, each in enumerate(seeds[name])}
     return Plan(tables, tunings, splits, averages, comparisons, grammars)
+
+
+def _check_treebanks(parser: str, config: Mapping[str, Any], found: _Found) -> None:
+    """Raise unless there are the treebanks that a few-shot parser is trained on."""
+    own = config.get("trained", {}).get(parser, {})
+    if folder := folders_of(config).get(parser):
+        if not Path(folder, "parser.json").is_file():
+            problem = f"trained.{parser}: folder: no parser of `attree train` is there"
+            raise AttreeError(problem, file=folder, fix="name the folder that was its --output")
+        return
+    if "sources" not in own:
+        found.check(config["training"]["language"], config["training"]["split"], "training")
+    named = [treebank for group in own.get("sources", ()) for treebank in group["treebanks"]]
+    for treebank in named:
+        language, _, split = treebank.partition("/")
+        found.check(language, split, f"trained.{parser}: sources")
+    for treebank in own.get("without", ()):
+        known(treebank, named, f"trained.{parser}: without:")
 
 
 def seeds_of(name: str, config: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the parsers that a name stands for: a grammar's seeds (c-pcfg-0, …), or itself."""
     grammar = config.get("grammars", {}).get(name)
     return tuple(f"{name}-{seed}" for seed in range(grammar["seeds"])) if grammar else (name,)
+
+
+def folders_of(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the few-shot parsers of a configuration that are trained already → their folders."""
+    trained = config.get("trained", {}).items()
+    return {name: one["folder"] for name, one in trained if "folder" in one}
 
 
 def is_folder(parser: str) -> bool:
@@ -246,15 +271,15 @@ def tuning(config: Mapping[str, Any], encoder: str, parser: str) -> Tuning:
     return Tuning(merged["language"], merged["split"], trees, merged["seed"])
 
 
-def as_options(settings: Mapping[str, Any]) -> str:
+def as_options(settings: Mapping[str, Any], **names: str) -> str:
     """Return settings as command-line options, quoted for the shell.
 
     A list gives the option once for each item, and True the option alone; None and False leave it
-    out.
+    out. ``names`` are of options that are not called as their key.
     """
     parts: list[str] = []
     for name, value in settings.items():
-        option = f"--{name.replace('_', '-')}"
+        option = f"--{names.get(name, name).replace('_', '-')}"
         if value is True:
             parts.append(option)
         elif value is not None and value is not False:

@@ -8,6 +8,9 @@ from typing import Any
 
 from attree.errors import AttreeError
 
+#: Keys of a few-shot parser of the configuration that count when it is applied, not trained.
+APPLIED = ("decoder", "threshold")
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return "did you mean …?", or else the list of what is known."""
@@ -67,8 +70,12 @@ def check_trained(parser: str, is_other: bool, config: Mapping[str, Any], where:
     if is_other:
         problem = f"{where}: two parsers have the name {parser}"
         raise AttreeError(problem, fix="give one of them another name")
+    own = config.get("trained", {}).get(parser, {})
+    for key in own.keys() - {"folder", *APPLIED} if "folder" in own else ():
+        problem = f"trained.{parser}: {key} is of no effect on a parser that is trained already"
+        raise AttreeError(problem, fix="leave it out")
     for key in ("heads", "weight_decay"):
-        if key in config.get("trained", {}).get(parser, {}):
+        if key in own:
             problem = f"trained.{parser}: {key} is for experiments alone"
             raise AttreeError(problem, fix=f"leave it out, or do not name it in {where}")
 

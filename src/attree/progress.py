@@ -6,12 +6,23 @@ import datetime
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from attree.text import safe
 
+#: What shows how far work is: :func:`progress`, or :func:`silent`.
+Progress = Callable[..., AbstractContextManager[Callable[[int], None]]]
+
 _SECONDS_BETWEEN_LINES = 10.0
+
+
+@contextmanager
+def silent(
+    what: str, *, total: int, unit: str = "sentences", done: int = 0
+) -> Iterator[Callable[[int], None]]:
+    """Yield ``advance(count)`` as :func:`progress` does, and show nothing."""
+    yield lambda count: None
 
 
 @contextmanager
@@ -46,7 +57,8 @@ def progress(
     def say(seconds: float) -> None:
         rate = (done - before) / seconds if seconds > 0 else 0.0
         left = f", {_clock((total - done) / rate)} left" if rate and done < total else ""
-        line = f"{what}: {done:,} of {total:,} {unit}, {_shown(rate)} a second{left}"
+        speed = f", {_shown(rate)} a second" if rate else ""
+        line = f"{what}: {done:,} of {total:,} {unit}{speed}{left}"
         print(safe(line), file=sys.stderr, flush=True)
 
     yield advance
@@ -54,7 +66,7 @@ def progress(
 
 
 def _shown(rate: float) -> str:
-    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 def _clock(seconds: float) -> str:

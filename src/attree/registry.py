@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
@@ -17,5 +20,42 @@ def choose(registry: Mapping[str, str], name: str, *, what: str) -> Any:
     """
     if name not in tuple(registry):  # also where a file gives a list for a name
         raise AttreeError(f"unknown {what} {name!r}", fix=f"choose one of {', '.join(registry)}")
-    module, _, chosen = registry[name].partition(":")
-    return getattr(importlib.import_module(module), chosen)
+    return named(registry[name])
+
+
+def named(place: str) -> Any:
+    """Import and return what ``module:object`` names."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def choices(registry: str) -> list[str]:
+    """Return the names in a registry: ``attree.decoding:DECODERS``, ``…recipes:CHOICES.decoder``.
+
+    One that is written out as a dict or tuple is read and not imported: some stand beside what
+    takes seconds to import.
+    """
+    module, _, path = registry.partition(":")
+    name, *keys = path.split(".")
+    if not keys and (names := _written(module, name)):
+        return names
+    found = named(f"{module}:{name}")
+    for key in keys:
+        found = found[key]
+    return list(found)
+
+
+def _written(module: str, name: str) -> list[str]:
+    """Return the names in a literal at the top of a module; none if it is put together."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None, module
+    for statement in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+        match statement:
+            case (
+                ast.Assign(targets=[ast.Name(id=given)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=given), value=value)
+            ) if given == name:
+                items = getattr(value, "keys", None) or getattr(value, "elts", [])
+                names = [one.value for one in items if isinstance(one, ast.Constant)]
+                return [str(one) for one in names] if len(names) == len(items) else []
+    return []

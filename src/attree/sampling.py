@@ -46,6 +46,30 @@ def draw_trees(
     Raises:
         AttreeError: fewer trees than asked for, or none of three words.
     """
+    taken = set(apart_from)
+    usable = usable_trees(table, apart_from=taken)
+    if trees is None:
+        return usable
+    if not 0 < trees <= len(usable):
+        raise AttreeError(
+            f"{trees} trees were asked for, there are {len(usable)} of three words and more",
+            fix="ask for fewer, or take all",
+        )
+    # of all sentences, so that those set apart change no other tree of a draw
+    rows: list[int] = draw(usable_trees(table), trees, seed=seed, apart_from=taken).tolist()
+    return rows
+
+
+def usable_trees(table: pa.Table, *, apart_from: Iterable[int] = ()) -> list[int]:
+    """Return the rows of a SENTENCES table that trees are drawn from: those of three words or more.
+
+    Args:
+        table: where from.
+        apart_from: rows that are left out.
+
+    Raises:
+        AttreeError: the table has no tree of three words.
+    """
     lengths = np.asarray(table.column("words").combine_chunks().value_lengths())
     usable = np.flatnonzero(lengths > 2)
     if not len(usable):
@@ -53,16 +77,7 @@ def draw_trees(
             f"all {len(lengths)} trees have one or two words: nothing to learn from",
             fix="choose another treebank",
         )
-    taken = set(apart_from)
-    if trees is None:
-        return [row for row in usable.tolist() if row not in taken]
-    n_left = len(usable) - len(taken.intersection(usable.tolist()))
-    if not 0 < trees <= n_left:
-        raise AttreeError(
-            f"{trees} trees were asked for, there are {n_left} of three words and more",
-            fix="ask for fewer, or take all",
-        )
-    rows: list[int] = draw(usable, trees, seed=seed, apart_from=taken).tolist()
+    rows: list[int] = usable[~np.isin(usable, list(apart_from))].tolist()
     return rows
 
 
@@ -98,6 +113,13 @@ def fingerprints(sentences: Iterable[Sequence[str]]) -> NDArray[np.uint64]:
 
 def _telling(words: Sequence[str]) -> Sequence[str]:
     return [word for word in words if any(map(str.isalnum, unescape(word)))] or words
+
+
+def shared_rows(words: Iterable[Sequence[str]], others: Iterable[Sequence[str]]) -> list[int]:
+    """Return the places of those sentences whose words another sentence of ``others`` has."""
+    known = fingerprints(others)
+    rows: list[int] = np.flatnonzero(np.isin(fingerprints(words), known)).tolist()
+    return rows
 
 
 def refuse_overlap(

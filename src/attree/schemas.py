@@ -173,7 +173,8 @@ def read_table(
         AttreeError: absent, cut short, not Parquet, of other columns than ``schema``, or a value
             is missing.
     """
-    path, what = Path(path), _kind(schema) or "table"
+    path = Path(path)
+    what = _kind(schema) or "table" if path.suffix == ".parquet" or path.exists() else "file"
     try:
         table = pq.read_table(path, partitioning=None)
     except FileNotFoundError:

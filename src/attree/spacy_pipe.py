@@ -16,9 +16,11 @@ What benepar's users know works alike. A *constituent* is a span of the parse: a
 Tokens have ``labels``, ``parent``, ``parse_string`` and ``parse_status`` too. A span that is no
 constituent raises :class:`attree.spacy_spans.NonConstituentError`.
 
-Documents without sentence boundaries get those of spaCy's sentencizer, as ``attree parse`` splits
-lines. Tokens of white space are in no tree: a constituent neither begins nor ends with one, and
-at the ends of a span they do not count, so that a sentence is a constituent whatever follows it.
+Documents without sentence boundaries get those that ``attree parse`` cuts lines at, by the rules of
+the pipeline's language. Words are the pipeline's own; where its language is another than that of
+the parser's trees, a warning says so. Tokens of white space are in no tree: a constituent neither
+begins nor ends with one, and at the ends of a span they do not count, so that a sentence is a
+constituent whatever follows it.
 
 The parse lies in ``doc.user_data["attree"]``, which spaCy saves with the document.
 """
@@ -27,24 +29,29 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import warnings
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import spacy.util
 from spacy.language import Language
-from spacy.pipeline import Pipe, Sentencizer
+from spacy.pipeline import Pipe
 from spacy.tokens import Doc
 
-from attree.decoding import UNSUPERVISED
 from attree.errors import AttreeError
 from attree.files import read_described, write_json
+from attree.languages import ANY, rules_for
+from attree.parser_source import language_of
+from attree.ready import DEFAULT, ready_parsers
 from attree.spacy_spans import KEY, install
 from attree.tree import NO_LABEL
+from attree.words import sentence_starts
 
 _SETTINGS = "settings.json"
 _DEFAULTS: dict[str, Any] = {
-    "parser": "upio-log",
+    "parser": DEFAULT,
     "encoder": None,
     "device": None,
     "dtype": None,
@@ -72,7 +79,7 @@ def make_pipe(
         parser: a name, or a folder of ``attree train``.
         encoder: by default the one that the parser was made with.
         device: ``cpu``, ``cuda``…
-        dtype: ``float32`` by default.
+        dtype: ``auto`` by default: ``bfloat16`` where the device multiplies it.
         threads: of a CPU run; by default one in a process of ``n_process``, else torch's choice.
         max_words: longer sentences are branched right.
 
@@ -80,7 +87,15 @@ def make_pipe(
         AttreeError: no such parser.
     """
     given = (parser, encoder, device, dtype, threads, max_words)
-    return TreePipe(name, dict(zip(_DEFAULTS, given, strict=True)))
+    made = TreePipe(name, dict(zip(_DEFAULTS, given, strict=True)))
+    trained_on = language_of(parser)
+    if trained_on and nlp.lang not in (ANY, rules_for(trained_on)):
+        said = (
+            f"the parser's trees are in {trained_on}, and this pipeline splits words by the rules"
+        )
+        fix = f"spacy.blank({rules_for(trained_on)!r}) has those of the trees"
+        warnings.warn(f"{said} for {nlp.lang} — {fix}", stacklevel=2)
+    return made
 
 
 class TreePipe(Pipe):
@@ -180,16 +195,13 @@ def check_parser(parser: str) -> None:
     Raises:
         AttreeError: neither a name nor a file or folder.
     """
-    if parser not in UNSUPERVISED and not Path(parser).exists():
+    if parser not in ready_parsers() and not Path(parser).exists():
         raise AttreeError(
             f"there is no parser {parser!r} here",
-            fix=f"give one of {', '.join(UNSUPERVISED)} or the folder's new place: "
+            fix=f"give one of {', '.join(ready_parsers())} or the folder's new place: "
             'config={"parser": …}; for spacy.load '
             'config={"components": {"attree": {"parser": …}}}',
         )
-
-
-_sentencizer = Sentencizer()
 
 
 def _sentences(doc: Doc) -> list[list[int]]:
@@ -197,7 +209,11 @@ def _sentences(doc: Doc) -> list[list[int]]:
     if not len(doc):
         return []
     if not doc.has_annotation("SENT_START"):
-        _sentencizer(doc)
+        places = [token.idx for token in doc]
+        # a boundary inside a token is one before the next token
+        starts = {bisect_left(places, start) for start in sentence_starts(doc.text, doc.lang_)}
+        for token in doc:
+            token.is_sent_start = token.i in starts or not token.i
     return [[token.i for token in sent if not token.is_space] for sent in doc.sents]
 
 

@@ -30,6 +30,21 @@ def say(line: str) -> None:
     print(safe(line), file=sys.stderr, flush=True)
 
 
+def unread(unknown: int, words: int) -> str | None:
+    """Return what to say of words with pieces that the encoder does not know, if they are many.
+
+    Args:
+        unknown: how many words have one.
+        words: how many there are.
+    """
+    if unknown * 5 < words or not unknown:
+        return None
+    return (
+        f"attree: {unknown:,} of {words:,} words ({unknown / words:.0%}) have word pieces "
+        "unknown to the encoder: it has hardly read this script"
+    )
+
+
 def unescape(word: str) -> str:
     r"""Undo PTB's escapes: ``\/``, ``\*``, and brackets such as ``-LRB-``."""
     return _ESCAPED.sub(lambda found: found[1] or _BRACKET[found[2]], word)

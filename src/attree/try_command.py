@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
-from attree import completion
+from attree import completion, options
 from attree.errors import AttreeError
+from attree.options import between
+from attree.ready import usual_parser
 
 if TYPE_CHECKING:
     from attree.chart import Candidate
@@ -22,88 +24,79 @@ if TYPE_CHECKING:
 _LOOK = "How the tree is shown"
 
 
+@options.needs(overwrite="svg")
+@options.excludes("parser compare", "brackets json", "best constraints", "tokenizer constraints")
 def try_command(
     sentence: Annotated[
-        str | None, typer.Argument(help="A sentence; - reads lines; without one you are asked.")
-    ] = None,
-    parser: Annotated[
-        str,
-        typer.Option(
-            help="upoa, upio, upio-log, a folder of `attree train`, or a heads' file.",
-            autocompletion=completion.parsers,
+        str | None,
+        Parameter(
+            help="A sentence or several; - reads lines; without one you are asked.",
+            allow_leading_hyphen=True,
         ),
-    ] = "upio-log",
+    ] = None,
+    /,
+    *,
+    parser: options.Parser | None = None,
     compare: Annotated[
-        str | None,
-        typer.Option(
-            help="Several parsers one below the other: upoa,upio,my-parser.",
-            autocompletion=completion.parsers,
+        list[str] | None,
+        Parameter(
+            converter=options.words,
+            help="Several parsers, one below the other: upoa,upio,my-parser.",
+            completer=completion.parsers,
         ),
     ] = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            help="Another encoder: its description, a folder or a package.",
-            autocompletion=completion.encoders,
-        ),
-    ] = None,
-    language: Annotated[
-        str, typer.Option(help="Whose rules split text into words: en, de, …; xx for any.")
-    ] = "en",
-    words: Annotated[
-        bool, typer.Option("--words", help="The words are separated by spaces already.")
-    ] = False,
+    encoder: options.Encoder | None = None,
+    language: options.Language | None = None,
+    tokenizer: options.Tokenizer | None = None,
     best: Annotated[
-        int | None, typer.Option(min=1, help="So many trees of it, the best first.")
+        int | None, Parameter(validator=between(1), help="So many trees of it, the best first.")
     ] = None,
     constraints: Annotated[
         Path | None,
-        typer.Option(help="Half-known trees (.half): parse their sentences, keep what is known."),
+        Parameter(help="Half-known trees (.half): parse their sentences, keep what is known."),
     ] = None,
-    brackets: Annotated[
-        bool, typer.Option("--brackets", help="Brackets on one line.", rich_help_panel=_LOOK)
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Words, spans and score as JSON.", rich_help_panel=_LOOK)
-    ] = False,
-    svg: Annotated[
-        Path | None, typer.Option(help="Draw into this file too.", rich_help_panel=_LOOK)
-    ] = None,
+    brackets: Annotated[bool, Parameter(help="Brackets on one line.", group=_LOOK)] = False,
+    as_json: Annotated[options.AsJson, Parameter(group=_LOOK)] = False,
+    svg: Annotated[options.Svg | None, Parameter(group=_LOOK)] = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Draw the tree of a sentence.
 
-    The ready parsers need no tree of yours and know English; for another language give --parser
-    a parser of it.
+    The parser that comes ready, universal, labels the phrases of a hundred languages; --parser
+    takes another, such as one that you have trained.
 
     Example:
       attree try "A cat chased the mice."
       attree try "Old men and women left." --best 3
-      echo "the old man walked home" | attree try - --words --brackets
+      echo "the old man walked home" | attree try - --brackets --tokenizer whitespace
     """
+    from attree.files import check_new
     from attree.parser import Parser
     from attree.text import safe
+    from attree.words import ANY, WHITESPACE, settle
 
-    names = compare.split(",") if compare else [parser]
-    loaded = {name: Parser.load(name.strip(), encoder=encoder, language=language) for name in names}
+    check_new([svg], overwrite=overwrite)
+    names = compare or [usual_parser(encoder=encoder) if parser is None else parser]
+    loaded = {name: Parser.load(name, encoder=encoder, language=language) for name in names}
     drawn = "brackets" if brackets else "json" if as_json else "tree"
-    if constraints and best:
-        raise AttreeError("--best keeps to no constraints", fix="leave one of the two out")
+    by_spaces = settle(language, tokenizer, None, remembered=ANY).name == WHITESPACE
+    first = next(iter(loaded.values()))
     known = _half_known(constraints, sentence) if constraints else None
-    for text, given in known or ((text, None) for text in _sentences(sentence, words)):
+    for words, given in known or ((one, None) for one in _sentences(sentence, first, by_spaces)):
         for name, one in loaded.items():
-            if len(loaded) > 1:
-                print(f"{safe(name)}:")
-            found = _candidates(one, text, given, best)
+            several = name if len(loaded) > 1 else None
+            if several and drawn != "json":
+                print(f"{safe(several)}:")
+            found = _candidates(one, words, given, best)
             for rank, each in enumerate(found, start=1):
-                print(_shown(each, drawn, rank if best else None))
+                print(_shown(each, drawn, rank if best else None, several))
+            _explain(found)
             if svg is not None:
                 _write_svg(found[0].tree, svg)
             _warn(found[0].tree, one)
 
 
-def _half_known(
-    path: Path, sentence: str | None
-) -> Iterator[tuple[str | list[str], Constraints | None]]:
+def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], Constraints | None]]:
     """Yield the words of half-known trees, and what is known; say what cannot be read."""
     from attree.text import say
     from attree.treebank.half import known
@@ -121,20 +114,33 @@ def _half_known(
 
 
 def _candidates(
-    parser: Parser, text: str | list[str], known: Constraints | None, best: int | None
+    parser: Parser, words: list[str], known: Constraints | None, best: int | None
 ) -> list[Candidate]:
     from attree.chart import Candidate
 
     if best is not None:
-        return parser.k_best(text, best)
-    return [Candidate(parser.parse([text], constraints=[known])[0], None, None)]
+        return parser.k_best(words, best)
+    return [Candidate(parser.parse([words], constraints=[known])[0], None, None)]
 
 
-def _sentences(sentence: str | None, words: bool) -> Iterable[str | list[str]]:
-    texts = [sentence] if sentence is not None else _asked()
+def _sentences(sentence: str | None, parser: Parser, by_spaces: bool) -> Iterator[list[str]]:
+    """Yield the words of the sentences that are asked for; say once whose rules split them."""
+    from attree.text import say
+    from attree.words import named
+
+    texts: Iterable[str] = [sentence] if sentence is not None else _asked()
     if sentence == "-":
         texts = (line.rstrip("\n") for line in sys.stdin if line.strip())
-    return (text.split() if words else text for text in texts)
+    said = {parser.language}
+    for text in texts:
+        if by_spaces:
+            yield text.split()
+            continue
+        code, sentences = parser.sentences(text)
+        if code not in said:
+            said.add(code)
+            say(f"attree: words are split by the rules for {named(code)}, told from the text")
+        yield from sentences
 
 
 def _asked() -> Iterator[str]:
@@ -149,15 +155,32 @@ def _asked() -> Iterator[str]:
         yield text
 
 
-def _shown(one: Candidate, how: str, rank: int | None) -> str:
-    """Return a tree as it is asked for; with its rank, what it scores too."""
+def _explain(found: list[Candidate]) -> None:
+    """Say why trees stand in another order than that of their probabilities, where they do."""
+    chances = [one.probability for one in found if one.probability is not None]
+    if chances != sorted(chances, reverse=True):
+        print(
+            "attree: ranked by score, the number of phrases expected to be right; probability is "
+            "that of the whole tree being right, and ranks these otherwise",
+            file=sys.stderr,
+        )
+
+
+def _shown(one: Candidate, how: str, rank: int | None, parser: str | None) -> str:
+    """Return a tree as it is asked for; with its rank, what it scores too.
+
+    ``parser`` is told in JSON, where there are several.
+    """
     from attree.text import safe
 
     tree = one.tree
     if how == "json":
-        found: dict[str, Any] = {"words": tree.words, "spans": tree.spans}
+        found: dict[str, Any] = {} if parser is None else {"parser": parser}
+        found |= {"words": tree.words, "spans": tree.spans}
         if tree.labels is not None:
             found |= {"labels": tree.labels}
+        if tree.tags is not None:
+            found |= {"tags": tree.tags}
         if tree.marginals is not None:
             found |= {"marginals": tree.marginals}
         if rank is not None:
@@ -182,6 +205,9 @@ def _write_svg(tree: Tree, path: Path) -> None:
 
 def _warn(tree: Tree, parser: Parser) -> None:
     """Say on stderr what the tree does not show."""
+    from attree.grammar.vocabulary import Vocabulary
+    from attree.text import unread
+
     said = {
         "too_long": f"longer than the {parser.encoder.max_pieces} word pieces that the encoder "
         "takes: branched right",
@@ -189,3 +215,8 @@ def _warn(tree: Tree, parser: Parser) -> None:
     }
     if tree.status in said:
         print(f"attree: this sentence is {said[tree.status]}", file=sys.stderr)
+    if isinstance(parser.encoder, Vocabulary):  # a grammar's, of one language
+        return
+    (pieces,) = parser.encoder.tokenise([tree.words])
+    if warning := unread(pieces.n_unknown, len(tree.words)):
+        print(warning, file=sys.stderr)

@@ -14,6 +14,7 @@ from attree.annotate.folder import opened
 from attree.annotate.server import guarded
 from attree.annotate.session import Session
 from attree.annotate.start import Request, begin
+from attree.options import TextOptions
 from attree.parser_source import AveragedHeads, Overrides, find_parser
 from tests.encoder.checkpoints import save
 
@@ -55,7 +56,8 @@ def session_of(source: AveragedHeads, text: Path, tmp_path: Path) -> Begin:
 
     @contextlib.contextmanager
     def make(output: str = "bank", **settings: Any) -> Iterator[Session]:
-        asked = {"text": text, "language": "whitespace", "device": "cpu", "every": 100, **settings}
+        how = TextOptions(tokenizer=settings.pop("tokenizer", "whitespace"))
+        asked = {"text": text, "how": how, "device": "cpu", "every": 100, **settings}
         with opened(tmp_path / output) as folder:
             yield begin(Request(parser=source, name="upio-log", **asked), folder)
 
@@ -72,7 +74,7 @@ class Page:
     """What the page does, by HTTP."""
 
     def __init__(self, session: Session) -> None:
-        self.guard = guarded(session, PORT)
+        self.session, self.guard = session, guarded(session, PORT)
         self.http = TestClient(self.guard, base_url=HOME, follow_redirects=False)
 
     def open(self) -> Page:

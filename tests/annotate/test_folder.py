@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from attree.annotate.folder import BEGIN, LOG, TREES, Folder, opened
+from attree.annotate.folder import BEGIN, LOG, TREES, Folder, Record, opened
 from attree.errors import AttreeError
 from tests.conftest import MakeDisk
 
@@ -30,7 +31,7 @@ def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
     begun(tmp_path / "bank")
     with opened(tmp_path / "bank") as folder:
         assert folder.trees == TREE
-        assert folder.records() == RECORDS
+        assert folder.records() == msgspec.convert(RECORDS, list[Record])
         assert [one.words for one in folder.sentences()] == [("a", "b")]
 
 
@@ -69,12 +70,34 @@ def test_links_are_refused(tmp_path: Path, name: str) -> None:
         pass
 
 
-def test_a_damaged_log_is_one_line_with_its_place(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"action": "acc',
+        '{"action": "accept", "words": ["a"], "edits": NaN}',
+        '{"action": "accept", "words": ["a"], "edits": 1e999}',
+        '{"action": "accept", "words": ["a"], "edits": -1}',
+        '{"action": "accept", "words": null}',
+        '{"action": "skip", "words": [1]}',
+        '{"action": ["skip"]}',
+        '{"action": "accept", "edits": ' + "9" * 5000 + "}",
+        "1",
+        "null",
+        "[" * 5000,
+        "\x00",
+    ],
+)
+def test_a_line_that_is_no_record_is_told_by_its_number_and_left_out(
+    tmp_path: Path, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     begun(tmp_path)
     with (tmp_path / LOG).open("a", encoding="utf-8") as log:
-        log.write('{"action": "acc\n')
-    with opened(tmp_path) as folder, pytest.raises(AttreeError, match=rf"{LOG}:3: "):
-        folder.records()
+        log.write(f'{line}\n{{"action": "skip", "words": ["c"]}}\n')
+    with opened(tmp_path) as folder:
+        actions = [one.action for one in folder.records()]
+    assert actions == ["begin", "accept", "skip"]
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"{LOG}:3: " in said and "left out" in said
 
 
 @pytest.mark.parametrize("name", [TREES, LOG])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from attree.annotate import folder, server
@@ -160,6 +163,27 @@ def test_a_window_that_is_behind_is_told(page: Page) -> None:
     assert answer.status_code == 409
     assert answer.json()["state"]["version"] == behind + 1
     assert page.state()["saved"] == 0
+
+
+@pytest.mark.parametrize("action", ["accept", "skip", "label"])
+def test_of_simultaneous_actions_on_one_state_one_is_done(page: Page, action: str) -> None:
+    """Nothing is saved that nobody saw: the others are behind, whatever thread comes first."""
+    for _ in range(3):
+        before = page.state()
+        body = msgspec.json.encode(
+            {"action": action, "version": before["version"], "end": 2, "label": "NP"}
+        )
+        together = threading.Barrier(8)
+
+        def send(body: bytes = body, together: threading.Barrier = together) -> int:
+            together.wait()
+            return server._answer(page.session, body).status_code
+
+        with ThreadPoolExecutor(8) as pool:
+            statuses = [one.result() for one in [pool.submit(send) for _ in range(8)]]
+        assert sorted(statuses) == [200, *[409] * 7]
+        assert page.state()["version"] == before["version"] + 1
+        assert page.state()["saved"] == before["saved"] + (action == "accept")
 
 
 def test_a_full_disk_is_told_and_nothing_is_lost(

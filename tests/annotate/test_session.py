@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from attree.annotate.folder import LOG, TREES
-from attree.annotate.proposals import Chart, Proposer
+from attree.annotate.proposals import Chart, Proposer, labelled_f1
 from attree.annotate.session import Session
 from attree.errors import AttreeError, NotFiniteError
 from attree.given import Treebank
+from attree.tree import Tree
 from attree.treebank.language import discover
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import Sentence, Settings
 from tests.annotate.conftest import TEXT, Begin
 
 FIRST = "the old man lived near the harbour ."
@@ -55,22 +57,87 @@ def test_undo_takes_back_one_correction_after_the_other(session: Session) -> Non
         session.undo()
 
 
-def test_labels_keep_their_places_in_the_order_of_use(session: Session) -> None:
+def labels(session: Session) -> dict[str, str]:
+    return {one["name"]: one["key"] for one in session.state()["labels"]}
+
+
+def test_labels_keep_their_digits(session: Session) -> None:
     for label in ("S+VP", "NP", "PP"):
         act(session, "label", 0, 3, label)
+        session.state()
     act(session, "label", 0, 8, "S+VP")
-    assert session.state()["labels"] == ["S+VP", "PP"]
+    assert labels(session) == {"S+VP": "1", "PP": "3"}
     session.accept()
     act(session, "label", 0, 3, "PP")
     act(session, "label", 0, 2, "NP")
-    assert session.state()["labels"] == ["S+VP", "NP", "PP"]
+    assert labels(session) == {"S+VP": "1", "NP": "2", "PP": "3"}
     session.undo()
-    assert session.state()["labels"] == ["S+VP", "PP"]
+    assert labels(session) == {"S+VP": "1", "PP": "3"}
     session.undo()
     session.undo()
     act(session, "dissolve", 0, 3)
     session.accept()
-    assert session.state()["labels"] == ["S+VP"]
+    assert labels(session) == {"S+VP": "1"}
+
+
+def test_labels_have_the_same_digits_tomorrow(session_of: Begin) -> None:
+    with session_of() as session:
+        for name in ("A", "B", "C"):
+            act(session, "label", 0, 3, name)
+            session.state()
+        act(session, "label", 4, 6, "B")
+        assert labels(session) == {"B": "2", "C": "3"}
+        session.accept()
+    with session_of() as session:
+        assert labels(session) == {"B": "1", "C": "2"}  # nobody uses A
+        act(session, "label", 0, 3, "A")
+        session.accept()
+    with session_of() as session:
+        assert labels(session) == {"B": "1", "C": "2", "A": "3"}
+
+
+def test_tags_are_shown_set_and_saved(session: Session, tmp_path: Path) -> None:
+    assert {one["tag"] for one in session.state()["sentence"]["tags"]} == {""}
+    act(session, "tag", 1, 2, "JJ")
+    act(session, "tag", 2, 3, "NN")
+    act(session, "tag", 2, 3, "")
+    tags = session.state()["sentence"]["tags"]
+    assert [place for place, one in enumerate(tags) if one["fixed"]] == [1]
+    with pytest.raises(AttreeError, match="a tag is a word's"):
+        act(session, "tag", 0, 2, "NN")
+    session.accept()
+    assert "(JJ old)" in (tmp_path / "bank" / TREES).read_text()
+    assert session.state()["tags"] == ["JJ"]
+
+
+TREEBANK = """\
+( (S (NP-SBJ (DT the) (JJ old) (NN man)) (VP (VBD came) (ADVP (RB home))) (. .)) )
+( (S (NP (DT the) (NN cat)) (VP (VBD chased) (NP (NNS mice)))) )
+( (NP (NN rain)) )
+( (NP (DT the) (NN harbour)) )
+"""
+
+
+def test_a_treebank_is_opened_and_corrected(session_of: Begin, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.mrg"
+    mine.write_text(TREEBANK, encoding="utf-8")
+    with session_of("new", text=mine) as session:
+        sentence = session.state()["sentence"]
+        shown = {(one["start"], one["end"]): one["label"] for one in sentence["nodes"]}
+        assert shown == {(0, 6): "S", (0, 3): "NP-SBJ", (3, 5): "VP", (4, 5): "ADVP"}
+        assert [one["tag"] for one in sentence["tags"]] == ["DT", "JJ", "NN", "VBD", "RB", "."]
+        assert not any(one["fixed"] for one in [*sentence["nodes"], *sentence["tags"]])
+        act(session, "dissolve", 4, 5)
+        act(session, "label", 0, 3, "NP")
+        act(session, "tag", 4, 5, "NN")
+        session.accept()
+        for _ in TREEBANK.splitlines()[1:]:
+            session.accept()
+        assert session.state()["sentence"] is None
+    corrected = (tmp_path / "new" / TREES).read_text().splitlines()
+    assert corrected[0] == ("(S (NP (DT the) (JJ old) (NN man)) (VP (VBD came) (NN home)) (. .))")
+    assert corrected[1:] == [line[2:-2] for line in TREEBANK.splitlines()[1:]]
+    assert mine.read_text() == TREEBANK
 
 
 def test_what_cannot_be_done_changes_nothing(session: Session) -> None:
@@ -97,7 +164,7 @@ def test_accepting_saves_a_treebank_that_attree_reads(session: Session, tmp_path
     assert table[0]["labels"][:2] == ["S", "IP"]
     assert discover([tmp_path])["bank"].files("train") == (path,)
     log = [json.loads(line) for line in (tmp_path / "bank" / LOG).read_text().splitlines()]
-    assert [one["action"] for one in log] == ["begin", "label", "label", "accept", "skip"]
+    assert [one["action"] for one in log] == ["begin", "label", "label", "accept", "labels", "skip"]
     assert log[3]["edits"] == 2
     assert (log[3]["file"], log[3]["line"], log[3]["words"]) == ("text.txt", 1, FIRST.split())
     assert all("T" in one["time"] for one in log)
@@ -199,7 +266,8 @@ def test_a_parser_is_trained_every_few_trees(session_of: Begin, tmp_path: Path) 
         assert state["trained"]["trees"] == 2
         assert state["training_failed"] == ""
         assert state["parser"] == "2 trees"
-        assert state["labels"] == ["NP"]
+        assert state["trained"]["took_over"]
+        assert labels(session) == {"NP": "1"}
         assert session.shown is not None  # with a new proposal, as it is not corrected yet
         assert session.shown.proposal.likely is not None
         session.accept()
@@ -219,7 +287,7 @@ def test_a_new_parser_leaves_what_is_corrected_alone(session_of: Begin) -> None:
         before, version = session.state()["sentence"], session.version
         session.proposer.train(session._saved)
         session.proposer.wait()
-        assert session.proposer.name == "1 trees"
+        assert session.proposer.name == "1 tree"
         assert (session.state()["sentence"], session.version) == (before, version)
 
 
@@ -231,3 +299,42 @@ def test_what_cannot_be_trained_on_stops_nobody(session_of: Begin, text: Path) -
         assert "no tree of three words" in session.state()["training_failed"]
         session.accept()
         assert words(session) == "the old man"
+
+
+def test_a_parser_that_proposes_no_better_does_not_take_over(
+    session_of: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two parsers it is compared by trees that neither has learnt from."""
+    compared: list[tuple[int, list[int]]] = []
+    with session_of(every=3) as session:
+        proposer, parsed = session.proposer, Proposer._parsed
+
+        def noted(self: Proposer, parser: Any, sentences: Any, places: list[int]) -> Any:
+            learnt = len(parser.model.trained.trained_on)
+            compared.append((learnt, list(places)))
+            return parsed(self, parser, sentences, places)
+
+        monkeypatch.setattr(Proposer, "_parsed", noted)
+        for turn in range(6):
+            act(session, "label", 0, 2, "NP" if turn < 3 else "XP")
+            session.accept()
+            proposer.wait()
+            if turn == 2:
+                assert proposer.trained.took_over and proposer.trained.scores is None
+                monkeypatch.setattr(
+                    "attree.annotate.proposals.labelled_f1", lambda gold, found: 50.0
+                )
+        assert proposer.trained.scores == (50.0, 50.0)
+        assert not proposer.trained.took_over
+        assert (proposer.name, proposer.learnt) == ("3 trees", 3)
+        assert compared == [(4, [3]), (4, [4]), (4, [5]), (2, [3, 4, 5])]  # one has two words
+
+
+def test_labelled_f1_is_that_of_counts_by_hand() -> None:
+    words = tuple("abcd")
+    gold = Sentence(words, (), ((0, 4, "S"), (0, 2, "NP"), (2, 4, "VP"), (3, 4, "NP")), "f", 1)
+    same = Tree(words, ((0, 4), (0, 2), (2, 4), (3, 4)), labels=("S", "NP", "VP", "NP"))
+    other = Tree(words, ((0, 4), (0, 2), (1, 2)), labels=("S", "VP", "NP"))
+    assert labelled_f1([gold], [same]) == 100.0
+    assert labelled_f1([gold, gold], [same, other]) == round(200 * 5 / (8 + 7), 2)
+    assert labelled_f1([gold], [Tree(words, ((0, 4),))]) == 0.0

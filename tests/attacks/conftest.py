@@ -81,8 +81,6 @@ COMMANDS = (
         "checkpoint",
         "--heads",
         "list:0.1,1.2",
-        "--dashboard",
-        "none",
     ),
 )
 

@@ -73,8 +73,6 @@ def _parse(name: str, content: Any, says: tuple[str, ...], **more: Any) -> Row:
         "x",
         "--heads",
         "list:0.1",
-        "--dashboard",
-        "none",
     )
     more = {"makes": ("out", "out/.lock", "out/manifest.json"), **more}
     return Row(f"parse-encoder-{name}", argv, says, {"x": content}, **more)
@@ -252,7 +250,7 @@ def rows() -> list[Row]:
                 config__json=edited("config.json", model_type="evil", auto_map=_REMOTE),
                 evil__py=CANARY,
             ),
-            ("not supported",),
+            ("does not recognize",),
             full=False,
         ),
         _parse(

@@ -12,8 +12,6 @@ GOOD = "( (S (NP (DT the) (NN cat)) (VP (VBD slept))) )\n"
 _PARSE = (
     "--tokenizer",
     "whitespace",
-    "--dashboard",
-    "none",
     "--encoder",
     "{base}/bert.json",
     "--heads",
@@ -349,7 +347,7 @@ def _rows_of_bulk() -> list[Row]:
             seconds=15,
         ),
         _bulk_refused("tokenizer", {"in.txt": good}, ("../x",), argv=("--tokenizer", "../x")),
-        _bulk_refused("format", {"in.txt": good}, ("evil",), argv=("--format", "evil")),
+        _bulk_refused("format", {"in.txt": good}, ("evil",), argv=("--to", "evil")),
         _bulk_refused("association", {"in.txt": good}, ("evil",), argv=("--association", "evil")),
         _bulk_refused("heads", {"in.txt": good}, ("9.9",), argv=("--heads", "list:9.9")),
         _bulk_refused("heads-text", {"in.txt": good}, ("evil",), argv=("--heads", "evil")),
@@ -536,6 +534,66 @@ def _rows_of_text() -> list[Row]:
     ]
 
 
+#: Commands that people type, and what each writes; OUT is there already.
+_TYPED: dict[str, tuple[str, ...]] = {
+    "choose": ("choose", "{base}/lines.txt", "--min-words", "2", "--output", "OUT"),
+    "convert": ("treebank", "convert", "{base}/dev.mrg", "--to", "ptb", "--output", "OUT"),
+    "treebank": ("treebank", "{base}/dev.mrg", "--output", "OUT"),
+    "rejected": ("treebank", "{base}/dev.mrg", "--output", "x.parquet", "--rejected", "OUT"),
+}
+
+
+def _rows_of_typed() -> list[Row]:
+    """What is there already stays, unless --overwrite is given."""
+    found = []
+    for name, argv in _TYPED.items():
+        argv = tuple("precious" if part == "OUT" else part for part in argv)
+        for kind, there in {
+            "file": "precious",
+            "link": link("{base}/checkpoint/config.json"),
+        }.items():
+            says, files = ("precious", "--overwrite"), {"precious": there}
+            full = (name, kind) != ("choose", "file")
+            found.append(Row(f"typed-{name}-{kind}", argv, says, files, full=full))
+    measures = ("measures", "{base}/dev.mrg", "--output")
+    own = {"words.tsv": "precious"}
+    found += [
+        Row("typed-measures-here", (*measures, "."), ("words.tsv",), own, full=False),
+        Row(
+            "typed-measures-linked",
+            (*measures, "x"),
+            ("a table of measures is here",),
+            {"x": link("measured"), "measured": _measured},
+        ),
+        Row(
+            "typed-measures-linked-file",
+            (*measures, "x"),
+            ("words.tsv",),
+            {"x": _measured, "x/words.tsv": link("../precious"), "precious": "precious"},
+        ),
+        Row("typed-measures-again", (*measures, "x"), ("--overwrite",), {"x": _measured}),
+        Row(
+            "typed-measures-beside",
+            (*measures, "x", "--overwrite"),
+            ("thesis.txt",),
+            {"x": _measured, "x/thesis.txt": "precious"},
+        ),
+    ]
+    return found
+
+
+def _measured(path: Path, _: Path) -> None:
+    """A folder of `attree measures`, which lacks its text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from attree.measures.tables import TABLES
+
+    path.mkdir()
+    for name, (schema, _make) in TABLES.items():
+        pq.write_table(pa.Table.from_pylist([], schema=schema), path / f"{name}.parquet")
+
+
 def rows() -> list[Row]:
     """Return them all."""
-    return _rows_of_outputs() + _rows_of_bulk() + _rows_of_text()
+    return _rows_of_typed() + _rows_of_outputs() + _rows_of_bulk() + _rows_of_text()

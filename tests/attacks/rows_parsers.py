@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,6 @@ _PARSE = (
     "{base}/lines.txt",
     "--output",
     "out",
-    "--dashboard",
-    "none",
     "--encoder",
     "{base}/bert.json",
 )
@@ -129,13 +128,46 @@ _PARSERS: dict[str, tuple[Maker, str]] = {
     "decoder-evil": (_inside("recipe", decoder="evil"), "decoder"),
     "dropout-five": (_inside("recipe", dropout=5), "dropout"),
     "parts-text": (_inside("recipe", parts="evil"), "parts"),
+    "parts-none": (_inside("recipe", parts=[]), "parts"),
+    "combination-evil": (_inside("recipe", combination="evil"), "combination"),
     "parts-evil": (_inside("recipe", parts=["evil"]), "parts"),
     "part-number": (_inside("shape", projection=3), "shape"),
     "layers-text": (_part(layers="2"), "layers"),
     "layers-huge": (_part(layers=[10**9]), "layers"),
     "layers-negative": (_part(layers=[-1]), "layers"),
+    "layers-beyond": (_part(layers=[50]), "layers: 50"),
+    "layers-none": (_part(layers=[]), "layers"),
+    "layers-number": (_part(layers=2), "layers"),
+    "heads-none": (_part(heads=0), "heads: 0"),
+    "names-number": (_inside("shape", labels={"names": 3}), "names"),
     "size-huge": (_part(size=10**12), "size"),
     "size-negative": (_part(size=-1), "size"),
+}
+
+
+def _weights(change: Callable[[Any], Any]) -> Maker:
+    """A trained parser whose weights are changed."""
+
+    def make(path: Path, base: Path) -> None:
+        from safetensors.torch import load_file, save_file
+
+        tensors = load_file(base / "weights.safetensors")
+        changed = {
+            name: one if name == "trained_on" else change(one) for name, one in tensors.items()
+        }
+        save_file(changed, path)
+
+    return copied("parser", weights__safetensors=make)
+
+
+_WEIGHTS: dict[str, tuple[Maker, str]] = {
+    "integers": (_weights(lambda one: one.mul(100).int()), "int32"),
+    "booleans": (_weights(lambda one: one > 0), "bool"),
+    "bytes": (_weights(lambda one: one.mul(100).byte()), "uint8"),
+    "complex": (_weights(lambda one: one.cfloat()), "complex64"),
+    "doubles": (_weights(lambda one: one.double()), "float64"),
+    "nan": (_weights(lambda one: one * float("nan")), "finite"),
+    "infinite": (_weights(lambda one: one + float("inf")), "finite"),
 }
 
 
@@ -156,6 +188,10 @@ def rows() -> list[Row]:
     for name, (parser, says) in _PARSERS.items():
         found.append(_apply(name, parser, ("parser.json", says), full=name != "dropout-five"))
         found.append(_bulk_trained(name, parser, ("parser.json", says)))
+    for name, (parser, says) in _WEIGHTS.items():
+        told = ("weights.safetensors", says)
+        found.append(_apply(f"weights-{name}", parser, told, full=name != "integers"))
+        found.append(_bulk_trained(f"weights-{name}", parser, told, full=name != "booleans"))
     for name, text in NOT_JSON.items():
         found.append(_apply(f"is-{name}", copied("parser", parser__json=text), ("parser.json",)))
         found.append(_manifest(f"is-{name}", text, ("x.json",), full=name != "null"))

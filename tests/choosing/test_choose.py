@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from attree.choosing import RANDOM, WAYS
 from attree.choosing.measure import measure
@@ -27,6 +26,7 @@ from attree.fewshot.recipes import RECIPES, TrainingPlan
 from attree.parser import Parser
 from attree.schemas import read_table
 from attree.words import tokeniser
+from tests.command_line import CliRunner
 from tests.corpus.test_trained import run
 from tests.fewshot.conftest import encoder, resolved, treebank
 
@@ -86,10 +86,10 @@ def test_other_inputs_and_damaged_lines(tmp_path: Path):
         read_pool([text(tmp_path, ["a b"], "b.txt")], SPLIT, Window(5, 9), size=9, seed=0)
 
 
-@pytest.mark.parametrize("words", ["5", "30-5", "1-4", "a-b", "-3-4", "5-30-40", ""])
-def test_windows_are_two_numbers(words: str):
-    with pytest.raises(AttreeError, match="write 5-30"):
-        Window.parse(words)
+@pytest.mark.parametrize(("least", "most"), [(30, 5), (1, 4), (0, 0)])
+def test_windows_have_a_sentence(least: int, most: int) -> None:
+    with pytest.raises(AttreeError, match="no sentence to annotate"):
+        Window(least, most)
 
 
 def test_what_is_measured_is_that_of_each_sentence_alone(encoder, treebank: Path):
@@ -123,7 +123,18 @@ def test_the_command(resolved: Path, treebank: Path, tmp_path: Path):
         "--trees", 5, "--steps", 3, "--output", folder, "--device", "cpu")  # fmt: skip
     words = read_table(treebank)[0]["words"].to_pylist()
     file = text(tmp_path, [" ".join(one) for one in words])
-    given = ("choose", file, "--tokenizer", "whitespace", "--words", "4-8", "--number", 3)
+    given = (
+        "choose",
+        file,
+        "--tokenizer",
+        "whitespace",
+        "--min-words",
+        4,
+        "--max-words",
+        8,
+        "--number",
+        3,
+    )
     told = run(*given, "--by", "diverse", "--parser", folder, "--encoder", resolved,
                "--output", output, "--device", "cpu")  # fmt: skip
     rows = [json.loads(line) for line in output.read_text().splitlines()]

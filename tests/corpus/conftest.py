@@ -44,10 +44,15 @@ class Parse:
         self.encoder = encoder
 
     def command(self, inputs: Path, output: Path, *options: str) -> list[str]:
-        """Return the command line."""
-        fixed = ["--encoder", str(self.encoder), "--heads", "list:0.1,1.2", "--threads", "1"]
-        fixed += ["--dashboard", "none"]  # it takes a second or two
-        fixed += ["--tokenizer", "whitespace", "--too-long", "skip"]
+        """Return the command line; ``options`` come instead of the usual ones."""
+        usual = {
+            "--encoder": str(self.encoder),
+            "--heads": "list:0.1,1.2",
+            "--threads": "1",
+            "--tokenizer": "whitespace",
+            "--too-long": "skip",
+        }
+        fixed = [word for item in usual.items() if item[0] not in options for word in item]
         program = [str(Path(sys.executable).with_name("attree")), "parse"]
         return [*program, str(inputs), "--output", str(output), *fixed, *options]
 

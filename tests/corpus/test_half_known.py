@@ -65,7 +65,7 @@ def half_lines(sentences: int, *, of: Sequence[str]) -> tuple[list[str], list[Co
 def test_every_line_has_its_row_and_every_bad_one_its_status(parse: Parse, tmp_path: Path) -> None:
     path = tmp_path / "mine.half"
     path.write_bytes(b"\xef\xbb\xbf" + b"\n".join(LINES) + b"\n")
-    ran = parse.ok(path, tmp_path / "out", "--too-long", "right_branching", "--format", "brackets")
+    ran = parse.ok(path, tmp_path / "out", "--too-long", "right_branching", "--to", "brackets")
     rows = list(read_trees(tmp_path / "out"))
     assert [row["status"] for row in rows] == list(LINES.values())
     assert [row["line"] for row in rows] == list(range(1, len(LINES) + 1))
@@ -109,7 +109,7 @@ def test_workers_compression_and_a_second_run_change_nothing(parse: Parse, tmp_p
     for folder, name, content in (("a", "x.half", text), ("b", "x.half.gz", gzip.compress(text))):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / name).write_bytes(content)
-    options = ("--shard-lines", "20", "--format", "brackets")
+    options = ("--shard-lines", "20", "--to", "brackets")
     parse.ok(tmp_path / "a/x.half", tmp_path / "one", *options)
     first = tree_bytes(tmp_path / "one")
     parse.ok(tmp_path / "a/x.half", tmp_path / "two", *options, "--workers", "2")
@@ -151,7 +151,7 @@ def test_on_real_sentences_all_that_is_given_comes_back(
         model = ("--parser", tmp_path / "parser")
     (tmp_path / "real.half").write_text("".join(f"{line}\n" for _, line, _ in real))
     run("parse", tmp_path / "real.half", *model, "--encoder", resolved, "--device", "cpu",
-        "--output", tmp_path / "out", "--format", "brackets")  # fmt: skip
+        "--output", tmp_path / "out", "--to", "brackets")  # fmt: skip
     written = (tmp_path / "out/brackets/shard-00000.txt").read_text().splitlines()
     labels = recipe == "tree-crf-labelled"
     rows = list(read_trees(tmp_path / "out"))

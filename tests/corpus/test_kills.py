@@ -20,7 +20,7 @@ import pytest
 from tests.corpus.conftest import Parse, end, tree_bytes, wait_until
 
 #: Small batches, so that a run takes a few seconds.
-OPTIONS = ("--shard-lines", "50", "--tokens-per-batch", "32", "--format", "brackets")
+OPTIONS = ("--shard-lines", "50", "--tokens-per-batch", "32", "--to", "brackets")
 SEEDS = [pytest.param(s, marks=[pytest.mark.full] if s >= 1 else []) for s in range(20)]
 
 

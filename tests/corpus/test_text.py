@@ -8,13 +8,14 @@ from pathlib import Path
 
 import nltk
 import pytest
-from typer.testing import CliRunner, Result
 
 from attree.cli import app
 from attree.corpus.output import read_trees
 from attree.corpus.stream import how_split
 from attree.errors import AttreeError
+from attree.options import TextOptions
 from attree.parser_source import TrainedFolder
+from tests.command_line import CliRunner, Result
 from tests.encoder.checkpoints import save
 
 Run = Callable[..., Result]
@@ -27,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     fixed = ["--encoder", folder, "--heads", "list:0.1", "--device", "cpu", "--threads", 1]
 
     def parse(*arguments: object, **more: str) -> Result:
-        given = ["parse", *arguments, *fixed, "--dashboard", "none"]
+        given = ["parse", *arguments, *fixed]
         return CliRunner().invoke(app, list(map(str, given)), catch_exceptions=False, **more)
 
     return parse
@@ -39,8 +40,8 @@ def test_text_json_ids_and_rows_that_are_too_long(run: Run, tmp_path: Path) -> N
     (tmp_path / "in/a.txt").write_text(f"The cat sat. It slept!\n\n{long}\n")
     lines = [{"id": "x7", "text": "A dog."}, {"id": 8, "body": "?"}, {"text": ["a", "b", "c"]}]
     (tmp_path / "in/b.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
-    ran = run(tmp_path / "in", "--output", tmp_path / "out")
-    assert "words and sentences are split by spaCy's rules for en, as no language" in ran.stderr
+    ran = run(tmp_path / "in", "--output", tmp_path / "out", "--language", "english")
+    assert "words and sentences are split by the rules for en\n" in ran.stderr
     assert "malformed lines, the first of them: b.jsonl: line 2: no field 'text'" in ran.stdout
     rows = list(read_trees(tmp_path / "out"))
     assert [(row["file"], row["line"], row["sentence"], row["status"]) for row in rows] == [
@@ -73,7 +74,7 @@ def test_text_json_ids_and_rows_that_are_too_long(run: Run, tmp_path: Path) -> N
 
 def test_standard_input_comes_back_in_brackets(run: Run) -> None:
     text = "The cat sat. It slept!\n\nthe old man\n"
-    ran = run("-", "--format", "brackets", input=text)
+    ran = run("-", "--to", "brackets", input=text)
     trees = [line and nltk.Tree.fromstring(line) for line in ran.stdout.split("\n")]
     assert [tree and " ".join(tree.leaves()) for tree in trees] == [
         "The cat sat .",
@@ -85,15 +86,15 @@ def test_standard_input_comes_back_in_brackets(run: Run) -> None:
     same = run("-", "--tokenizer", "whitespace", input="a b c\nd\n").stdout.splitlines()
     assert [len(nltk.Tree.fromstring(line).leaves()) for line in same] == [3, 1]
     with pytest.raises(AttreeError, match="standard input is parsed to standard output"):
-        run("-", "--format", "parquet", input=text)
+        run("-", "--to", "parquet", input=text)
     for more in ([], ["--output", "-"]):
         with pytest.raises(AttreeError, match="add --output FOLDER, or: cat FILE"):
             run("some.txt", *more)
 
 
 def test_a_parser_trained_without_punctuation_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    made: TrainedFolder = TrainedFolder(None, "p", "f", "german", "ptb")  # type: ignore[arg-type]
-    assert how_split(made, None, None) == ("de", True)
+    made: TrainedFolder = TrainedFolder(None, "p", "f", "de", "ptb")  # type: ignore[arg-type]
+    assert how_split(made, TextOptions(), []).name == "de"
     said = capsys.readouterr().err
-    assert "the parser's language (german)" in said
+    assert "for de, the language that the parser was trained on" in said
     assert "was trained on trees without punctuation (ptb)" in said

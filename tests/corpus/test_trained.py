@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.corpus.output import read_trees
+from tests.command_line import CliRunner
 from tests.corpus.conftest import tree_bytes
 from tests.fewshot.conftest import resolved, table, treebank
 
@@ -60,5 +60,5 @@ def test_workers_change_nothing(resolved: Path, treebank: Path, tmp_path: Path) 
                "--tokenizer", "whitespace")  # fmt: skip
     for workers in (1, 2):
         run("parse", tmp_path / "lines.txt", *options, "--shard-lines", 10, "--workers", workers,
-            "--dashboard", "none", "--output", tmp_path / str(workers))  # fmt: skip
+            "--output", tmp_path / str(workers))  # fmt: skip
     assert tree_bytes(tmp_path / "1") == tree_bytes(tmp_path / "2")

@@ -9,15 +9,31 @@ import tokenizers
 import torch
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
+    AlbertConfig,
+    AlbertModel,
     BertConfig,
     BertModel,
+    CamembertConfig,
+    CamembertModel,
+    DebertaV2Config,
+    DebertaV2Model,
     DistilBertConfig,
     DistilBertModel,
+    ElectraConfig,
+    ElectraModel,
+    ErnieConfig,
+    ErnieModel,
+    GPT2Config,
+    GPT2Model,
     ModernBertConfig,
     ModernBertModel,
+    MPNetConfig,
+    MPNetModel,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaModel,
+    T5Config,
+    T5Model,
     XLMRobertaConfig,
     XLMRobertaModel,
 )
@@ -102,6 +118,19 @@ def _unigram() -> PreTrainedTokenizerFast:
     return _roberta_like(backend)
 
 
+def _mpnet_pieces() -> PreTrainedTokenizerFast:
+    """Word pieces whose padding is number 1, behind which positions begin."""
+    backend = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    specials = ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"]
+    trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=specials)
+    backend.train_from_iterator(TEXT, trainer)
+    tokeniser = _roberta_like(backend)
+    tokeniser.unk_token = "[UNK]"
+    return tokeniser
+
+
 #: family → model, tokeniser
 FAMILIES = {
     "bert": (lambda: BertModel(BertConfig(**_BERT)), _word_piece),
@@ -126,6 +155,27 @@ FAMILIES = {
         ),
         _word_piece,
     ),
+    "electra": (lambda: ElectraModel(ElectraConfig(**_BERT, embedding_size=24)), _word_piece),
+    "camembert": (
+        lambda: CamembertModel(CamembertConfig(**_BERT, pad_token_id=1, type_vocab_size=1)),
+        _unigram,
+    ),
+    "mpnet": (lambda: MPNetModel(MPNetConfig(**_BERT, pad_token_id=1)), _mpnet_pieces),
+    "deberta-v2": (
+        lambda: DebertaV2Model(
+            DebertaV2Config(
+                **_BERT,
+                relative_attention=True,
+                pos_att_type=["p2c", "c2p"],
+                position_buckets=16,
+                norm_rel_ebd="layer_norm",
+                share_att_key=False,
+                position_biased_input=False,
+                type_vocab_size=0,
+            )
+        ),
+        _unigram,
+    ),
     "modernbert": (
         lambda: ModernBertModel(
             ModernBertConfig(
@@ -144,9 +194,33 @@ FAMILIES = {
 }
 
 
+#: Families that attree knows nothing of by name.
+UNKNOWN = {
+    "ernie": (lambda: ErnieModel(ErnieConfig(**_BERT)), _word_piece),
+}
+
+
+#: What attree does not read.
+REFUSED = {
+    "gpt2": (
+        lambda: GPT2Model(
+            GPT2Config(n_layer=3, n_head=4, n_embd=32, vocab_size=VOCABULARY, n_positions=64)
+        ),
+        _byte_level,
+    ),
+    "t5": (
+        lambda: T5Model(
+            T5Config(num_layers=3, num_heads=4, d_model=32, d_kv=8, d_ff=48, vocab_size=VOCABULARY)
+        ),
+        _unigram,
+    ),
+    "albert": (lambda: AlbertModel(AlbertConfig(**_BERT, embedding_size=24)), _word_piece),
+}
+
+
 def save(family: str, folder: Path, *, seed: int = 0) -> EncoderSource:
     """Save a random checkpoint of ``family`` in ``folder``; its attention is far from uniform."""
-    make_model, make_tokeniser = FAMILIES[family]
+    make_model, make_tokeniser = (FAMILIES | UNKNOWN | REFUSED)[family]
     torch.manual_seed(seed)
     model = make_model().eval()
     with torch.no_grad():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,13 @@ from attree.encoder.device import settled
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
 from attree.encoder.source import EncoderSource, resolve
-from tests.encoder.checkpoints import FAMILIES, TEXT, save
+from attree.errors import AttreeError
+from tests.encoder.checkpoints import FAMILIES, TEXT, UNKNOWN, save
 
 SENTENCES = [line.split() for line in TEXT] + [["a"]]
 
 
-@pytest.fixture(scope="module", params=sorted(FAMILIES))
+@pytest.fixture(scope="module", params=sorted(FAMILIES | UNKNOWN))
 def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp(request.param)
     save(request.param, folder)
@@ -144,8 +146,10 @@ def test_the_pass_ends_at_the_highest_layer_wanted(encoder: Encoder) -> None:
             handle.remove()
 
 
-# Rotary positions stand between ModernBERT's projections and its scores.
-@pytest.mark.parametrize("family", sorted(FAMILIES.keys() - {"modernbert"}))
+# Positions stand between the others' projections and their scores.
+@pytest.mark.parametrize(
+    "family", sorted((FAMILIES | UNKNOWN).keys() - {"modernbert", "mpnet", "deberta-v2"})
+)
 def test_query_and_key_make_the_scores(family: str, tmp_path: Path) -> None:
     encoder = load_encoder(save(family, tmp_path), device="cpu")
     batch = encoder.tokenise([SENTENCES[0]])
@@ -182,6 +186,48 @@ def test_linear_parts_are_packed_and_keep_their_weights(
         assert torch.equal(part.weight, kept[name].weight)
 
 
+def test_a_model_that_takes_padding_for_words_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MPNet adds a mask of truth values to its scores, where our function's kind is asked for."""
+    source = save("mpnet", tmp_path)
+    load_encoder(source, device="cpu")
+    first = iter([True])  # when it is loaded; then its attention is taken from its dropout
+    monkeypatch.setattr("attree.encoder.attention.has_interface", lambda _: next(first, False))
+    with pytest.raises(AttreeError, match="takes padding for words") as caught:
+        load_encoder(source, device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_that_does_not_show_its_attention_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = save("mpnet", tmp_path)
+    monkeypatch.setattr("attree.encoder.attention._Dropout.__torch_function__", _call)
+    with pytest.raises(AttreeError, match="did not give all the attention or states asked for"):
+        load_encoder(source, device="cpu")
+
+
+def _call(_: Any, function: Any, types: Any, inputs: Any = (), named: Any = None) -> Any:
+    return function(*inputs, **(named or {}))
+
+
+@pytest.mark.parametrize(
+    ("family", "says"),
+    [
+        ("gpt2", "lets a word attend to no later one"),
+        ("t5", "no attention to parse with"),
+        ("albert", "does not hold its 3 layers in one list"),
+    ],
+)
+def test_models_that_are_no_such_encoders_are_refused(
+    family: str, says: str, tmp_path: Path
+) -> None:
+    with pytest.raises(AttreeError, match=says) as caught:
+        load_encoder(save(family, tmp_path), device="cpu")
+    assert "\n" not in str(caught.value)
+
+
 def test_bfloat16_is_near_and_word_level_attention_stays_float32(checkpoint: Path) -> None:
     sources = [
         EncoderSource("t", "path", str(checkpoint), dtype=name) for name in ("float32", "bfloat16")
@@ -193,6 +239,20 @@ def test_bfloat16_is_near_and_word_level_attention_stays_float32(checkpoint: Pat
     assert outputs[1].states[1].dtype == torch.bfloat16
     difference = (outputs[0].attention - outputs[1].attention).abs()
     assert 0 < float(difference.max()) < 0.2 and float(difference.mean()) < 0.01
+
+
+def test_a_long_table_of_embeddings_is_rounded_row_by_row(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = EncoderSource("t", "path", str(checkpoint), dtype="bfloat16")
+    outputs = []
+    for length in (100_000, 100):
+        monkeypatch.setattr("attree.encoder.weights._LONG_TABLE", length)
+        encoder = load_encoder(source, device="cpu")
+        outputs.append(encoder.run(encoder.tokenise(SENTENCES), heads=[(0, 1)], states=[0, 3]))
+    whole, rows = outputs
+    assert torch.equal(whole.attention, rows.attention)
+    assert all(torch.equal(whole.states[at], rows.states[at]) for at in (0, 3))
 
 
 def test_auto_is_settled_once_for_every_worker(

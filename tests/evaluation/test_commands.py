@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.decoding import FIXED
@@ -14,6 +13,7 @@ from attree.errors import AttreeError
 from attree.evaluation.command import _label_names
 from attree.files import read_json
 from attree.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
+from tests.command_line import CliRunner
 from tests.evaluation.reference import Labelled, Spans, parses, sentences
 
 GOLD: list[tuple[int, Labelled]] = [
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 
 def run(*arguments: object) -> None:
     given = list(map(str, arguments))
-    CliRunner().invoke(app, given, catch_exceptions=False, standalone_mode=False)
+    CliRunner().invoke(app, given, catch_exceptions=False)
 
 
 def score(folder: Path, *options: object) -> dict[str, Any]:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.errors import AttreeError
 from attree.evaluation.evalb import ERROR, OK, SKIPPED, Result, compare, labelled_results, read_tree
 from attree.evaluation.evalb_parameters import COLLINS, Parameters, read_parameters
 from attree.trees import Trees
+from tests.command_line import CliRunner
 from tests.evaluation.reference import random_tree
 
 
@@ -25,7 +25,7 @@ def evalb(data: Path) -> Path:
 
 def printed(*arguments: object) -> list[str]:
     given = ["evalb", *map(str, arguments)]
-    found = CliRunner().invoke(app, given, catch_exceptions=False, standalone_mode=False)
+    found = CliRunner().invoke(app, given, catch_exceptions=False)
     return found.stdout.split("\n")
 
 
@@ -87,8 +87,21 @@ def test_deleted_words_take_empty_brackets_with_them() -> None:
     assert (found.length, found.words, found.tags) == (3, 2, 2)
 
 
-def test_an_outer_bracket_without_a_label_counts() -> None:
-    assert counts(score("( (S (P a)))", "(S (P a))")) == (1, 2, 1)
+def test_an_outer_bracket_without_a_label_counts_nowhere() -> None:
+    assert counts(score("( (S (P a)))", "(S (P a))")) == (1, 1, 1)
+    assert counts(score("( (S (P a)) (P b))", "( (S (P a) (P b)))")) == (0, 1, 1)
+    # quotation marks that are put back count brackets
+    quotes = Parameters(delete=frozenset({"Q"}), quotes=frozenset({"Q", "P"}))
+    gold, test = "( (S (Q ') (NP (P a)) (Q ')))", "( (S (P ') (NP (P a)) (P ')))"
+    assert counts(score(gold, test, quotes)) == (2, 2, 2)
+
+
+def test_that_one_side_has_an_outer_bracket_is_said(tmp_path: Path) -> None:
+    (tmp_path / "g").write_text("( (S (P a)))\n" * 3)
+    (tmp_path / "t").write_text("(S (P a))\n" * 3)
+    run = CliRunner().invoke(app, ["evalb", str(tmp_path / "g"), str(tmp_path / "t")])
+    assert "an outer bracket without a label: 3 gold trees, 0 others" in run.stderr
+    assert "Bracketing FMeasure       = 100.00" in run.stdout
 
 
 def test_crossing_brackets_are_counted_in_the_test_tree() -> None:

@@ -182,7 +182,10 @@ def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: 
     planned({}).write(tmp_path / "plan.json")
     with pytest.raises(AttreeError, match=r"plan\.json: no e\.trained\.tiny\.1 among the jobs"):
         command.rows(
-            "e.trained.tiny.1", tmp_path / "plan.json", tmp_path / "e.json", tmp_path / "o.json"
+            "e.trained.tiny.1",
+            plan=tmp_path / "plan.json",
+            encoder=tmp_path / "e.json",
+            output=tmp_path / "o.json",
         )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.errors import AttreeError
@@ -24,6 +23,7 @@ from attree.fewshot.calibration import TEMPERATURES
 from attree.fewshot.fit import THRESHOLDS
 from attree.heads.ranking import Recipe, rank
 from attree.provenance import digest
+from tests.command_line import CliRunner
 from tests.experiments.conftest import table
 
 FPIO = {"recipe": "fpio", "steps": 3}
@@ -181,11 +181,13 @@ def test_a_row_is_trained_on_its_own_trees_and_those_beside(
     assert (alone["beside"], both["beside"], both["used"]) == (None, 4, 5)
     assert (alone["share"], both["share"]) == (None, 0.3)
     assert both["loss"] != alone["loss"]
-    (_, own, _), (_, trees, others) = fits
-    assert trees.words == own.words and len(others["beside"].words) == 4
+    (_, own, _), (_, trees, _) = fits
+    assert trees.words[:5] == own.words and trees.sources == (5, 4)
+    assert all(tree.labels for tree in trees.gold[:5])
+    assert not any(tree.labels or tree.tags for tree in trees.gold[5:])
     shorter = [{"steps": 2, "recipe": "fpio"}, FPIO]
     run(*(row(settings=one, beside=beside("batches")) for one in shorter))
-    assert fits[-1][2]["beside"].words == others["beside"].words
+    assert fits[-1][1].words[5:] == trees.words[5:]
 
 
 def test_a_row_starts_from_the_parser_of_the_set_beside(
@@ -213,7 +215,7 @@ def test_the_share_is_chosen_once_on_the_trees_set_apart(folder: Path, run: Any)
     assert found[0]["share"] == found[1]["share"]
     (choice,) = (folder for folder in run.records.glob("choice-*.json"))
     tried = json.loads(choice.read_text())
-    assert [one["share"] for one in tried["tried"]] == [0.2, 0.8]
+    assert [one["shares"] for one in tried["tried"]] == [[0.2, 0.8], [0.8, 1.0 - 0.8]]
     numbers = dev(folder).table["sentence"].to_numpy()
     assert tried["trees"] == numbers[set_apart(asked, dev(folder))].tolist()
     f1 = [one["f1"] for one in tried["tried"]]

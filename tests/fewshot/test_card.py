@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from attree import Parser
 from attree.cli import app
 from attree.errors import AttreeError
 from attree.fewshot.session import check_output
+from tests.command_line import CliRunner
 
 
 def train(output: Path, treebank: Path, resolved: Path, *options: object) -> dict[str, str]:
@@ -36,9 +36,12 @@ def test_a_card_says_what_a_parser_is(resolved: Path, treebank: Path, tmp_path: 
     assert facts["Trees"] == f"6 of {treebank} (toy, dev)"
     assert "seed 0" in facts["Settings"] and "steps of 10 trees" in facts["Settings"]
     told = about["about"]
+    (score,) = told["scores"]
+    low, high = score["intervals"]["corpus_f1"]
+    assert score["corpus_f1"] == pytest.approx(told["dev_f1"])  # on the same trees
     assert facts["F1"].startswith(
-        f"{told['dev_f1']:.1f} on 4 trees set apart, right branching "
-        f"{told['dev_right_branching']:.1f} "
+        f"{told['dev_f1']:.1f} ({low:.1f} to {high:.1f}) unlabelled on the 4 trees held out; "
+        f"right branching {told['dev_right_branching']:.1f} "
     )
     assert facts["Labels"] == "none: its trees are brackets without labels"
     assert "torch 2" in facts["Versions"]
@@ -49,6 +52,17 @@ def test_labels_and_what_was_not_measured(resolved: Path, treebank: Path, tmp_pa
     facts = train(tmp_path / "p", treebank, resolved, "--parser", "tree-crf-labelled")
     assert facts["Labels"].split(", ")[0] == "X"
     assert facts["F1"].startswith("not measured")
+
+
+def test_trees_to_be_evaluated_on_are_scored(
+    resolved: Path, treebank: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "t.mrg").write_text(LABELLED * 3)
+    facts = train(tmp_path / "p", treebank, resolved, "--evaluate-on", tmp_path / "t.mrg")
+    found = Parser.load(str(tmp_path / "p"), device="cpu", dtype="float32")
+    score = found.evaluate(tmp_path / "t.mrg", punctuation="keep")
+    assert facts["F1"].startswith(f"{score.corpus_f1:.1f} (")
+    assert facts["F1"].endswith("on the 3 trees to be evaluated on")
 
 
 LABELLED = "( (S (NP (D the) (N cat)) (VP (V saw) (NP (D a) (N dog)))) )\n"
@@ -95,9 +109,10 @@ def test_punctuation_of_files_is_kept_unless_asked(
     given = ["train", "--sentences", mine, "--evaluate-on", cleaned, "--encoder", resolved,
              "--trees", 6, "--steps", 1, "--output", tmp_path / "q", *asked]  # fmt: skip
     refused = CliRunner().invoke(app, list(map(str, given)))
-    assert "6 of the sentences to be evaluated are among" in str(refused.exception)
+    assert "every tree is among the sentences to be evaluated on" in str(refused.exception)
     given[2], given[4] = cleaned, mine
-    refused = CliRunner().invoke(app, [*map(str, given), "--punctuation", "keep"])
+    asked = [] if asked else ["--punctuation", "keep"]
+    refused = CliRunner().invoke(app, [*map(str, given), *asked])
     assert "this table was cleaned when it was made" in str(refused.exception)
     parsed = Parser.load(str(tmp_path / "p"), device="cpu").parse([["a", "cat", "sat", "."]])
     assert parsed[0].status == "ok"
@@ -127,3 +142,22 @@ def test_what_people_named_is_text(resolved: Path, treebank: Path, tmp_path: Pat
     source.write_bytes(treebank.read_bytes())
     facts = train(tmp_path / "p", source, resolved)
     assert "&lt;b>a\\|b\\`.parquet" in facts["Trees"]
+
+
+def test_a_published_parser_has_its_licence_sources_and_f1(
+    resolved: Path, treebank: Path, tmp_path: Path
+) -> None:
+    train(tmp_path / "p", treebank, resolved, "--parser", "tree-crf-full")
+    (tmp_path / "t.md").write_text("## F1 of mine\n\n| a |\n| --- |\n")
+    arguments = ["publish", tmp_path / "p", "--licence", "cc-by-4.0", "--sources", "- mine (CC0)",
+                 "--table", tmp_path / "t.md", "--output", tmp_path / "q"]  # fmt: skip
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "q/README.md").read_text(encoding="utf-8")
+    assert "\nlicense: cc-by-4.0\n" in text and "Fill in" not in text
+    assert text.index("## F1 of mine") < text.index("- mine (CC0)") < text.index("cc-by-4.0.")
+    for name in ("parser.json", "weights.safetensors"):
+        assert (tmp_path / "q" / name).read_bytes() == (tmp_path / "p" / name).read_bytes()
+    arguments[1], arguments[-1] = tmp_path / "q", tmp_path / "r"
+    again = CliRunner().invoke(app, list(map(str, arguments)))
+    assert isinstance(again.exception, AttreeError) and "filled in already" in str(again.exception)

@@ -13,11 +13,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.constraints import UNKNOWN, Constraints
 from attree.errors import AttreeError
+from attree.fewshot.choice import Choice, choose_trees
 from attree.fewshot.fit import fit, source_of
 from attree.fewshot.gold import (
     GoldTree,
@@ -30,10 +30,10 @@ from attree.fewshot.half_labels import Guess
 from attree.fewshot.label_fit import LabelledSpans
 from attree.fewshot.labels import labelled_tree_crf
 from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.fewshot.session import Choice, choose_trees
 from attree.fewshot.training import tree_crf
 from attree.schemas import HALF_KNOWN, read_table, write_table
 from tests import drawn
+from tests.command_line import CliRunner
 from tests.corpus.test_trained import run
 from tests.fewshot import reference
 from tests.fewshot.test_chart import possible
@@ -78,6 +78,54 @@ def test_the_labelled_loss_sums_over_labels_that_are_not_known(seed: int, n: int
     expected = reference.log_partition(span, n) - math.log(total)
     loss = labelled_tree_crf(scores, gold_batch([half(constraints, n)]), "", 0.0)
     assert loss.item() == pytest.approx(expected, abs=1e-5)
+
+
+@settings(max_examples=40)
+@given(**SEEDS)
+def test_a_tree_without_labels_is_learned_by_its_structure_alone(seed: int, n: int):
+    """Its phrases have some label, binarisation's spans have none, nothing is said of words."""
+    generator = np.random.default_rng(seed)
+    scores, brackets = example(seed, n), reference.random_tree(generator, 0, n)
+    assert scores.labels is not None
+    labelled = gold_tree(n, brackets, name="t", labels=["A"] * len(brackets))
+    tree = replace(labelled, tags=("T",) * n).without_labels()
+    assert (tree.labels, tree.tags) == ((), ())
+    span, empty = scores.span[0].numpy(), scores.labels[0, ..., 0].exp().numpy()
+    total = 0.0
+    for binary in reference.trees(0, n):
+        if set(brackets) <= binary:
+            chances = [1 - empty[one] if one in brackets else empty[one] for one in binary]
+            total += math.exp(sum(span[one] for one in binary)) * math.prod(chances)
+    expected = reference.log_partition(span, n) - math.log(total)
+    loss = labelled_tree_crf(scores, gold_batch([tree]), "", 0.0)
+    assert loss.item() == pytest.approx(expected, abs=1e-5)
+    both = [gold_batch([one]) for one in (tree, labelled)]
+    structure, same = (tree_crf(scores, one, "", 0.0).item() for one in both)
+    assert structure == same
+
+
+@settings(max_examples=20)
+@given(**SEEDS)
+def test_a_half_known_tree_without_labels_keeps_its_phrases(seed: int, n: int):
+    constraints = drawn.constraints(seed, n, (None, "A", "B"), one_word=True)
+    unknown = [(i, j, None) for i, j in constraints.chains()]
+    scores = example(seed, n)
+    tree = half(constraints, n).without_labels()
+    same = half(replace(constraints, required=tuple(unknown)), n)
+    losses = [labelled_tree_crf(scores, gold_batch([one]), "", 0.0) for one in (tree, same)]
+    assert losses[0] == losses[1]
+
+
+def test_labels_are_fitted_to_trees_that_have_some(encoder, treebank: Path):
+    """Trees without labels change neither labels nor tags, as long as structure is the same."""
+    trees = learnable(treebank)
+    bare = replace(trees, words=trees.words[::-1], gold=trees.gold[::-1]).without_labels()
+    still = replace(RECIPES["tree-crf-labelled"], learning_rate=1e-12, head_rate=1e-12)
+    plan = TrainingPlan(still, (1, 2), steps=1)
+    alone, both = (fit(encoder, some, plan).scorer.each() for some in (trees, trees + bare))
+    for part in ("labels", "tags"):
+        for one, other in zip(alone[part].parameters(), both[part].parameters(), strict=True):
+            torch.testing.assert_close(one, other, atol=1e-4, rtol=0)
 
 
 def test_batches_of_half_known_and_whole_trees_are_one_by_one():
@@ -134,19 +182,22 @@ def test_guesses_take_into_account_that_phrases_are_given():
     """Of ten spans of whole trees four are A; of 100 of half-known ones 20: one half is given."""
     whole = [1] * 40 + [0] * 60
     known = [1] * 200 + [-1] * 799 + [-2]
-    guess = Guess(spans_of(whole + known, is_half=[False] * 100 + [True] * 1000), 2)
+    blocks = [spans_of(whole, is_half=[False] * 100), spans_of(known, is_half=[True] * 1000)]
+    guess = Guess(blocks, 2)
     assert guess.shares[0, 1] == pytest.approx(0.5, abs=0.01)
-    first = guess.first()
+    assert not len(guess.first(blocks[0]))
+    first = guess.first(blocks[1])
     np.testing.assert_allclose(first[0], [0.6 / 0.8, 0.2 / 0.8], atol=0.01)
     np.testing.assert_allclose(first[-1], [0.0, 1.0])
-    certain = guess.of(torch.tensor([[0.0, 1.0]]).expand(800, 2))
-    np.testing.assert_allclose(certain, [[0.0, 1.0]] * 800)
+    certain = guess.of(blocks[1], torch.tensor([[0.0, 99.0]]).expand(1000, 2))
+    np.testing.assert_allclose(certain, [[0.0, 1.0]] * 800, atol=1e-9)
 
 
 def test_without_whole_trees_one_half_is_taken_to_be_given():
-    guess = Guess(spans_of([1] * 10 + [2] * 20 + [-1] * 70, is_half=[True] * 100), 3)
+    spans = spans_of([1] * 10 + [2] * 20 + [-1] * 70, is_half=[True] * 100)
+    guess = Guess([spans], 3)
     np.testing.assert_allclose(guess.shares[0], [0.0, 0.5, 0.5], atol=1e-6)
-    np.testing.assert_allclose(guess.first().sum(0), [40, 10, 20], rtol=1e-4)
+    np.testing.assert_allclose(guess.first(spans).sum(0), [40, 10, 20], rtol=1e-4)
 
 
 def halved(table: pa.Table, rows: list[int], seed: int) -> pa.Table:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from attree import Parser
 from attree.cli import app
@@ -18,6 +17,7 @@ from attree.constraints import Constraints
 from attree.errors import AttreeError
 from attree.fewshot.chart import TrainedChart
 from attree.fewshot.recipes import RECIPES
+from tests.command_line import CliRunner
 from tests.fewshot import reference
 from tests.fewshot.test_chart import chart, weights
 from tests.fewshot.test_labels import example
@@ -83,7 +83,7 @@ def test_labelled_trees_by_parser_and_command(
     for one in found:
         assert one.tree.labels and one.tree.marginals and one.tree.spans[0] == (0, 5)
     run = ["try", " ".join(words), "--parser", folder, "--best", "3", "--brackets"]
-    lines = CliRunner().invoke(app, run).output.strip().split("\n")
+    lines = CliRunner().invoke(app, run).stdout.strip().split("\n")
     assert [line.split("\t")[0] for line in lines] == [one.tree.brackets() for one in found[:3]]
     ((tree, score, probability),) = parser.k_best("cat", 5)
     assert (tree, score, probability) == (parser.parse(["cat"])[0], None, None)
@@ -102,12 +102,12 @@ def test_parser_and_command(folder: str) -> None:
     with pytest.raises(AttreeError, match="0 trees are asked for"):
         parser.k_best(words, 0)
     run = ["try", " ".join(words), "--parser", folder, "--best", "3"]
-    shown = CliRunner().invoke(app, run).output
+    shown = CliRunner().invoke(app, run).stdout
     assert shown.startswith(f"1, score {found[0].score:.4f}, probability ")
-    assert shown.count("probability") == 3
-    lines = CliRunner().invoke(app, [*run, "--json"]).output.strip().split("\n")
+    assert shown.count(", probability ") == 3
+    lines = CliRunner().invoke(app, [*run, "--json"]).stdout.strip().split("\n")
     rows = [json.loads(line) for line in lines]
     assert [row["rank"] for row in rows] == [1, 2, 3]
     assert [row["probability"] for row in rows] == [one.probability for one in found[:3]]
-    lines = CliRunner().invoke(app, [*run, "--brackets"]).output.strip().split("\n")
+    lines = CliRunner().invoke(app, [*run, "--brackets"]).stdout.strip().split("\n")
     assert [line.split("\t")[0] for line in lines] == [one.tree.brackets() for one in found[:3]]

@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree.errors import AttreeError
+from attree.fewshot import label_fit
 from attree.fewshot.fit import fit, source_of
-from attree.fewshot.gold import gold_batch, gold_tree, read_trees
+from attree.fewshot.gold import gold_batch, gold_tree, half_known_tree, read_trees
+from attree.fewshot.half_labels import Guess
 from attree.fewshot.inside import marginals
 from attree.fewshot.label_fit import _logits, labelled_spans
 from attree.fewshot.label_trees import decode_labelled
@@ -156,7 +158,7 @@ def test_what_is_fitted_is_the_weighted_likelihood(encoder, treebank: Path):
     source = source_of(encoder, trees.words, parser.scorer)
     part = parser.scorer.each()["labels"]
     assert isinstance(part, LabelPart)
-    spans = labelled_spans(parser.scorer, source, trees.gold, part.names)
+    (spans,) = labelled_spans(parser.scorer, source, trees.gold, part.names)
     label = {name: place for place, name in enumerate(part.names)}
     known = sum(len(tree.labels) for tree in trees.gold)
     assert (spans.weight[spans.target > 0] > 1 - 1e-6).sum() == known
@@ -169,9 +171,74 @@ def test_what_is_fitted_is_the_weighted_likelihood(encoder, treebank: Path):
         for start, end, name in tree.labels:
             row = (spans.begin == first + start) & (spans.end == first + end)
             assert spans.target[row].tolist() == [label[name]]
-            logits = _logits(spans.states @ part.weights, part.bias, spans)[row][0]
+            logits = _logits(spans.states.float() @ part.weights, part.bias, spans)[row][0]
             assert torch.allclose(logits, table[0, start, end], atol=1e-4)
         first += tree.n_words + 1
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_blocks_are_solved_as_all_at_once(
+    encoder, treebank: Path, monkeypatch: pytest.MonkeyPatch, half: bool
+):
+    trees = learnable(treebank)
+    if half:  # some labels are guessed
+        known = [
+            half_known_tree(
+                tree.n_words, [one[:2] for one in some], [one[2] for one in some], name="t"
+            )
+            for tree in trees.gold[:6]
+            for some in [tree.labels[::2]]
+        ]
+        trees = replace(trees, gold=[*known, *trees.gold[6:]])
+    plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1, 2), steps=5)
+    parser = fit(encoder, trees, plan)
+    source, part = source_of(encoder, trees.words, parser.scorer), parser.scorer.each()["labels"]
+
+    def loss() -> list[torch.Tensor]:
+        blocks = labelled_spans(parser.scorer, source, trees.gold, part.names)
+        seen.append(len(blocks))
+        guess = Guess(blocks, len(part.names))
+        guessed = [guess.first(block) for block in blocks] if half else None
+        solver = Once([part.weights, part.bias])
+        first = torch.ones_like(part.weights), torch.zeros_like(part.bias)
+        label_fit._fitted(solver, blocks, scale, first, 0.1, guessed, lambda count: None)
+        return [solver.loss, part.weights.grad.clone(), part.bias.grad.clone()]
+
+    seen: list[int] = []
+    scale = label_fit._Scale(torch.zeros(64), torch.ones(64))
+    once = loss()
+    monkeypatch.setattr(label_fit, "_BLOCK", 20)
+    for one, other in zip(once, loss(), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-4)
+    assert seen[0] == 1 < seen[1]
+
+
+class Once:
+    """In place of a solver: asks for the loss and its gradient once."""
+
+    def __init__(self, params: list[torch.Tensor]) -> None:
+        self.param_groups = [{"params": params, "max_eval": 1}]
+
+    def zero_grad(self) -> None:
+        for one in self.param_groups[0]["params"]:
+            one.grad = None
+
+    def step(self, closure) -> None:
+        self.loss = closure()
+
+
+def test_of_many_trees_a_part_is_drawn(treebank: Path, monkeypatch: pytest.MonkeyPatch):
+    gold = learnable(treebank).gold
+    every = list(range(len(gold)))
+    assert label_fit.sample(gold, 2) == every
+    monkeypatch.setattr(label_fit, "_BLOCK", 10)
+    shuffled = label_fit.sample(gold, 2)
+    assert sorted(shuffled) == every != shuffled
+    words = sum(tree.n_words for tree in gold)
+    monkeypatch.setattr(label_fit, "_MOST_WORK", words)
+    some = label_fit.sample(gold, 2)
+    assert some == shuffled[: len(some)]
+    assert words / 2 - 9 < sum(gold[tree].n_words for tree in some) <= words / 2
 
 
 def test_structure_is_that_of_the_unlabelled_parser(encoder, treebank: Path):

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from attree import Constraints, Parser, Trees
 from attree.cli import app
 from attree.corpus.output import read_trees
 from attree.encoder.source import ResolvedEncoder
+from tests.command_line import CliRunner
 
 WORDS = [["the", "old", "man"], ["cat"], [], ["a", "cat", "chased", "mice", "home"], ["rain"] * 90]
 
@@ -69,7 +69,7 @@ def test_bulk_output_has_them_on_request(folder: Path, resolved: Path, tmp_path:
     rows = list(read_trees(tmp_path / "with"))
     plain = list(read_trees(tmp_path / "without"))
     assert [row for row in plain if "marginals" in row] == []
-    trees = Parser.load(str(folder), device="cpu").parse(WORDS)
+    trees = Parser.load(str(folder), device="cpu", dtype="float32").parse(WORDS)
     for row, other, tree in zip(rows, plain, trees, strict=True):
         found = row.pop("marginals")
         assert row == other

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 from dataclasses import replace
@@ -11,22 +12,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+import torch
 
 from attree.cli import app
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
+from attree.fewshot.choice import Choice
 from attree.fewshot.fit import fit, source_of
 from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import load_parser, save_parser
+from attree.fewshot.parser import WEIGHTS, load_parser, save_parser
 from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.fewshot.session import Choice, check_output
+from attree.fewshot.session import check_output
 from attree.parser import Parser
 from attree.parser_source import Overrides, find_parser
 from attree.schemas import read_table
 from attree.treebank import formats
 from attree.treebank.convert import convert
 from attree.treebank.sentence import Settings
+from tests.command_line import CliRunner
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -56,9 +59,10 @@ def folder(resolved: Path, treebank: Path, tmp_path_factory: pytest.TempPathFact
     result = CliRunner().invoke(app, ["train", *files, *options, "--device", "cpu"])
     assert result.exit_code == 0, result.output
     assert "10 trees, 5 steps" in result.output
-    f1, following = result.stdout.splitlines()[-2:]
+    f1, right, following = result.stdout.splitlines()[-3:]
     told = json.loads((out / "parser.json").read_text())["about"]
-    assert f1.startswith(f"F1 {told['dev_f1']:.1f} on 4 held-out trees (right branching ")
+    assert re.match(r"F1 [\d.]+ \([\d.]+ to [\d.]+\) unlabelled.* on the 4 trees held out", f1)
+    assert right.startswith(f"right branching {told['dev_right_branching']:.1f} on the held-out")
     assert following == f'next: attree try "A sentence." --parser {out}'
     assert "training: 5 of 5 steps" in result.stderr
     return out
@@ -205,3 +209,19 @@ def test_a_treebank_file_and_a_folder_of_an_encoder_will_do(
 def test_numbers_below_zero_are_refused(given: dict[str, int]):
     with pytest.raises(AttreeError, match="give 0 or more"):
         Choice("4", None, **{"seed": 0, **given})
+
+
+def test_weights_in_half_precision_take_half_the_room(encoder, treebank: Path, tmp_path: Path):
+    """They are rounded to 16 bits once, and floats of 32 again when read."""
+    trees = read_trees(read_table(treebank)[0], range(3, 9))
+    plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1,), steps=2)
+    parser = fit(encoder, trees, plan)
+    for half in (False, True):
+        save_parser(parser, tmp_path / str(half), half=half)
+    sizes = [(tmp_path / str(half) / WEIGHTS).stat().st_size for half in (False, True)]
+    given = parser.scorer.state_dict()
+    assert sizes[0] - sizes[1] == pytest.approx(2 * sum(x.numel() for x in given.values()), abs=64)
+    found = load_parser(tmp_path / "True")
+    for name, one in found.scorer.state_dict().items():
+        assert one.dtype == torch.float32 and torch.equal(one, given[name].half().float())
+    np.testing.assert_array_equal(found.trained_on, parser.trained_on)

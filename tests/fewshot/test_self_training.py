@@ -10,11 +10,12 @@ import pytest
 
 from attree.errors import AttreeError
 from attree.fewshot import self_training
+from attree.fewshot.choice import Choice, choose_trees
 from attree.fewshot.fit import fit
 from attree.fewshot.gold import GoldTrees, read_trees
 from attree.fewshot.recipes import TrainingPlan, recipe
 from attree.fewshot.self_training import fit_in_rounds, sure_trees, sureness
-from attree.fewshot.session import Choice, Request, choose_trees, train_parser
+from attree.fewshot.session import Request, train_parser
 from attree.schemas import SENTENCES, read_table, write_table
 from attree.trees import Trees
 
@@ -72,7 +73,7 @@ def test_the_surer_half_is_kept_as_the_parser_found_it(encoder, table, trees) ->
 def test_the_last_round_is_trained_on_both(encoder, table, trees) -> None:
     parser = fit_in_rounds(encoder, trees, PLAN, raw_of(table, trees))
     assert parser.about["trees"] == len(trees.gold)
-    assert parser.about["beside"] > 0
+    assert parser.about["sources"][1] > 0
     assert parser.about["rounds"] == 1
     again = fit_in_rounds(encoder, trees, PLAN, raw_of(table, trees))
     first = parser.scorer.state_dict()
@@ -124,5 +125,5 @@ def test_there_must_be_raw_sentences_that_fit(
     monkeypatch.setattr(self_training, "sureness", lambda trees: np.full(len(trees), -np.inf))
     with pytest.raises(AttreeError, match="finds no phrase in the raw sentences — train span"):
         fit_in_rounds(encoder, trees, PLAN, [["three", "words", "here"]])
-    with pytest.raises(AttreeError, match="leave beside out"):
-        fit_in_rounds(encoder, trees, PLAN, [], beside=trees)
+    with pytest.raises(AttreeError, match="no room for trees of another set"):
+        fit_in_rounds(encoder, trees + trees, PLAN, [])

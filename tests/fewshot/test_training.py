@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import chain
 
+import numpy as np
 import pytest
 import torch
 
 from attree.errors import AttreeError
-from attree.fewshot import training
-from attree.fewshot.fit import THRESHOLDS, choose, choose_threshold, fit, grid, source_of
+from attree.fewshot import label_fit, training
+from attree.fewshot.fit import (
+    THRESHOLDS,
+    as_started,
+    carry_over,
+    choose,
+    choose_threshold,
+    fit,
+    grid,
+    source_of,
+)
 from attree.fewshot.gold import gold_tree, read_trees
+from attree.fewshot.label_fit import fit_labels
 from attree.fewshot.parts import dropout
 from attree.fewshot.recipes import RECIPES, TrainingPlan, adapted
 from attree.fewshot.training import Training, batches, shared_batches, train
@@ -61,22 +72,79 @@ def test_batches_take_every_tree_once_before_any_twice():
 
 
 @pytest.mark.parametrize(
-    ("first", "rest", "share", "own"),
-    [(20, 30, 0.3, 3), (2, 30, 0.7, 7), (20, 3, 0.01, 1), (5, 5, 0.99, 9), (1, 1, 0.5, 5)],
+    ("counts", "shares", "size"),
+    [
+        ((20, 30), (0.3, 0.7), 10),
+        ((2, 30), (0.7, 0.3), 10),
+        ((5, 5), (99, 1), 10),
+        ((1, 1), (1, 1), 1),
+        ((7, 400, 30), (2, 1, 1), 12),
+        ((3, 4, 5, 6, 7), (1, 1, 1, 1, 1), 3),
+        ((30,) * 44, (4,) * 9 + (1,) * 35, 10),
+    ],
 )
-def test_two_sets_have_their_share_of_every_batch(first: int, rest: int, share: float, own: int):
+def test_treebanks_have_their_shares_of_the_batches(
+    counts: tuple[int, ...], shares: tuple[float, ...], size: int
+):
     generator = torch.Generator().manual_seed(0)
-    taken = list(shared_batches(first, rest, share, 10, 40, generator))
-    assert [len(places) for places in taken] == [10] * 40
-    assert all(sum(place < first for place in places) == own for places in taken)
-    of_first = [place for places in taken for place in places if place < first]
-    of_rest = [place - first for places in taken for place in places if place >= first]
-    for count, places in ((first, of_first), (rest, of_rest)):
-        for begin in range(0, len(places) - count + 1, count):
-            assert sorted(places[begin : begin + count]) == list(range(count))
+    taken = list(shared_batches(counts, shares, size, 200, generator))
+    assert [len(places) for places in taken] == [size] * 200
+    ends = np.cumsum(counts)
+    found = np.cumsum(
+        [
+            np.bincount(np.searchsorted(ends, places, "right"), minlength=len(counts))
+            for places in taken
+        ],
+        axis=0,
+    )
+    due = size * np.arange(1, 201)[:, None] * np.array(shares) / sum(shares)
+    assert np.abs(found - due).max() < 2
+    exact = np.abs(due - due.round()).max(1) < 1e-9  # steps at which all shares are whole trees
+    if len(counts) < 4:
+        assert (found == due.round())[exact].all() and exact.any()
+    for end, count in zip(ends, counts, strict=True):
+        own = [place for places in taken for place in places if end - count <= place < end]
+        for begin in range(0, len(own) - count + 1, count):
+            assert sorted(own[begin : begin + count]) == list(range(end - count, end))
 
 
-def test_trees_beside_others_are_trained_on_with_them(encoder, treebank, trees, monkeypatch):
+@pytest.mark.parametrize("lengths", [[5, 9, 7], [90, 3, 4, 60, 3, 5] * 5, [300, 299], [77] * 11])
+def test_batches_of_long_sentences_are_cut(lengths: list[int]):
+    places = list(range(100, 100 + len(lengths)))
+    found = training.parts(places, lengths)
+    assert sorted(chain.from_iterable(found)) == places
+    length = dict(zip(places, lengths, strict=True))
+    cells = [(max(length[one] for one in some) + 1) ** 2 * len(some) for some in found]
+    assert all(each <= 60_000 or len(some) == 1 for each, some in zip(cells, found, strict=True))
+    if (max(lengths) + 1) ** 2 * len(lengths) <= 60_000:
+        assert found == [places]
+
+
+@pytest.mark.parametrize("name", ["tree-crf-labelled", "tree-crf-joint", "fpio"])
+def test_a_batch_in_parts_is_trained_on_as_a_whole(name: str, encoder, trees, monkeypatch):
+    recipe = adapted(RECIPES[name], dropout=0.0)
+    plan = TrainingPlan(recipe, layers=(2,), steps=3, batch=12)
+    whole = fit(encoder, trees, plan)
+    monkeypatch.setattr(training, "_CELLS", 150)
+    assert len(training.parts(range(12), [tree.n_words for tree in trees.gold])) > 2
+    cut = fit(encoder, trees, plan)
+    assert cut.about["loss"] == pytest.approx(whole.about["loss"], rel=1e-4)
+    first = projection(fit(encoder, trees, replace(plan, steps=1))).query
+    one, other = projection(cut).query, projection(whole).query
+    # Adam makes steps of what is 0 but for rounding, too: few of all weights
+    assert (one - other).norm() < 0.05 * (other - first).norm()
+
+
+def test_two_treebanks_are_batched_as_figures_of_before_have_it():
+    """Equal seeds, equal batches: shares were of two sets once, and drawn so."""
+    generator = torch.Generator().manual_seed(3)
+    (batch,) = shared_batches((6, 4), (0.5, 0.5), 4, 1, generator)
+    generator = torch.Generator().manual_seed(3)
+    first = torch.randperm(6, generator=generator)[:2].tolist()
+    assert batch == first + (6 + torch.randperm(4, generator=generator)[:2]).tolist()
+
+
+def test_treebanks_are_trained_on_by_their_shares(encoder, treebank, trees, monkeypatch):
     table, _ = read_table(treebank)
     beside = read_trees(table, [30, 31, 32, 33])
     seen: list[list[str]] = []
@@ -89,13 +157,16 @@ def test_trees_beside_others_are_trained_on_with_them(encoder, treebank, trees, 
     monkeypatch.setitem(
         training.OBJECTIVES, "tree_crf", replace(training.OBJECTIVES["tree_crf"], loss=spied)
     )
-    plan = TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=7, batch=5, share=0.6)
-    parser = fit(encoder, trees, plan, beside=beside)
+    plan = TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=7, batch=5, shares=(3, 2))
+    parser = fit(encoder, trees + beside, plan)
     assert [sum(own) for own in seen] == [3] * 7 and {len(own) for own in seen} == {5}
-    assert (parser.about["trees"], parser.about["beside"]) == (12, 4)
+    assert (parser.about["trees"], parser.about["sources"]) == (16, [12, 4])
     assert len(parser.trained_on) == 16
-    with pytest.raises(AttreeError, match="two sets share batches of two trees or more"):
-        fit(encoder, trees, replace(plan, batch=1), beside=beside)
+    with pytest.raises(AttreeError, match=r"there are 2 treebanks, and the shares .* 3, 2, 1"):
+        fit(encoder, trees + beside, replace(plan, shares=(3, 2, 1)))
+    short = replace(beside, gold=[gold_tree(2, [(0, 2)], name="t")] * 4)
+    with pytest.raises(AttreeError, match="treebank 2 of 2 has no tree of three words"):
+        fit(encoder, trees + short, plan)
 
 
 @pytest.mark.parametrize("name", ["tree-crf-full", "tree-crf-labelled"])
@@ -117,6 +188,69 @@ def test_training_goes_on_from_another_parser_s_weights(name: str, encoder, tree
     other = fit(encoder, trees, replace(plan, layers=(1,), steps=1))
     with pytest.raises(AttreeError, match="another encoder, or other parts or sizes"):
         fit(encoder, trees, plan, first=other)
+
+
+def test_labels_that_both_have_go_on_from_another_parser_s(encoder, treebank, trees, monkeypatch):
+    """Without trees that say otherwise they stay; other labels start from nothing."""
+    table, _ = read_table(treebank)
+    plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(2,), steps=5)
+
+    def called(found, name: str):
+        gold = [
+            replace(one, labels=tuple((*x[:2], name) for x in one.labels)) for one in found.gold
+        ]
+        return replace(found, gold=gold)
+
+    english = fit(encoder, called(read_trees(table, range(12, 30)), "X"), plan)
+    both = called(trees, "X").gold[:6] + called(trees, "Y").gold[6:]
+    parser = fit(encoder, replace(trees, gold=both), replace(plan, steps=1))
+    alone = {name: part.weights.clone() for name, part in named(parser).items()}
+    carry_over(english, parser)
+    for name, part in named(parser).items():
+        theirs = named(english)[name]
+        for place, one in enumerate(part.names):
+            if one in theirs.names:
+                there = theirs.names.index(one)
+                assert torch.equal(part.weights[..., place], theirs.weights[..., there])
+                assert torch.equal(part.bias[..., place], theirs.bias[..., there])
+            else:
+                assert one == "Y"
+                assert torch.equal(part.weights[..., place], alone[name][..., place])
+    part = named(parser)["labels"]
+    before = part.weights.detach().clone()
+    monkeypatch.setattr(label_fit, "PENALTY", 1e6)
+    fit_labels(parser.scorer, source_of(encoder, trees.words, parser.scorer), both)
+    torch.testing.assert_close(part.weights, before, atol=1e-3, rtol=1e-3)
+
+
+def test_a_part_that_the_first_parser_lacks_starts_as_ever(encoder, treebank, trees):
+    """Own trees on a parser without heads, of other layers: layers and sizes are those of it."""
+    plan = TrainingPlan(RECIPES["tree-crf-joint"], layers=(1, 2), boundary=(1,), size=16, steps=5)
+    first = fit(encoder, read_trees(read_table(treebank)[0], range(12, 30)), plan)
+    own = as_started(TrainingPlan(RECIPES["tree-crf-labelled"], layers=(3,), steps=1), first)
+    parser = fit(encoder, trees, own, first=first)
+    for part in ("projection", "boundary"):
+        assert parser.shape[part] == first.shape[part]
+    assert parser.shape["labels"]["layers"] == first.shape["labels"]["layers"]
+    assert torch.allclose(projection(parser).query, projection(first).query, atol=5e-3)
+    assert parser.scorer.parts["heads"].weights.abs().max() < 5e-3
+
+
+def named(parser):
+    return {name: parser.scorer.each()[name] for name in ("labels", "tags")}
+
+
+def test_learning_rates_fall_to_nothing(encoder, trees):
+    """With one step decay changes nothing; over many, weights move about half as far."""
+    recipe = adapted(RECIPES["tree-crf"], dropout=0.0)
+    plan = TrainingPlan(recipe, layers=(2,), steps=1, batch=12, seed=1)
+    one, same = (fit(encoder, trees, replace(plan, decay=decay)) for decay in (False, True))
+    assert torch.equal(projection(one).query, projection(same).query)
+    moved = []
+    for decay in (False, True):
+        longer = fit(encoder, trees, replace(plan, steps=20, decay=decay))
+        moved.append((projection(longer).query - projection(one).query).norm())
+    assert 0.3 < moved[1] / moved[0] < 0.8
 
 
 def test_dropout_keeps_the_mean():

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from attree.errors import AttreeError
 from attree.grammar import command
+from attree.grammar.options import Recipe, Sizes
 from attree.schemas import PARSES, read_table
 from tests.workflow.conftest import TOY, TREES
 
-SMALL = {key: value for key, value in TOY.items() if key not in ("text", "seeds")}
+_SIZES = {field.name for field in fields(Sizes)}
+SMALL = Recipe(
+    sizes=Sizes(**{key: value for key, value in TOY.items() if key in _SIZES}),
+    **{key: TOY[key] for key in ("epochs", "least", "held_out")},
+)
 
 
 @pytest.fixture
@@ -23,9 +29,9 @@ def trees(tmp_path: Path) -> Path:
 
 
 def test_from_a_treebank_to_parses(trees: Path, tmp_path: Path) -> None:
-    command.train([trees], tmp_path / "out", threads=1, **SMALL)
+    command.train([trees], output=tmp_path / "out", threads=1, recipe=SMALL)
     parses = tmp_path / "parses.parquet"
-    command.parse(trees, tmp_path / "out", parses)
+    command.parse([trees], grammar=tmp_path / "out", output=parses)
     table, about = read_table(parses, schema=PARSES)
     assert table["status"].to_pylist() == ["ok"] * 6
     for n, starts in zip(*(table[key].to_pylist() for key in ("n_words", "starts")), strict=True):
@@ -39,7 +45,7 @@ def test_text_and_trees_are_read_together(
 ) -> None:
     (tmp_path / "more.txt").write_text("a cat slept\na cat slept\nyes\n", encoding="utf-8")
     both = [trees, tmp_path / "more.txt"]
-    command.train(both, tmp_path / "out", threads=1, **SMALL)
+    command.train(both, output=tmp_path / "out", threads=1, recipe=SMALL)
     told = re.search(
         r"(\d+) sentences to .* and (\d+) held out, (\d+) that", capsys.readouterr().err
     )
@@ -50,6 +56,8 @@ def test_text_and_trees_are_read_together(
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(AttreeError, match="does not exist"):
-        command.train([tmp_path / "none.mrg"], tmp_path / "out")
+        command.train([tmp_path / "none.mrg"], output=tmp_path / "out")
     with pytest.raises(AttreeError, match=r"grammar\.json: .* does not exist"):
-        command.parse(tmp_path / "x.parquet", tmp_path / "none", tmp_path / "y.parquet")
+        command.parse(
+            [tmp_path / "x.parquet"], grammar=tmp_path / "none", output=tmp_path / "y.parquet"
+        )

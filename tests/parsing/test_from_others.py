@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.evaluation.evalb import results
+from attree.evaluation.evalb_files import results
 from attree.evaluation.evalb_parameters import COLLINS
 from attree.parses import Parses
 from attree.parsing.from_others import write_average, write_imported
@@ -22,6 +21,7 @@ from attree.schemas import PARSES, SENTENCES, read_table, write_table
 from attree.treebank.brackets import bracketed
 from attree.treebank.sentence import Settings
 from attree.treebank.table import from_table
+from tests.command_line import CliRunner
 from tests.workflow.conftest import ROOT
 
 GOLD = """\
@@ -89,7 +89,7 @@ def test_functions_stay_where_the_gold_table_has_them(tmp_path: Path) -> None:
     (tmp_path / "p.mrg").write_text("(S (NP-SBJ (N rain)) (VP (V began)))\n")
     for functions, subject in (("cut", "NP"), ("keep", "NP-SBJ")):
         command = ["treebank", str(tmp_path / "p.mrg"), "--output", str(tmp_path / "g.parquet")]
-        done = CliRunner().invoke(app, [*command, "--functions", functions])
+        done = CliRunner().invoke(app, [*command, "--functions", functions, "--overwrite"])
         assert done.exit_code == 0, done.output
         paths = (tmp_path / name for name in ("p.mrg", "g.parquet", "p.parquet"))
         write_imported(*paths, Settings())
@@ -176,7 +176,7 @@ def test_sentences_without_a_tree_are_skipped_and_named(
     found = imported(tmp_path, other, table(tmp_path))
     assert [status for status, _ in found] == ["ok", "skipped", "ok"]
     error = capsys.readouterr().err
-    assert "p.mrg:2: no such sentence among the gold trees" in error
+    assert "p.mrg:2: word 'another' is 'rain' in" in error
     assert "gold.mrg:2: no tree of this sentence" in error
     assert "trees of 2 of 3 sentences" in error
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 from attree.cli import app
 from attree.errors import AttreeError
@@ -27,6 +26,7 @@ from attree.schemas import (
     read_table,
     write_table,
 )
+from tests.command_line import CliRunner
 from tests.fewshot.conftest import table
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from attree.attention.columns import mean_column
 from attree.attention.shards import open_shard
@@ -17,6 +16,7 @@ from attree.errors import AttreeError
 from attree.files import write_json
 from attree.parsing.from_shards import selection_data
 from attree.schemas import PARSES, read_table
+from tests.command_line import CliRunner
 from tests.scoring.reference import Spans, attention, pairs
 
 HEADS = [(4, 7), (1, 7)]
@@ -74,9 +74,7 @@ def run(attention: Path, selection: Path, *options: str) -> dict[int, tuple[int,
     """Decode by the command line; return words, status and spans of each sentence, in row order."""
     output = attention.with_name("p.parquet")
     arguments = ["decode", attention, "--selection", selection, "--output", output, *options]
-    CliRunner().invoke(
-        app, list(map(str, arguments)), catch_exceptions=False, standalone_mode=False
-    )
+    CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
     table, _ = read_table(output, schema=PARSES)
     return {
         row["sentence"]: (

@@ -28,9 +28,8 @@ def test_every_parser_has_its_speed(
     description, output = tmp_path / "bert.json", tmp_path / "speed.json"
     encoder.write(description)
     names = ["one", "two"]
-    speed_command(
-        make_table(), [f"{name}={selection}" for name in names], description, output, first=4
-    )
+    given = [f"{name}={selection}" for name in names]
+    speed_command(make_table(), parser=given, encoder=description, output=output, first=4)
     found = read_json(output, what="speeds")
     assert (found["language"], found["split"], found["sentences"]) == ("english", "dev", 4)
     assert list(found["sentences_a_second"]) == names
@@ -42,5 +41,7 @@ def test_parsers_without_a_path_or_of_one_name_are_one_line(
     make_table: MakeTable, given: list[str], tmp_path: Path
 ) -> None:
     with pytest.raises(AttreeError, match="give each as NAME=PATH"):
-        speed_command(make_table(), given, tmp_path / "e.json", tmp_path / "out.json")
+        speed_command(
+            make_table(), parser=given, encoder=tmp_path / "e.json", output=tmp_path / "out.json"
+        )
     assert not (tmp_path / "out.json").exists()

@@ -227,7 +227,7 @@ def test_the_note_says_whether_an_average_beats_its_best_member(given: dict[str,
 def test_the_command_writes_tables_and_pairs(given: dict[str, Any], tmp_path: Path) -> None:
     command.comparison(
         given["summaries"],
-        str(tmp_path / "out"),
+        output_prefix=str(tmp_path / "out"),
         sentences=given["tables"],
         speeds=given["speeds"],
         lengths=[5],
@@ -262,7 +262,7 @@ def test_a_published_row_that_is_not_there_is_one_line(
 
 def test_an_average_without_members_is_one_line(given: dict[str, Any]) -> None:
     with pytest.raises(AttreeError, match="this is no average: good= — write AVERAGE=SYSTEM,SY"):
-        command.comparison(given["summaries"], "out", average=["good="])
+        command.comparison(given["summaries"], output_prefix="out", average=["good="])
 
 
 def test_other_sentences_are_refused(given: dict[str, Any]) -> None:

@@ -160,7 +160,7 @@ def test_bytes_of_all_kinds(attree, tmp_path: Path) -> None:
     words = [one[0] for one in table["words"].to_pylist()]
     assert words == ["one", "t\x00wo", "👍🏽", "\u200f\u05d0\u200e", "x" * 5000, "last"]
     assert table["line"].to_pylist() == [1, 2, 4, 5, 6, 8]
-    done = attree("a.mrg", "--output", "o.parquet", "--encoding", "latin-1")
+    done = attree("a.mrg", "--output", "o.parquet", "--encoding", "latin-1", "--overwrite")
     assert "7 read, 0 skipped, 0 failed" in done.err
 
 

@@ -84,7 +84,7 @@ def test_every_setting_is_a_key_and_an_option() -> None:
     assert settings == set(LANGUAGE_KEYS) - {"folder", "layout", "splits"}
     options = set(inspect.signature(run).parameters)
     assert {
-        key.removesuffix("s") if key.endswith(("roots", "labels")) else key for key in settings
+        key.removesuffix("s") if key.endswith(("_roots", "_labels")) else key for key in settings
     } <= options
 
 

@@ -127,14 +127,26 @@ def test_spmrl_shaped(trees: Path) -> None:
     assert ("\\\\", "//") in [sentence.words for sentence in english]
 
 
+def crossing(text: str) -> int:
+    """Count the trees that cross: those in which two words' subtrees interleave."""
+    found = 0
+    for block in text.strip().split("\n\n"):
+        rows = [line.split("\t") for line in block.split("\n") if line[:1].isdigit()]
+        heads = [int(row[6]) for row in rows if row[0].isdigit()]
+        arcs = [(min(a, b), max(a, b)) for a, b in enumerate(heads, start=1)]
+        found += any(a < c < b < d for a, b in arcs for c, d in arcs)
+    return found
+
+
 def test_universal_dependencies(data: Path) -> None:
-    for file in sorted(data.glob("ud/*/dev.conllu")):
+    every = sorted(data.glob("ud/*/dev.conllu"))
+    for file in every[:: len(every) // 8]:
         text = file.read_text(encoding="utf-8")
         sentences = text.count("# text = ")
         _, rejected, counts = load([file])
         assert counts.total == sentences, file
         assert counts.failed == 0
-        assert 0 < counts.skipped == len(rejected) < sentences / 3
+        assert counts.skipped == len(rejected) == crossing(text) < sentences / 3
         lifted, rejected, counts = load([file], nonprojective="lift")
         assert (len(lifted), len(rejected)) == (sentences, 0)
         forms = sum(line.split("\t")[0].isdigit() for line in text.splitlines())

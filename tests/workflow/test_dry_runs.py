@@ -115,6 +115,34 @@ def test_a_language_that_cannot_be_named_costs_no_other(small: Checkout, name: s
     assert f"'{name}' cannot name a language" in ran.text
 
 
+def test_a_target_of_which_nothing_is_configured_says_so(checkout: Checkout) -> None:
+    for target, section in {"comparison": "comparisons", "corpus": "corpora"}.items():
+        ran = checkout.snakemake("--cores", "1", target)
+        assert ran.status == 1
+        assert ran.text.splitlines()[-1].startswith(f"attree: error: {section}: none")
+    assert not list(checkout.folder.glob(".snakemake/locks/*"))
+
+
+def test_a_parser_that_is_trained_already_is_a_row_and_not_trained_again(small: Checkout) -> None:
+    runs = [{"encoders": ["tiny"], "trained": ["mine"], "languages": ["other"]}]
+    own = {"folder": "parsers/mine", "threshold": 0.1}
+    small.configure(
+        {"tables": {"t": {"runs": runs}}, "comparisons": {"c": {"runs": runs}}}
+        | {"trained": {"mine": own}, "corpora": {}, "published": None}
+    )
+    assert "parsers/mine: trained.mine: folder: no parser of" in small.refused()
+    put(small.folder / "parsers/mine/parser.json", '{"recipe": {"decoder": "labelled_risk"}}')
+    put(small.folder / "parsers/mine/weights.safetensors", "")
+    ran = small.plan("all", "comparison")
+    assert {"trained_parses", "speeds", "labels_figure"} <= ran.rules
+    assert not {"train", "parse", "heads"} & ran.rules
+    assert "--parser parsers/mine " in small.plan("all", "-p").text
+    small.configure({"trained": {"mine": {**own, "steps": 5}}})
+    assert "trained.mine: steps is of no effect" in small.refused()
+    small.configure({"trained": {"mine": {}}})
+    assert "trained.mine" in small.refused()
+
+
 @pytest.mark.parametrize(("profile", "said"), [("local", "gpu=0"), ("slurm", "mem_mb=8000")])
 def test_profiles_are_read(small: Checkout, profile: str, said: str) -> None:
     ran = small.plan("--workflow-profile", f"workflow/profiles/{profile}")

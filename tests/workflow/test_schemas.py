@@ -11,10 +11,11 @@ import yaml
 from snakemake.utils import update_config, validate
 
 from attree import decoding, evaluation, scoring
-from attree.configuration import check, choices, load_schema
+from attree.configuration import check, load_schema
 from attree.errors import AttreeError
 from attree.fewshot.recipes import RECIPES
 from attree.plan import make_plan, without_null
+from attree.registry import choices
 from tests.workflow.conftest import ROOT
 
 SCHEMAS = ROOT / "workflow/schemas"

@@ -17,7 +17,7 @@ __all__ = ["corpus", "parse"]  # fixtures
 
 pytestmark = pytest.mark.xdist_group("slurm")
 
-OPTIONS = ("--shard-lines", "50", "--tokens-per-batch", "32", "--format", "brackets")
+OPTIONS = ("--shard-lines", "50", "--tokens-per-batch", "32", "--to", "brackets")
 SLURM = ("--slurm", "queue=main", "--slurm", "memory=900MB", "--workers", "2")
 
 

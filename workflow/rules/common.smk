@@ -91,9 +91,14 @@ def say_losses():
 
 
 def say_tables(failed=False):
-    folder = Path(config["results"], "tables")
-    for name in PLAN.tables:
-        found = sorted(folder.glob(f"{name}*.md"))
+    # Of those in the configuration the ones that this run's targets ask for.
+    asked = {str(file) for job in workflow.persistence.dag.jobs for file in job.output}
+    tables = [("tables", name) for name in PLAN.tables]
+    for folder, name in [*tables, *(("comparisons", one) for one in PLAN.comparisons)]:
+        first = Path(config["results"], folder, f"{name}.md")
+        if str(first) not in asked:
+            continue
+        found = sorted(first.parent.glob(f"{name}*.md"))
         for path in found:
             earlier = failed and path.stat().st_mtime < BEGAN
             note = " (of an earlier run)" if earlier else ""
@@ -137,15 +142,12 @@ if not workflow.subprocess_exec:
 
 
 onsuccess:
-    # Once more, where it can be seen: a language that was left out is not in the tables.
-    say_warnings()
     say_losses()
     say_tables()
     refresh_page()
 
 
 onerror:
-    say_warnings()
     say_losses()
     say_tables(failed=True)
     leave_page()
@@ -165,6 +167,7 @@ wildcard_constraints:
     corpus="|".join(map(re.escape, config["corpora"])) or "-",
     table="|".join(map(re.escape, PLAN.tables)) or "-",
     comparison="|".join(map(re.escape, PLAN.comparisons)) or "-",
+    ready="|".join(map(re.escape, config["ready"])) or "-",
 
 
 COMPARISONS = Comparisons(config, PLAN, RECIPES)
@@ -174,6 +177,19 @@ SIZED = {
     "language": [one for one, _ in PLAN.sized],
     "split": [one for _, one in PLAN.sized],
 }
+
+
+def target_of(
+    files, missing, example="--configfile=workflow/configs/open.yaml has some"
+):
+    # The input of a target. Where the configuration has nothing for it, that is told at once.
+    return partial(files_of_target, files=files, missing=missing, example=example)
+
+
+def files_of_target(wildcards, files, missing, example):
+    if not files:
+        sys.exit(f"attree: error: {missing} is configured: nothing to make — {example}")
+    return files
 
 
 def hash_of(wildcards, entry, without):
@@ -358,5 +374,27 @@ def corpus_parser_option(wildcards, input):
 
 def corpus_options(wildcards):
     one = config["corpora"][wildcards.corpus]
-    without = ["--no-sentences"] if one["sentences"] is False else []
-    return " ".join([as_options(but(one, "inputs", "encoder", "parser")), *without])
+    without = ["--no-split-lines"] if one["sentences"] is False else []
+    given = as_options(
+        but(one, "inputs", "encoder", "parser"), format="to", sentences="split-lines"
+    )
+    return " ".join([given, *without])
+
+
+def published_parser(wildcards):
+    return path_of(
+        FEWSHOT,
+        encoder=config["ready"][wildcards.ready]["encoder"],
+        parser=wildcards.ready,
+    )
+
+
+def published_tables(wildcards):
+    return collect(
+        "<results>/tables/{table}.md", table=config["ready"][wildcards.ready]["tables"]
+    )
+
+
+def publishing_options(wildcards, input):
+    own = but(config["ready"][wildcards.ready], "encoder", "tables")
+    return as_options({**own, "table": list(input.tables)})

@@ -1,8 +1,11 @@
 rule comparison:
     input:
-        collect(
-            "<results>/comparisons/{comparison}.parquet",
-            comparison=COMPARISONS.with_grammars(False),
+        target_of(
+            collect(
+                "<results>/comparisons/{comparison}.parquet",
+                comparison=COMPARISONS.with_grammars(False),
+            ),
+            "comparisons: none without a grammar",
         ),
     log:
         "<logs>/comparisons/shown.log",

@@ -3,7 +3,11 @@
 # killed continues with the shards that are missing.
 rule corpus:
     input:
-        expand("<results>/corpus/{corpus}/summary.json", corpus=config["corpora"]),
+        target_of(
+            expand("<results>/corpus/{corpus}/summary.json", corpus=config["corpora"]),
+            "corpora: none",
+            "config.yaml has an example",
+        ),
     localrule: True
 
 

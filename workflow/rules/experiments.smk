@@ -23,7 +23,10 @@ ruleorder: tuned_encoder > encoder
 
 rule experiments:
     input:
-        [*EXPERIMENTS.tables(), *EXPERIMENTS.pictures()],
+        target_of(
+            [*EXPERIMENTS.tables(), *EXPERIMENTS.pictures()],
+            "experiments: none",
+        ),
     log:
         "<logs>/experiments/shown.log",
     localrule: True

@@ -1,7 +1,8 @@
 rule train:
     # A few-shot parser of a table or a comparison; the weights lie beside its description.
     input:
-        sentences=COMPARISONS.training_set,
+        sentences=COMPARISONS.training_sets,
+        evaluated=COMPARISONS.evaluated,
         encoder=ENCODER,
     output:
         FEWSHOT,
@@ -18,5 +19,5 @@ rule train:
         folder=subpath(output[0], parent=True),
         options=COMPARISONS.training_options,
     shell:
-        "attree train --sentences {input.sentences:q} --encoder {input.encoder:q} {params.options}"
+        "attree train --encoder {input.encoder:q} {params.options}"
         " --overwrite --output {params.folder:q} > {log:q} 2>&1"

@@ -3,9 +3,12 @@
 # checkpoints lie beside the folder, where Snakemake does not delete them.
 use rule comparison as grammars with:
     input:
-        collect(
-            "<results>/comparisons/{comparison}.parquet",
-            comparison=COMPARISONS.with_grammars(True),
+        target_of(
+            collect(
+                "<results>/comparisons/{comparison}.parquet",
+                comparison=COMPARISONS.with_grammars(True),
+            ),
+            "comparisons: none with a grammar",
         ),
     log:
         "<logs>/grammars/shown.log",

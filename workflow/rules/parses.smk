@@ -24,7 +24,8 @@ rule parse:
 rule trained_parses:
     # Sentences that it was trained on too are counted in the parses' provenance.
     input:
-        parser=FEWSHOT,
+        parser=COMPARISONS.parser_file,
+        weights=COMPARISONS.weights,
         encoder=ENCODER,
         sentences=SENTENCES,
     output:
@@ -34,7 +35,7 @@ rule trained_parses:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:
         encoder=rf"(?!({IMPORTED}|{GRAMMAR})/)[^/]+",
-        parser="|".join(map(re.escape, COMPARISONS.trainable)),
+        parser="|".join(map(re.escape, COMPARISONS.appliable)),
     conda:
         "../../envs/cpu.yaml"
     params:

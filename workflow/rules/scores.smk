@@ -15,7 +15,7 @@ rule score:
     shell:
         "attree score {input.parses:q} --sentences {input.sentences:q} --encoder {wildcards.encoder:q}"
         " --parser {wildcards.parser:q} {params.options} --output {output.sentences:q}"
-        " --summary {output.summary:q} 2> {log:q}"
+        " --summary {output.summary:q} > {log:q} 2>&1"
 
 
 rule baselines:

@@ -14,5 +14,5 @@ rule treebank:
         # The files as patterns: thousands of names do not fit on a command line.
         arguments=treebank_arguments,
     shell:
-        "attree treebank {params.arguments} --output {output.sentences:q} --rejected {output.rejected:q}"
+        "attree treebank {params.arguments} --output {output.sentences:q} --rejected {output.rejected:q} --overwrite"
         " 2> {log:q}"

@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Parameter
 
-from attree import completion
+from attree import options
 from attree.errors import AttreeError
-from attree.options import Column, Sentences, Tokenizer
+from attree.options import TextOptions, between
+from attree.ready import usual_parser
 
 if TYPE_CHECKING:
     from attree.annotate.session import Session
@@ -21,63 +22,50 @@ _PARSER, _TEXT, _PAGE = "Parser", "Text", "Page"
 
 
 def annotate_command(
-    text: Annotated[Path, typer.Argument(help="Raw text, JSON Lines or Parquet.")],
-    output: Annotated[Path, typer.Option(help="Folder of the treebank; it is continued.")],
-    language: Tokenizer = None,
-    sentences: Sentences = None,
-    column: Column = "text",
-    max_words: Annotated[
-        int,
-        typer.Option(
-            min=2, max=1000, help="Longer sentences are passed over.", rich_help_panel=_TEXT
-        ),
-    ] = 80,
-    parser: Annotated[
-        str,
-        typer.Option(
-            help="Proposes the first trees: upio-log, upio, upoa, a folder of `attree train`, a "
-            "selection of `attree heads`.",
-            rich_help_panel=_PARSER,
-            autocompletion=completion.parsers,
-        ),
-    ] = "upio-log",
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            help="A description, a folder, or a package. Default: the parser's.",
-            rich_help_panel=_PARSER,
-            autocompletion=completion.encoders,
+    text: Annotated[
+        Path, Parameter(help="Raw text, JSON Lines or Parquet; or a treebank to be corrected.")
+    ],
+    /,
+    *,
+    output: Annotated[
+        options.Output | None,
+        Parameter(
+            help="Where to write: a folder for the treebank; it is continued. Default: of x.mrg, "
+            "x-corrected."
         ),
     ] = None,
-    heads: Annotated[
-        str | None, typer.Option(help="list:LAYER.HEAD,… or all.", rich_help_panel=_PARSER)
-    ] = None,
+    how: Annotated[TextOptions, Parameter(name="*")] = TextOptions(),
+    max_words: Annotated[options.MaxWords, Parameter(validator=between(2, 1000), group=_TEXT)] = 80,
+    labels: options.Labels | None = None,
+    parser: Annotated[options.Parser | None, Parameter(group=_PARSER)] = None,
+    encoder: Annotated[options.Encoder | None, Parameter(group=_PARSER)] = None,
+    heads: Annotated[options.Heads | None, Parameter(group=_PARSER)] = None,
     every: Annotated[
         int,
-        typer.Option(min=1, help="Trees between two trainings.", rich_help_panel=_PARSER),
+        Parameter(validator=between(1), help="Trees between two trainings.", group=_PARSER),
     ] = 5,
-    device: Annotated[
-        str | None,
-        typer.Option(help="cpu, cuda. Default: a GPU if any.", rich_help_panel=_PARSER),
-    ] = None,
+    device: Annotated[options.Device | None, Parameter(group=_PARSER)] = None,
     port: Annotated[
         int,
-        typer.Option(
-            min=0, max=65535, help="Of the page.", show_default="a free one", rich_help_panel=_PAGE
+        Parameter(
+            validator=between(0, 65535),
+            help="Port of the page.",
+            show_default="a free one",
+            group=_PAGE,
         ),
     ] = 0,
-    no_browser: Annotated[
-        bool,
-        typer.Option("--no-browser", help="Only print the link.", rich_help_panel=_PAGE),
-    ] = False,
+    no_browser: Annotated[bool, Parameter(help="Only print the link.", group=_PAGE)] = False,
 ) -> None:
     """Correct proposed trees of raw text on a page, and save them as a treebank.
 
-    The page opens in your browser and is served to this machine only. Every few trees a parser is
-    trained on them, and its proposals get better. Run again, it goes on with the next sentence.
+    The page opens in your browser and is served to this machine only. Every few trees the parser
+    learns from them, and proposes from then on where it does better than before. Run again, it
+    goes on with the next sentence. The trees of a treebank are shown as they are, to be corrected;
+    its file stays as it is.
 
     Example:
       attree annotate text.txt --language icelandic --output treebanks/icelandic
+      attree annotate mine.mrg --parser parsers/mine
     """
     from attree import process
 
@@ -92,11 +80,18 @@ def annotate_command(
     from attree.annotate.folder import opened
     from attree.annotate.server import guarded, listen, serve
     from attree.annotate.start import Request, begin
+    from attree.annotate.text import is_treebank
     from attree.parser_source import Overrides, find_parser
     from attree.text import say
 
+    if output is None:
+        if not is_treebank(text):
+            raise AttreeError("no folder for the treebank is named", fix="add --output FOLDER")
+        output = Path(f"{text.name.partition('.')[0] or 'treebank'}-corrected")
+    if parser is None:
+        parser = usual_parser(encoder=encoder, heads=heads)
     found = find_parser(parser, Overrides(encoder, heads))
-    asked = Request(text, found, parser, language, sentences, column, max_words, every, device)
+    asked = Request(text, found, parser, how, max_words, every, device, labels)
     with opened(output) as folder, listen(port) as listening:
         session = begin(asked, folder)
         guard = guarded(session, listening.getsockname()[1])

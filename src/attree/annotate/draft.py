@@ -6,7 +6,7 @@ before. The newest correction counts: what it contradicts is given up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from attree.constraints import MARKS, Constraints
@@ -43,6 +43,7 @@ class Draft:
         broken: spans that are no phrases, and that the parser is to avoid.
         dissolved: spans that are not shown; what is in them belongs to the phrase above.
         flat: those of the fixed phrases that have only words and fixed phrases right below them.
+        tags: of words, by their places; those of the other words are left to the parser.
     """
 
     n_words: int
@@ -50,6 +51,39 @@ class Draft:
     broken: frozenset[Span] = frozenset()
     dissolved: frozenset[Span] = frozenset()
     flat: frozenset[Span] = frozenset()
+    tags: Mapping[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Sentence) -> Draft:
+        """Return the draft by which a tree of a treebank is shown as it is."""
+        tree = Tree(
+            given.words,
+            tuple((start, end) for start, end, _ in given.spans),
+            labels=tuple(name for _, _, name in given.spans),
+        )
+        fixed = {(0, len(given.words)): ""} if len(given.words) > 1 else {}
+        fixed |= proposed(tree)
+        tags = {place: tag for place, tag in enumerate(given.tags) if tag not in ("", NO_LABEL)}
+        flat = frozenset(span for span in fixed if _width(span) > 1)
+        return cls(len(given.words), fixed, flat=flat, tags=tags)
+
+    def tag(self, span: Span, tag: str) -> Draft:
+        """Give a word its tag; an empty one leaves it to the parser again.
+
+        Raises:
+            AttreeError: a tag that brackets cannot hold, or a span that is no word.
+        """
+        self._check(span)
+        if _width(span) != 1:
+            raise AttreeError("a tag is a word's", fix="choose one word")
+        name = checked_label(tag)
+        others = {place: one for place, one in self.tags.items() if place != span[0]}
+        return replace(self, tags={**others, span[0]: name} if name else others)
+
+    def tags_of(self, tree: Tree) -> list[str]:
+        """Return the tag of each word: what is settled, else what the parser proposes."""
+        found = ["" if tag == NO_LABEL else tag for tag in tree.tags or ("",) * self.n_words]
+        return [self.tags.get(place, tag) for place, tag in enumerate(found)]
 
     def join(self, span: Span, label: str = "") -> Draft:
         """Make words a phrase; a label already settled stays where none is given."""
@@ -57,8 +91,12 @@ class Draft:
         fixed = {other: name for other, name in self.fixed.items() if not _cross(span, other)}
         fixed[span] = label or fixed.get(span, "")
         apart = frozenset((span,))
-        return Draft(
-            self.n_words, fixed, self.broken - apart, self.dissolved - apart, self.flat & set(fixed)
+        return replace(
+            self,
+            fixed=fixed,
+            broken=self.broken - apart,
+            dissolved=self.dissolved - apart,
+            flat=self.flat & set(fixed),
         )
 
     def label(self, span: Span, label: str) -> Draft:
@@ -172,11 +210,12 @@ def labels_of(sentence: Sentence) -> list[str]:
     return [name for name in proposed(tree).values() if name]
 
 
-def tree_of(words: tuple[str, ...], nodes: Iterable[Node]) -> Tree:
+def tree_of(words: tuple[str, ...], nodes: Iterable[Node], tags: Sequence[str] = ()) -> Tree:
     """Return the tree that the page shows, as it is saved: a chain is a node for each label."""
     each = [((node.start, node.end), label) for node in nodes for label in node.label.split(CHAIN)]
     labels = tuple(label or NO_LABEL for _, label in each)
-    return Tree(words, tuple(span for span, _ in each), labels=labels)
+    spans = tuple(span for span, _ in each)
+    return Tree(words, spans, labels, tuple(tag or NO_LABEL for tag in tags) or None)
 
 
 def checked_label(label: str) -> str:
@@ -224,4 +263,5 @@ CORRECTIONS: dict[str, Callable[[Draft, Span, Span, str], Draft]] = {
     "break": lambda draft, span, to, label: draft.break_up(span),
     "dissolve": lambda draft, span, to, label: draft.dissolve(span),
     "move": lambda draft, span, to, label: draft.move(span, to),
+    "tag": lambda draft, span, to, label: draft.tag(span, label),
 }

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from attree.errors import AttreeError
 from attree.files import lock, read_bytes, whole_file
@@ -24,6 +26,15 @@ BEGIN = {"action": "begin", "program": "attree annotate"}
 
 _CHANGED = "this file was changed by another program, and is left as it is"
 _LARGEST = 1 << 30
+
+
+class Record(msgspec.Struct):
+    """What later runs read of a line of the log; its other keys are for people."""
+
+    action: str
+    words: tuple[str, ...] = ()
+    edits: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+    names: tuple[str, ...] = ()
 
 
 def now() -> str:
@@ -69,26 +80,16 @@ class Folder:
             for text in (self.trees, self.log)
         )
 
-    def records(self) -> list[dict[str, Any]]:
-        """Return the actions logged so far.
-
-        Raises:
-            AttreeError: a line is no record; it is named.
-        """
+    def records(self) -> list[Record]:
+        """Return the actions logged so far; a line that is no record is told and left out."""
         found = []
         for number, line in enumerate(self.log.split("\n")[:-1], 1):
             try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                record = None
-            if not isinstance(record, dict) or "action" not in record:
-                raise AttreeError(
-                    "this line is no record of `attree annotate`",
-                    file=self.path / LOG,
-                    line=number,
-                    fix="correct or remove the line",
-                )
-            found.append(record)
+                found.append(msgspec.json.decode(line, type=Record))
+            except (msgspec.MsgspecError, RecursionError) as error:
+                problem = str(error).replace("`", "")
+                problem = f"this line is no record of `attree annotate` ({problem})"
+                say(f"{self.path / LOG}:{number}: {problem} — it is left out")
         return found
 
     def sentences(self) -> list[Sentence]:
@@ -97,7 +98,7 @@ class Folder:
         if not self.trees.strip():
             return []
         found = []
-        for item in read_files([path], resolve(Settings(), [path])):
+        for item in read_files([path], resolve(Settings(functions="keep"), [path])):
             if isinstance(item, Rejected):
                 say(str(item))
             else:

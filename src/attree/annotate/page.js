@@ -6,7 +6,13 @@ const byId = (id) => document.getElementById(id);
 const tree = byId("tree"), row = byId("words"), editor = byId("editor");
 let state = null, drawn = null, busy = false;
 // selected words [start, end); `anchor` is where a selection of words began; `node` is a phrase
+// how the tree is shown, kept for the next sentence and the next session
+const view = { side: false, tags: false, zoom: 1, ...remembered() };
 let picked = { start: 0, end: 1, anchor: 0, node: false };
+
+function remembered() {
+  try { return JSON.parse(localStorage.getItem("attree-view")) ?? {}; } catch { return {}; }
+}
 
 function say(text) { byId("said").textContent = ""; byId("said").textContent = text; }
 
@@ -70,7 +76,10 @@ const counted = (count, thing) => `${count} ${thing}${count === 1 ? "" : "s"}`;
 
 function trainedLine() {
   if (state.training_failed) return `Training failed: ${state.training_failed}`;
-  return state.trained.trees ? `Proposals by a parser trained on ${counted(state.trained.trees, "tree")} in ${state.trained.seconds.toFixed(1)} s.` : "";
+  const { trees, seconds, took_over, scores } = state.trained;
+  if (!trees) return "";
+  const f1 = scores ? ` (labelled F1 ${scores.map((one) => one.toFixed(0)).join(" → ")} on trees that neither had learnt from)` : "";
+  return took_over ? `Proposals by ${state.parser}, trained on ${counted(trees, "tree")} in ${seconds.toFixed(1)} s${f1}` : `Proposals by ${state.parser} still: trained on ${counted(trees, "tree")} it did no better${f1}`;
 }
 
 function header() {
@@ -81,14 +90,15 @@ function header() {
 
 function labels() {
   const group = byId("labels");
-  group.replaceChildren(...state.labels.slice(0, 24).map((label, place) => {
+  group.replaceChildren(...state.labels.slice(0, 24).map(({ name: label, key }) => {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = label;
-    if (place < 9) { button.dataset.key = place + 1; }
+    if (key) button.dataset.key = key;
     button.addEventListener("click", () => setLabel(label));
     return button;
   }));
+  byId("tags").replaceChildren(...state.tags.map((tag) => { const one = document.createElement("option"); one.value = tag; return one; }));
 }
 
 function show(next, keep) {
@@ -102,17 +112,41 @@ function show(next, keep) {
     : "All sentences are done. End attree annotate with Ctrl-C: it says what comes next.";
   byId("pane").hidden = !sentence;
   if (sentence) {
-    drawn = draw(tree, sentence);
-    for (const button of document.querySelectorAll("[data-edge]")) {
-      button.textContent = (button.dataset.by === "-1") === (drawn.dir === "ltr") ? "◂" : "▸";
-    }
+    redraw();
     if (fresh || !keep) {
       select(0, sentence.words.length, { focus: true, scroll: false });
-      byId("pane").scrollLeft = drawn.dir === "ltr" ? 0 : tree.scrollWidth;
-      byId("pane").scrollTop = tree.scrollHeight;
+      byId("pane").scrollLeft = view.side || drawn.dir === "ltr" ? 0 : tree.scrollWidth;
+      byId("pane").scrollTop = view.side ? 0 : tree.scrollHeight;
     } else select(keep.start, keep.end, { focus: true });
   } else tools();
   if (state.training) watch();
+}
+
+function redraw() {
+  drawn = draw(tree, state.sentence, view);
+  for (const button of document.querySelectorAll("[data-edge]")) {
+    const back = button.dataset.by === "-1";
+    button.textContent = view.side ? (back ? "▴" : "▾") : back === (drawn.dir === "ltr") ? "◂" : "▸";
+  }
+  for (const button of document.querySelectorAll("[data-view]")) button.setAttribute("aria-pressed", String(view[button.dataset.view]));
+}
+
+function look(change) {
+  Object.assign(view, change);
+  try { localStorage.setItem("attree-view", JSON.stringify(view)); } catch { /* it is shown so until the page is left */ }
+  if (!state?.sentence) return;
+  const on = document.activeElement.id, focus = tree.contains(document.activeElement);
+  redraw();
+  select(picked.start, picked.end, { words: !picked.node, anchor: picked.anchor, focus, on: focus ? on : null });
+}
+
+function zoom(by) {
+  if (by) return look({ zoom: Math.min(2, Math.max(.3, Math.round((view.zoom + by * .1) * 10) / 10)) });
+  const pane = byId("pane");
+  for (let step = 20; step >= 3; step--) {  // text does not shrink in proportion, so it is tried
+    look({ zoom: step / 10 });
+    if (step <= 10 && tree.scrollWidth <= pane.clientWidth && tree.scrollHeight <= pane.clientHeight + 1) return;
+  }
 }
 
 const isNode = (start, end) => state.sentence.nodes.some((node) => node.start === start && node.end === end);
@@ -146,7 +180,8 @@ function handles() {
     const handle = document.createElement("div"), on = byId(`w${word}`);
     handle.className = "handle";
     handle.dataset.handle = edge;
-    handle.style[(edge === "start") === (drawn.dir === "ltr") ? "left" : "right"] = "-.7rem";
+    if (view.side) handle.style[edge === "start" ? "top" : "bottom"] = "-.5rem";
+    else handle.style[(edge === "start") === (drawn.dir === "ltr") ? "left" : "right"] = "-.7rem";
     on.append(handle);
   }
 }
@@ -165,11 +200,13 @@ function tools() {
   const found = there && node && state.sentence.nodes.find((one) => one.start === start && one.end === end);
   const inside = there ? state.sentence.words.slice(start, end) : [];
   const text = (inside.length > 12 ? [...inside.slice(0, 6), "…", ...inside.slice(-4)] : inside).join(" ");
-  const about = found ? [found.label || "no label", found.fixed ? "settled" : "proposed", found.weak !== null && `weak: ${Math.round(100 * found.weak)} % likely`].filter(Boolean).join(", ")
+  const about = found ? [found.label || "no label", found.fixed ? "settled" : found.given ? "as given" : "proposed", found.weak !== null && `weak: ${Math.round(100 * found.weak)} % likely`].filter(Boolean).join(", ")
     : end - start > 1 ? "no phrase yet: Join, or give it a label" : "a word: Shift and arrows, or drag, to select more";
   const shown = document.createElement("bdi");
   shown.textContent = text;
   byId("selected").replaceChildren(...(there ? ["Selected: ", shown, ` — ${about}`] : []));
+  byId("tagging").hidden = !there || !view.tags || end - start !== 1;
+  if (there && document.activeElement !== byId("tag")) byId("tag").value = state.sentence.tags[start].tag;
   if (document.activeElement !== byId("label")) byId("label").value = found ? found.label : "";
 }
 
@@ -221,9 +258,15 @@ function extend(by) {
 
 const LETTERS = { j: "join", f: "flat", c: "clear", x: "break", Delete: "break", Backspace: "break", d: "dissolve", u: "undo", s: "skip", a: "accept" };
 
+// on its side, a tree's upper phrases are on the left
+function turned(key) {
+  const [back, on] = drawn?.dir === "rtl" ? ["ArrowRight", "ArrowLeft"] : ["ArrowLeft", "ArrowRight"];
+  return view.side ? { ArrowLeft: "ArrowUp", ArrowRight: "ArrowDown", ArrowUp: back, ArrowDown: on }[key] ?? key : key;
+}
+
 editor.addEventListener("keydown", (event) => {
-  const { key } = event, focused = document.activeElement;
-  if (focused === byId("label")) {
+  const key = turned(event.key), focused = document.activeElement;
+  if (focused === byId("label") || focused === byId("tag")) {
     if (key === "Escape") { event.preventDefault(); select(picked.start, picked.end, { focus: true }); }
     return;
   }
@@ -239,7 +282,11 @@ editor.addEventListener("keydown", (event) => {
   else if (inTree && key === "Enter") { if (picked.node) label(); else correct("join"); }
   else if (event.altKey) done = false;
   else if (key === "l") label();
-  else if (/^[1-9]$/.test(key) && state.labels[key - 1]) setLabel(state.labels[key - 1]);
+  else if (state.labels.some((one) => one.key === key)) setLabel(state.labels.find((one) => one.key === key).name);
+  else if (key === "t") look({ tags: !view.tags });
+  else if (key === "v") look({ side: !view.side });
+  else if (key === "+" || key === "-" || key === "0") zoom({ "+": 1, "-": -1, 0: 0 }[key]);
+  else if (key === "g") tag();
   else if (LETTERS[key]) correct(LETTERS[key]);
   else done = false;
   if (done) event.preventDefault();
@@ -247,13 +294,23 @@ editor.addEventListener("keydown", (event) => {
 
 function label() { byId("label").focus(); byId("label").select(); }
 
+function tag() {
+  if (!view.tags) look({ tags: true });
+  if (picked.end - picked.start > 1) select(picked.start, picked.start + 1, { words: true });
+  byId("tag").focus();
+  byId("tag").select();
+}
+
 // ---- mouse and touch
 
 let drag = null;
 
-function wordAt(x) {
+function wordAt({ clientX: x, clientY: y }) {
   const words = [...row.children];
-  const far = (one) => { const box = one.getBoundingClientRect(); return Math.max(box.left - x, x - box.right, 0); };
+  const far = (one) => {
+    const box = one.getBoundingClientRect();
+    return view.side ? Math.max(box.top - y, y - box.bottom, 0) : Math.max(box.left - x, x - box.right, 0);
+  };
   return words.reduce((best, one, place) => (far(one) < far(words[best]) ? place : best), 0);
 }
 
@@ -274,7 +331,7 @@ tree.addEventListener("pointerdown", (event) => {
 
 document.addEventListener("pointermove", (event) => {
   if (!drag || (event.pointerType !== "mouse" && !drag.edge)) return;
-  const at = wordAt(event.clientX);
+  const at = wordAt(event);
   if (drag.edge) {
     const to = drag.edge === "start" ? [Math.min(at, drag.end - 1), drag.end] : [drag.start, Math.max(at + 1, drag.start + 1)];
     drag.to = to;
@@ -299,16 +356,15 @@ tree.addEventListener("focusin", ({ target }) => {
   if (end === undefined) select(start, start + 1, { words: true, on: target.id });
   else select(start, end);
 });
-tree.addEventListener("dblclick", (event) => { if (event.target.closest(".node")) label(); });
+tree.addEventListener("dblclick", (event) => { if (event.target.closest(".node")) label(); else if (event.target.closest(".tag")) tag(); });
+for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => look({ [button.dataset.view]: !view[button.dataset.view] }));
+for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => zoom(Number(button.dataset.zoom)));
+byId("tagging").addEventListener("submit", (event) => { event.preventDefault(); byId("tag").blur(); act("tag", { ...span(), label: byId("tag").value }); });
+byId("pane").addEventListener("scroll", () => drawn?.follow(), { passive: true });
 for (const button of document.querySelectorAll("[data-do], [data-whole]")) button.addEventListener("click", () => correct(button.dataset.do || button.dataset.whole));
 for (const button of document.querySelectorAll("[data-edge]")) button.addEventListener("click", () => move(button.dataset.edge, Number(button.dataset.by)));
 byId("labelling").addEventListener("submit", (event) => { event.preventDefault(); byId("label").blur(); setLabel(byId("label").value); });
-addEventListener("resize", () => {
-  if (!state?.sentence) return;
-  const on = document.activeElement.id, focus = tree.contains(document.activeElement);
-  drawn = draw(tree, state.sentence);
-  select(picked.start, picked.end, { words: !picked.node, anchor: picked.anchor, focus, on: focus ? on : null });
-});
+addEventListener("resize", () => look({}));
 
 const first = await ask("/state");
 if (first.ok) show(first.found);

@@ -1,7 +1,8 @@
-// Draws the tree: words in a row, phrases above them, where the widths of words put them.
+// Draws the tree: words in a row and phrases above them, or, on its side, words below each other and
+// phrases to their left; where the sizes of words put them. The root is always in sight.
 
 const SVG = "http://www.w3.org/2000/svg";
-const ROW = 44, LOW_ROW = 30, TOP = 26;
+const ROW = 44, LOW_ROW = 22, TOP = 26, WIDEST = 110;
 
 export function nameOf(node) { return `n${node.start}-${node.end}`; }
 
@@ -31,6 +32,7 @@ export function structure(nodes, words) {
 function describe(node, words) {
   const text = words.slice(node.start, node.end).join(" ");
   const parts = [node.label || "phrase without a label", text];
+  if (node.given) parts.push("given");
   if (node.fixed) parts.push("settled");
   if (node.flat) parts.push("flat");
   if (node.weak !== null) parts.push(`weak, ${Math.round(100 * node.weak)} percent`);
@@ -61,36 +63,50 @@ function item(kind, id, level, label, text) {
   return made;
 }
 
-export function draw(tree, sentence) {
+export function draw(tree, sentence, view) {
   const { nodes, parentOfWord } = structure(sentence.nodes, sentence.words.length);
   const row = tree.querySelector("#words"), edges = tree.querySelector("#edges");
   tree.querySelectorAll(".node").forEach((old) => old.remove());
   edges.setAttribute("width", 0);
   const dir = direction(sentence.words);
+  tree.classList.toggle("side", view.side);
+  tree.style.fontSize = `${view.zoom}rem`;
+  row.style.marginLeft = "0";
   row.dir = dir;
   const words = sentence.words.map((word, place) => {
     const above = parentOfWord[place];
     const made = item("word", `w${place}`, above === null ? 1 : nodes[above].level + 1, `word ${place + 1}, ${word}`, word);
     made.dir = "auto";
+    if (view.tags) made.prepend(tagOf(sentence.tags[place]));
     return made;
   });
   row.replaceChildren(...words);
   const pills = nodes.map((node) => {
     const pill = item("node", nameOf(node), node.level, describe(node, sentence.words), node.label);
-    for (const mark of ["fixed", "flat"]) pill.classList.toggle(mark, node[mark]);
+    for (const mark of ["fixed", "given", "flat"]) pill.classList.toggle(mark, node[mark]);
     pill.classList.toggle("weak", node.weak !== null);
     pill.setAttribute("aria-expanded", "true");
     pill.dir = "ltr";
     return pill;
   });
   row.before(...pills);
-  place(tree, nodes, pills, words, edges, row);
-  return { nodes, parentOfWord, dir };
+  const follow = place(tree, nodes, pills, words, edges, row, view);
+  follow();
+  return { nodes, parentOfWord, dir, follow };
 }
 
-function place(tree, nodes, pills, words, edges, row) {
+function tagOf({ tag, fixed }) {
+  const made = document.createElement("span");
+  made.className = fixed ? "tag fixed" : "tag";
+  made.textContent = tag || "–";
+  made.dir = "ltr";
+  return made;
+}
+
+function place(tree, nodes, pills, words, edges, row, view) {
+  const { side, zoom } = view, pane = tree.parentElement;
   // a label that is wider than its words makes room for itself
-  nodes.forEach((node, at) => {
+  if (!side) nodes.forEach((node, at) => {
     const last = words[node.end - 1], first = words[node.start];
     const from = Math.min(first.offsetLeft, last.offsetLeft);
     const to = Math.max(first.offsetLeft + first.offsetWidth, last.offsetLeft + last.offsetWidth);
@@ -98,29 +114,47 @@ function place(tree, nodes, pills, words, edges, row) {
     if (lacking > 0) first.style.minWidth = `${first.offsetWidth + lacking}px`;
   });
   const tallest = nodes.reduce((most, node) => Math.max(most, node.height), 0);
-  const step = tallest > 12 ? LOW_ROW : ROW;
-  const bottom = TOP + tallest * step;
-  const x = new Array(nodes.length);
-  const middle = (word) => words[word].offsetLeft + words[word].offsetWidth / 2;
-  const centre = (child) => (child < 0 ? middle(-1 - child) : x[child]);
-  const y = (node) => TOP + (tallest - node.height) * step;
+  const widest = pills.reduce((most, pill) => Math.max(most, pill.offsetWidth), 0);
+  // rows as high as lets the whole tree be seen at once, if that can be
+  const room = (0.68 * innerHeight - row.offsetHeight - TOP * zoom) / Math.max(tallest, 1);
+  const step = side ? Math.min(widest, WIDEST * zoom) + 12 : Math.max(LOW_ROW * zoom, Math.min(ROW * zoom, room));
+  const top = side ? step / 2 + 4 : TOP * zoom, half = 12 * zoom, bottom = top + tallest * step;
+  const middle = (word) => side ? words[word].offsetTop + words[word].offsetHeight / 2 : words[word].offsetLeft + words[word].offsetWidth / 2;
+  const along = new Array(nodes.length);
+  const centre = (child) => (child < 0 ? middle(-1 - child) : along[child]);
+  const down = (node) => top + (tallest - node.height) * step;
   for (let at = nodes.length - 1; at >= 0; at--) {
     const { children } = nodes[at];
-    x[at] = (centre(children[0]) + centre(children[children.length - 1])) / 2;
-    pills[at].style.left = `${x[at]}px`;
-    pills[at].style.top = `${y(nodes[at])}px`;
+    along[at] = (centre(children[0]) + centre(children[children.length - 1])) / 2;
+    pills[at].style[side ? "top" : "left"] = `${along[at]}px`;
+    pills[at].style[side ? "left" : "top"] = `${down(nodes[at])}px`;
   }
-  edges.setAttribute("width", tree.clientWidth);
-  edges.setAttribute("height", bottom - step / 4);
+  const end = bottom - step / 4;
+  if (side) row.style.marginLeft = `${end}px`;
+  edges.setAttribute("width", side ? end : tree.clientWidth);
+  edges.setAttribute("height", side ? row.offsetHeight : end);
+  const line = (...points) => `M${points.map(([a, b]) => (side ? `${b} ${a}` : `${a} ${b}`)).join("L")}`;
+  const before = side ? (at) => pills[at].offsetWidth / 2 : () => half;
   // down from a phrase, along, and down to its child: no two of these lines cross
-  const lines = [];
+  const lines = [], bar = (at) => down(nodes[at]) + before(at) + (side ? 4 : step / 7);
   nodes.forEach((node, at) => node.children.forEach((child) => {
-    const to = child < 0 ? null : nodes[child], below = y(node) + 12 + step / 7;
-    const d = `M${x[at]} ${y(node) + 12}V${below}H${centre(child)}V${to ? y(to) - 12 : bottom - step / 4 + 6}`;
+    const to = child < 0 ? null : nodes[child], stop = to ? down(to) - before(child) : end + 6;
+    const d = line([along[at], bar(at)], [centre(child), bar(at)], [centre(child), stop]);
     const mark = to?.fixed ? "fixed" : to && to.weak !== null ? "weak" : "";
     lines.push(svg("path", { d, class: mark }));
   }));
-  edges.replaceChildren(...lines);
+  const stems = nodes.map((node, at) => svg("path", { d: line([along[at], down(node)], [along[at], bar(at)]) }));
+  edges.replaceChildren(...lines, ...stems);
+  // the root moves along its line, and stays where it can be seen
+  return () => {
+    if (!nodes.length || nodes[0].end - nodes[0].start !== words.length) return;
+    const [from, size, own] = side ? [pane.scrollTop, pane.clientHeight, pills[0].offsetHeight] : [pane.scrollLeft, pane.clientWidth, pills[0].offsetWidth];
+    const margin = own / 2 + 8, at = Math.max(from + margin, Math.min(along[0], from + size - margin));
+    const over = side ? pane.scrollLeft : pane.scrollTop, level = Math.max(down(nodes[0]), over + before(0) + 4);
+    pills[0].style[side ? "top" : "left"] = `${at}px`;
+    pills[0].style[side ? "left" : "top"] = `${level}px`;
+    stems[0].setAttribute("d", line([at, down(nodes[0])], [at, bar(0)]));
+  };
 }
 
 function svg(name, attributes, text) {

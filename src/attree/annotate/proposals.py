@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from attree.annotate.draft import Draft
 from attree.errors import AttreeError
 from attree.fewshot.fit import fit, label_names, store_of, untrained
-from attree.fewshot.gold import GoldTrees, gold_tree
-from attree.fewshot.parser import TrainedModel
+from attree.fewshot.gold import GoldTree, GoldTrees, gold_tree
+from attree.fewshot.parser import TrainedModel, TrainedParser
 from attree.fewshot.recipes import WITH_LABELS, TrainingPlan, recipe
 from attree.fewshot.session import around_middle
 from attree.parser import Parser
@@ -28,6 +28,9 @@ RECIPE = WITH_LABELS
 
 #: Trees of shorter sentences have nothing that can be trained.
 _LEAST_WORDS = 3
+
+#: Fewer trees tell nothing about two parsers; and how many parts they are dealt to.
+_LEAST_COMPARED, _PARTS = 3, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +69,30 @@ class Chart:
 
 @dataclass(slots=True)
 class Trained:
-    """What the last training made: of how many trees, in how many seconds, or why it failed."""
+    """What the last training made.
+
+    Attributes:
+        trees: of how many it was.
+        seconds: how long it took.
+        failed: why it failed.
+        took_over: whether the new parser proposes from now on.
+        scores: labelled F1 of the old and of the new one, on trees that neither has learnt from.
+    """
 
     trees: int = 0
     seconds: float = 0.0
     failed: str = ""
+    took_over: bool = False
+    scores: tuple[float, float] | None = None
 
 
 @dataclass(slots=True)
 class Proposer:
-    """Keeps the newest parser.
+    """Keeps the best parser so far.
+
+    A new one is trained on all trees, from the weights of the parser that was given if it was
+    trained too. It takes over where it proposes better than the one before, measured on the trees
+    that this has not learnt from: by parsers that are trained in the same way on the other trees.
 
     Attributes:
         parser: what proposes now.
@@ -83,6 +100,7 @@ class Proposer:
         every: trees between two trainings.
         trained: what the last training made.
         told: called after every training, from its thread.
+        learnt: how many trees :attr:`parser` was trained on.
     """
 
     parser: Parser
@@ -90,8 +108,16 @@ class Proposer:
     every: int = 5
     trained: Trained = field(default_factory=Trained)
     told: Callable[[Trained], None] | None = None
+    learnt: int = 0
+    _first: TrainedParser | None = None
+    _given: str = ""
     _thread: threading.Thread | None = None
     _encoding: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        """Keep the given parser: every training starts from it."""
+        first = getattr(self.parser.model, "trained", None)
+        self._first, self._given = first if _can_start(first) else None, self.name
 
     @property
     def training(self) -> bool:
@@ -100,9 +126,16 @@ class Proposer:
 
     def labels(self) -> list[str]:
         """Return the labels that the parser knows."""
-        scorer = getattr(getattr(self.parser.model, "trained", None), "scorer", None)
-        part = scorer.each().get("labels") if scorer is not None else None
-        return sorted(name for name in getattr(part, "names", ()) if name not in ("", NO_LABEL))
+        return self._names("labels")
+
+    def tags(self) -> list[str]:
+        """Return the tags that the parser knows."""
+        return self._names("tags")
+
+    def _names(self, part: str) -> list[str]:
+        found = getattr(self.parser.model, "trained", None)
+        names = () if found is None else _names(found, part)
+        return sorted(name for name in names if name not in ("", NO_LABEL))
 
     def takes(self, words: Sequence[str]) -> bool:
         """Tell whether the encoder takes a sentence whole."""
@@ -132,29 +165,84 @@ class Proposer:
         began = time.perf_counter()
         done = Trained(len(sentences))
         try:
-            model = self._fitted(gold_trees(sentences))
+            done.scores = self._compared(sentences)
+            if done.scores is None or done.scores[1] > done.scores[0]:
+                model = self._fitted(gold_trees(sentences))
+                name = f"{len(sentences)} tree{'s' * (len(sentences) != 1)}"
+                name = f"{self._given} and {name}" if self._first is not None else name
+                self.parser, self.name = Parser(model), name
+                self.learnt, done.took_over = len(sentences), True
         except Exception as error:  # whatever it is, annotating goes on with the parser before
             done.failed = str(error).strip().split("\n")[0] or type(error).__name__
-        else:
-            self.parser, self.name = Parser(model), f"{len(sentences)} trees"
         done.seconds = round(time.perf_counter() - began, 2)
         self.trained = done
         if self.told is not None:
             self.told(done)
 
+    def _compared(self, sentences: Sequence[Sentence]) -> tuple[float, float] | None:
+        """Return labelled F1 of the parser and of new ones; None with too few trees to tell by.
+
+        The trees after the first :attr:`learnt` are dealt to some parts; each is parsed by a parser
+        that is trained on all trees but those of the part.
+        """
+        fresh = [place for place in range(self.learnt, len(sentences)) if _usable(sentences[place])]
+        if len(fresh) < _LEAST_COMPARED or not self.labels():
+            return None  # a parser without labels is left as soon as there is one that has some
+        new: dict[int, Tree] = {}
+        for part in range(_PARTS):
+            those = fresh[part::_PARTS]
+            others = [one for place, one in enumerate(sentences) if place not in those]
+            model = self._fitted(gold_trees(others))
+            new |= zip(those, self._parsed(Parser(model), sentences, those), strict=True)
+        old = self._parsed(self.parser, sentences, fresh)
+        gold = [sentences[place] for place in fresh]
+        return labelled_f1(gold, old), labelled_f1(gold, [new[place] for place in fresh])
+
+    def _parsed(
+        self, parser: Parser, sentences: Sequence[Sentence], places: Sequence[int]
+    ) -> list[Tree]:
+        with self._encoding:
+            return parser.parse([list(sentences[place].words) for place in places])
+
     def _fitted(self, trees: GoldTrees) -> TrainedModel:
-        encoder = self.parser.encoder
-        plan = plan_of(trees, encoder.n_layers)
+        encoder, first = self.parser.encoder, self._first
+        plan = plan_of(trees, encoder.n_layers, first)
         with self._encoding:
             store = store_of(encoder, trees.words, untrained(encoder, plan))
-        return TrainedModel(fit(encoder, trees, plan, store=store), encoder)
+        return TrainedModel(fit(encoder, trees, plan, store=store, first=first), encoder)
 
 
-def plan_of(trees: GoldTrees, n_layers: int) -> TrainingPlan:
-    """Return how trees are trained on."""
+def _can_start(parser: TrainedParser | None) -> bool:
+    """Tell whether a parser has the parts whose weights a new one can start from."""
+    return parser is not None and {"projection", "boundary", "heads"} <= set(parser.recipe.parts)
+
+
+def _names(parser: TrainedParser, part: str) -> tuple[str, ...]:
+    """Return the labels or tags that a parser knows, but the empty label."""
+    found = parser.scorer.each().get(part)
+    return tuple(name for name in getattr(found, "names", ()) if name)
+
+
+def plan_of(trees: GoldTrees, n_layers: int, first: TrainedParser | None = None) -> TrainingPlan:
+    """Return how trees are trained on; the labels and tags of a first parser stay."""
     chosen = recipe(RECIPE)
-    layers = around_middle(n_layers, chosen.spread)
-    return TrainingPlan(chosen, layers, labels=label_names(trees))
+    if first is None:
+        layers = around_middle(n_layers, chosen.spread)
+        return TrainingPlan(chosen, layers, labels=label_names(trees))
+    shape = first.shape["projection"]
+    return TrainingPlan(
+        first.recipe if "labels" in first.recipe.parts else chosen,
+        tuple(shape["layers"]),
+        boundary=tuple(first.shape["boundary"]["layers"]),
+        size=shape["size"],
+        specials=bool(shape["specials"]),
+        labels=_names(first, "labels"),
+        tags=_names(first, "tags"),
+    )
+
+
+def _usable(one: Sentence) -> bool:
+    return len(one.words) >= _LEAST_WORDS and bool(one.spans)
 
 
 def gold_trees(sentences: Sequence[Sentence]) -> GoldTrees:
@@ -163,14 +251,28 @@ def gold_trees(sentences: Sequence[Sentence]) -> GoldTrees:
     Raises:
         AttreeError: there is none.
     """
-    usable = [one for one in sentences if len(one.words) >= _LEAST_WORDS and one.spans]
+    usable = [one for one in sentences if _usable(one)]
     if not usable:
         raise AttreeError("no tree of three words or more is saved yet")
     gold = [_gold(one) for one in usable]
     return GoldTrees(list(range(len(usable))), [list(one.words) for one in usable], gold)
 
 
-def _gold(one: Sentence) -> Any:
+def _gold(one: Sentence) -> GoldTree:
     spans = [(start, end) for start, end, _ in one.spans]
     labels = [label or NO_LABEL for _, _, label in one.spans]
-    return gold_tree(len(one.words), spans, name=f"{one.file}:{one.line}", labels=labels)
+    found = gold_tree(len(one.words), spans, name=f"{one.file}:{one.line}", labels=labels)
+    known = set(one.tags) - {"", NO_LABEL}
+    return replace(found, tags=tuple(tag or NO_LABEL for tag in one.tags)) if known else found
+
+
+def labelled_f1(gold: Sequence[Sentence], found: Sequence[Tree]) -> float:
+    """Return the corpus F1, in percent, of phrases with their labels, of one word too."""
+    right = wanted = proposed = 0
+    for one, tree in zip(gold, found, strict=True):
+        there = Counter((start, end, label or NO_LABEL) for start, end, label in one.spans)
+        labels = tree.labels or (NO_LABEL,) * len(tree.spans)
+        here = Counter((*span, label) for span, label in zip(tree.spans, labels, strict=True))
+        right, wanted = right + (there & here).total(), wanted + there.total()
+        proposed += here.total()
+    return round(200.0 * right / max(wanted + proposed, 1), 2)

@@ -104,13 +104,15 @@ def do(session: Session, asked: Asked) -> None:
     Raises:
         StaleError: the page shows an older state, for another window has changed it.
     """
-    if asked.version != session.version:
-        raise StaleError("the tree has changed, in another window or by a new parser: here it is")
     whole = {"accept": session.accept, "skip": session.skip, "undo": session.undo}
-    if asked.action in whole:
-        whole[asked.action]()
-    else:
-        session.act(asked.action, asked.start, asked.end, asked.to, asked.label)
+    with session.lock:  # of two actions on one state, one is behind
+        if asked.version != session.version:
+            problem = "the tree has changed, in another window or by a new parser: here it is"
+            raise StaleError(problem)
+        if asked.action in whole:
+            whole[asked.action]()
+        else:
+            session.act(asked.action, asked.start, asked.end, asked.to, asked.label)
 
 
 def listen(port: int) -> socket.socket:

@@ -6,17 +6,20 @@ import contextlib
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from attree.annotate.draft import CORRECTIONS, Draft, Node, labels_of, tree_of
 from attree.annotate.folder import BEGIN, Folder, now
-from attree.annotate.history import accepted
 from attree.annotate.proposals import Chart, Proposal, Proposer, Trained
-from attree.annotate.text import Sentences, Source
+from attree.annotate.text import Sentences, Source, Trees
 from attree.errors import AttreeError, NotFiniteError
 from attree.schemas import FAILED, TOO_LONG
+from attree.tree import NO_LABEL
 from attree.treebank.sentence import Sentence
 
 #: A phrase less likely than this is marked as weak.
@@ -41,6 +44,7 @@ class Shown:
         parser: what proposes.
         actions: the corrections, as they are logged.
         began: when it was shown, in seconds.
+        doubts: of a tree that was given, how likely the parser finds each span by itself.
     """
 
     source: Source
@@ -50,6 +54,7 @@ class Shown:
     parser: str
     actions: list[dict[str, Any]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    doubts: NDArray[np.float64] | None = None
 
     @property
     def edits(self) -> int:
@@ -79,27 +84,37 @@ class Session:
         sentences: to annotate.
         proposer: proposes their trees.
         about: what the log says about the session, such as the language.
+        curve: corrections of each sentence accepted in earlier sessions.
+        order: the labels that had digits in them, in the order of these.
+
+    Attributes:
+        lock: held by whoever looks at :attr:`version` and acts on what it saw.
     """
 
     def __init__(
         self,
         folder: Folder,
         saved: list[Sentence],
-        sentences: Sentences,
+        sentences: Sentences | Trees,
         proposer: Proposer,
         about: dict[str, Any],
+        curve: Sequence[int] = (),
+        order: Sequence[str] = (),
     ) -> None:
         self.folder, self.sentences, self.proposer = folder, sentences, proposer
         self._waiting: Iterator[Source] = iter(sentences)
         self._again: list[Shown] = []
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self.version, self.saved_now = 0, 0
         self._finished: deque[Finished] = deque(maxlen=_MOST_FINISHED)
         self._saved = saved
-        self._curve = accepted(folder.records())
+        self._curve = list(curve)
         self._pending: list[dict[str, Any]] = [{"time": now(), **BEGIN, **about}]
-        used = Counter(name for one in self._saved for name in labels_of(one))
-        self._labels = Counter(dict(used.most_common()))  # what is new is added at the end
+        self._labels = Counter(name for one in self._saved for name in labels_of(one))
+        own = {*self._labels, *proposer.labels()}
+        # a label keeps its digit: what is new is added at the end
+        self._order = dict.fromkeys([*(one for one in order if one in own), *self._labels])
+        self._logged = list(order)
         proposer.told = self._trained
         self.shown: Shown | None = None
         self._next()
@@ -113,17 +128,23 @@ class Session:
 
     def state(self) -> dict[str, Any]:
         """Return what the page shows, as JSON."""
-        with self._lock:
+        with self.lock:
             trained, shown = self.proposer.trained, self.shown
             found: dict[str, Any] = {
                 "version": self.version,
                 "saved": self.saved,
                 "parser": self.proposer.name,
                 "training": self.proposer.training,
-                "trained": {"trees": trained.trees, "seconds": trained.seconds},
+                "trained": {
+                    "trees": trained.trees,
+                    "seconds": trained.seconds,
+                    "took_over": trained.took_over,
+                    "scores": trained.scores,
+                },
                 "training_failed": trained.failed,
                 "labels": self._offered(),
-                "curve": [one.get("edits", 0) for one in self._curve],
+                "tags": self._offered_tags(),
+                "curve": list(self._curve),
                 "passed": dict(self.sentences.passed),
                 "can_undo": bool(self._finished or (shown and shown.edits)),
                 "sentence": None,
@@ -138,7 +159,7 @@ class Session:
         Raises:
             AttreeError: an unknown action, or one that cannot be done; nothing has changed.
         """
-        with self._lock:
+        with self.lock:
             shown = self._current()
             if action not in CORRECTIONS:
                 raise AttreeError(f"unknown action {action!r}")
@@ -146,9 +167,8 @@ class Session:
             shown.proposal = shown.chart.propose(draft)
             shown.drafts.append(draft)
             more: dict[str, Any] = {"to": list(to)} if action == "move" else {}
-            if action == "label":
+            if action in ("label", "tag"):
                 more["label"] = label.strip()
-                self._labels[label.strip()] += 0  # from now on it has its place
             self._note(shown, action, start=start, end=end, **more)
             self.version += 1
 
@@ -158,7 +178,7 @@ class Session:
         Raises:
             AttreeError: there is nothing to take back.
         """
-        with self._lock:
+        with self.lock:
             shown = self.shown
             if shown is not None and shown.edits:
                 proposal = shown.chart.propose(shown.drafts[-2])
@@ -178,11 +198,12 @@ class Session:
             AttreeError, OSError: it could not be saved; nothing has changed, and it can be tried
                 again.
         """
-        with self._lock:
+        with self.lock:
             shown = self._current()
-            tree = tree_of(shown.source.words, shown.nodes())
+            tags = shown.drafts[-1].tags_of(shown.proposal.tree)
+            tree = tree_of(shown.source.words, shown.nodes(), tags)
             brackets = tree.brackets()
-            record = self._finish(
+            self._finish(
                 shown,
                 "accept",
                 self.folder.trees + brackets + "\n",
@@ -194,9 +215,10 @@ class Session:
             labels = tree.labels or ()
             spans = tuple((*span, name) for span, name in zip(tree.spans, labels, strict=True))
             source = shown.source
-            self._saved.append(Sentence(source.words, (), spans, source.file, source.line))
+            kept = tree.tags or ()
+            self._saved.append(Sentence(source.words, kept, spans, source.file, source.line))
             self._labels.update(labels_of(self._saved[-1]))
-            self._curve.append(record)
+            self._curve.append(shown.edits)
             self.saved_now += 1
             self._next()
             if self.proposer.due(self.saved):
@@ -208,26 +230,30 @@ class Session:
         Raises:
             AttreeError, OSError: as :meth:`accept`.
         """
-        with self._lock:
+        with self.lock:
             self._finish(self._current(), "skip", self.folder.trees)
             self._next()
 
     def end(self) -> None:
         """Write what the log does not have yet, such as a training; an empty folder stays so."""
-        with self._lock:
+        with self.lock:
             if self.folder.log and any(one["action"] == "train" for one in self._pending):
                 self.folder.save(self.folder.trees, self._pending)
                 self._pending.clear()
 
-    def _finish(self, shown: Shown, action: str, trees: str, **more: Any) -> dict[str, Any]:
-        """Save, and keep what undo needs; return the record of it in the log."""
+    def _finish(self, shown: Shown, action: str, trees: str, **more: Any) -> None:
+        """Save, and keep what undo needs."""
         record = self._record(shown.source, action, words=list(shown.source.words), **more)
-        before = self.folder.trees
-        self.folder.save(trees, [*self._pending, *shown.actions, record])
+        self._offered()  # what is in this tree has its place from now on
+        before, order = self.folder.trees, list(self._order)
+        records = [*self._pending, *shown.actions, record]
+        if order != self._logged:
+            records.append({"time": now(), "action": "labels", "names": order})
+        self.folder.save(trees, records)
+        self._logged = order
         self._pending.clear()
         self._finished.append(Finished(shown, before, action == "accept"))
         self.version += 1
-        return record
 
     def _reopen(self) -> None:
         """Show the last finished sentence again, and take its tree out of the treebank."""
@@ -266,8 +292,13 @@ class Session:
     def _proposed(self, source: Source) -> Shown:
         """Return a sentence with its first proposal, by the newest parser."""
         draft, name = Draft(len(source.words)), self.proposer.name
+        if source.given is not None:
+            draft = Draft.of(source.given)
         chart = self.proposer.chart(source.words)
-        return Shown(source, chart, [draft], chart.propose(draft), name)
+        shown = Shown(source, chart, [draft], chart.propose(draft), name)
+        if source.given is not None:
+            shown.doubts = chart.propose(Draft(len(source.words))).likely
+        return shown
 
     def _current(self) -> Shown:
         if self.shown is None:
@@ -284,33 +315,53 @@ class Session:
 
     def _trained(self, done: Trained) -> None:
         """Log a training; of a sentence that is not corrected yet, show the new proposal."""
-        with self._lock:
+        with self.lock:
             record = {"time": now(), "action": "train", "trees": done.trees}
-            record["seconds"] = done.seconds
+            record |= {"seconds": done.seconds, "took_over": done.took_over}
+            record |= {"scores": done.scores} if done.scores else {}
             self._pending.append(record | ({"failed": done.failed} if done.failed else {}))
-            if self.shown is not None and not self.shown.edits and not done.failed:
+            if self.shown is not None and not self.shown.edits and done.took_over:
                 with contextlib.suppress(NotFiniteError):
                     self.shown = self._proposed(self.shown.source)
                     self.version += 1
 
-    def _offered(self) -> list[str]:
-        """Return the labels offered, in an order that stays: digits on the page set the first."""
-        here = set(self.shown.drafts[-1].fixed.values()) - {""} if self.shown else set()
-        used = [name for name, count in self._labels.items() if count > 0 or name in here]
-        return list(dict.fromkeys([*used, *self.proposer.labels()]))[:_MOST_LABELS]
+    def _offered(self) -> list[dict[str, Any]]:
+        """Return the labels offered, and the digits that set the first nine: those stay.
+
+        A label has its place from when it is first seen in a tree, proposed or set.
+        """
+        here = [node.label for node in self.shown.nodes() if node.label] if self.shown else []
+        self._order.update(dict.fromkeys(here))
+        known = {*here, *self.proposer.labels(), *(+self._labels)}
+        digits = {name: str(place) for place, name in enumerate(list(self._order)[:9], 1)}
+        names = [name for name in dict.fromkeys([*self._order, *sorted(known)]) if name in known]
+        return [{"name": name, "key": digits.get(name)} for name in names[:_MOST_LABELS]]
+
+    def _offered_tags(self) -> list[str]:
+        """Return the tags that the parser knows and those of the treebank, the usual first."""
+        used = Counter(tag for one in self._saved for tag in one.tags)
+        found = [tag for tag, _ in used.most_common()] + self.proposer.tags()
+        return [tag for tag in dict.fromkeys(found) if tag not in ("", NO_LABEL)][:_MOST_LABELS]
 
     def _sentence(self, shown: Shown) -> dict[str, Any]:
-        likely, nodes = shown.proposal.likely, []
+        nodes, draft, given = [], shown.drafts[-1], shown.drafts[0].fixed
+        tags = draft.tags_of(shown.proposal.tree)
+        own = {place for place, tag in draft.tags.items() if shown.drafts[0].tags.get(place) != tag}
         for node in shown.nodes():
-            sure = None if likely is None else float(likely[node.start, node.end])
+            span = (node.start, node.end)
+            # given with the sentence, and not touched: the parser may doubt it
+            as_given = node.fixed and shown.source.given is not None and span in given
+            likely = shown.doubts if as_given else shown.proposal.likely
+            sure = None if likely is None else float(likely[span])
             whole = node.end - node.start == len(shown.source.words)
-            weak = sure is not None and sure < WEAK and not node.fixed and not whole
+            weak = sure is not None and sure < WEAK and (as_given or not node.fixed) and not whole
             nodes.append(
                 {
                     "start": node.start,
                     "end": node.end,
                     "label": node.label,
-                    "fixed": node.fixed,
+                    "fixed": node.fixed and not as_given,
+                    "given": as_given,
                     "flat": node.flat,
                     "weak": round(sure, 2) if weak and sure is not None else None,
                 }
@@ -320,5 +371,6 @@ class Session:
             "line": shown.source.line,
             "words": list(shown.source.words),
             "nodes": nodes,
+            "tags": [{"tag": tag, "fixed": place in own} for place, tag in enumerate(tags)],
             "edits": shown.edits,
         }

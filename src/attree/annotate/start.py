@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from attree.annotate.folder import Folder
-from attree.annotate.history import finished
+from attree.annotate.history import accepted, finished, order_of_labels
 from attree.annotate.proposals import Proposer
 from attree.annotate.session import Session
-from attree.annotate.text import Sentences
+from attree.annotate.text import Sentences, Trees, is_treebank
 from attree.corpus.inputs import find_inputs
 from attree.corpus.lines import refuse_treebanks
+from attree.corpus.stream import first_lines, how_split
 from attree.errors import AttreeError
+from attree.options import TextOptions
 from attree.parser import Parser
 from attree.parser_source import ParserSource
-from attree.text import say
-from attree.words import choose, code_of, tokeniser
+from attree.words import tokeniser
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,26 +25,24 @@ class Request:
     """What the command is given.
 
     Attributes:
-        text: file or folder.
+        text: file or folder; or a treebank file, whose trees are corrected.
         parser: what proposes the first trees.
         name: how it was named.
-        language: whose rules split words, a name or a code; ``whitespace``; or None.
-        sentences: whether lines are split into sentences.
-        column: of Parquet and JSON Lines.
+        how: it becomes words.
         max_words: longer sentences are passed over.
         every: trees between two trainings.
         device: of the encoder.
+        labels: of the treebank, as ``labels`` of ``language.yaml``.
     """
 
     text: Path
     parser: ParserSource
     name: str
-    language: str | None = None
-    sentences: bool | None = None
-    column: str = "text"
+    how: TextOptions = field(default_factory=TextOptions)
     max_words: int = 80
     every: int = 5
     device: str | None = None
+    labels: str | None = None
 
 
 def begin(asked: Request, folder: Folder) -> Session:
@@ -52,33 +51,41 @@ def begin(asked: Request, folder: Folder) -> Session:
     Raises:
         AttreeError: the text has no sentence that can be annotated, or all are done.
     """
-    files, _ = find_inputs([asked.text], without=folder.path)
-    refuse_treebanks(files)
-    language = code_of(asked.language) if asked.language else None
-    trained_on = getattr(asked.parser, "language", "")
-    code, split, line = choose(language, asked.sentences, trained_on)
-    if line:
-        say(f"attree: {line}")
     saved = folder.sentences()
-    done = finished(folder, saved)
-    sentences = Sentences(
-        files,
-        tokeniser(code, split=split),
-        max_words=asked.max_words,
-        column=asked.column,
-        done=done,
-    )
+    records = folder.records()
+    done = finished(records, saved)
+    code, sentences = _to_annotate(asked, folder, done)
     parser = Parser.of(asked.parser, device=asked.device)
     proposer = Proposer(parser, asked.name, asked.every)
     about = {"language": folder.path.name, "words": code, "encoder": asked.parser.encoder.slug}
     before = bool(done)
-    session = Session(folder, saved, sentences, proposer, about)
+    curve = [one.edits for one in accepted(records)]
+    order = order_of_labels(records)
+    session = Session(folder, saved, sentences, proposer, about, curve, order)
     if session.shown is None:
         raise _nothing(asked.text, sentences, before=before)
     return session
 
 
-def _nothing(text: Path, sentences: Sentences, *, before: bool) -> AttreeError:
+def _to_annotate(
+    asked: Request, folder: Folder, done: set[tuple[str, ...]]
+) -> tuple[str, Sentences | Trees]:
+    """Return whose rules split words (the treebank's own are kept), and what is annotated."""
+    if is_treebank(asked.text):
+        if asked.text.resolve().is_relative_to(folder.path.resolve()):
+            fix = "name another --output"
+            raise AttreeError("this input is in the output folder", file=asked.text, fix=fix)
+        return "", Trees(asked.text, done, asked.labels)
+    files, _ = find_inputs([asked.text], without=folder.path)
+    refuse_treebanks(files)
+    texts = first_lines([asked.text], asked.how.column)
+    how = how_split(asked.parser, asked.how, texts)
+    words, column = tokeniser(how.name, split=how.sentences), asked.how.column
+    found = Sentences(files, words, max_words=asked.max_words, column=column, done=done)
+    return how.name, found
+
+
+def _nothing(text: Path, sentences: Sentences | Trees, *, before: bool) -> AttreeError:
     """Say why no sentence is shown."""
     passed = {name: count for name, count in sentences.passed.items() if name != "repeated"}
     if before:

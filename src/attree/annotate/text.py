@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from attree.corpus.inputs import InputFile, open_input
 from attree.corpus.lines import EMPTY, parse_lines
-from attree.schemas import OK, TOO_LONG
+from attree.errors import AttreeError
+from attree.given import settings_of
+from attree.schemas import FAILED, OK, TOO_LONG
+from attree.text import name_of, say
+from attree.treebank.formats import format_of, read_files, resolve
+from attree.treebank.sentence import Rejected, Sentence
 from attree.words import Tokeniser
 
 _LINES_AT_A_TIME = 16
@@ -22,11 +28,52 @@ ONE_WORD, REPEATED = "one word", "repeated"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A sentence, and the file and line that it came from."""
+    """A sentence, the file and line that it came from, and its tree if that is to be corrected."""
 
     file: str
     line: int
     words: tuple[str, ...]
+    given: Sentence | None = None
+
+
+class Trees:
+    """The trees of a treebank that are to be corrected, in their order, one of each sentence.
+
+    Args:
+        file: of a treebank, as ``attree treebank`` reads it, with all words and functions.
+        done: as of :class:`Sentences`.
+        labels: as ``labels`` of ``language.yaml``.
+
+    Attributes:
+        passed: as of :class:`Sentences`.
+    """
+
+    def __init__(self, file: Path, done: set[tuple[str, ...]], labels: str | None = None) -> None:
+        keep = {"punctuation": "keep", "functions": "keep"}
+        whole = settings_of(**keep, nonprojective="lift", labels=labels)
+        self._file, self._settings, self._done = file, resolve(whole, [file]), frozenset(done)
+        self.passed: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[Source]:
+        """Yield them; what cannot be read is told, and sentences without a tree are passed over."""
+        shown: set[tuple[str, ...]] = set()
+        for one in read_files([self._file], self._settings):
+            if isinstance(one, Rejected):
+                say(str(one))
+                self.passed[FAILED] += 1
+            elif one.half:
+                problem = "only some brackets of these trees are known"
+                raise AttreeError(problem, file=one.file, fix="give whole trees")
+            elif one.words in shown:
+                self.passed[REPEATED] += 1
+            elif one.words not in self._done:
+                shown.add(one.words)
+                yield Source(name_of(Path(one.file).name), one.line, one.words, one)
+
+
+def is_treebank(path: Path) -> bool:
+    """Tell by its extension whether a file holds trees."""
+    return path.is_file() and format_of(path) not in (None, "parquet")
 
 
 class Sentences:

@@ -5,53 +5,64 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
 from attree.attention.sources import HEADS, SOURCES
+from attree.options import between
 
 
 def attention_command(
-    sentences: Annotated[Path, typer.Argument(help="A treebank file or a sentence table.")],
-    encoder: Annotated[Path, typer.Option(help="A description, a folder, a name, or a package.")],
+    sentences: Annotated[Path, Parameter(help="A treebank file or a sentence table.")],
+    /,
+    *,
+    encoder: Annotated[Path, Parameter(help="A description, a folder, a name, or a package.")],
     output: Annotated[
-        Path, typer.Option(help="The manifest to write; its shards are written beside it.")
+        Path, Parameter(help="The manifest to write; its shards are written beside it.")
     ],
     heads: Annotated[
         list[str] | None,
-        typer.Option(help="all: every head by itself; list:1.7,2.8: their mean. Repeatable."),
+        Parameter(help="all: every head by itself; list:1.7,2.8: their mean. Repeatable."),
     ] = None,
     selections: Annotated[
         list[Path] | None,
-        typer.Option(help="A selection of `attree heads`: the mean of its heads. Repeatable."),
+        Parameter(help="A selection of `attree heads`: the mean of its heads. Repeatable."),
     ] = None,
     source: Annotated[
         list[str] | None,
-        typer.Option(
+        Parameter(
             help=f"What --heads are heads of: {', '.join(SOURCES)}. A layer of hidden states is "
             f"written 4.0. Repeatable; {HEADS} by default."
         ),
     ] = None,
     too_long: Annotated[
         str,
-        typer.Option(help="For sentences past the encoder's limit: right_branching, skip, error."),
+        Parameter(help="For sentences past the encoder's limit: right_branching, skip, error."),
     ] = "right_branching",
     precision: Annotated[
         str,
-        typer.Option(help="float32; float16 halves the shards and changes one tree in 900."),
+        Parameter(help="float32; float16 halves the shards and changes one tree in 900."),
     ] = "float32",
-    partition_size: Annotated[int, typer.Option(min=1, help="Sentences in one shard.")] = 2000,
+    partition_size: Annotated[
+        int, Parameter(validator=between(1), help="Sentences in one shard.")
+    ] = 2000,
     tokens_per_batch: Annotated[
         int | None,
-        typer.Option(min=1, help="Word pieces in one batch; by default what suits the device."),
+        Parameter(
+            validator=between(1), help="Word pieces in one batch; by default what suits the device."
+        ),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes on this machine.")] = 1,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of each worker.")] = None,
+    workers: Annotated[
+        int, Parameter(validator=between(1), help="Worker processes on this machine.")
+    ] = 1,
+    threads: Annotated[
+        int | None, Parameter(validator=between(1), help="Threads of each worker.")
+    ] = None,
     scheduler: Annotated[
         str,
-        typer.Option(help="local, or a Dask scheduler's address (TLS as Dask is configured)."),
+        Parameter(help="local, or a Dask scheduler's address (TLS as Dask is configured)."),
     ] = "local",
     device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
+        str | None, Parameter(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
     ] = None,
 ) -> None:
     """Run an encoder over sentences and keep the attention of its heads, word by word."""

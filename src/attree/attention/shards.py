@@ -2,7 +2,7 @@
 
 A manifest names its shards and what their columns hold. A shard has one row a sentence, in any
 order: ``sentence``, ``n_words``, ``status`` (``ok``, or ``too_long``: no association),
-``n_unknown`` (words that became one [UNK]), then one column an association: its ``(matrices, n,
+``n_unknown`` (words with an unknown piece), then one column an association: its ``(matrices, n,
 n)`` values, row-major. The column ``all`` holds every head of the encoder, by layer, then head; a
 column such as ``1.7+2.8`` holds the mean of these heads. Columns of other sources are prefixed with
 it: ``states:all``, ``states:4.0``.

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from cyclopts import Parameter
 
-from attree import completion
+from attree import completion, options
 from attree.choosing import RANDOM, WAYS
-from attree.options import Column, Sentences, Tokenizer
+from attree.options import TextOptions, between
 
 if TYPE_CHECKING:
     from attree.choosing.ranking import Measured
@@ -20,36 +20,44 @@ if TYPE_CHECKING:
 _TEXT = "Text"
 
 
+@options.needs(encoder="parser", device="parser", overwrite="output")
 def choose_command(
     inputs: Annotated[
-        list[Path], typer.Argument(help="Files or folders: text, JSON Lines, Parquet.")
+        list[Path],
+        Parameter(converter=options.paths, help="Files or folders: text, JSON Lines, Parquet."),
     ],
-    number: Annotated[int, typer.Option(min=1, help="How many sentences.")] = 20,
+    /,
+    *,
+    number: Annotated[int, Parameter(validator=between(1), help="How many sentences.")] = 20,
     output: Annotated[
-        Path | None, typer.Option(help="A file .txt, or .jsonl with the figures.")
+        options.Output | None,
+        Parameter(help="Where to write: a file .txt, or .jsonl with the figures."),
     ] = None,
     by: Annotated[
         str,
-        typer.Option(
+        Parameter(
             help="random; uncertain: what --parser is least sure of; diverse: such sentences that "
             "are unlike each other. How much either saves differs by language: see the README.",
-            autocompletion=completion.ways,
+            completer=completion.ways,
         ),
     ] = RANDOM,
     parser: Annotated[
-        str | None, typer.Option(help="A folder of `attree train`, of a tree CRF.")
+        options.Parser | None, Parameter(help="Parser: a folder of `attree train`, of a tree CRF.")
     ] = None,
-    encoder: Annotated[str | None, typer.Option(help="Another place of its encoder.")] = None,
-    words: Annotated[str, typer.Option(help="Of how many words.", rich_help_panel=_TEXT)] = "5-30",
+    encoder: options.Encoder | None = None,
+    min_words: Annotated[
+        int,
+        Parameter(validator=between(2), help="Shortest sentence, in words.", group=_TEXT),
+    ] = 5,
+    max_words: Annotated[options.MaxWords, Parameter(group=_TEXT)] = 30,
     pool: Annotated[
         int,
-        typer.Option(min=1, help="Chosen among so many drawn at random.", rich_help_panel=_TEXT),
+        Parameter(validator=between(1), help="Chosen among so many drawn at random.", group=_TEXT),
     ] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draw.", rich_help_panel=_TEXT)] = 0,
-    tokenizer: Tokenizer = None,
-    sentences: Sentences = None,
-    column: Column = "text",
-    device: Annotated[str | None, typer.Option(help="cpu, cuda. Default: a GPU if any.")] = None,
+    seed: Annotated[options.Seed, Parameter(group=_TEXT)] = 0,
+    text: Annotated[TextOptions, Parameter(name="*")] = TextOptions(),
+    device: options.Device | None = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Choose sentences of raw text to annotate, each once.
 
@@ -57,13 +65,13 @@ def choose_command(
     one those of binary trees.
 
     Example:
-      attree choose text.txt --number 20 --words 5-30 --output first.txt
+      attree choose text.txt --number 20 --max-words 25 --output first.txt
       attree choose text.txt --by diverse --parser parsers/mine --output next.txt
     """
     from attree.choosing.text import Window, read_pool
-    from attree.corpus.stream import how_split
+    from attree.corpus.stream import first_lines, how_split
     from attree.errors import AttreeError
-    from attree.files import check_apart
+    from attree.files import check_apart, check_new
     from attree.parser_source import Overrides, find_parser
     from attree.registry import choose
     from attree.words import tokeniser
@@ -73,12 +81,12 @@ def choose_command(
         raise AttreeError(f"{by} needs a parser", fix="add --parser, a folder of `attree train`")
     if output is not None:
         check_apart([output], inputs)
-    window = Window.parse(words)
+        check_new([output], overwrite=overwrite)
+    window = Window(min_words, max_words)
     found = find_parser(parser, Overrides(encoder)) if parser else None
-    name, split = how_split(found, tokenizer, sentences)
-    drawn = read_pool(
-        inputs, tokeniser(name, split=split), window, size=pool, seed=seed, column=column
-    )
+    how = how_split(found, text, first_lines(inputs, text.column))
+    split = tokeniser(how.name, split=how.sentences)
+    drawn = read_pool(inputs, split, window, size=pool, seed=seed, column=text.column)
     measured = _measured(drawn, found, device)
     places = rank(measured, number).tolist()
     _write(drawn, measured, places, output)

@@ -25,17 +25,15 @@ class Window:
     least: int
     most: int
 
-    @classmethod
-    def parse(cls, text: str) -> Window:
-        """Read ``5-30``.
+    def __post_init__(self) -> None:
+        """Refuse bounds that no sentence is between.
 
         Raises:
-            AttreeError: no two numbers, or the first one is larger or below 2.
+            AttreeError: the least number of words is larger than the most, or below 2.
         """
-        least, _, most = text.partition("-")
-        if not (least.isdecimal() and most.isdecimal() and 2 <= int(least) <= int(most)):
-            raise AttreeError(f"{text!r} are no numbers of words", fix="write 5-30, from 2 on")
-        return cls(int(least), int(most))
+        if not 2 <= self.least <= self.most:
+            problem = f"no sentence to annotate has {self.least} to {self.most} words"
+            raise AttreeError(problem, fix="give a smaller number first, from 2 on")
 
 
 @dataclass(slots=True)

@@ -21,8 +21,9 @@ from distributed import Client, WorkerPlugin, get_worker
 
 from attree.cluster import connected
 from attree.cluster_kinds import Cluster, Wanted
-from attree.corpus.driver import Place, gpus
+from attree.corpus.driver import gpus
 from attree.corpus.folder import SECONDS_BETWEEN_HEARTBEATS, Writer
+from attree.corpus.options import Place
 from attree.corpus.pipeline import IN_FLIGHT, Done, Pipeline, Work, WorkerSetup
 from attree.errors import AttreeError
 
@@ -158,8 +159,8 @@ def dask_workers(place: Place, setup: WorkerSetup, count: int) -> Iterator[DaskW
         threads=setup.threads,
         gpus=gpus(setup.device),
         folder=Path(setup.folder),
-        dashboard=place.dashboard,
-        options=place.options,
+        dashboard=None if place.dashboard == "none" else place.dashboard,
+        options=place.of_cluster,
         allowed_failures=0,  # the driver counts them, and tries a shard again alone at last
     )
     with connected(place.cluster or "local", wanted) as (client, cluster, running):

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,23 +30,6 @@ _SECONDS_BETWEEN_NOTES = 5.0
 _SECONDS_TO_END = 10.0
 #: After Ctrl-C; a shard that is not written by then is parsed by the next run.
 _SECONDS_TO_FINISH = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the work is done.
-
-    Attributes:
-        workers: how many; 0 for one a GPU, or one where there is none.
-        cluster: a key of :data:`attree.cluster_kinds.CLUSTERS`, or None for what one machine needs.
-        options: of that cluster, such as Slurm's queue, or the address of a scheduler.
-        dashboard: address that Dask's dashboard listens on, or None for no dashboard.
-    """
-
-    workers: int = 0
-    cluster: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    dashboard: str | None = None
 
 
 class Workers(Protocol):

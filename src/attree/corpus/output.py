@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from attree.corpus.options import BRACKETS, OutputOptions
 from attree.errors import AttreeError
 from attree.files import make_folder, whole_file, write_text
 from attree.parses import named_arrays, trees_of
@@ -28,39 +29,6 @@ from attree.trees import Trees
 _METADATA_KEY = b"attree"
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
-    """How shards are written; a further option is a field here and an option of the command.
-
-    Attributes:
-        formats: written beside Parquet, names of :data:`FORMATS`.
-        marginals: whether the probabilities of spans are written.
-    """
-
-    formats: tuple[str, ...] = ()
-    marginals: bool = False
-
-    @classmethod
-    def parse(cls, formats: str) -> OutputOptions:
-        """Read the options of the command line.
-
-        Raises:
-            AttreeError: an unknown format.
-        """
-        chosen = sorted({name for name in formats.split(",") if name not in ("", PARQUET)})
-        for name in chosen:
-            if name not in FORMATS:
-                known = ", ".join([PARQUET, *FORMATS])
-                raise AttreeError(f"unknown format {name!r}", fix=f"choose among {known}")
-        return cls(tuple(chosen))
-
-    def describe(self) -> dict[str, Any]:
-        """Return the options as JSON, for a manifest."""
-        asked = {"marginals": True} if self.marginals else {}
-        return {"formats": [PARQUET, *self.formats], **asked}
-
-
-PARQUET = "parquet"
 #: Malformed lines whose reasons are kept.
 REASONS = 5
 #: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
@@ -213,7 +181,7 @@ def _format_path(folder: Path, name: str, number: int) -> Path:
 def make_folders(folder: Path, options: OutputOptions) -> None:
     """Make the folders that shards are written to."""
     make_folder(shard_path(folder, 0).parent)
-    for name in options.formats:
+    for name in options.beside:
         make_folder(_format_path(folder, name, 0).parent)
 
 
@@ -225,7 +193,7 @@ def write_shard(
     Raises:
         FileNotFoundError: the folders of :func:`make_folders` are not there (any more).
     """
-    for name in options.formats:
+    for name in options.beside:
         write_text(_format_path(folder, name, number), FORMATS[name](rows), make=False)
     metadata = json.dumps(statistics.as_dict(), sort_keys=True).encode()
     table = rows.table(marginals=options.marginals).replace_schema_metadata(
@@ -264,7 +232,7 @@ def _brackets(rows: Rows) -> str:
 
 
 #: format → function that gives a shard's text; Parquet is always written
-FORMATS: dict[str, Callable[[Rows], str]] = {"brackets": _brackets}
+FORMATS: dict[str, Callable[[Rows], str]] = {BRACKETS: _brackets}
 
 
 def _table(path: Path) -> pa.Table:
@@ -323,6 +291,11 @@ def read_shards(folder: Path) -> Iterator[tuple[pa.Table, Trees]]:
         yield table, trees_of(table, words)
 
 
+def is_output(folder: Path) -> bool:
+    """Tell whether a folder holds shards of trees: an output folder, or ``trees`` in it."""
+    return folder.is_dir() and bool(_shards(folder))
+
+
 def _shards(folder: Path) -> list[Path]:
-    found = (folder / "trees").glob("shard-*.parquet")
+    found = [*(folder / "trees").glob("shard-*.parquet")] or folder.glob("shard-*.parquet")
     return sorted(found, key=lambda path: int(path.stem[6:]))

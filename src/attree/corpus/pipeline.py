@@ -25,7 +25,8 @@ import numpy as np
 
 from attree.constraints import Constraints
 from attree.corpus.lines import EMPTY, line_constraints, line_ids, parse_lines, reasons
-from attree.corpus.output import REASONS, OutputOptions, Rows, Statistics, make_folders, write_shard
+from attree.corpus.options import RowSettings
+from attree.corpus.output import REASONS, Rows, Statistics, make_folders, write_shard
 from attree.errors import AttreeError
 from attree.parser import Parser, Prepared
 from attree.parser_source import ParserSource
@@ -72,45 +73,6 @@ class Done:
     number: int
     statistics: Statistics
     encoder_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class RowSettings:
-    """How rows are made of lines; with the parser, all that they depend on.
-
-    Attributes:
-        tokenizer: a name that :func:`attree.words.tokeniser` knows.
-        sentences: whether lines are split into sentences.
-        column: field of JSON Lines, column of Parquet.
-        max_words: longer sentences are not parsed.
-        too_long: what becomes of them, a key of :data:`attree.parses.POLICIES`.
-        tokens_per_batch: word pieces that go through the encoder at once; ``None`` for what suits
-            the device.
-        output: how rows are written.
-        id: field of JSON Lines that comes back as a column.
-    """
-
-    tokenizer: str = "whitespace"
-    sentences: bool = False
-    column: str = "text"
-    max_words: int = 500
-    tokens_per_batch: int | None = None
-    output: OutputOptions = field(default_factory=OutputOptions)
-    too_long: str = "right_branching"
-    id: str = "id"
-
-    def describe(self) -> dict[str, Any]:
-        """Return the settings as JSON, for a manifest."""
-        return {
-            "tokenizer": self.tokenizer,
-            "sentences": self.sentences,
-            "column": self.column,
-            "max_words": self.max_words,
-            "too_long": self.too_long,
-            "id": self.id,
-            "tokens_per_batch": self.tokens_per_batch,
-            **self.output.describe(),
-        }
 
 
 @dataclass(slots=True)

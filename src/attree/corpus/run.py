@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attree.corpus.driver import Driver, Outcome, Place, Stop, gpus
+from attree.corpus.driver import Driver, Outcome, Stop, gpus
 from attree.corpus.folder import (
     FAILED_SHARDS,
     MANIFEST,
@@ -24,6 +24,7 @@ from attree.corpus.folder import (
 from attree.corpus.inputs import InputFile, find_inputs
 from attree.corpus.lines import refuse_treebanks
 from attree.corpus.manifest import Manifest, Shard, check_same, cut
+from attree.corpus.options import Place, Run
 from attree.corpus.output import Statistics, remove_shard, shard_path, shard_statistics
 from attree.corpus.pipeline import WorkerSetup
 from attree.corpus.workers import workers
@@ -50,23 +51,18 @@ class Request:
         folder: of the output.
         setup: parser and settings, as workers are told.
         place: where the work is done.
-        shard_lines: input lines of a shard; by default those the folder was begun with, or what
-            takes some seconds: that much is lost when a worker is killed.
-        limit: parse only this many lines.
-        wait: seconds to wait for writers of a killed run.
-        unlock: do not wait for them.
-        restart: where the folder was begun with other settings, code or input, replace its trees.
+        run: how it goes about the folder.
     """
 
     inputs: tuple[Path, ...]
     folder: Path
     setup: WorkerSetup
     place: Place
-    shard_lines: int | None
-    limit: int | None = None
-    wait: float = 90.0
-    unlock: bool = False
-    restart: bool = False
+    run: Run
+
+    def with_lines(self, shard_lines: int) -> Request:
+        """Return the request with so many input lines a shard."""
+        return replace(self, run=replace(self.run, shard_lines=shard_lines))
 
 
 def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[str, Any]:
@@ -78,7 +74,7 @@ def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[st
     """
     began = time.monotonic()
     folder = request.folder
-    with only_run(folder, wait=request.wait, unlock=request.unlock):
+    with only_run(folder, wait=request.run.wait, unlock=request.run.unlock):
         manifest = _manifest(request)
         whole = whole_shards(folder)
         before = sum(shard.lines for shard in manifest.shards if shard.number in whole)
@@ -121,16 +117,16 @@ def _manifest(request: Request) -> Manifest:
         try:
             return _resumed(old, request, tuple(files))
         except AttreeError as difference:
-            if not request.restart:
+            if not request.run.restart:
                 raise
             say(f"attree: starting again: {difference.problem}")
     elif whole_shards(request.folder):
         raise AttreeError(
             "this folder has trees but no manifest", file=request.folder, fix="name a new one"
         )
-    if request.shard_lines is None:
+    if request.run.shard_lines is None:
         lines = _LINES_ON_GPU if gpus(request.setup.device) else _LINES_ON_CPU
-        request = replace(request, shard_lines=lines)
+        request = request.with_lines(lines)
     manifest = Manifest(_settings(request), tuple(files), _cut(request, tuple(files)))
     if old is not None:
         _remove(request.folder, old)
@@ -144,7 +140,7 @@ def _resumed(old: Manifest, request: Request, files: tuple[InputFile, ...]) -> M
     Raises:
         AttreeError: it is of other settings, other code or another input.
     """
-    request = replace(request, shard_lines=request.shard_lines or old.settings["shard_lines"])
+    request = request.with_lines(request.run.shard_lines or old.settings["shard_lines"])
     check_same(old, Manifest(_settings(request), files, ()), request.folder)
     touched = [new for new, old in zip(files, old.files, strict=True) if new.changed != old.changed]
     # touched, perhaps only that: what counts is what stands in them
@@ -182,12 +178,12 @@ def _cut(request: Request, files: tuple[InputFile, ...]) -> tuple[Shard, ...]:
             rate = done / (said - began)
             say(f"attree: cutting the input into shards: {done:,} lines, {rate:,.0f} a second")
 
-    assert request.shard_lines is not None
+    assert request.run.shard_lines is not None
     return cut(
         files,
-        shard_lines=request.shard_lines,
+        shard_lines=request.run.shard_lines,
         column=request.setup.settings.column,
-        limit=request.limit,
+        limit=request.run.limit,
         advance=advance,
     )
 
@@ -198,8 +194,8 @@ def _settings(request: Request) -> Mapping[str, Any]:
     return {
         "parser": parser,
         **request.setup.settings.describe(),
-        "shard_lines": request.shard_lines,
-        "limit": request.limit,
+        "shard_lines": request.run.shard_lines,
+        "limit": request.run.limit,
         "code": code_hash(CODE, without=() if trained else (TRAINED,)),
     }
 

@@ -3,32 +3,59 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from attree.corpus.inputs import find_inputs, open_input
+from attree.corpus.lines import parse_lines
+from attree.corpus.options import PARQUET, RowSettings
 from attree.errors import AttreeError
+from attree.options import TextOptions
 from attree.parser import Parser
 from attree.parser_source import ParserSource
 from attree.text import safe
-from attree.words import choose, tokeniser
+from attree.words import Line, Splitting, Tokeniser, settle, tokeniser
 
 _LINES_AT_A_TIME = 64
 
 
 def how_split(
-    found: ParserSource | None, tokenizer: str | None, sentences: bool | None
-) -> tuple[str, bool]:
-    """Settle how text is split into words for a parser, if there is one, and say so."""
-    trained_on, punctuation = getattr(found, "language", ""), getattr(found, "punctuation", "")
-    tokenizer, sentences, line = choose(tokenizer, sentences, trained_on)
-    if line:
-        _say(line)
+    found: ParserSource | None,
+    text: TextOptions,
+    texts: Iterable[Line],
+) -> Splitting:
+    """Settle how text is split into words for a parser, if there is one, and say so.
+
+    Args:
+        found: the parser.
+        text: what is asked for.
+        texts: as of :func:`attree.words.settle`.
+    """
+    remembered, punctuation = getattr(found, "language", ""), getattr(found, "punctuation", "")
+    asked = (text.language, text.tokenizer, text.split_lines)
+    how = settle(*asked, remembered=remembered, texts=texts)
+    if how.note:
+        _say(how.note)
     if punctuation not in ("", "keep"):
         _say(
             f"this parser was trained on trees without punctuation ({punctuation}), and not for "
             "text that has it: its trees of such text are worse"
         )
-    return tokenizer, sentences
+    return how
+
+
+def first_lines(inputs: Iterable[Path], column: str) -> Iterator[Line]:
+    """Yield texts, or words, of files and folders, from the first on, as long as they are asked."""
+    files, _ = find_inputs(inputs)
+    for file in files:
+        with open_input(file, column=column) as reader:
+            payload, taken = reader.take(_LINES_AT_A_TIME)
+            first = True
+            while taken:
+                yield from parse_lines(payload, kind=file.kind, column=column, first=first)[0]
+                first = False
+                payload, taken = reader.take(_LINES_AT_A_TIME)
 
 
 def _say(line: str) -> None:
@@ -38,27 +65,29 @@ def _say(line: str) -> None:
 def stream(
     found: ParserSource,
     output: Path | None,
-    formats: str | None,
-    tokenizer: str,
-    sentences: bool,
-    max_words: int,
+    rows: RowSettings,
+    text: TextOptions,
     device: str | None,
     threads: int | None,
 ) -> None:
     """Parse standard input, and write a tree in brackets for every sentence as soon as it is made.
 
-    A line without a word gives an empty line.
+    A line without a word gives an empty line. Where nothing else says the language, the first lines
+    do.
     """
-    if output is not None or formats not in (None, "brackets"):
+    if output is not None or PARQUET in rows.output.formats:
         raise AttreeError(
             "standard input is parsed to standard output, in brackets",
-            fix="leave --output out and use --format brackets, or parse a file",
+            fix="leave --output out and use --to brackets, or parse a file",
         )
-    split = tokeniser(tokenizer, split=sentences)
-    parser = Parser.of(found, device=device, threads=threads, max_words=max_words)
+    parser = Parser.of(found, device=device, threads=threads, max_words=rows.max_words)
     sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-    while lines := list(islice(sys.stdin, _LINES_AT_A_TIME)):
-        each = split([line.rstrip("\n") for line in lines])
+    split: Tokeniser | None = None
+    while lines := [line.rstrip("\n") for line in islice(sys.stdin, _LINES_AT_A_TIME)]:
+        if split is None:
+            how = how_split(found, text, lines)
+            split = tokeniser(how.name, split=how.sentences)
+        each = split(list(lines))
         words = [one for of_line in each for one in ([[]] if of_line is None else of_line)]
         for tree in parser.parse(words):
             print(safe(tree.brackets()) if tree.words else "")

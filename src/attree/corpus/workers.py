@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Future
 
-from attree.corpus.driver import Place, Workers, gpus
+from attree.corpus.driver import Workers, gpus
+from attree.corpus.options import Place
 from attree.corpus.pipeline import IN_FLIGHT, Done, Work, WorkerSetup
 
 

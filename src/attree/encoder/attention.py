@@ -3,18 +3,23 @@
 ``transformers`` lets a model's attention be computed by a registered function. Ours gives every
 layer's output by SDPA as usual, and where heads of the layer are wanted computes their
 probabilities from the very queries and keys it was handed (after rotary positions, with padding
-and sliding windows in the mask). This is the same for every family. The pass ends at the highest
-layer that is wanted: its value product, its feed-forward part and all later layers are skipped.
+and sliding windows in the mask). Families whose attention goes through no such function compute it
+by themselves, and their probabilities are taken where they go into dropout, which does nothing
+here. The pass ends at the highest layer that is wanted: its value product, its feed-forward part
+and all later layers are skipped.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
@@ -100,6 +105,35 @@ def _attention(
     )
 
 
+class _Dropout(TorchFunctionMode):
+    """Takes attention from its dropout: what has the shape (batch, heads, pieces, pieces)."""
+
+    def __init__(self, capture: _Capture, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self._capture, self._shape = capture, shape
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        inputs: tuple[Any, ...] = (),
+        named: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call a function of torch's; see :class:`torch.overrides.TorchFunctionMode`."""
+        if function is functional.dropout:
+            given = inputs[0] if inputs else (named or {})["input"]
+            wanted = self._capture.heads.get(self._capture.layer)
+            if wanted and tuple(given.shape) == self._shape:
+                self._capture.keep(self._capture.layer, given[:, list(wanted)].float())
+                self._capture.attended(self._capture.layer)
+        return function(*inputs, **(named or {}))
+
+
+def has_interface(model: nn.Module) -> bool:
+    """Tell whether a model's attention is computed by a registered function."""
+    return bool(getattr(model, "_supports_attention_backend", False))
+
+
 def register() -> None:
     """Make :data:`IMPLEMENTATION` known to ``transformers``, with SDPA's kind of mask."""
     AttentionInterface.register(IMPLEMENTATION, _attention)
@@ -130,6 +164,7 @@ def forward(
     states: Sequence[int],
     keep: Callable[[int, torch.Tensor], None],
     n_layers: int,
+    n_heads: int,
 ) -> dict[int, torch.Tensor]:
     """Run the encoder only as deep as is wanted.
 
@@ -140,7 +175,7 @@ def forward(
         states: layers whose hidden states are wanted, 0 (embeddings) to ``n_layers``.
         keep: called with each layer of ``heads``, in order, and its probabilities, float32
             (batch, heads of that layer, pieces, pieces).
-        n_layers: layers of the encoder.
+        n_layers, n_heads: layers of the encoder, and heads of each.
 
     Returns:
         layer → hidden states (batch, pieces, hidden), as ``output_hidden_states=True`` gives them:
@@ -148,8 +183,11 @@ def forward(
     """
     capture = _Capture(heads, states, keep)
     token = _active.set(capture)
+    shape = (len(ids), n_heads, ids.shape[1], ids.shape[1])
+    own = bool(heads) and not has_interface(model)
     try:
-        output = model(input_ids=ids, attention_mask=mask)
+        with _Dropout(capture, shape) if own else contextlib.nullcontext():
+            output = model(input_ids=ids, attention_mask=mask)
         if n_layers in capture.states:
             capture.found[n_layers] = output.last_hidden_state
     except _Enough:

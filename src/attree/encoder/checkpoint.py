@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from attree.encoder.families import FAMILIES, Family
+from attree.encoder.families import stated, unused_positions
 from attree.errors import AttreeError
 from attree.files import check_regular, described, read_described
 
@@ -34,6 +34,8 @@ TOKENISER_FILES = (
     "special_tokens_map.json",
     "added_tokens.json",
 )
+#: What is read of a checkpoint whose weights are in one file.
+READ = (_CONFIG, _WEIGHTS, *TOKENISER_FILES)
 _LARGEST_TOKENISER = 256 * 2**20
 
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
@@ -60,7 +62,7 @@ class _Config(msgspec.Struct):
     hidden_size: Count | None = None
     embedding_size: Count | None = None
     intermediate_size: Count | None = None
-    type_vocab_size: Count | None = None
+    type_vocab_size: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None
     max_position_embeddings: Count | None = None
     num_hidden_layers: Layers | None = None
     num_attention_heads: Layers | None = None
@@ -141,12 +143,11 @@ def read_config(folder: Path) -> dict[str, Any]:
         _refuse_other(values, key, plain, path)
     for key in ("add_cross_attention", "quantization_config", "pruned_heads"):
         _refuse_other(values, key, _NONE, path)
-    if known.model_type not in FAMILIES:
+    if not known.model_type:
         raise AttreeError(
-            f"models of type {values.get('model_type')!r} are not supported: attree cannot read "
-            "their attention",
+            "this model configuration does not say of which type the model is (model_type)",
             file=path,
-            fix="use one of " + ", ".join(FAMILIES),
+            fix="give the folder that `save_pretrained` wrote",
         )
     return {key: value for key, value in values.items() if key not in _NOT_THE_MODEL_S}
 
@@ -170,26 +171,27 @@ def shape_of(folder: Path) -> Shape:
         AttreeError: as :func:`read_config`; no attention; or more weights than the files hold.
     """
     config, path = read_config(folder), folder / _CONFIG
-    family = FAMILIES[config["model_type"]]
-    n_layers, n_heads = config.get(family.layers, 0), config.get(family.heads, 0)
-    if not n_layers or not n_heads:
-        raise AttreeError(
-            "this model has no attention to parse with: its configuration states no "
-            + (f"attention heads ({family.heads})" if n_layers else f"layers ({family.layers})"),
-            file=path,
-            fix="choose an encoder with self-attention",
-        )
+    for size in ("layers", "attention heads"):
+        key, value = stated(config, size)
+        if not value:
+            raise AttreeError(
+                "this model has no attention to parse with: its configuration states no "
+                f"{size} ({key})",
+                file=path,
+                fix="choose an encoder with self-attention",
+            )
+    hidden, hidden_size = stated(config, "hidden size")
     found = {
         "family": config["model_type"],
-        "n_layers": n_layers,
-        "n_heads": n_heads,
-        "hidden_size": config.get(family.hidden),
-        "max_pieces": _longest(config, family, folder),
+        "n_layers": stated(config, "layers")[1],
+        "n_heads": stated(config, "attention heads")[1],
+        "hidden_size": hidden_size,
+        "max_pieces": _longest(config, folder),
     }
     shape = described(found, Shape, file=path, what="model configuration")
     if shape.hidden_size % shape.n_heads:
         raise AttreeError(
-            f"{family.hidden}: {shape.hidden_size} cannot be shared by {shape.n_heads} heads",
+            f"{hidden}: {shape.hidden_size} cannot be shared by {shape.n_heads} heads",
             file=path,
             fix="check that the download or copy is whole",
         )
@@ -197,17 +199,13 @@ def shape_of(folder: Path) -> Shape:
     return shape
 
 
-def _longest(config: dict[str, Any], family: Family, folder: Path) -> int:
+def _longest(config: dict[str, Any], folder: Path) -> int:
     """Return the pieces that the model takes, and that its tokeniser says it takes."""
-    unused = 0
-    if family.starts_after_padding:
-        padding = config.get("pad_token_id")
-        unused = (1 if padding is None else padding) + 1
-    limit = (config.get(family.positions) or 512) - unused
+    limit = (stated(config, "positions")[1] or 512) - unused_positions(config)
     path = folder / "tokenizer_config.json"
     if path.is_file():
-        stated = read_described(path, _TokeniserConfig, what="tokeniser configuration")
-        limit = min(limit, int(stated.model_max_length or limit))
+        own = read_described(path, _TokeniserConfig, what="tokeniser configuration")
+        limit = min(limit, int(own.model_max_length or limit))
     return limit
 
 

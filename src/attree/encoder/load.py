@@ -6,8 +6,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from attree.encoder.families import FAMILIES
+from attree.encoder.families import query_key
 from attree.encoder.source import (
     EncoderSource,
     Head,
@@ -26,7 +27,7 @@ with without_collecting():
     from attree.encoder import attention
     from attree.encoder.device import choose_device, taken
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
-    from attree.encoder.weights import layers_of, pack, read_model, read_tokeniser
+    from attree.encoder.weights import layers_of, pack, read_model, read_splitter
 
 #: Products of a size that oneDNN keeps code for, and what lies between it and torch.
 #: Their own 1,024 grow with every new shape of a batch and lie scattered among the freed tensors:
@@ -86,12 +87,13 @@ class Encoder:
         self.hidden_size, self.max_pieces = description.hidden_size, description.max_pieces
         self.fingerprint = description.fingerprint
         self.device, self.dtype = device, dtype
-        self.model = read_model(folder, dtype).to(device)
+        self.model = read_model(folder, dtype, device)
         self.layers = layers_of(self.model, self.n_layers, folder)
         attention.watch(self.layers)
         if device.type == "cpu":
             pack(self.layers)
-        self._tokeniser = PieceTokeniser(read_tokeniser(folder, self.model), self.max_pieces)
+        self._tokeniser = PieceTokeniser(read_splitter(folder, self.model), self.max_pieces)
+        self._probe(folder)
 
     @property
     def pad_id(self) -> int:
@@ -152,6 +154,7 @@ class Encoder:
             states=states,
             keep=keep,
             n_layers=self.n_layers,
+            n_heads=self.n_heads,
         )
         self._check_all_there(captured == set(by_layer) and set(found) == set(states))
         highest = [place for place, (layer, _) in enumerate(heads) if layer == max(by_layer)]
@@ -165,18 +168,53 @@ class Encoder:
                 fix="use another encoder: attree cannot read the attention of this one",
             )
 
+    def _probe(self, folder: Path) -> None:
+        """Refuse a model that sees the padding of a batch, or does not show its attention.
+
+        What a family makes of a mask is its own affair: one that adds a mask of truth values to
+        its scores gives numbers like any other, and wrong ones.
+        """
+        short, long = self.tokenise([["a"], ["b", ",", "c", "d"]])
+        if len(short.ids) == len(long.ids) or long.too_long:
+            return
+        wanted: dict[str, Any] = {
+            "heads": [(i, j) for i in range(self.n_layers) for j in range(self.n_heads)],
+            "states": range(self.n_layers + 1),
+        }
+        try:
+            both, *alone = (self.run(batch, **wanted) for batch in ([short, long], [short], [long]))
+        except (AttreeError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+            raise _refused(
+                f"cannot be run on a sentence ({reason})", self.family, folder
+            ) from error
+        attention = both.attention
+        if not attention[1, :, 0, 1:].any():
+            raise _refused("lets a word attend to no later one", self.family, folder)
+        most = 0.1 if self.dtype == torch.bfloat16 else 0.01
+        for row, (pieces, one) in enumerate(zip((short, long), alone, strict=True)):
+            n, there = pieces.n_words, len(pieces.ids)
+            pairs = [(attention[row, :, :n, :n], one.attention[0])]
+            pairs += [(both.states[at][row, :there], one.states[at][0]) for at in both.states]
+            for found, right in pairs:
+                apart = (found.float() - right.float()).norm() / right.float().norm()
+                if apart > most:  # never of what is not finite, which is told sentence by sentence
+                    raise _refused("takes padding for words", self.family, folder)
+
     def query_key(self, layer: int) -> tuple[torch.Tensor, ...]:
         """Return the query and key projections that read ``hidden_states[layer]``.
 
         They are those of encoder layer ``layer``; for the top state, which no layer reads, those
-        of the last layer. See :meth:`attree.encoder.families.Family.query_key`; a head is a run of
+        of the last layer. See :func:`attree.encoder.families.query_key`; a head is a run of
         ``hidden_size / n_heads`` rows.
 
         Raises:
             AttreeError: there is no such layer.
         """
         self.check(states=[layer])
-        return FAMILIES[self.family].query_key(self.layers[min(layer, self.n_layers - 1)])
+        return query_key(self.layers[min(layer, self.n_layers - 1)])
 
     def check(self, *, heads: Sequence[Head] = (), states: Sequence[int] = ()) -> None:
         """Refuse heads and layers that this encoder does not have."""
@@ -192,6 +230,14 @@ class Encoder:
                     f"the encoder {self.slug} has no hidden states of layer {layer}",
                     fix=f"choose a layer from 0 to {self.n_layers}",
                 )
+
+
+def _refused(problem: str, family: str, folder: Path) -> AttreeError:
+    return AttreeError(
+        f"this encoder {problem}: attree cannot read models of type {family!r}",
+        file=folder,
+        fix="use another encoder",
+    )
 
 
 def load_encoder(

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from attree.encoder.unigram import UnigramTokeniser
+
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
@@ -32,7 +34,7 @@ class Pieces:
         ids: int32 (pieces,), the specials at both ends included.
         word_of: int32 (pieces,), the 0-based word of each piece, -1 for specials.
         n_words: number of words.
-        n_unknown: words that had no piece and became one [UNK].
+        n_unknown: words that are the unknown piece, or have it among theirs.
         too_long: the encoder has too few positions for its pieces.
     """
 
@@ -47,14 +49,16 @@ class PieceTokeniser:
     """Tokenises pre-split sentences.
 
     Args:
-        tokeniser: a fast ``transformers`` tokeniser.
+        tokeniser: a fast ``transformers`` tokeniser, or a large Unigram that is read by itself.
         max_pieces: pieces that the encoder takes, specials included.
     """
 
-    def __init__(self, tokeniser: PreTrainedTokenizerFast, max_pieces: int) -> None:
+    def __init__(
+        self, tokeniser: PreTrainedTokenizerFast | UnigramTokeniser, max_pieces: int
+    ) -> None:
         self.max_pieces = max_pieces
         self.pad_id = int(tokeniser.pad_token_id or 0)
-        self._unknown = (int(tokeniser.unk_token_id),)
+        self._unknown = int(tokeniser.unk_token_id)
         self._backend = _with_prefix_space(tokeniser.backend_tokenizer)
         # A checkpoint may have been saved with truncation and padding switched on.
         self._backend.no_truncation()
@@ -63,13 +67,16 @@ class PieceTokeniser:
         self._backend.encode_special_tokens = True
         self._before, self._after = _specials(self._backend)
         self._known: dict[str, tuple[int, ...]] = {}
-        self._pieceless: set[str] = set()
+        self._unread: set[str] = set()
+        self._split = (
+            tokeniser.split if isinstance(tokeniser, UnigramTokeniser) else self._split_by_library
+        )
 
     def __call__(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
         """Tokenise sentences; the result is in their order."""
         if len(self._known) > _REMEMBERED:
             self._known.clear()
-            self._pieceless.clear()
+            self._unread.clear()
         self._learn(dict.fromkeys(chain.from_iterable(sentences)))
         return [self._assemble(words) for words in sentences]
 
@@ -77,14 +84,16 @@ class PieceTokeniser:
         new = [word for word in words if word not in self._known]
         if not new:
             return
+        for word, ids in zip(new, self._split(new), strict=True):
+            self._known[word] = tuple(ids) or (self._unknown,)
+            if self._unknown in self._known[word]:
+                self._unread.add(word)
+
+    def _split_by_library(self, words: Sequence[str]) -> list[list[int]]:
         encoded = self._backend.encode_batch_fast(
-            [[word] for word in new], is_pretokenized=True, add_special_tokens=False
+            [[word] for word in words], is_pretokenized=True, add_special_tokens=False
         )
-        for word, encoding in zip(new, encoded, strict=True):
-            ids = tuple(encoding.ids)
-            if not ids:
-                self._pieceless.add(word)
-            self._known[word] = ids or self._unknown
+        return [encoding.ids for encoding in encoded]
 
     def _assemble(self, words: Sequence[str]) -> Pieces:
         known = self._known
@@ -102,8 +111,8 @@ class PieceTokeniser:
             np.arange(len(words), dtype=np.int32), counts
         )
         n_unknown = 0
-        if self._pieceless:
-            n_unknown = sum(word in self._pieceless for word in words)
+        if self._unread:
+            n_unknown = sum(word in self._unread for word in words)
         return Pieces(ids, word_of, len(words), n_unknown, len(ids) > self.max_pieces)
 
 

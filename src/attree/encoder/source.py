@@ -22,7 +22,8 @@ from attree.encoder.checkpoint import (
     shape_of,
     stamps,
 )
-from attree.encoder.families import FAMILIES
+from attree.encoder.converted import converted, identity
+from attree.encoder.forms import carried
 from attree.errors import AttreeError
 from attree.files import read_described, write_json
 from attree.provenance import versions
@@ -91,7 +92,7 @@ class ResolvedEncoder:
         """Read a description that :meth:`write` wrote."""
         what = "encoder description"
         found = read_described(path, cls, what=what, fix=_RESOLVE)
-        for key, known in (("kind", SOURCES), ("dtype", DTYPES), ("family", FAMILIES)):
+        for key, known in (("kind", SOURCES), ("dtype", DTYPES)):
             if getattr(found, key) not in known:
                 raise AttreeError(
                     f"this {what} is not valid: {key}: unknown {getattr(found, key)!r}",
@@ -135,7 +136,7 @@ def find_encoder(name: str | Path, *, dtype: str = DTYPES[0]) -> ResolvedEncoder
     try:
         return resolve(EncoderSource(slug, "package", text, dtype=dtype))
     except AttreeError as error:
-        if not error.problem.endswith("is not installed"):
+        if carried(text) is not None or not error.problem.endswith("is not installed"):
             raise
         raise AttreeError(
             f"no encoder {text!r}: no such description, folder, name in {DESCRIPTIONS} or package",
@@ -153,8 +154,8 @@ def resolve(source: EncoderSource, *, record: str | Path | None = None) -> Resol
             one; a run that finds another revision is refused.
 
     Raises:
-        AttreeError: no such model, no safetensors, no fast tokeniser, no attention, a family that
-            is not supported, no connection, or a changed revision.
+        AttreeError: no such model, no safetensors, no fast tokeniser, no attention, no
+            connection, or a changed revision.
     """
     if source.kind not in SOURCES:
         raise AttreeError(f"unknown kind of encoder source: {source.kind}", fix=_one_of(SOURCES))
@@ -174,7 +175,7 @@ def describe(source: EncoderSource, folder: Path, revision: str | None) -> Resol
         id=source.id,
         revision=revision,
         folder=str(folder),
-        fingerprint=fingerprint(files),
+        fingerprint=identity(folder) or fingerprint(files),
         dtype=source.dtype,
         stamps=stamps(files),
         versions=versions("torch", "transformers", "tokenizers"),
@@ -186,15 +187,17 @@ def verify(encoder: ResolvedEncoder) -> Path:
     """Return the folder of a resolved encoder after checking that it is still the same.
 
     Files with the size and time they had are taken to be the same; others are hashed. A hub
-    encoder resolved on another machine is fetched at its revision.
+    encoder resolved on another machine is fetched at its revision, one that a package carries in a
+    form of its own is converted there.
     """
     folder = Path(encoder.folder)
-    if encoder.kind in ("hub", "package") and not folder.is_dir():
+    if encoder.kind == "package" or (encoder.kind == "hub" and not folder.is_dir()):
         source = EncoderSource(encoder.slug, encoder.kind, encoder.id, encoder.revision)
         folder, _ = SOURCES[encoder.kind](source, None)
     shape = shape_of(folder)
     files = checkpoint_files(folder)
-    if stamps(files) != encoder.stamps and fingerprint(files) != encoder.fingerprint:
+    there = encoder.fingerprint
+    if stamps(files) != encoder.stamps and (identity(folder) or fingerprint(files)) != there:
         raise AttreeError(
             f"the encoder {encoder.slug} has changed since it was resolved",
             file=folder,
@@ -226,6 +229,9 @@ def _from_path(source: EncoderSource, record: str | Path | None) -> tuple[Path, 
 
 
 def _from_package(source: EncoderSource, record: str | Path | None) -> tuple[Path, None]:
+    known = converted(source.id)
+    if known is not None:
+        return known, None
     # The package is looked up and not imported: it may import much that is not needed here. A name
     # with dots would import what stands before them.
     name = source.id.replace("-", "_")

@@ -20,10 +20,13 @@ with without_collecting():
     from transformers.utils import logging
 
     from attree.encoder import attention
+    from attree.encoder.unigram import UnigramTokeniser, read_unigram
 
 if TYPE_CHECKING:
     from torch import nn
 
+#: Embeddings of a vocabulary that only many languages have.
+_LONG_TABLE = 100_000
 #: Word pieces of a batch that weights are laid out for; other sizes are computed as well.
 _USUAL_PIECES = 1024
 
@@ -79,7 +82,16 @@ def _quietly(folder: Path, what: str) -> Iterator[None]:
 
 
 def _check_finite(model: nn.Module, folder: Path) -> None:
+    """Refuse weights that are not finite.
+
+    A table of a quarter of a million embeddings, most of them of words of other languages, is not
+    read through: what a sentence takes of it is seen in its states.
+    """
+    network: Any = model
+    table = network.get_input_embeddings().weight
     for name, weight in model.named_parameters():
+        if weight is table and len(table) > _LONG_TABLE:
+            continue
         # The sum first: it reads each weight once, and is finite unless a weight is not or is huge.
         if not weight.sum().isfinite() and not weight.isfinite().all():
             raise AttreeError(
@@ -89,15 +101,35 @@ def _check_finite(model: nn.Module, folder: Path) -> None:
             )
 
 
-def read_model(folder: Path, dtype: torch.dtype) -> nn.Module:
-    """Load the encoder of a checkpoint for inference, with our attention function.
+class _LongTable(torch.nn.Module):
+    """A large vocabulary's embeddings, left where the file is mapped; rows are rounded when used.
+
+    Rounding the whole table would read it through, and keep it twice.
+    """
+
+    def __init__(self, table: nn.Embedding, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.num_embeddings, self._dtype = table.num_embeddings, dtype
+        self._weight = [table.weight.detach()]  # in a list, lest it be rounded with the parameters
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return (…, width) in the model's type of numbers."""
+        return torch.nn.functional.embedding(ids, self._weight[0]).to(self._dtype)
+
+
+def read_model(folder: Path, dtype: torch.dtype, device: torch.device) -> nn.Module:
+    """Load the encoder of a checkpoint for inference, with our attention function if it takes one.
 
     Raises:
         AttreeError: damaged, or weights are missing.
     """
     attention.register()
+    rounded = device.type == "cpu" and dtype != torch.float32
     model, lacking = read_checkpoint(
-        AutoModel, folder, dtype=dtype, attn_implementation=attention.IMPLEMENTATION
+        AutoModel,
+        folder,
+        dtype=torch.float32 if rounded else dtype,
+        attn_implementation=attention.IMPLEMENTATION,
     )
     missing = sorted(name for name in lacking if "pooler" not in name)
     if missing:
@@ -106,7 +138,14 @@ def read_model(folder: Path, dtype: torch.dtype) -> nn.Module:
             file=folder,
             fix="check that config.json and model.safetensors belong together",
         )
-    found: nn.Module = model.eval().requires_grad_(False)
+    if not attention.has_interface(model):
+        model.config._attn_implementation = "eager"
+    if rounded:
+        table = model.get_input_embeddings()
+        if isinstance(table, torch.nn.Embedding) and table.num_embeddings > _LONG_TABLE:
+            model.set_input_embeddings(_LongTable(table, dtype))
+        model.to(dtype)
+    found: nn.Module = model.eval().requires_grad_(False).to(device)
     return found
 
 
@@ -189,6 +228,24 @@ def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
             file=folder,
             fix="write tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained(...)",
         )
+    _check_pieces(pieces, model, folder)
+    tokeniser.name_or_path = str(folder)
+    return tokeniser
+
+
+def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | UnigramTokeniser:
+    """Load what splits words into pieces: the fast tokeniser, or what is ready sooner.
+
+    Arguments and errors are those of :func:`read_tokeniser`.
+    """
+    found = read_unigram(folder)
+    if found is None:
+        return read_tokeniser(folder, model)
+    _check_pieces(len(found), model, folder)
+    return found
+
+
+def _check_pieces(pieces: int, model: nn.Module, folder: Path) -> None:
     embeddings: Any = model
     if pieces > embeddings.get_input_embeddings().num_embeddings:
         raise AttreeError(
@@ -196,5 +253,3 @@ def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
             file=folder,
             fix="check that tokeniser and model.safetensors belong together",
         )
-    tokeniser.name_or_path = str(folder)
-    return tokeniser

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+from cyclopts import Parameter
 
-from attree.evaluation import DEFAULT_LABELS
+from attree.evaluation import DEFAULT_LABELS, METRICS
+from attree.options import between
 
 Profile = Annotated[
-    str, typer.Option(help="default, or prpn: one-word sentences count as 1 in sentence F1.")
+    str, Parameter(help="default, or prpn: one-word sentences count as 1 in sentence F1.")
 ]
 Labels = Annotated[
     list[str] | None,
-    typer.Option(
+    Parameter(
         help="Labels whose recall is reported: NP,VP,…; repeatable.",
         show_default=",".join(DEFAULT_LABELS),
     ),
 ]
 MaxWords = Annotated[
-    int | None, typer.Option(min=1, help="Score only sentences of at most this many words.")
+    int | None,
+    Parameter(validator=between(1), help="Score only sentences of at most this many words."),
 ]
 
 
@@ -32,24 +35,29 @@ def _label_names(given: Sequence[str] | None) -> list[str]:
 
 
 def score_command(
-    parses: Annotated[Path, typer.Argument(help="The parses: a table of `attree decode`.")],
-    sentences: Annotated[Path, typer.Option(help="Gold trees: a sentence table or treebank file.")],
-    output: Annotated[Path, typer.Option(help="The table to write, a row a sentence (Parquet).")],
-    summary: Annotated[Path, typer.Option(help="The summary to write (JSON).")],
+    parses: Annotated[Path, Parameter(help="The parses: a table of `attree decode`.")],
+    /,
+    *,
+    sentences: Annotated[Path, Parameter(help="Gold trees: a sentence table or treebank file.")],
+    output: Annotated[Path, Parameter(help="The table to write, a row a sentence (Parquet).")],
+    summary: Annotated[Path, Parameter(help="The summary to write (JSON).")],
     profile: Profile = "default",
     labels: Labels = None,
     max_words: MaxWords = None,
-    encoder: Annotated[str | None, typer.Option(help="The encoder's name in tables.")] = None,
-    parser: Annotated[str | None, typer.Option(help="The parser's name in tables.")] = None,
+    encoder: Annotated[str | None, Parameter(help="The encoder's name in tables.")] = None,
+    parser: Annotated[str | None, Parameter(help="The parser's name in tables.")] = None,
 ) -> None:
-    """Score parses against gold trees: corpus F1, sentence F1 and recall by label."""
+    """Score parses against gold trees: corpus F1, sentence F1 and recall by label.
+
+    Prints the scores; `attree table show SUMMARY.json` prints them again.
+    """
     from attree import process
     from attree.evaluation.summary import score_parses
     from attree.given import as_tables
 
     process.follow()
     with as_tables([sentences]) as (gold,):
-        score_parses(
+        found = score_parses(
             parses,
             gold,
             output=output,
@@ -60,17 +68,31 @@ def score_command(
             encoder=encoder,
             parser=parser,
         )
+    print(_told(found))
+
+
+def _told(summary: Mapping[str, Any]) -> str:
+    """Return what was found as a line: how many sentences, and each metric's value."""
+    counted = summary["protocol"]["sentences"]
+    found = [
+        f"{one.heading} {summary[name]:.2f}"
+        for name, one in METRICS.items()
+        if summary.get(name) is not None
+    ]
+    return f"{counted['scored']:,} of {counted['total']:,} sentences: {', '.join(found)}"
 
 
 def baselines_command(
-    sentences: Annotated[
-        Path, typer.Argument(help="Gold trees: a sentence table or treebank file.")
-    ],
-    output: Annotated[Path, typer.Option(help="The summary to write (JSON).")],
+    sentences: Annotated[Path, Parameter(help="Gold trees: a sentence table or treebank file.")],
+    /,
+    *,
+    output: Annotated[Path, Parameter(help="The summary to write (JSON).")],
     profile: Profile = "default",
     labels: Labels = None,
     max_words: MaxWords = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds of each kind of random trees.")] = 5,
+    seeds: Annotated[
+        int, Parameter(validator=between(1), help="Seeds of each kind of random trees.")
+    ] = 5,
 ) -> None:
     """Score left-branching, right-branching, balanced and random trees, and the binary ceiling."""
     from attree import process
@@ -90,25 +112,38 @@ def baselines_command(
 
 
 def evalb_command(
-    gold: Annotated[Path, typer.Argument(help="Gold trees in brackets, a tree a line.")],
-    test: Annotated[Path, typer.Argument(help="The trees to score, in the same order.")],
+    gold: Annotated[Path, Parameter(help="Gold trees in brackets, a tree a line.")],
+    test: Annotated[Path, Parameter(help="The trees to score, in the same order.")],
+    /,
+    *,
     prm: Annotated[
-        Path | None, typer.Option(help="A parameter file of EVALB; without it nothing is deleted.")
+        Path | None,
+        Parameter(help="A parameter file of EVALB, or collins; without it nothing is deleted."),
     ] = None,
-    unlabelled: Annotated[bool, typer.Option("--unlabelled", help="Ignore labels.")] = False,
+    punctuation: Annotated[
+        str | None,
+        Parameter(
+            help="Words to remove from both trees, by the gold one: keep, ptb, unicode, 'drop:TAG'."
+        ),
+    ] = None,
+    unlabelled: Annotated[bool, Parameter(help="Ignore labels.")] = False,
     release: Annotated[
-        str, typer.Option(help="Print as the release of 2008, 2006 or 1997 does.")
+        str, Parameter(help="Print as the release of 2008, 2006 or 1997 does.")
     ] = "2008",
 ) -> None:
     """Score bracketed trees as EVALB does, with its parameters and its output.
 
+    An outer bracket without a label counts nowhere. Labelled F1 in other commands is that of
+    --prm collins and the --punctuation that they name.
+
     Example:
       attree evalb test.gold.mrg test.mine.mrg --prm COLLINS.prm
+      attree evalb test.gold.mrg test.mine.mrg --prm collins --punctuation ptb
     """
     import dataclasses
 
     from attree.errors import AttreeError
-    from attree.evaluation.evalb import results
+    from attree.evaluation.evalb_files import results
     from attree.evaluation.evalb_parameters import Parameters, read_parameters
     from attree.evaluation.evalb_report import RELEASES, report
 
@@ -118,5 +153,6 @@ def evalb_command(
     parameters = Parameters() if prm is None else read_parameters(prm)
     if unlabelled:
         parameters = dataclasses.replace(parameters, labelled=False)
-    for line, is_error in report(results(gold, test, parameters), parameters, release):
-        typer.echo(line, err=is_error)
+    found = results(gold, test, parameters, punctuation=punctuation)
+    for line, is_error in report(found, parameters, release):
+        print(line, file=sys.stderr if is_error else sys.stdout)

@@ -2,25 +2,25 @@
 
 A line holds a tree. Words and brackets with a deleted label do not count, what follows ``-`` or
 ``=`` in the label of a bracket is cut off, brackets over no word are left out, and two brackets are
-the same if start, end and, unless told otherwise, label are. Several of the same span and label
+the same if start, end and, unless told otherwise, label are. An outer bracket without a label, as
+treebanks put it around a tree, counts nowhere. Several of the same span and label
 count as many times as both trees have them. Nothing limits the length of a line, word or label.
 A tree that cannot be read costs its sentence alone, where the C program may end.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.evaluation.evalb_parameters import COLLINS, Parameters, lines
+from attree.evaluation.evalb_parameters import COLLINS, Parameters
 from attree.evaluation.label_pairs import label_pairs
 from attree.trees import Trees
 
@@ -51,12 +51,22 @@ class Bracketing:
         words: (word, tag) of those that count.
         brackets: [start, end, label] in the order in which they open.
         length: words of the sentence, deleted ones included but for ``delete_for_length``.
+        outer: whether a bracket without a label was around all; in ``brackets`` its
+            label is None.
     """
 
     words: list[tuple[str, str]] = field(default_factory=list)
     brackets: list[list[Any]] = field(default_factory=list)
     quotes: list[_Quote] = field(default_factory=list)
     length: int = 0
+    outer: bool = False
+
+    def without(self, stays: Sequence[bool]) -> Bracketing:
+        """Return the tree without some of its words."""
+        new = list(itertools.accumulate(stays, initial=0))
+        words = list(itertools.compress(self.words, stays))
+        brackets = [[new[start], new[end], label] for start, end, label in self.brackets]
+        return Bracketing(words, brackets, length=len(words), outer=self.outer)
 
     def put_back(self, which: int) -> None:
         """Make a deleted quotation mark a word again."""
@@ -101,6 +111,9 @@ def read_tree(line: str, parameters: Parameters) -> Bracketing:
             raise ValueError(f"{line[at:].split()[0]} stands outside a bracket of its own")
     if open_brackets:
         raise ValueError("a bracket is not closed")
+    if tree.brackets and tree.brackets[0] == [0, len(tree.words), ""]:
+        tree.brackets[0][2] = None  # it keeps its place: quotation marks count brackets
+        tree.outer = True
     return tree
 
 
@@ -117,7 +130,10 @@ def _add_word(
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A sentence's counts, as in a row of EVALB; 0 but for ``length``, ``words`` if not scored."""
+    """A sentence's counts, as in a row of EVALB; 0 but for ``length``, ``words`` if not scored.
+
+    ``outer`` says of the gold tree and of the other whether an unlabelled bracket was around it.
+    """
 
     length: int
     status: int = OK
@@ -128,6 +144,7 @@ class Result:
     words: int = 0
     tags: int = 0
     problem: str = ""
+    outer: tuple[bool, bool] = (False, False)
 
     @property
     def complete(self) -> bool:
@@ -158,6 +175,7 @@ def compare(gold: Bracketing, test: Bracketing, parameters: Parameters) -> Resul
         crossing=_crossing(right, found),
         words=len(pairs),
         tags=sum(parameters.same_label(one, other) for (_, one), (_, other) in pairs),
+        outer=(gold.outer, test.outer),
     )
 
 
@@ -173,7 +191,7 @@ def _mend_quotes(gold: Bracketing, test: Bracketing, parameters: Parameters) -> 
 
 def _counted(brackets: Iterable[Sequence[Any]], parameters: Parameters) -> list[tuple[Any, ...]]:
     """Return (start, end, label) of the brackets that count, their labels without functions."""
-    found = ((start, end, _cut(label)) for start, end, label in brackets)
+    found = ((start, end, _cut(label)) for start, end, label in brackets if label is not None)
     return [one for one in found if one[0] != one[1] and not parameters.deletes(one[2])]
 
 
@@ -208,26 +226,6 @@ def _crossing(gold: Sequence[tuple[Any, ...]], test: Sequence[tuple[Any, ...]]) 
     return int((left | right).any(axis=0).sum())
 
 
-def results(gold: Path, test: Path, parameters: Parameters) -> Iterator[Result]:
-    """Score a file of trees against gold ones, a tree a line."""
-    both = zip_longest(lines(gold, "gold file"), lines(test, "file of trees"))
-    for one, other in both:
-        if one is None or other is None:
-            longer = "test" if one is None else "gold"
-            problem = f"Number of lines unmatch (too many lines in {longer} file)"
-            yield Result(-1, ERROR, problem=problem)
-            return
-        try:
-            right = read_tree(one, parameters)
-        except ValueError as error:
-            yield Result(0, ERROR, problem=f"{error} (gold)")
-            continue
-        try:
-            yield compare(right, read_tree(other, parameters), parameters)
-        except ValueError as error:
-            yield Result(right.length, ERROR, problem=f"{error} (test)")
-
-
 def labelled_results(gold: Trees, predicted: Trees) -> NDArray[np.int64]:
     """Score labelled trees of the same sentences by EVALB's rules, with what `COLLINS` deletes.
 
@@ -249,11 +247,15 @@ def labelled_results(gold: Trees, predicted: Trees) -> NDArray[np.int64]:
 
 
 def label_classes(trees: Trees, known: dict[str, int]) -> NDArray[np.int64]:
-    """Return a number for the label of each span, the same for equal ones, -1 if deleted."""
+    """Return a number for the label of each span, the same for equal ones, -1 if none counts."""
     found = []
     for label in trees.label_names if trees.labels is not None else ("",):
         name = _cut(label)
         equal = {name}.union(*(pair for pair in COLLINS.same_labels if name in pair))
         found.append(-1 if COLLINS.deletes(name) else known.setdefault(min(equal), len(known)))
     codes = np.zeros(trees.starts.size, np.int64) if trees.labels is None else trees.labels
-    return np.array(found or [-1], np.int64)[codes]
+    classes = np.array(found or [-1], np.int64)[codes]
+    if trees.labels is not None and "" in trees.label_names:
+        whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
+        classes[whole & (codes == trees.label_names.index(""))] = -1
+    return classes

@@ -64,11 +64,13 @@ _PAIRS = {"EQ_LABEL": "same_labels", "EQ_WORD": "same_words"}
 
 
 def read_parameters(path: str | Path) -> Parameters:
-    """Read a parameter file.
+    """Read a parameter file; ``collins`` stands for :data:`COLLINS` where no file has that name.
 
     Raises:
         AttreeError: an unknown keyword, or a keyword without its values; ``DEBUG`` is ignored.
     """
+    if str(path).lower() == "collins" and not Path(path).exists():
+        return COLLINS
     found: dict[str, Any] = {}
     for line, text in enumerate(lines(path, "parameter file"), 1):
         keyword, *values = text.split()[:3] or [""]

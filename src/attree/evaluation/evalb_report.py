@@ -76,6 +76,7 @@ def report(
         AttreeError: more errors than the parameters allow.
     """
     style, total, short, errors = RELEASES[release], _Total(), _Total(), 0
+    outer = [0, 0]
     yield from ((line, False) for line in _HEAD)
     for number, result in enumerate(results, 1):
         if result.problem:
@@ -90,8 +91,12 @@ def report(
             break  # one file is longer: no sentence
         yield _row(number, result, style), False
         total.add(result)
+        outer = [count + there for count, there in zip(outer, result.outer, strict=True)]
         if result.length <= parameters.cutoff:
             short.add(result)
+    if outer[0] != outer[1]:
+        problem = f"an outer bracket without a label: {outer[0]:,} gold trees, {outer[1]:,} others"
+        yield f"{problem}; it counts nowhere", True
     yield from ((line, False) for line in (_LINE, _totals(total, style), "=== Summary ==="))
     for title, part in (("All", total), (f"len<={parameters.cutoff}", short)):
         yield from ((line, False) for line in ("", f"-- {title} --", *_summary(part, style)))

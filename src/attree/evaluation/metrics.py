@@ -37,6 +37,8 @@ class Scored:
         sentence_f1: float64, of 1; NaN where the sentence does not count.
         counts: the sums.
         confusion: which labels equal spans have; None where one side has no label of the other.
+        labelled: int64 (sentences, 3), labelled brackets in both, in gold, in predicted, 0 where
+            not scored; None where there is no confusion.
     """
 
     sentence: NDArray[np.int32]
@@ -48,6 +50,7 @@ class Scored:
     sentence_f1: NDArray[np.float64]
     counts: Counts
     confusion: Confusion | None
+    labelled: NDArray[np.int64] | None = None
 
 
 def sentence_f1(
@@ -153,7 +156,7 @@ def score(
     each[parses.status == SKIPPED] = np.nan
     counts = _summed(parses, gold_count, predicted_count, shared, each)
     recalls = label_recall(gold.trees, guessed, has_tree, labels)
-    labelled, confusion = _labelled(gold, parses)
+    labelled, confusion, brackets = _labelled(gold, parses)
     return Scored(
         parses.sentence,
         parses.n_words,
@@ -164,14 +167,17 @@ def score(
         each,
         replace(counts, labels=recalls, **labelled, **_tagged(gold, parses)),
         confusion,
+        brackets,
     )
 
 
-def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, int], Confusion | None]:
+def _labelled(
+    gold: Parses, parses: Parses
+) -> tuple[dict[str, int], Confusion | None, NDArray[np.int64] | None]:
     """Count labelled brackets; nothing where one side has no label that the other has."""
     trees = gold.trees, parses.trees
     if not _shared(*((side.labels, side.label_names) for side in trees)):
-        return {}, None
+        return {}, None, None
     there = np.flatnonzero(parses.status != SKIPPED)
     if there.size < len(gold.trees):
         trees = gold.trees.take(there), parses.trees.take(there)
@@ -185,7 +191,9 @@ def _labelled(gold: Parses, parses: Parses) -> tuple[dict[str, int], Confusion |
         "labelled_trees": int(there.size),
         "labelled_exact": int(exact.sum()),
     }
-    return counts, confusion
+    each = np.zeros((len(parses), 3), np.int64)
+    each[there] = rows
+    return counts, confusion, each
 
 
 def _tagged(gold: Parses, parses: Parses) -> dict[str, int]:

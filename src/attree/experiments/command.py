@@ -7,27 +7,28 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from cyclopts import App, Parameter
 
-app = typer.Typer(
+app = App(
+    name="experiment",
     help="Run the experiments' rows and gather them into tables (the workflow calls this).",
-    no_args_is_help=True,
-    add_completion=False,
 )
 
-PlanFile = Annotated[Path, typer.Option(help="What the experiments ask for (plan.json).")]
-Lists = Annotated[list[Path], typer.Argument(help="What `attree experiment rows` wrote.")]
-EncoderFile = Annotated[Path, typer.Option(help="What `attree encoder resolve` wrote.")]
-Device = Annotated[str | None, typer.Option(help="cpu or cuda; default: a GPU if there is one.")]
-Name = Annotated[str, typer.Option(help="Name of the experiment.")]
+PlanFile = Annotated[Path, Parameter(help="What the experiments ask for (plan.json).")]
+Lists = Annotated[list[Path], Parameter(help="What `attree experiment rows` wrote.")]
+EncoderFile = Annotated[Path, Parameter(help="What `attree encoder resolve` wrote.")]
+Device = Annotated[str | None, Parameter(help="cpu or cuda; default: a GPU if there is one.")]
+Name = Annotated[str, Parameter(help="Name of the experiment.")]
 
 
-@app.command()
+@app.command
 def rows(
-    job: Annotated[str, typer.Argument(help="Name of a job of the plan.")],
+    job: Annotated[str, Parameter(help="Name of a job of the plan.")],
+    /,
+    *,
     plan: PlanFile,
     encoder: EncoderFile,
-    output: Annotated[Path, typer.Option(help="The list of the rows' records to write (JSON).")],
+    output: Annotated[Path, Parameter(help="The list of the rows' records to write (JSON).")],
     device: Device = None,
 ) -> None:
     """Run those rows of a job that have no record yet."""
@@ -45,12 +46,13 @@ def rows(
     )
 
 
-@app.command()
+@app.command
 def sentence(
+    *,
     experiment: Name,
     plan: PlanFile,
     encoder: EncoderFile,
-    output_prefix: Annotated[str, typer.Option(help="Writes PREFIX.png, .csv and .parquet.")],
+    output_prefix: Annotated[str, Parameter(help="Writes PREFIX.png, .csv and .parquet.")],
     device: Device = None,
 ) -> None:
     """Draw one sentence's association: a random head, and the heads and parsers of the rows."""
@@ -69,12 +71,14 @@ def sentence(
     )
 
 
-@app.command()
+@app.command
 def weights(
     lists: Lists,
+    /,
+    *,
     experiment: Name,
     plan: PlanFile,
-    output_prefix: Annotated[str, typer.Option(help="Writes PREFIX.png, .csv and .parquet.")],
+    output_prefix: Annotated[str, Parameter(help="Writes PREFIX.png, .csv and .parquet.")],
 ) -> None:
     """Draw the weights over the encoder's heads that rows have learned."""
     from attree.experiments.maps import write_weights
@@ -82,12 +86,14 @@ def weights(
     _gather(write_weights, lists, experiment, plan, output_prefix)
 
 
-@app.command()
+@app.command
 def reliability(
     lists: Lists,
+    /,
+    *,
     experiment: Name,
     plan: PlanFile,
-    output_prefix: Annotated[str, typer.Option(help="Writes PREFIX.png, .csv and .parquet.")],
+    output_prefix: Annotated[str, Parameter(help="Writes PREFIX.png, .csv and .parquet.")],
 ) -> None:
     """Draw how often spans are right over how probable rows hold them."""
     from attree.experiments.reliability import write_reliability
@@ -95,13 +101,15 @@ def reliability(
     _gather(write_reliability, lists, experiment, plan, output_prefix)
 
 
-@app.command()
+@app.command
 def table(
     lists: Lists,
+    /,
+    *,
     experiment: Name,
     plan: PlanFile,
-    output_prefix: Annotated[str, typer.Option(help="Writes PREFIX.parquet, .csv and .md.")],
-    published: Annotated[Path | None, typer.Option(help="CSV of the article's figures.")] = None,
+    output_prefix: Annotated[str, Parameter(help="Writes PREFIX.parquet, .csv and .md.")],
+    published: Annotated[Path | None, Parameter(help="CSV of the article's figures.")] = None,
 ) -> None:
     """Gather rows into a table: mean, standard deviation and maximum over the draws."""
     from attree.experiments.table import cells, tables
@@ -116,10 +124,11 @@ def table(
     render.save(output_prefix, rows, tables(gathered, layout), made)
 
 
-@app.command()
+@app.command
 def picture(
-    table: Annotated[Path, typer.Option(help="A table of `attree experiment table` (Parquet).")],
-    output: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")],
+    *,
+    table: Annotated[Path, Parameter(help="A table of `attree experiment table` (Parquet).")],
+    output: Annotated[Path, Parameter(help="The picture: .png, .svg or .pdf.")],
 ) -> None:
     """Draw a table: a line a parser over its columns, the deviation of its draws as error bars."""
     from attree.figures import axis_of, check_format

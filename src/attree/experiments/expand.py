@@ -198,6 +198,9 @@ def _parser(
         known = [*config["parsers"], *config["trained"], *recipes]
         raise AttreeError(f"{where}: unknown parser {name}", fix=nearest(name, known))
     own = dict(config["trained"].get(name) or {})
+    if "folder" in own:
+        problem = f"{where}: {name} is trained already, and an experiment trains its parsers"
+        raise AttreeError(problem, fix="name it under `trained` of a table's or comparison's run")
     base = own.pop("recipe", name)
     _known(base, recipes, f"trained.{name}: recipe")
     if run["steps"]:

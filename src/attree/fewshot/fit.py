@@ -14,18 +14,23 @@ import numpy as np
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
 from attree.evaluation.metrics import f1_of_each
+from attree.fewshot.classes import with_classes
 from attree.fewshot.features import FeatureStore, Layout, in_memory, on_disk
 from attree.fewshot.gold import GoldTree, GoldTrees
 from attree.fewshot.label_fit import fit_aside, structure
+from attree.fewshot.labels import NameReader
 from attree.fewshot.parser import TrainedParser, gold_spans, right_branching_f1
-from attree.fewshot.recipes import LABELLED, TrainingPlan
+from attree.fewshot.recipes import TrainingPlan
 from attree.fewshot.scorer import PARTS, BatchSource, Scorer
 from attree.fewshot.training import MARGINS, Training, train
+from attree.progress import Progress, silent
 from attree.provenance import digest, versions
 from attree.sampling import fingerprints
 
-#: sentences whose states are kept in memory; more of them go to disk
-IN_MEMORY = 8192
+#: bytes of features that are kept in memory; more of them go to disk
+IN_MEMORY = 500_000_000
+#: word pieces of a word, roughly, and of a sentence beside them
+_PIECES, _SPECIALS = 1.5, 2
 
 
 def untrained(encoder: Encoder, plan: TrainingPlan) -> Scorer:
@@ -48,19 +53,24 @@ def store_of(
     scorer: Scorer,
     *,
     folder: Path | None = None,
+    progress: Progress = silent,
 ) -> FeatureStore:
-    """Run the encoder once over sentences and keep what a scorer reads.
+    """Run the encoder once over sentences and keep what a scorer reads, as float16.
 
     Args:
         encoder: a loaded encoder.
         sentences: their words.
         scorer: whose features.
-        folder: where they go if there are more than :data:`IN_MEMORY` sentences.
+        folder: where they go if they take more than :data:`IN_MEMORY` bytes.
+        progress: shows how far it is.
     """
     layout = scorer.layout(encoder.hidden_size)
-    if len(sentences) > IN_MEMORY and folder is not None:
-        return on_disk(encoder, sentences, layout, folder)
-    return in_memory(encoder, sentences, layout)
+    lengths = [len(words) for words in sentences]
+    size = 2 * sum(layout.size(round(_PIECES * n) + _SPECIALS, n) for n in lengths)
+    with progress("reading", total=len(sentences)) as advance:
+        if size > IN_MEMORY and folder is not None:
+            return on_disk(encoder, sentences, layout, folder, advance)
+        return in_memory(encoder, sentences, layout, advance)
 
 
 def source_of(
@@ -77,41 +87,39 @@ def fit(
     plan: TrainingPlan,
     *,
     held_out: GoldTrees | None = None,
-    beside: GoldTrees | None = None,
     first: TrainedParser | None = None,
     store: FeatureStore | None = None,
     folder: Path | None = None,
-    advance: Callable[[int], None] | None = None,
+    progress: Progress = silent,
 ) -> TrainedParser:
     """Train a parser.
 
     Args:
         encoder: a loaded encoder.
-        trees: to train on.
+        trees: to train on, of one treebank or several. Structure is learned from all, labels and
+            tags from those that have some.
         plan: how.
         held_out: trees for early stopping and the dev score, none of them trained on.
-        beside: other trees, such as another language's: of every batch ``trees`` have the plan's
-            share and these have the rest. Labels are learned from ``trees``.
         first: a trained parser whose weights are the first ones.
-        store: features of ``trees``, then of those beside, if they have been computed already.
+        store: features of ``trees``, if they have been computed already.
         folder: for hidden states that do not fit in memory.
-        advance: told of every step.
+        progress: shows how far each stage is.
 
     Raises:
         AttreeError: see :func:`attree.fewshot.training.train`; a layer that does not exist; a
             first parser of other parts or sizes; a half-known tree for a parser that learns from
             splits.
     """
-    every = trees if beside is None else trees + beside
-    _refuse_half(every, plan)
+    _refuse_half(trees, plan)
     if "labels" in plan.recipe.parts:
-        joint = plan.recipe.objective in LABELLED
-        plan = replace(plan, labels=label_names(every if joint else trees), tags=_tag_names(trees))
+        trees = with_classes(trees)
+        labels, tags = {*plan.labels, *label_names(trees)}, {*plan.tags, *_tag_names(trees)}
+        plan = replace(plan, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
     scorer = _started(encoder, plan)
     parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, _identity(encoder))
     if first is not None:
         carry_over(first, parser)
-    store = store or store_of(encoder, every.words, scorer, folder=folder)
+    store = store or store_of(encoder, trees.words, scorer, folder=folder, progress=progress)
     device = str(encoder.device)
     learner = structure(parser)
     source = BatchSource(store, learner.scorer, device=device)
@@ -120,25 +128,23 @@ def fit(
     if held_out is not None and check_source is not None:
         check = functools.partial(learner.f1, check_source, held_out.gold)
     began = time.perf_counter()
-    settings = _training(plan)
-    if beside is not None:
-        settings = replace(settings, first=len(trees.gold), share=plan.share)
-    report = train(
-        learner.scorer,
-        source,
-        every.gold,
-        settings,
-        held_out=check,
-        device=device,
-        advance=advance,
-    )
-    fit_aside(parser, learner, store, trees.gold)
+    with progress("training", total=plan.steps, unit="steps") as advance:
+        report = train(
+            learner.scorer,
+            source,
+            trees.gold,
+            replace(_training(plan), counts=trees.sources),
+            held_out=check,
+            device=device,
+            advance=advance,
+        )
+    fit_aside(parser, learner, store, trees.gold, progress=progress)
     earlier = [] if first is None else [first.trained_on]
-    parser.trained_on = np.concatenate([fingerprints(every.words), *earlier])
+    parser.trained_on = np.concatenate([fingerprints(trees.words), *earlier])
     parser.about = {
         "plan": asdict(plan),
         "seed": plan.seed,
-        **_about_trees(trees, every, held_out, first),
+        **_about_trees(trees, held_out, first),
         "versions": versions("torch", "transformers", "numpy"),
         "steps": report.best_step,
         "loss": {"first": report.losses[0], "last": report.losses[-1]},
@@ -152,14 +158,14 @@ def fit(
 
 
 def _about_trees(
-    trees: GoldTrees, every: GoldTrees, held_out: GoldTrees | None, first: TrainedParser | None
+    trees: GoldTrees, held_out: GoldTrees | None, first: TrainedParser | None
 ) -> dict[str, Any]:
-    """Describe the trees of :func:`fit`; ``every`` are those trained on, others beside as well."""
+    """Describe the trees of :func:`fit`."""
     return {
         "trees": len(trees.gold),
+        "sources": list(trees.sources),
         "sentences": trees.sentence if len(trees.sentence) <= 1000 else None,
-        "data": _digest(every),
-        "beside": len(every.gold) - len(trees.gold),
+        "data": _digest(trees),
         "first": None if first is None else {key: first.about[key] for key in ("trees", "data")},
         "dev_right_branching": None if held_out is None else right_branching_f1(held_out.gold),
         "dev_trees": 0 if held_out is None else len(held_out.gold),
@@ -177,22 +183,47 @@ def _refuse_half(trees: GoldTrees, plan: TrainingPlan) -> None:
 
 
 def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
-    """Give a parser the weights of another one. Labels and tags, of its own trees, stay.
+    """Give a parser the weights of another one, of labels and tags those that both have.
+
+    A part that the other one does not have starts as it does without.
 
     Raises:
-        AttreeError: the other one has another encoder, other parts or other sizes.
+        AttreeError: the other one has another encoder, other sizes or no part in common.
     """
-    given = first.scorer.each()
-    for name, part in parser.scorer.each().items():
-        if name in ("labels", "tags"):
-            continue
-        same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
-        if not same or first.shape.get(name) != parser.shape[name]:
-            raise AttreeError(
-                "the parser to start from has another encoder, or other parts or sizes",
-                fix="train it with the same --encoder, --parser, --layer and --size",
-            )
-        part.load_state_dict(given[name].state_dict())
+    given, own = first.scorer.each(), parser.scorer.each()
+    both = [name for name in own if name in given]
+    same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
+    alike = (
+        first.shape[name] == parser.shape[name]
+        for name in both
+        if not isinstance(own[name], NameReader)
+    )
+    if not same or not both or not all(alike):
+        raise AttreeError(
+            "the parser to start from has another encoder, or other parts or sizes",
+            fix="train it with the same --encoder, --parser, --layer and --size",
+        )
+    for name in both:
+        part, other = own[name], given[name]
+        if isinstance(part, NameReader) and isinstance(other, NameReader):
+            part.carry(other)
+        else:
+            part.load_state_dict(other.state_dict())
+
+
+def as_started(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
+    """Return a plan that reads the layers, and has the sizes, of the parser to start from."""
+    projection = first.shape.get("projection", {})
+    boundary = first.shape.get("boundary", {}).get("layers", ())
+    labels = first.shape.get("labels", {}).get("layers", ())
+    return replace(
+        plan,
+        recipe=replace(plan.recipe, label_layers=tuple(labels) or plan.recipe.label_layers),
+        layers=tuple(projection.get("layers", plan.layers)),
+        boundary=tuple(boundary),
+        size=projection.get("size", plan.size),
+        specials=bool(projection.get("specials", plan.specials)),
+    )
 
 
 def _tag_names(trees: GoldTrees) -> tuple[str, ...]:
@@ -228,6 +259,8 @@ def _training(plan: TrainingPlan) -> Training:
         batch=plan.batch,
         weight_decay=plan.weight_decay,
         seed=plan.seed,
+        shares=plan.shares,
+        decay=plan.decay,
     )
 
 
@@ -271,15 +304,15 @@ def grid(
     *,
     layers: Sequence[tuple[int, ...]],
     dropouts: Sequence[float] = (),
-    shares: Sequence[float] = (),
+    shares: Sequence[tuple[float, ...]] = (),
 ) -> list[TrainingPlan]:
-    """Vary a plan over layers, dropout rates and shares of a batch."""
+    """Vary a plan over layers, dropout rates and treebanks' shares of the batches."""
     rates = dropouts or [plan.recipe.dropout]
     return [
-        replace(plan, layers=chosen, recipe=replace(plan.recipe, dropout=rate), share=share)
+        replace(plan, layers=chosen, recipe=replace(plan.recipe, dropout=rate), shares=share)
         for chosen in layers
         for rate in rates
-        for share in shares or [plan.share]
+        for share in shares or [plan.shares]
     ]
 
 
@@ -289,14 +322,13 @@ def choose(
     tuning: GoldTrees,
     plans: Sequence[TrainingPlan],
     *,
-    beside: GoldTrees | None = None,
     first: TrainedParser | None = None,
 ) -> tuple[TrainingPlan, list[dict[str, Any]]]:
     """Train by every plan on ``trees`` and return the one that parses ``tuning`` best.
 
     Ties go to the earlier plan. Trees of ``tuning`` are scored and never trained on, and nothing
-    is stopped early on them. The encoder runs once, whatever the number of plans. ``beside`` and
-    ``first`` are those of :func:`fit`.
+    is stopped early on them. The encoder runs once, whatever the number of plans. ``first`` is that
+    of :func:`fit`.
 
     Returns:
         the plan, and each plan's settings with its F1.
@@ -308,17 +340,16 @@ def choose(
     layers = {layer for layout in layouts for layer in layout.layers}
     heads = max(layout.heads for layout in layouts)
     layout = Layout(tuple(sorted(layers)), heads, encoder.hidden_size)
-    every = trees if beside is None else trees + beside
-    store, other = (in_memory(encoder, part.words, layout) for part in (every, tuning))
+    store, other = (in_memory(encoder, part.words, layout) for part in (trees, tuning))
     tried = []
     for plan in plans:
-        parser = fit(encoder, trees, plan, beside=beside, first=first, store=store)
+        parser = fit(encoder, trees, plan, first=first, store=store)
         source = BatchSource(other, parser.scorer, device=str(encoder.device))
         tried.append(
             {
                 "layers": list(plan.layers),
                 "dropout": plan.recipe.dropout,
-                "share": plan.share,
+                "shares": list(plan.shares),
                 "f1": parser.f1(source, tuning.gold),
             }
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,9 @@ from attree.treebank.binarise import FACTORS, binarise
 #: Joins the labels of a unary chain, upper first; where a label has it, the other stands for it.
 CHAIN, IN_LABEL = "+", "%2B"
 
+#: Rows of a table that are Python objects at a time.
+_ROWS = 1000
+
 #: In place of a label's number, in a half-known tree: nothing is said of a span; it has one.
 UNSAID, SOME = -1, -2
 
@@ -37,7 +41,8 @@ class GoldTree:
         splits: (s, 3) start, split, end of each span of three words and more of the binarised
             tree; a span of two words has one split only, so nothing is lost or learned there.
         labels: start, end, label of each distinct span, of one word too, where labels are known;
-            those of a unary chain are joined, ``S+VP``.
+            those of a unary chain are joined, ``S+VP``. Where none is, phrases have one that is
+            not known.
         known: all that is known of the tree, if that is not all of it: ``splits`` are none, and
             ``brackets`` and ``labels`` only those that are given.
         tags: of the words, where they are known.
@@ -61,11 +66,23 @@ class GoldTree:
             span → what is said, and what holds for every other span: 0 or :data:`UNSAID`.
         """
         found: dict[Span, int] = {}
+        if self.known is None and not self.labels:
+            found |= {(place, place + 1): UNSAID for place in range(self.n_words)}
+            found |= dict.fromkeys(map(tuple, self.brackets.tolist()), SOME)
         if self.known is not None:
             found |= dict.fromkeys(self.known.forbidden, 0)
             found |= dict.fromkeys(self.known.chains(), SOME)
         found |= {(start, end): code[name] for start, end, name in self.labels}
         return found, 0 if self.known is None else UNSAID
+
+    def without_labels(self) -> GoldTree:
+        """Return the tree's structure: which label each phrase has is not known, nor are tags."""
+        known = self.known
+        if known is not None:
+            spans = dict.fromkeys((start, end) for start, end, _ in known.required)
+            required = tuple((start, end, None) for start, end in spans)
+            known = Constraints(required, known.forbidden)
+        return replace(self, labels=(), known=known, tags=())
 
 
 def gold_tree(
@@ -139,7 +156,9 @@ def _joined(
     chains: dict[tuple[int, int], list[str]] = {}
     for span, label in zip(spans, labels, strict=False):
         chains.setdefault(span, []).append(label.replace(CHAIN, IN_LABEL))
-    return tuple((start, end, CHAIN.join(chain)) for (start, end), chain in chains.items())
+    return tuple(
+        (start, end, sys.intern(CHAIN.join(chain))) for (start, end), chain in chains.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,17 +169,32 @@ class GoldTrees:
         sentence: their numbers in the table.
         words: of each.
         gold: the tree of each.
+        counts: how many of them each treebank has, one treebank after the other; all are of one if
+            nothing is said.
     """
 
     sentence: list[int]
     words: list[list[str]]
     gold: list[GoldTree]
+    counts: tuple[int, ...] = ()
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """How many trees each treebank has, one treebank at least."""
+        return self.counts or (len(self.gold),)
 
     def __add__(self, other: GoldTrees) -> GoldTrees:
-        """These trees, then others, which may be of another treebank."""
+        """These trees, then those of other treebanks."""
         return GoldTrees(
-            self.sentence + other.sentence, self.words + other.words, self.gold + other.gold
+            self.sentence + other.sentence,
+            self.words + other.words,
+            self.gold + other.gold,
+            self.sources + other.sources,
         )
+
+    def without_labels(self) -> GoldTrees:
+        """Return the same trees as ones to learn structure from, but neither labels nor tags."""
+        return replace(self, gold=[tree.without_labels() for tree in self.gold])
 
 
 def read_trees(table: pa.Table, places: Sequence[int], *, factor: str = "right") -> GoldTrees:
@@ -171,9 +205,14 @@ def read_trees(table: pa.Table, places: Sequence[int], *, factor: str = "right")
     """
     if factor not in FACTORS:
         raise AttreeError(f"unknown factor {factor!r}", fix=f"choose one of {', '.join(FACTORS)}")
-    rows = table.take(pa.array(places, pa.int64())).to_pylist()
-    gold = [_of_row(row, factor) for row in rows]
-    return GoldTrees([row["sentence"] for row in rows], [row["words"] for row in rows], gold)
+    found = GoldTrees([], [], [])
+    for first in range(0, len(places), _ROWS):
+        some = pa.array(places[first : first + _ROWS], pa.int64())
+        for row in table.take(some).to_pylist():
+            found.sentence.append(row["sentence"])
+            found.words.append(row["words"])
+            found.gold.append(_of_row(row, factor))
+    return found
 
 
 def usual(tables: Iterable[pa.Table]) -> str:
@@ -191,14 +230,14 @@ def usual(tables: Iterable[pa.Table]) -> str:
 def _of_row(row: dict[str, Any], factor: str) -> GoldTree:
     name = f"{row['file']}:{row['line']} (sentence {row['sentence']})"
     n_words, spans = len(row["words"]), zip(row["starts"], row["ends"], strict=True)
-    labels = row["labels"] or ()
+    labels = row["labels"] if any(row["labels"] or ()) else ()
     if row.get(HALF.name):
         found = half_known_tree(n_words, spans, labels, name=name)
     else:
         found = gold_tree(n_words, spans, name=name, factor=factor, labels=labels)
     # a tree none of whose words has a tag is written with dummies
     tags = tuple(tag or NO_LABEL for tag in row["tags"])
-    return found if set(tags) <= {NO_LABEL} else replace(found, tags=tags)
+    return found if set(tags) <= {NO_LABEL} else replace(found, tags=tuple(map(sys.intern, tags)))
 
 
 @dataclass(frozen=True, slots=True)

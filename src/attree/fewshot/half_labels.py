@@ -15,6 +15,7 @@ where ``p`` is first the rate of the label, then what was fitted to the guess be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -36,20 +37,17 @@ class Guess:
     """What the spans may be that have no known label.
 
     Args:
-        spans: all spans.
+        blocks: all spans.
         n_labels: how many labels there are, the empty one first.
-
-    Attributes:
-        rows: (unknown,) int64, which spans have no known label.
     """
 
-    def __init__(self, spans: LabelledSpans, n_labels: int) -> None:
-        self.rows = torch.nonzero(spans.target < 0)[:, 0]
-        self._word = (spans.kind == 1).long()[self.rows]
-        self._some = spans.target[self.rows] == SOME
-        given = _counted(spans, (spans.target > 0) & spans.half, n_labels)
-        whole = _counted(spans, (spans.target >= 0) & ~spans.half, n_labels)
-        mass = _masses(spans)
+    def __init__(self, blocks: Sequence[LabelledSpans], n_labels: int) -> None:
+        given, whole = torch.zeros(2, n_labels), torch.zeros(2, n_labels)
+        mass = torch.zeros(2)
+        for spans in blocks:
+            given += _counted(spans, (spans.target > 0) & spans.half, n_labels)
+            whole += _counted(spans, (spans.target >= 0) & ~spans.half, n_labels)
+            mass += _masses(spans)
         rates = torch.where(whole[:, 1:].sum(1, keepdim=True) > 0, whole, given / _HALF)
         rates[:, 0] = torch.where(whole[:, 0] > 0, whole[:, 0], mass - rates[:, 1:].sum(1))
         self.rates = rates.clamp(min=1e-3) / rates.clamp(min=1e-3).sum(1, keepdim=True)
@@ -58,15 +56,21 @@ class Guess:
         self.shares = (given + _PRIOR * of_all[:, None]) / (expected + _PRIOR)
         self.shares = self.shares.clamp(max=_MOST).index_fill(1, torch.tensor([0]), 0.0)
 
-    def first(self) -> Tensor:
-        """(unknown, labels): by the rates of the labels."""
-        return self.of(self.rates[self._word])
+    def first(self, spans: LabelledSpans) -> Tensor:
+        """(unknown, labels): of a block, by the rates of the labels."""
+        word = (spans.kind == 1).long()[spans.unknown]
+        return self._of(spans, self.rates[word])
 
-    def of(self, chances: Tensor) -> Tensor:
-        """(unknown, labels): by the probabilities of the labels of these spans."""
-        found = chances * (1.0 - self.shares)[self._word]
-        found = torch.where(self._some[:, None], chances, found)
-        found[self._some, 0] = 0.0
+    def of(self, spans: LabelledSpans, logits: Tensor) -> Tensor:
+        """(unknown, labels): of a block, by the (spans, labels) scores of the labels."""
+        return self._of(spans, logits[spans.unknown].softmax(-1))
+
+    def _of(self, spans: LabelledSpans, chances: Tensor) -> Tensor:
+        rows = spans.unknown
+        some = spans.target[rows] == SOME
+        found = chances * (1.0 - self.shares)[(spans.kind == 1).long()[rows]]
+        found = torch.where(some[:, None], chances, found)
+        found[some, 0] = 0.0
         return found / found.sum(1, keepdim=True).clamp(min=1e-30)
 
 

@@ -46,6 +46,17 @@ class NameReader(BoundaryReader):
         self.weights = nn.Parameter(torch.zeros(self.ends, 2 * width, len(names)))
         self.bias = nn.Parameter(torch.zeros(self.biases, len(names)))
 
+    @torch.no_grad()
+    def carry(self, other: NameReader) -> None:
+        """Take the weights of those names that another parser's part has too, if it reads alike."""
+        if (self.layers, self.weights.shape[:2]) != (other.layers, other.weights.shape[:2]):
+            return
+        theirs = {name: place for place, name in enumerate(other.names)}
+        both = [(here, theirs[x]) for here, x in enumerate(self.names) if x in theirs]
+        here, there = ([pair[side] for pair in both] for side in (0, 1))
+        self.weights[..., here] = other.weights[..., there]
+        self.bias[..., here] = other.bias[..., there]
+
     @classmethod
     def sizes(cls, shape: Shape, width: int) -> tuple[tuple[str, ...], int]:
         """Return the names and the width."""
@@ -66,8 +77,8 @@ class LabelPart(NameReader):
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
-        """Return the layers, by default the plan's lowest, and the labels of its trees."""
-        layers = plan.recipe.label_layers or plan.layers[:1]
+        """Return the layers, by default the plan's lowest, or all, and the labels of its trees."""
+        layers = plan.recipe.label_layers or plan.layers[: None if plan.recipe.wide else 1]
         here = [layer for layer in layers if layer <= encoder.n_layers]
         return {"layers": here, "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
 

@@ -5,7 +5,7 @@ On disk it is a folder with ``parser.json``, ``weights.safetensors`` and, for pe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,10 @@ CARD = "README.md"
 FILES = (WEIGHTS, ABOUT, CARD)
 _AGAIN = "train it again"
 _WHAT = "description of a trained parser"
+#: Types of weights; they are computed in the first.
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+#: Settings that are sizes, and so at least 1.
+_SIZES = ("heads", "hidden", "size")
 #: No size of a parser is as large.
 _LARGEST = 100_000
 
@@ -85,6 +89,25 @@ class TrainedParser:
                 f"({encoder.fingerprint[:12]})",
                 fix="parse with the encoder it was trained with, or train anew",
             )
+        for part, settings in self.shape.items():
+            self._check_part(part, settings, encoder)
+
+    def _check_part(self, part: str, settings: Mapping[str, Any], encoder: Encoder) -> None:
+        """Refuse what the encoder has not, before any sentence is read."""
+        here = {"layers": max(settings.get("layers", [0])), "hidden": settings.get("hidden")}
+        there = {"layers": encoder.n_layers, "hidden": encoder.hidden_size}
+        if part == "heads":
+            here["heads"], there["heads"] = settings["heads"], encoder.n_layers * encoder.n_heads
+        for key, value in here.items():
+            if value is not None and (
+                value > there[key] or (key != "layers" and value < there[key])
+            ):
+                raise AttreeError(
+                    f"this {_WHAT} is not valid: shape.{part}.{key}: {value}, where the encoder "
+                    f"{encoder.slug} has {there[key]}",
+                    file=ABOUT,
+                    fix=_AGAIN,
+                )
 
     def features(self, encoder: Encoder, pieces: Sequence[Pieces]) -> Batch:
         """Run the encoder over one batch of sentences, none too long, and lay out what is read."""
@@ -192,15 +215,16 @@ def _groups(lengths: Sequence[int]) -> Iterator[range]:
         yield range(first, len(lengths))
 
 
-def save_parser(parser: TrainedParser, folder: Path, *, card: str = "") -> None:
+def save_parser(parser: TrainedParser, folder: Path, *, card: str = "", half: bool = False) -> None:
     """Write ``parser``, and its card where there is one.
 
-    ``parser.json`` comes last, so a folder that has it is whole.
+    ``parser.json`` comes last, so a folder that has it is whole. With ``half`` weights take half
+    the room, rounded to 16 bits; what reads them has 32 again.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ABOUT).unlink(missing_ok=True)
     tensors = {
-        name: tensor.detach().cpu().contiguous()
+        name: (tensor.half() if half else tensor).detach().cpu().contiguous()
         for name, tensor in parser.scorer.state_dict().items()
     }
     tensors["trained_on"] = torch.from_numpy(parser.trained_on.astype("<u8").view(np.int64).copy())
@@ -232,12 +256,24 @@ def load_parser(
     try:
         tensors = load_file(path)
         trained_on = tensors.pop("trained_on").numpy().view(np.uint64)
+        _check_types(tensors, path)
         scorer.load_state_dict(tensors)
     except (SafetensorError, RuntimeError, KeyError, OSError):
         problem = "these weights are cut short or belong to another parser"
         raise AttreeError(problem, file=path, fix=_AGAIN) from None
     scorer = scorer.to(device).eval()
     return TrainedParser(recipe, about.shape, scorer, about.encoder, about.about, trained_on)
+
+
+def _check_types(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Refuse weights that would be other numbers once they are floats, or that are none."""
+    for name, tensor in tensors.items():
+        if tensor.dtype not in _FLOATS:
+            kind = str(tensor.dtype).removeprefix("torch.")
+            problem = f"the weights {name} are {kind}, where floats of 16 or 32 bits are meant"
+            raise AttreeError(problem, file=path, fix=_AGAIN)
+        if not tensor.isfinite().all():
+            raise AttreeError(f"the weights {name} are not all finite", file=path, fix=_AGAIN)
 
 
 class _About(msgspec.Struct):
@@ -255,7 +291,7 @@ def _read_about(path: Path) -> _About:
     known = {**CHOICES, "score": tuple(SCORES), "parts": tuple(sorted(parts))}
     for key, names in known.items():
         value = getattr(found.recipe, key)
-        for name in value if key == "parts" else (value,):
+        for name in (value or ("",)) if key == "parts" else (value,):
             if name not in names:
                 raise AttreeError(
                     f"this {_WHAT} is not valid: recipe.{key}: unknown {name!r}",
@@ -273,14 +309,19 @@ def _check_shape(shape: dict[str, dict[str, Any]], path: Path) -> None:
     """Refuse settings of parts that are no sizes and names."""
     for part, settings in shape.items():
         for key, value in settings.items():
-            for each in value if isinstance(value, list) else (value,):
-                named = key == "names" and isinstance(value, list) and isinstance(each, str)
-                if not named and not (isinstance(each, int) and 0 <= each <= _LARGEST):
-                    raise AttreeError(
-                        f"this {_WHAT} is not valid: shape.{part}.{key}: {each}",
-                        file=path,
-                        fix=_AGAIN,
-                    )
+            each = value if isinstance(value, list) else [value]
+            if key == "names":
+                good = isinstance(value, list) and all(isinstance(one, str) for one in each)
+            else:
+                least, listed = int(key in _SIZES), isinstance(value, list)
+                good = listed == (key == "layers") and bool(each)
+                good &= all(isinstance(one, int) and least <= one <= _LARGEST for one in each)
+            if not good:
+                raise AttreeError(
+                    f"this {_WHAT} is not valid: shape.{part}.{key}: {value}",
+                    file=path,
+                    fix=_AGAIN,
+                )
 
 
 def _scorer(about: _About, path: Path, there: int) -> Scorer:

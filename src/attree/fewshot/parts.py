@@ -226,9 +226,9 @@ class BoundaryPart(BoundaryReader):
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
-        """Return the layers, by default the middle one of the plan's."""
-        middle = plan.layers[len(plan.layers) // 2 :][:1]
-        return {"layers": list(plan.boundary or middle), "hidden": encoder.hidden_size}
+        """Return the layers, by default the middle one of the plan's, or all of them."""
+        usual = plan.layers if plan.recipe.wide else plan.layers[len(plan.layers) // 2 :][:1]
+        return {"layers": list(plan.boundary or usual), "hidden": encoder.hidden_size}
 
     @classmethod
     def sizes(cls, shape: Shape, width: int) -> tuple[int]:

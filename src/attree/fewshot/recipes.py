@@ -30,6 +30,7 @@ class FewShotRecipe:
         learning_rate, head_rate: of Adam; the latter for head weights.
         label_layers: hidden states that labels are read from, as far as the encoder has them; the
             lowest of the projection by default.
+        wide: whether boundaries and labels read every layer of the projection, where they read one.
         threshold: of ``labelled_risk``, what a label must gain to be kept.
         spread: how many layers on each side of the middle one are read by default.
         rounds: how often the parser is trained again, on raw sentences that it parsed itself too
@@ -49,6 +50,7 @@ class FewShotRecipe:
     head_rate: float = 1e-2
     spread: int = 0
     label_layers: tuple[int, ...] = ()
+    wide: bool = False
     threshold: float = 0.0
     rounds: int = 0
 
@@ -70,9 +72,11 @@ class TrainingPlan:
         start: ``encoder`` (its query and key) or ``random``.
         specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
         steps, batch, seed, weight_decay: of the training.
-        labels: those of the training trees, chains joined; found when it is trained.
-        tags: those of their words; found with them.
-        share: of every batch that is of the trees themselves, where others stand beside them.
+        decay: whether learning rates fall, in a line, to 0 at the last step.
+        labels: those that a first parser knows, chains joined; those of the training trees are
+            added when it is trained.
+        tags: the same of words.
+        shares: of the treebanks, of all batches; none where all trees are alike.
     """
 
     recipe: FewShotRecipe
@@ -85,15 +89,17 @@ class TrainingPlan:
     batch: int = 10
     seed: int = 0
     weight_decay: float = 0.0
+    decay: bool = False
     labels: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    share: float = 0.5
+    shares: tuple[float, ...] = ()
 
 
 #: setting → its values, so that a wrong one is told before torch is loaded
 CHOICES = {
     "objective": ("likelihood", "margin", "tree_crf", "chart_margin", "labelled_tree_crf"),
     "association": ("log", "raw"),
+    "combination": ("log", "article", "raw"),
     "decoder": (*DECODERS, "minimum_risk", "optional_chart", "labelled_risk"),
 }
 
@@ -142,6 +148,20 @@ RECIPES: dict[str, FewShotRecipe] = {
         head_rate=1e-3,
         spread=1,
         threshold=0.2,
+    ),
+    # the same of thousands of trees: labels are trained with the structure, and no head is read, so
+    # that the encoder runs no further than its middle
+    "tree-crf-joint": FewShotRecipe(
+        ("projection", "boundary", "labels", "tags"),
+        "labelled_tree_crf",
+        _IO,
+        "labelled_risk",
+        dropout=0.3,
+        heads=0,
+        learning_rate=1.5e-3,
+        spread=1,
+        wide=True,
+        threshold=0.3,
     ),
     # a rival: the supervised span parser of Kitaev et al. on the same states
     "span-parser": FewShotRecipe(("spans",), "chart_margin", _IO, "optional_chart", dropout=0.3),

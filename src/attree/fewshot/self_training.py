@@ -18,6 +18,7 @@ not looked at; one round; no augmentation by swapped subtrees, which needs label
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ from attree.trees import Trees
 
 #: The share of the raw sentences that is trained on.
 _KEPT = 0.5
+#: Those of the given trees and of the parser's own in every batch.
+_HALVES = (0.5, 0.5)
 
 #: Raw sentences that are parsed: 200 steps take 1,000 of ten trees a batch.
 _MOST = 2000
@@ -59,10 +62,10 @@ def fit_in_rounds(
     Raises:
         AttreeError: as by it; or no raw sentence of three words and more that fits the encoder.
     """
-    if plan.recipe.rounds and "beside" in how:
+    if plan.recipe.rounds and len(trees.sources) > 1:
         raise AttreeError(
             "self-training leaves no room for trees of another set",
-            fix="leave beside out, or train span-parser",
+            fix="give one treebank, or train span-parser",
         )
     parser = fit(encoder, trees, plan, **how)
     if not plan.recipe.rounds:
@@ -70,7 +73,9 @@ def fit_in_rounds(
     usable = _usable(encoder, raw, plan.seed)
     for _ in range(plan.recipe.rounds):
         own = sure_trees(parser, encoder, usable)
-        parser = fit(encoder, trees, plan, beside=own, **how)
+        parser = fit(encoder, trees + own, replace(plan, shares=_HALVES), **how)
+        # given trees are those that somebody made
+        parser.about |= {"trees": len(trees.gold), "sentences": trees.sentence}
     parser.about["rounds"] = plan.recipe.rounds
     return parser
 

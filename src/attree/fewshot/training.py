@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -108,6 +109,9 @@ OBJECTIVES: dict[str, Objective] = {
     "labelled_tree_crf": Objective(labelled_tree_crf, "labelled_risk", 0.3, 0),
 }
 
+#: Most cells of a batch's tables, (sentences, words + 1, words + 1), that are computed at a time.
+_CELLS = 60_000
+
 #: margins that the losses are measured with
 MARGINS = {"log": 0.3, "raw": 0.01}
 
@@ -121,10 +125,11 @@ class Training:
         score: the split score of ``likelihood`` and ``margin``.
         margin: of the margin loss.
         steps, batch, weight_decay: of Adam; learning rates are the scorer's.
+        decay: whether they fall, in a line, to 0 at the last step.
         seed: of the batches and the dropout.
         check_every, patience: early stopping, in steps and in checks without a gain.
-        first, share: the share that the first trees, so many of them, have in every batch, or
-            ``share`` 0 where all trees are alike.
+        counts, shares: how many trees each treebank has, one after the other, and the share of all
+            batches that each treebank has; no shares where all trees are alike.
     """
 
     objective: str
@@ -133,11 +138,12 @@ class Training:
     steps: int = 200
     batch: int = 10
     weight_decay: float = 0.0
+    decay: bool = False
     seed: int = 0
     check_every: int = 20
     patience: int = 5
-    first: int = 0
-    share: float = 0.0
+    counts: tuple[int, ...] = ()
+    shares: tuple[float, ...] = ()
 
 
 @dataclass(slots=True)
@@ -160,22 +166,44 @@ def batches(count: int, size: int, steps: int, generator: torch.Generator) -> It
 
 
 def shared_batches(
-    first: int, rest: int, share: float, size: int, steps: int, generator: torch.Generator
+    counts: Sequence[int],
+    shares: Sequence[float],
+    size: int,
+    steps: int,
+    generator: torch.Generator,
 ) -> Iterator[list[int]]:
-    """Yield ``steps`` batches of places, ``share`` of each among the ``first`` ones.
+    """Yield ``steps`` batches of places, each treebank at its share of them.
 
-    At least one tree is of the first and one of the ``rest``. Every tree comes once before any of
-    its set comes twice; a set of few trees comes round several times in a batch.
+    Each next tree is of the treebank that is most behind its share, so that shares hold in every
+    batch as far as whole trees can, and over several batches where a treebank has less than one of
+    a batch. Every tree comes once before any of its treebank comes twice; a treebank of few trees
+    comes round several times in a batch.
+
+    Args:
+        counts: trees of each treebank, one treebank after the other.
+        shares: of the treebanks, in any unit.
+        size: trees of a batch.
+        steps: batches.
+        generator: of the order.
     """
-    own = min(max(round(share * size), 1), size - 1)
 
-    def endless(count: int) -> Iterator[int]:
+    def endless(first: int, count: int) -> Iterator[int]:
         while True:
-            yield from torch.randperm(count, generator=generator).tolist()
+            order: list[int] = torch.randperm(count, generator=generator).tolist()
+            yield from (first + place for place in order)
 
-    some, others = endless(first), endless(rest)
+    ends = np.cumsum(counts).tolist()
+    each = [endless(end - count, count) for end, count in zip(ends, counts, strict=True)]
+    part = np.array(shares, np.float64) / sum(shares)
+    taken = np.zeros(len(part))
     for _ in range(steps):
-        yield [next(some) for _ in range(own)] + [first + next(others) for _ in range(size - own)]
+        before = taken.copy()
+        for _ in range(size):
+            behind = part * (taken.sum() + 1) - taken
+            # what is equal but for rounding goes to the first
+            taken[int(np.argmax(behind > behind.max() - 1e-9))] += 1
+        now = (taken - before).astype(int).tolist()
+        yield [next(one) for one, own in zip(each, now, strict=True) for _ in range(own)]
 
 
 def _orders(
@@ -184,18 +212,25 @@ def _orders(
     """Yield batches of places among the usable trees.
 
     Raises:
-        AttreeError: shares of two sets, one of which has no usable tree; or of a batch of one tree.
+        AttreeError: not one share above 0 for each treebank; or a treebank has no usable tree.
     """
-    size, steps = settings.batch, settings.steps
-    if not settings.share:
+    size, steps, shares = settings.batch, settings.steps, settings.shares
+    if not shares:
         return batches(len(usable), size, steps, generator)
-    first = sum(place < settings.first for place in usable)
-    if size < 2 or not 0 < first < len(usable):
+    if len(shares) != len(settings.counts) or not all(0 < one < np.inf for one in shares):
         raise AttreeError(
-            "two sets share batches of two trees or more, and each has trees of three words",
-            fix="raise the batch, or leave the second set out",
+            f"there are {len(settings.counts)} treebanks, and the shares of a batch are "
+            f"{', '.join(f'{one:g}' for one in shares)}",
+            fix="give each treebank one above 0",
         )
-    return shared_batches(first, len(usable) - first, settings.share, size, steps, generator)
+    ends = np.cumsum(settings.counts)
+    counts = np.bincount(np.searchsorted(ends, usable, side="right"), minlength=len(ends))
+    if not counts.all():
+        raise AttreeError(
+            f"treebank {int(counts.argmin()) + 1} of {len(counts)} has no tree of three words",
+            fix="leave it out",
+        )
+    return shared_batches(counts.tolist(), shares, size, steps, generator)
 
 
 def train(
@@ -241,24 +276,51 @@ def train(
         weight_decay=settings.weight_decay,
         fused=True,
     )
+    rates = [group["lr"] for group in optimiser.param_groups]
     report = Report()
     keeper = _Keeper(scorer, held_out, report, settings)
     for step, places in enumerate(_orders(usable, settings, order), 1):
-        chosen = [usable[place] for place in places]
-        answers = gold_batch([gold[place] for place in chosen], device=device)
-        losses = _losses(scorer, source.batch(chosen), answers, settings, noise)
-        _refuse_nan(losses, answers, step)
-        loss = losses.mean()
+        chosen, loss = [usable[place] for place in places], 0.0
+        if settings.decay:
+            for group, rate in zip(optimiser.param_groups, rates, strict=True):
+                group["lr"] = rate * (1.0 - (step - 1) / settings.steps)
         optimiser.zero_grad()
-        loss.backward()
+        for some in parts(chosen, [gold[place].n_words for place in chosen]):
+            answers = gold_batch([gold[place] for place in some], device=device)
+            losses = _losses(scorer, source.batch(some), answers, settings, noise)
+            _refuse_nan(losses, answers, step)
+            mean = losses.mean() * (len(some) / len(chosen))
+            mean.backward()
+            loss += float(mean.detach())
         optimiser.step()
-        report.losses.append(float(loss.detach()))
+        report.losses.append(loss)
         if advance is not None:
             advance(1)
         if keeper.enough(step):
             break
     keeper.restore()
     return report
+
+
+def parts(places: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
+    """Cut a batch where its padded tables are large: sentences of like length stay together.
+
+    Gradients of the parts are summed, so that memory is that of a part, and little of it padding.
+
+    Args:
+        places: of the sentences.
+        lengths: of each, in words.
+    """
+    if (max(lengths) + 1) ** 2 * len(places) <= _CELLS:
+        return [list(places)]
+    found: list[list[int]] = []
+    longest = 0
+    for length, place in sorted(zip(lengths, places, strict=True), reverse=True):
+        if not found or longest * (len(found[-1]) + 1) > _CELLS:
+            found.append([])
+            longest = (length + 1) ** 2
+        found[-1].append(place)
+    return found
 
 
 def _losses(

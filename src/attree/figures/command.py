@@ -5,19 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from cyclopts import App, Parameter
 
 #: Labels that have a row and a column of their own.
 _LABELS_SHOWN = 20
 
-app = typer.Typer(help="Draw figures from tables.", no_args_is_help=True, add_completion=False)
+app = App(name="figure", help="Draw figures from tables.")
 
 
-@app.command()
+@app.command
 def heads(
-    ranking: Annotated[Path, typer.Option(help="The table written by `attree heads`.")],
-    output: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")],
-    title: Annotated[str, typer.Option(help="Heading of the picture.")] = "",
+    *,
+    ranking: Annotated[Path, Parameter(help="The table written by `attree heads`.")],
+    output: Annotated[Path, Parameter(help="The picture: .png, .svg or .pdf.")],
+    title: Annotated[str, Parameter(help="Heading of the picture.")] = "",
 ) -> None:
     """The layer × head heat map: F1 of every head, the selected ones framed."""
     from attree.figures import check_format
@@ -30,11 +31,12 @@ def heads(
     heads_map(table, title or str(ranking), output)
 
 
-@app.command()
+@app.command
 def labels(
-    scores: Annotated[Path, typer.Option(help="The summary written by `attree score`.")],
-    output: Annotated[Path, typer.Option(help="The picture: .png, .svg or .pdf.")],
-    title: Annotated[str, typer.Option(help="Heading of the picture.")] = "",
+    *,
+    scores: Annotated[Path, Parameter(help="The summary written by `attree score`.")],
+    output: Annotated[Path, Parameter(help="The picture: .png, .svg or .pdf.")],
+    title: Annotated[str, Parameter(help="Heading of the picture.")] = "",
 ) -> None:
     """Which label is taken for which: gold × predicted, in percent of each gold label.
 

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
 from attree.encoder.mlm.data import one_corpus
-from attree.encoder.mlm.runs import (
-    PROVENANCE,
-    already_made,
-    note,
-    whole_folder,
-    working_folder,
-)
+from attree.encoder.mlm.runs import PROVENANCE, already_made, note, working_folder
 from attree.errors import AttreeError
-from attree.files import COMPRESSIONS, write_json
+from attree.files import COMPRESSIONS, whole_folder, write_json
 from attree.grammar.folder import write_grammar
-from attree.grammar.model import CompoundPCFG, Sizes
+from attree.grammar.model import CompoundPCFG
+from attree.grammar.options import Recipe
 from attree.grammar.training import Numbers, Run, Schedule
 from attree.grammar.vocabulary import Vocabulary
 from attree.provenance import code_hash, provenance, versions
@@ -32,40 +25,6 @@ from attree.schemas import read_table
 #: A word that is a sentence has no rule of its own in a grammar whose rules are binary.
 _SHORTEST = 2
 _TEXT = tuple(f".txt{suffix}" for suffix in COMPRESSIONS)
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """What grammar to learn, and how.
-
-    Attributes:
-        sizes: of the grammar.
-        epochs, batch, learning_rate: as of :class:`attree.grammar.training.Schedule`.
-        longest: sentences of more words are left out of training.
-        least: words that occur less often in training are one unknown word.
-        held_out: share of the sentences that are not trained on, by whose perplexity the best epoch
-            is chosen.
-    """
-
-    sizes: Sizes
-    epochs: int = 20
-    batch: int = 4
-    learning_rate: float = 1e-3
-    longest: int = 40
-    least: int = 2
-    held_out: float = 0.05
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be."""
-        if not 0 < self.held_out < 0.5:
-            raise AttreeError("the held-out share must lie between 0 and 0.5")
-
-    def describe(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return {
-            **asdict(self),
-            "sizes": {n: getattr(self.sizes, n) for n in Sizes.__struct_fields__},
-        }
 
 
 def is_text(path: Path) -> bool:
@@ -149,7 +108,7 @@ def learn(
         run.train(*(_numbers(vocabulary, part) for part in (trained, held_out)))
         about = {"text": names, "best_epoch": run.best_epoch, "versions": versions("torch")}
         made = provenance(code=["attree.grammar.learning:learn"], settings=identity, **about)
-        with whole_folder(output) as part:
+        with whole_folder(output, over=PROVENANCE) as part:
             write_grammar(part, model, vocabulary, run.curve, made)
             write_json(part / PROVENANCE, made)
     note(f"{output}: written, of epoch {run.best_epoch}")

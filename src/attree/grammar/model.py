@@ -12,34 +12,14 @@ all trees is exact (:mod:`attree.grammar.inside`).
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 import torch
-from msgspec import Meta
 from torch import Tensor, nn
 from torch.nn import functional
 
 from attree.grammar.inside import Rules
-
-_Size = Annotated[int, Meta(ge=1, le=10_000)]
-
-
-class Sizes(msgspec.Struct, frozen=True):
-    """The sizes of a grammar and of its networks.
-
-    Attributes:
-        nonterminals, preterminals: symbols of each kind.
-        symbol: of a symbol's embedding.
-        latent: of ``z``.
-        hidden: of a word's embedding and of each direction of the LSTM.
-    """
-
-    nonterminals: _Size = 30
-    preterminals: _Size = 60
-    symbol: _Size = 256
-    latent: _Size = 64
-    hidden: _Size = 256
+from attree.grammar.options import Sizes
 
 
 class Bound(NamedTuple):

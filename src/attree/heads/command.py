@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
 from attree import completion
 from attree.attention.sources import HEADS, SOURCES
@@ -15,45 +15,43 @@ from attree.scoring import ASSOCIATIONS, SCORES
 
 
 def heads_command(
-    attention: Annotated[
-        Path, typer.Argument(help="A manifest of `attree attention --heads all`.")
-    ],
+    attention: Annotated[Path, Parameter(help="A manifest of `attree attention --heads all`.")],
+    /,
+    *,
     sentences: Annotated[
-        Path, typer.Option(help="The sentence table or treebank file it was made from.")
+        Path, Parameter(help="The sentence table or treebank file it was made from.")
     ],
     score: Annotated[
         str,
-        typer.Option(help=f"Split score: {', '.join(SCORES)}.", autocompletion=completion.scores),
+        Parameter(help=f"Split score: {', '.join(SCORES)}.", completer=completion.scores),
     ],
     decoder: Annotated[
         str,
-        typer.Option(help=f"Decoder: {', '.join(DECODERS)}.", autocompletion=completion.decoders),
+        Parameter(help=f"Decoder: {', '.join(DECODERS)}.", completer=completion.decoders),
     ],
-    output: Annotated[Path, typer.Option(help="The table of all heads to write (Parquet).")],
-    selection: Annotated[Path, typer.Option(help="The selection to write (JSON).")],
+    output: Annotated[Path, Parameter(help="The table of all heads to write (Parquet).")],
+    selection: Annotated[Path, Parameter(help="The selection to write (JSON).")],
     association: Annotated[
         str,
-        typer.Option(help=", ".join(ASSOCIATIONS) + ".", autocompletion=completion.associations),
+        Parameter(help=", ".join(ASSOCIATIONS) + ".", completer=completion.associations),
     ] = "raw",
     source: Annotated[
         str,
-        typer.Option(
-            help=f"What is ranked: {', '.join(SOURCES)}.", autocompletion=completion.sources
-        ),
+        Parameter(help=f"What is ranked: {', '.join(SOURCES)}.", completer=completion.sources),
     ] = HEADS,
     heads: Annotated[
-        str, typer.Option(help="all, best, best:K, above:PERCENT or list:LAYER.HEAD,…")
+        str, Parameter(help="all, best, best:K, above:PERCENT or list:LAYER.HEAD,…")
     ] = "above:30",
     rank_by: Annotated[
         str,
-        typer.Option(
+        Parameter(
             help=f"What heads are chosen by: {', '.join(RANKED_BY)}. The last needs no tree."
         ),
     ] = RANKED_BY[0],
     trees: Annotated[
-        str, typer.Option(help="all, or the number of trees drawn to rank heads on.")
+        str, Parameter(help="all, or the number of trees drawn to rank heads on.")
     ] = "all",
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    seed: Annotated[int, Parameter(help="Seed of the draw.")] = 0,
 ) -> None:
     """Score every head as a parser of its own on gold trees, and select heads.
 

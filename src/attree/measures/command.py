@@ -5,38 +5,40 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from cyclopts import Parameter
 
 from attree import completion
+from attree.options import Overwrite
 
 
 def measures_command(
     inputs: Annotated[
         list[Path],
-        Argument(
+        Parameter(
             help="Treebank files of any format, sentence tables, folders of `attree parse`.",
-            show_default=False,
         ),
     ],
-    output: Annotated[Path, Option(help="Folder for the tables.")],
+    /,
+    *,
+    output: Annotated[Path, Parameter(help="Folder for the tables.")],
     plain: Annotated[
         bool,
-        Option(
-            "--plain",
+        Parameter(
             help="Leave out one-word phrases, and all of a unary chain but one, as F1 does: to "
             "compare labelled trees with unlabelled ones.",
         ),
     ] = False,
     format: Annotated[
         str | None,
-        Option(
+        Parameter(
             help="Of treebank files. Default: told by their extensions.",
-            autocompletion=completion.treebank_formats,
+            completer=completion.treebank_formats,
         ),
     ] = None,
     punctuation: Annotated[
-        str, Option(help="Leave words out of treebank files: ptb, unicode, drop:TAG TAG.")
+        str, Parameter(help="Leave words out of treebank files: ptb, unicode, drop:TAG TAG.")
     ] = "keep",
+    overwrite: Overwrite = False,
 ) -> None:
     """Take numbers out of trees for a study, each table as Parquet and as TSV.
 
@@ -51,9 +53,10 @@ def measures_command(
       attree measures wsj_0001.mrg --output measures/wsj
     """
     from attree.measures.sources import Reading
-    from attree.measures.tables import write_measures
+    from attree.measures.tables import check_output, write_measures
     from attree.text import safe
 
+    check_output(output, overwrite=overwrite)
     reading = Reading(format, punctuation)
     rows = write_measures(reading.all(inputs), output, plain=plain)
     refused = f", {reading.refused:,} not read" if reading.refused else ""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from attree.files import whole_file
+from attree.files import check_folder, whole_file
 from attree.measures.counts import distinct, of_trees, of_words, phrase_types
 from attree.measures.sources import Measured
 from attree.trees import Trees
@@ -121,6 +121,23 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str):
         return value.translate(_ESCAPES)
     return f"{value:.6g}" if isinstance(value, float) else value
+
+
+def check_output(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that holds measures or anything of others, before anything is measured."""
+    names = [f"{name}{suffix}" for name in TABLES for suffix in FORMATS]
+    signs = [name for name in names if name.endswith(".parquet") and _is_ours(folder / name)]
+    check_folder(folder, names, signs, names[0], what="a table of measures", overwrite=overwrite)
+
+
+def _is_ours(path: Path) -> bool:
+    """Tell by its columns whether attree made a table."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        return bool(pq.read_schema(path).equals(TABLES[path.stem][0]))
+    except (OSError, pa.ArrowException):
+        return False
 
 
 def write_measures(

@@ -18,23 +18,22 @@ from attree.attention.stage import columns_for, compute_attention
 from attree.decoding import UNSUPERVISED
 from attree.encoder.source import ResolvedEncoder, find_encoder
 from attree.errors import AttreeError
-from attree.evaluation import METRICS
-from attree.evaluation.metrics import score
+from attree.evaluate import Evaluation, Gold, System
 from attree.fewshot import session
+from attree.fewshot.choice import Choice
 from attree.fewshot.gold import usual
 from attree.fewshot.recipes import RECIPES, recipe
-from attree.files import read_json
 from attree.given import Treebank
 from attree.heads.ranking import rank
 from attree.heads.selection import HeadSelection
-from attree.own_files.predictions import SHOWN, baseline_rows, row_of
 from attree.parser import Parser
-from attree.parser_source import READY, AveragedHeads, Overrides, find_parser
+from attree.parser_source import AveragedHeads, Overrides, find_parser
 from attree.parses import Parses
 from attree.plan import nearest
 from attree.progress import progress
-from attree.sampling import draw_trees, fingerprints, refuse_overlap
-from attree.tables.render import Table
+from attree.ready import usual_encoder
+from attree.sampling import draw_trees, shared_rows, usable_trees
+from attree.text import say
 from attree.trees import Trees
 
 #: Which heads unsupervised parsers average, as config.yaml has it; where no head is as good, so
@@ -116,40 +115,68 @@ def _numbered(table: pa.Table) -> pa.Table:
     return table.set_column(0, table.schema.field(0), numbers)
 
 
-def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Table:
-    """Train, parse, score; return the table that people read.
+def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Evaluation:
+    """Train, parse, score.
+
+    Sentences of ``test`` are left out of ``train`` unless the plan allows them, and numbers of
+    trees that there are not become all there are; both are said before anything is trained.
 
     Raises:
-        AttreeError: too few trees, an unknown parser or encoder, or trees in both files.
+        AttreeError: no tree to train on, or an unknown parser or encoder.
     """
     plan.check()
     if not plan.parsers:
         plan = replace(plan, parsers=(usual([train.table]), "upio"))
-    gold = Parses.gold(test.table)
+    if not plan.allow_overlap:
+        train = _without(train, test)
+    plan = replace(plan, trees=_there(plan.trees, train))
+    gold = Gold.of_table(test.table, test.punctuation)
+    systems = []
     with ExitStack() as stack:
         bench = _Bench(Path(stack.enter_context(TemporaryDirectory())), train, test, plan)
         total = len(plan.parsers) * len(plan.trees) * plan.draws
         advance = stack.enter_context(progress("evaluating", total=total, unit="parsers"))
-        found = []
         for name in plan.parsers:
             for trees in plan.trees:
                 runs = []
                 for seed in range(plan.draws):
-                    parses = Parses.all_ok(gold.sentence, bench.parse(name, trees, seed))
-                    runs.append(score(gold, parses, max_words=plan.max_words).counts)
+                    parses = Parses.all_ok(gold.parses.sentence, bench.parse(name, trees, seed))
+                    runs.append(parses)
                     advance(1)
-                found.append((f"{name}, {trees:,} trees", runs))
-    shown = dict(SHOWN)
-    if any(one.labelled_f1 is not None for _, runs in found for one in runs):
-        shown["labelled_f1"] = METRICS["labelled_f1"].heading
-    rows = [row_of(name, runs, shown) for name, runs in found]
-    rows += [row_of(name, [counts], shown) for name, counts in baseline_rows(gold, plan.max_words)]
-    return Table("F1", ["", *shown.values()], rows, " ".join(_notes(test, gold, plan, bench)))
+                systems.append(System(f"{name}, {trees:,} trees", runs))
+    return Evaluation(gold, systems, plan.max_words, list(_notes(plan, bench)))
 
 
-def _notes(test: Treebank, gold: Parses, plan: Plan, bench: _Bench) -> Iterator[str]:
-    yield f"{len(gold):,} sentences; punctuation: {test.punctuation}. Columns are of unlabelled F1"
-    yield "but where they say otherwise."
+def _without(train: Treebank, test: Treebank) -> Treebank:
+    """Leave out of the training trees the sentences that are tested on; say how many."""
+    words = train.table["words"].to_pylist()
+    shared = shared_rows(words, test.table["words"].to_pylist())
+    if not shared:
+        return train
+    left = np.setdiff1d(np.arange(len(words)), shared)
+    if not left.size:
+        raise AttreeError(
+            "every training tree is among the sentences to be evaluated on",
+            fix="choose other trees, or pass --allow-overlap",
+        )
+    say(
+        f"attree: {len(shared):,} of {len(words):,} sentences are among those to be evaluated on: "
+        "left out of training (--allow-overlap keeps them)"
+    )
+    return replace(train, table=_numbered(train.table.take(left)))
+
+
+def _there(wanted: Sequence[int], train: Treebank) -> tuple[int, ...]:
+    """Return the numbers of trees that can be drawn; all there are in place of larger ones."""
+    there = len(usable_trees(train.table))
+    few = [n for n in wanted if n > there]
+    if few:
+        named = ", ".join(f"{n:,}" for n in few)
+        say(f"attree: {named} trees were asked for, there are {there:,} of three words and more")
+    return tuple(dict.fromkeys(min(n, there) for n in wanted))
+
+
+def _notes(plan: Plan, bench: _Bench) -> Iterator[str]:
     if plan.draws > 1:
         yield f"Means of {plan.draws} draws of trees."
     heads = [name.upper() for name in plan.parsers if name in UNSUPERVISED]
@@ -172,15 +199,13 @@ class _Bench:
         self._folder, self._train, self._plan = folder, train, plan
         self._words = test.table["words"].to_pylist()
         self.few = False
-        for name, one in {"train": train, "test": test}.items():
-            one.write(folder / f"{name}.parquet", split=name)
+        train.write(folder / "train.parquet", split="train")
         self._draws = {
             (trees, seed): draw_trees(train.table, trees, seed=seed)
             for trees in plan.trees
             for seed in range(plan.draws)
         }
-        default = read_json(READY, what="list of ready heads")["encoder"]
-        self._encoder: ResolvedEncoder = find_encoder(plan.encoder or default)
+        self._encoder: ResolvedEncoder = find_encoder(plan.encoder or usual_encoder())
         self._encoder.write(folder / "encoder.json")
 
     def parse(self, name: str, trees: int, seed: int) -> Trees:
@@ -196,10 +221,8 @@ class _Bench:
             self._folder / "train.parquet",
             self._folder / "encoder.json",
             recipe(name),
-            session.Choice(str(trees), None, seed),
+            Choice(str(trees), None, seed),
             training={"steps": self._plan.steps},
-            evaluated=[self._folder / "test.parquet"],
-            allow_overlap=self._plan.allow_overlap,
             device=self._plan.device,
         )
         output = self._folder / f"{name}-{trees}-{seed}"
@@ -210,8 +233,6 @@ class _Bench:
     def _with_heads(self, name: str, rows: Sequence[int]) -> Parser:
         """Choose heads by their F1 on some training trees."""
         made = UNSUPERVISED[name]
-        words = self._train.table["words"].take(rows).to_pylist()
-        refuse_overlap(fingerprints(words), self._words, allow=self._plan.allow_overlap)
         gold = Parses.gold(self._drawn)
         grid = rank(self._attention, gold, made, only=np.array(rows, np.int32)).grid()
         select = HeadSelection.parse(_ABOVE)

@@ -5,23 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
 from attree.decoding import DECODERS
+from attree.options import between
 from attree.scoring import ASSOCIATIONS, SCORES
 
 _OWN = "default: as in the selection."
 
 
 def decode_command(
-    attention: Annotated[Path, typer.Argument(help="A manifest of `attree attention`.")],
-    selection: Annotated[Path, typer.Option(help="A selection of `attree heads`.")],
-    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
-    association: Annotated[
-        str | None, typer.Option(help=f"{', '.join(ASSOCIATIONS)}; {_OWN}")
-    ] = None,
-    score: Annotated[str | None, typer.Option(help=f"{', '.join(SCORES)}; {_OWN}")] = None,
-    decoder: Annotated[str | None, typer.Option(help=f"{', '.join(DECODERS)}; {_OWN}")] = None,
+    attention: Annotated[Path, Parameter(help="A manifest of `attree attention`.")],
+    /,
+    *,
+    selection: Annotated[Path, Parameter(help="A selection of `attree heads`.")],
+    output: Annotated[Path, Parameter(help="The table of parses to write (Parquet).")],
+    association: Annotated[str | None, Parameter(help=f"{', '.join(ASSOCIATIONS)}; {_OWN}")] = None,
+    score: Annotated[str | None, Parameter(help=f"{', '.join(SCORES)}; {_OWN}")] = None,
+    decoder: Annotated[str | None, Parameter(help=f"{', '.join(DECODERS)}; {_OWN}")] = None,
 ) -> None:
     """Parse every sentence by the mean attention of the selected heads."""
     from attree import process
@@ -33,46 +34,45 @@ def decode_command(
 
 
 def apply_command(
-    sentences: Annotated[Path, typer.Argument(help="A sentence table or a treebank file.")],
-    parser: Annotated[Path, typer.Option(help="A folder that `attree train` wrote.")],
+    sentences: Annotated[Path, Parameter(help="A sentence table or a treebank file.")],
+    /,
+    *,
+    parser: Annotated[Path, Parameter(help="A folder that `attree train` wrote.")],
     encoder: Annotated[
         Path,
-        typer.Option(help="The encoder it was trained with."),
+        Parameter(help="The encoder it was trained with."),
     ],
-    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
-    decoder: Annotated[
-        str | None, typer.Option(help="Another decoder than the parser's own.")
-    ] = None,
+    output: Annotated[Path, Parameter(help="The table of parses to write (Parquet).")],
+    decoder: Annotated[str | None, Parameter(help="Another decoder than the parser's own.")] = None,
     threshold: Annotated[
         str,
-        typer.Option(
+        Parameter(
             help="Drop spans of a lower marginal, so that trees need not be binary: a number, or "
             "chosen (on the held-out trees of its training)."
         ),
     ] = "0",
     associations: Annotated[
         Path | None,
-        typer.Option(
+        Parameter(
             help="Also write here what the report draws: association matrices and how probable "
             "spans are (Parquet)."
         ),
     ] = None,
     too_long: Annotated[
         str,
-        typer.Option(help="For sentences past the encoder's limit: right_branching, skip, error."),
+        Parameter(help="For sentences past the encoder's limit: right_branching, skip, error."),
     ] = "right_branching",
     allow_overlap: Annotated[
-        bool, typer.Option(help="Also parse sentences that it was trained on.")
+        bool, Parameter(help="Also parse sentences that it was trained on.")
     ] = False,
     keep_known: Annotated[
         bool,
-        typer.Option(
-            "--keep-known",
+        Parameter(
             help="Keep what the trees of SENTENCES say; half-known trees (.half) will do.",
         ),
     ] = False,
     device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
+        str | None, Parameter(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
     ] = None,
 ) -> None:
     """Parse every sentence of a table by a trained parser.
@@ -104,18 +104,19 @@ def apply_command(
 
 
 def import_command(
-    predictions: Annotated[Path, typer.Argument(help="Trees in any treebank format.")],
-    sentences: Annotated[Path, typer.Option(help="A sentence table of `attree treebank`.")],
-    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
+    predictions: Annotated[Path, Parameter(help="Trees in any treebank format.")],
+    /,
+    *,
+    sentences: Annotated[Path, Parameter(help="A sentence table of `attree treebank`.")],
+    output: Annotated[Path, Parameter(help="The table of parses to write (Parquet).")],
     format: Annotated[
-        str | None, typer.Option(help="A treebank format; by default what the extension says.")
+        str | None, Parameter(help="A treebank format; by default what the extension says.")
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of the file; by default UTF-8.")] = None,
+    encoding: Annotated[str | None, Parameter(help="Of the file; by default UTF-8.")] = None,
     accept_loss: Annotated[
         float,
-        typer.Option(
-            min=0,
-            max=1,
+        Parameter(
+            validator=between(0, 1),
             help="The share of sentences that may be without a tree; a tenth always may.",
         ),
     ] = 0.0,
@@ -133,18 +134,20 @@ def import_command(
 
 
 def average_command(
-    parses: Annotated[list[Path], typer.Argument(help="Tables of parses of the same sentences.")],
-    output: Annotated[Path, typer.Option(help="The table of parses to write (Parquet).")],
+    parses: Annotated[list[Path], Parameter(help="Tables of parses of the same sentences.")],
+    /,
+    *,
+    output: Annotated[Path, Parameter(help="The table of parses to write (Parquet).")],
     threshold: Annotated[
         float | None,
-        typer.Option(
+        Parameter(
             help="Keep spans that more than this share of the parsers have, so that trees need not "
             "be binary."
         ),
     ] = None,
     weight: Annotated[
         list[float] | None,
-        typer.Option(help="How much a table counts: one for each, in their order."),
+        Parameter(help="How much a table counts: one for each, in their order."),
     ] = None,
 ) -> None:
     """Write the trees that agree best with those of several parsers."""
@@ -156,16 +159,18 @@ def average_command(
 
 
 def speed_command(
-    sentences: Annotated[Path, typer.Argument(help="A sentence table or a treebank file.")],
+    sentences: Annotated[Path, Parameter(help="A sentence table or a treebank file.")],
+    /,
+    *,
     parser: Annotated[
         list[str],
-        typer.Option(help="NAME=PATH, of `attree heads` or `attree train`; repeatable."),
+        Parameter(help="NAME=PATH, of `attree heads` or `attree train`; repeatable."),
     ],
-    encoder: Annotated[Path, typer.Option(help="The encoder of all of them.")],
-    output: Annotated[Path, typer.Option(help="The speeds to write (JSON).")],
-    first: Annotated[int, typer.Option(min=1, help="Parse this many sentences.")] = 100,
+    encoder: Annotated[Path, Parameter(help="The encoder of all of them.")],
+    output: Annotated[Path, Parameter(help="The speeds to write (JSON).")],
+    first: Annotated[int, Parameter(validator=between(1), help="Parse this many sentences.")] = 100,
     device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
+        str | None, Parameter(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
     ] = None,
 ) -> None:
     """Time parsers on the same sentences, words to trees, one CPU thread each.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,12 @@ from attree.errors import AttreeError
 from attree.parses import Parses
 from attree.provenance import provenance
 from attree.schemas import OK, PARSES, SENTENCES, SKIPPED, read_table, write_table
-from attree.text import safe, unescape
-from attree.tree import NO_LABEL
+from attree.text import safe
 from attree.treebank.check import MOST_SENTENCES
-from attree.treebank.cleaning import clean
+from attree.treebank.pairing import as_parses, has_labels, paired
 from attree.treebank.reading import read_whole
-from attree.treebank.sentence import Sentence, Settings, Span
+from attree.treebank.sentence import Settings
 from attree.treebank.table import from_table
-from attree.trees import Trees
 
 #: Sentences named one by one where no tree of a file fits them.
 _NAMED = 20
@@ -62,7 +59,7 @@ def write_imported(
     gold = list(from_table(table))
     refused: list[str] = []
     functions = metadata.get("settings", {}).get("functions", settings.functions)
-    how = dataclasses.replace(settings, functions=functions)
+    how = replace(settings, functions=functions)
     found = dict(paired(gold, read_whole(predictions, how, refused), refused))
     if not found:
         first = f" (first: {refused[0]})" if refused else ""
@@ -82,89 +79,10 @@ def write_imported(
             fix="give the trees of the same sentences; if this is right, --accept-loss SHARE"
             " (accept_loss under systems in config.yaml)",
         )
-    trees = _trees(gold, found, labelled=_has_labels(found.values(), predictions))
-    status = np.where([row in found for row in range(len(gold))], OK, SKIPPED)
-    parses = Parses(table["sentence"].to_numpy(), trees, status)
+    parses = as_parses(gold, found, labelled=has_labels(found.values(), predictions))
+    parses = replace(parses, sentence=table["sentence"].to_numpy())
     about = {"file": predictions.name, "refused": len(refused)}
     _write(output, parses.table(), metadata, "attree.parsing.command:import_command", about)
-
-
-def paired(
-    gold: Sequence[Sentence], read: Sequence[Sentence], refused: list[str]
-) -> Iterator[tuple[int, Sentence]]:
-    """Yield sentences' places in ``gold``, and their trees over the same words.
-
-    Args:
-        gold: sentences, cleaned.
-        read: trees in the same order; of some sentences there may be none, and some more.
-        refused: gets a line for each sentence and each tree that is left over.
-    """
-    keys = [[_key(one) for one in side] for side in (gold, read)]
-    matcher = difflib.SequenceMatcher(a=keys[0], b=keys[1], autojunk=False)
-    for what, first, last, start, stop in matcher.get_opcodes():
-        if what == "equal":
-            for row, one in zip(range(first, last), read[start:stop], strict=True):
-                if fitted := _fit(gold[row], one):
-                    yield row, fitted
-                else:
-                    refused.append(f"{_at(one)}: its words are not those of {_at(gold[row])}")
-            continue
-        refused += [
-            f"{_at(one)}: no such sentence among the gold trees" for one in read[start:stop]
-        ]
-        refused += [f"{_at(one)}: no tree of this sentence" for one in gold[first:last]]
-
-
-def _at(one: Sentence) -> str:
-    return f"{one.file}:{one.line}"
-
-
-def _key(one: Sentence) -> tuple[str, ...]:
-    """Return the words that no cleaning takes for punctuation."""
-    return tuple(word for word in map(unescape, one.words) if any(map(str.isalnum, word)))
-
-
-def _fit(gold: Sentence, one: Sentence) -> Sentence | None:
-    """Take the words out of a tree that its gold sentence lacks; None if that has others."""
-    wanted, stays = list(map(unescape, gold.words)), []
-    at = 0
-    for word in map(unescape, one.words):
-        stays.append(at < len(wanted) and word == wanted[at])
-        at += stays[-1]
-    return clean(one, lambda _: stays) if at == len(wanted) else None
-
-
-def _has_labels(trees: Iterable[Sentence], file: Path) -> bool:
-    """Tell whether labels say something: one that stands on every phrase is a mere sign for it."""
-    names = {label for one in trees for *_, label in one.spans} - {"", NO_LABEL}
-    if len(names) == 1:
-        line = f"{file}: every phrase is labelled {names.pop()}: taken for trees without labels"
-        print(f"attree: {safe(line)}", file=sys.stderr)
-        return False
-    return bool(names)
-
-
-def _trees(gold: Sequence[Sentence], found: Mapping[int, Sentence], *, labelled: bool) -> Trees:
-    """Return the tree of each gold sentence, without spans where none was found."""
-    n_words = [len(one.words) for one in gold]
-    nodes = _labelled if labelled else _unlabelled
-    each = [nodes(found[row]) if row in found else [] for row in range(len(gold))]
-    labels = [[label for *_, label in one] for one in each] if labelled else None
-    return Trees.from_spans(n_words, [[span[:2] for span in one] for one in each], labels)
-
-
-def _labelled(one: Sentence) -> list[Span]:
-    """Return every node in pre-order, as gold trees have them; a top without a label is none."""
-    top = (0, len(one.words), "")
-    nodes = (span for span in one.spans if span != top)
-    return sorted(nodes, key=lambda span: (span[0], -span[1]))
-
-
-def _unlabelled(one: Sentence) -> list[Span]:
-    """Return the distinct spans of two words and more in pre-order, the whole sentence first."""
-    every = [(0, len(one.words)), *(span[:2] for span in one.spans)]
-    distinct = {(start, end, "") for start, end in every if end - start > 1}
-    return sorted(distinct, key=lambda span: (span[0], -span[1]))
 
 
 def write_average(

@@ -5,17 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
+
+from attree.options import between
 
 
 def report_command(
-    results: Annotated[Path, typer.Argument(help="Folder of results that the workflow filled.")],
-    output: Annotated[Path, typer.Option(help="The page to write (.html).")],
+    results: Annotated[Path, Parameter(help="Folder of results that the workflow filled.")],
+    /,
+    *,
+    output: Annotated[Path, Parameter(help="The page to write (.html).")],
     sentences: Annotated[
-        int, typer.Option(min=1, help="Trees shown of each test set, half of them the worst.")
+        int,
+        Parameter(
+            validator=between(1), help="Trees shown of each test set, half of them the worst."
+        ),
     ] = 60,
     run: Annotated[
-        Path | None, typer.Option(help="What the run was asked for, as the workflow wrote it.")
+        Path | None, Parameter(help="What the run was asked for, as the workflow wrote it.")
     ] = None,
 ) -> None:
     """Write one page about a run: tables, F1 with intervals, heads, treebanks, trees.

@@ -6,30 +6,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from cyclopts import App, Parameter
 
 from attree.errors import AttreeError
+from attree.options import Overwrite, between
 
-app = typer.Typer(
+app = App(
+    name="table",
     help="Make the tables of scores and sizes, or show one.",
-    no_args_is_help=True,
-    add_completion=False,
 )
 
 Summaries = Annotated[
-    list[Path], typer.Argument(help="Summaries of `attree score` and `attree baselines`.")
+    list[Path], Parameter(help="Summaries of `attree score` and `attree baselines`.")
 ]
-PublishedFile = Annotated[Path | None, typer.Option(help="CSV of the article's figures.")]
-Prefix = Annotated[str, typer.Option(help="Writes PREFIX.parquet, PREFIX.csv and PREFIX.md.")]
+PublishedFile = Annotated[Path | None, Parameter(help="CSV of the article's figures.")]
+Prefix = Annotated[str, Parameter(help="Writes PREFIX.parquet, PREFIX.csv and PREFIX.md.")]
 
 
-@app.command()
+@app.command
 def crosslingual(
     summaries: Summaries,
+    /,
+    *,
     output_prefix: Prefix,
     published: PublishedFile = None,
-    published_table: Annotated[str, typer.Option(help="Which of its tables.")] = "cross-lingual",
-    title: Annotated[str, typer.Option(help="Heading of the table.")] = "Across languages",
+    published_table: Annotated[str, Parameter(help="Which of its tables.")] = "cross-lingual",
+    title: Annotated[str, Parameter(help="Heading of the table.")] = "Across languages",
 ) -> None:
     """A table over languages: every parser beside every baseline, corpus and sentence F1."""
     from attree.tables import build
@@ -39,9 +41,11 @@ def crosslingual(
     _save(output_prefix, [row.flat() for row in rows], build.crosslingual(rows, title))
 
 
-@app.command()
+@app.command
 def language(
     summaries: Summaries,
+    /,
+    *,
     output_prefix: Prefix,
 ) -> None:
     """One language's table: three F1 scores and label recall of every parser and baseline."""
@@ -51,9 +55,11 @@ def language(
     _save(output_prefix, [row.flat() for row in rows], build.language(rows))
 
 
-@app.command()
+@app.command
 def sizes(
-    treebanks: Annotated[list[Path], typer.Argument(help="Sentence tables.")],
+    treebanks: Annotated[list[Path], Parameter(help="Sentence tables.")],
+    /,
+    *,
     output_prefix: Prefix,
     published: PublishedFile = None,
 ) -> None:
@@ -66,32 +72,35 @@ def sizes(
     _save(output_prefix, records, as_tables(records))
 
 
-@app.command()
+@app.command
 def comparison(
     summaries: Summaries,
+    /,
+    *,
     output_prefix: Prefix,
     sentences: Annotated[
-        list[Path] | None, typer.Option(help="The sentence table of a split; repeatable.")
+        list[Path] | None, Parameter(help="The sentence table of a split; repeatable.")
     ] = None,
     speeds: Annotated[
-        list[Path] | None, typer.Option(help="What `attree speed` wrote; repeatable.")
+        list[Path] | None, Parameter(help="What `attree speed` wrote; repeatable.")
     ] = None,
     lengths: Annotated[
-        list[int] | None, typer.Option(min=2, help="A longest sentence, in words; repeatable.")
+        list[int] | None,
+        Parameter(validator=between(2), help="A longest sentence, in words; repeatable."),
     ] = None,
     published: PublishedFile = None,
     row: Annotated[
         list[str] | None,
-        typer.Option(help="SYSTEM=TABLE/ROW, or …@COLUMN: a published figure; repeatable."),
+        Parameter(help="SYSTEM=TABLE/ROW, or …@COLUMN: a published figure; repeatable."),
     ] = None,
     average: Annotated[
         list[str] | None,
-        typer.Option(help="AVERAGE=SYSTEM,SYSTEM,…: what it averages; repeatable."),
+        Parameter(help="AVERAGE=SYSTEM,SYSTEM,…: what it averages; repeatable."),
     ] = None,
-    first: Annotated[int, typer.Option(help="Sentences that speed was measured on.")] = 100,
-    profile: Annotated[str, typer.Option(help="As of `attree score`.")] = "default",
-    max_words: Annotated[int | None, typer.Option(help="As of `attree score`.")] = None,
-    title: Annotated[str, typer.Option(help="Heading of the tables.")] = "Comparison",
+    first: Annotated[int, Parameter(help="Sentences that speed was measured on.")] = 100,
+    profile: Annotated[str, Parameter(help="As of `attree score`.")] = "default",
+    max_words: Annotated[int | None, Parameter(help="As of `attree score`.")] = None,
+    title: Annotated[str, Parameter(help="Heading of the tables.")] = "Comparison",
 ) -> None:
     """Every system side by side: scores, p values, speed, lengths, and the article's figures.
 
@@ -120,10 +129,10 @@ def _average(text: str) -> tuple[str, list[str]]:
     return name, members.split(",")
 
 
-@app.command()
+@app.command
 def compare(
-    first: Annotated[Path, typer.Argument(help="Sentence scores of `attree score` (.parquet).")],
-    second: Annotated[Path, typer.Argument(help="Those of another parser, same sentences.")],
+    first: Annotated[Path, Parameter(help="Sentence scores of `attree score` (.parquet).")],
+    second: Annotated[Path, Parameter(help="Those of another parser, same sentences.")],
 ) -> None:
     """Whether one parser beats another: difference in F1, 95 % interval, p (paired bootstrap).
 
@@ -145,19 +154,28 @@ def compare(
     render.show([render.Table(f"{first} and {second}", headings, lines, note)])
 
 
-@app.command()
+@app.command
 def show(
-    table: Annotated[Path, typer.Argument(help="A .parquet table made by `attree table`.")],
-    svg: Annotated[Path | None, typer.Option(help="Draw what is printed to this file too.")] = None,
+    table: Annotated[Path, Parameter(help="A .parquet of `attree table`, or a summary of scores.")],
+    /,
+    *,
+    svg: Annotated[Path | None, Parameter(help="Draw what is printed to this file too.")] = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Print a table to the terminal."""
+    """Print a table, or a summary of `attree score`, to the terminal."""
     from rich.console import Console
 
-    from attree.files import write_text
+    from attree.files import check_new, read_json, write_text
     from attree.tables import render
+    from attree.tables.summary import summary_table
 
+    check_new([svg], overwrite=overwrite)
     console = Console(highlight=False, record=svg is not None)
-    render.show(render.saved_tables(table), console)
+    if table.suffix == ".json":
+        found = [summary_table(read_json(table, what="summary of scores"))]
+    else:
+        found = render.saved_tables(table)
+    render.show(found, console)
     if svg is not None:
         write_text(svg, console.export_svg(title=f"attree table show {table.name}"))
 

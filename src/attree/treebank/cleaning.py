@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import functools
 import itertools
 import re
@@ -286,4 +287,25 @@ def _wanted(
             return Rejected(file, line, f"in another part than {settings.part}", "skipped")
     if settings.first is not None and counts.read >= settings.first:
         return Rejected(file, line, f"after the first: {settings.first}", "skipped")
-    return cleaned
+    return _with_final_punctuation(cleaned) if settings.final_punctuation == "inside" else cleaned
+
+
+def _with_final_punctuation(one: Sentence) -> Sentence:
+    """Widen phrases that are the whole sentence but for punctuation at its end to all of it.
+
+    In a half-known tree such a span is marked as no phrase.
+    """
+    n = end = len(one.words)
+    while end and is_punctuation(one.words[end - 1]):
+        end -= 1
+    if end in (n, 0):
+        return one
+    spans: dict[Span, None] = {}
+    for start, stop, label in one.spans:
+        wide = start == 0 and end <= stop and label not in MARKS
+        spans[start, n if wide else stop, label] = None
+    if one.half and end > 1:
+        given = {(start, stop) for start, stop, _ in spans}
+        spans |= {(0, stop, NO_PHRASE): None for stop in range(end, n) if (0, stop) not in given}
+    order = sorted(spans, key=lambda span: (span[0], -span[1]))
+    return dataclasses.replace(one, spans=tuple(order))

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from typer.core import TyperGroup
+from cyclopts import App, Parameter
 
 from attree import completion
 from attree.errors import AttreeError
+from attree.options import Overwrite
 from attree.treebank.language_file import LANGUAGE_KEYS
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 _CODE = ("attree.treebank.command:run",)
 _LONG = 30_000_000  # bytes: from here on progress is shown
 _SHOWN = 20  # rejected sentences told on stderr
+
+#: Options that are given once for each label → their keys.
+_KEYS = {"dummy_root": "dummy_roots", "drop_label": "drop_labels"}
+_LABELS = "repeatable; - for none"
 
 Text = str | None
 Texts = list[str] | None
@@ -36,43 +40,32 @@ def _setting(key: str, more: str = "") -> Any:
     text = f"{sets[0].upper()}{sets[1:]} ({about})."
     offered = completion.treebank_formats if key == "format" else None
     panel = "How files are read"
-    return typer.Option(help=text, metavar="", rich_help_panel=panel, autocompletion=offered)
+    hyphen = key in _KEYS.values()
+    return Parameter(
+        allow_leading_hyphen=hyphen, help=text, metavar="", group=panel, completer=offered
+    )
 
 
-#: Options that are given once for each label → their keys.
-_KEYS = {"dummy_root": "dummy_roots", "drop_label": "drop_labels"}
-_LABELS = "repeatable; - for none"
-
-
-class _Group(TyperGroup):
-    """A group whose first command need not be named: ``attree treebank FILES`` reads."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the first command where none is given."""
-        completing = ctx.resilient_parsing and not args  # the shell asks for the first word
-        if not completing and args[:1] not in [[name] for name in (*self.commands, "--help")]:
-            args = ["read", *args]
-        return super().parse_args(ctx, args)
-
-
-app = typer.Typer(
-    cls=_Group,
-    add_completion=False,
+app = App(
+    name="treebank",
     help="Check, read or convert treebanks; `attree treebank FILES` is `… read FILES`.",
 )
 
 
-@app.command("read")
+@app.default
+@app.command(name="read")
 def run(
     files: Annotated[
-        Texts, typer.Argument(help="Files, or patterns such as 'wsj_{0125..0149}.mrg'.")
+        Texts, Parameter(help="Files, or patterns such as 'wsj_{0125..0149}.mrg'.")
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the sentence table.")] = None,
-    rejected: Annotated[Path | None, typer.Option(help="Write what was not read, and why.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Print what is in the files.")] = False,
-    language: Annotated[str, typer.Option(help="The language's name.")] = "",
-    split: Annotated[str, typer.Option(help="The split's name.")] = "",
-    folder: Annotated[Paths, typer.Option(help="Holds --language, if no FILES are given.")] = None,
+    /,
+    *,
+    output: Annotated[Path | None, Parameter(help="Write the sentence table.")] = None,
+    rejected: Annotated[Path | None, Parameter(help="Write what was not read, and why.")] = None,
+    check: Annotated[bool, Parameter(help="Print what is in the files.")] = False,
+    language: Annotated[str, Parameter(help="The language's name.")] = "",
+    split: Annotated[str, Parameter(help="The split's name.")] = "",
+    folder: Annotated[Paths, Parameter(help="Holds --language, if no FILES are given.")] = None,
     format: Annotated[Text, _setting("format")] = None,
     encoding: Annotated[Text, _setting("encoding", "utf-8, latin-1 …")] = None,
     punctuation: Annotated[Text, _setting("punctuation")] = None,
@@ -82,12 +75,16 @@ def run(
     functions: Annotated[Text, _setting("functions")] = None,
     escapes: Annotated[Text, _setting("escapes")] = None,
     nonprojective: Annotated[Text, _setting("nonprojective")] = None,
+    dependencies: Annotated[Text, _setting("dependencies")] = None,
+    labels: Annotated[Text, _setting("labels")] = None,
+    final_punctuation: Annotated[Text, _setting("final_punctuation")] = None,
     max_words: Annotated[int | None, _setting("max_words")] = None,
     part: Annotated[Text, _setting("part")] = None,
     first: Annotated[int | None, _setting("first")] = None,
-    exclude: Annotated[Texts, typer.Option(help="Files to leave out (repeatable).")] = None,
+    exclude: Annotated[Texts, Parameter(help="Files to leave out (repeatable).")] = None,
     derived: Annotated[Text, _setting("derived")] = None,
     accept_loss: Annotated[Text, _setting("accept_loss")] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Check what is in treebank FILES, or write them as a sentence table.
 
@@ -98,7 +95,7 @@ def run(
     Example: attree treebank mine/test.ptb --check
     """
     arguments = dict(locals())
-    from attree.files import check_apart
+    from attree.files import check_apart, check_new
     from attree.treebank.check import other_scripts
     from attree.treebank.jobs import of_files, of_folder, of_language
 
@@ -121,20 +118,23 @@ def run(
     if len(jobs) > 1 and (output or rejected):
         raise AttreeError("one table holds one split", fix="add --split")
     check_apart(filter(None, (output, rejected)), [file for job in jobs for file in job.files])
+    check_new((output, rejected), overwrite=overwrite)
     scripts = {job.title: _convert(job, output, rejected, check=check) for job in jobs}
     for line in other_scripts(scripts):
         _say(f"warning: {line}")
 
 
-@app.command("convert")
+@app.command(name="convert")
 def convert_command(
-    files: Annotated[list[str], typer.Argument(help="Treebank files, or patterns.")],
-    output: Annotated[Path, typer.Option(help="The file to write, UTF-8.")],
+    files: Annotated[list[str], Parameter(help="Treebank files, or patterns.")],
+    /,
+    *,
+    output: Annotated[Path, Parameter(help="The file to write, UTF-8.")],
     to: Annotated[
         Text,
-        typer.Option(
+        Parameter(
             help="Its format (default: by its extension).",
-            autocompletion=completion.written_formats,
+            completer=completion.written_formats,
         ),
     ] = None,
     format: Annotated[Text, _setting("format")] = None,
@@ -144,21 +144,26 @@ def convert_command(
     escapes: Annotated[Text, _setting("escapes")] = None,
     functions: Annotated[str, _setting("functions")] = "keep",
     nonprojective: Annotated[Text, _setting("nonprojective")] = None,
+    dependencies: Annotated[Text, _setting("dependencies")] = None,
+    labels: Annotated[Text, _setting("labels")] = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the trees of FILES in another format; no word is taken out but traces.
 
     Formats: ptb (.mrg), spmrl (.ptb), stanza (.conllu, trees in comments), export (.export),
-    discbracket (.discbracket), tigerxml (.xml), parquet (a sentence table).
+    discbracket (.discbracket), tigerxml (.xml), half (.half, half-known trees: of dependency trees
+    the subtrees that are phrases), parquet (a sentence table).
 
     Example: attree treebank convert tiger.xml --output tiger.mrg
     """
     arguments = dict(locals())
-    from attree.files import check_apart
+    from attree.files import check_apart, check_new
     from attree.treebank.convert import convert, target
     from attree.treebank.jobs import of_files
 
     job = of_files(files, [], _given(arguments))
     check_apart([output], job.files)
+    check_new([output], overwrite=overwrite)
     to = to or target(output)
     done = convert(job.files, job.settings, output, to)
     for told, item in enumerate(done.rejected):
@@ -278,9 +283,7 @@ def _reading(job: Job) -> Iterator[Sentence | Rejected]:
         yield from read_files(job.files, job.settings)
         return
     with progress(f"reading {job.title}", total=len(job.files), unit="files") as advance:
-        for file in job.files:
-            yield from read_files([file], job.settings)
-            advance(1)
+        yield from read_files(job.files, job.settings, lambda: advance(1))
 
 
 def _tell(item: Sentence | Rejected, told: int) -> bool:

@@ -4,6 +4,10 @@ Spans of two words and more are labelled by the head word's relation, the root's
 sentence. They are *dependency-derived* brackets, and marked so wherever they are shown. A leaf of
 the dependency tree gives no span, as a preterminal gives none.
 
+With ``dependencies: half`` only those subtrees are read that a constituency tree would have as
+phrases, as half-known trees (see :mod:`attree.treebank.ud_phrases`), whether the whole is
+projective or not.
+
 The lines are split here rather than by the ``conllu`` package, which gives no line numbers, stops
 at the first bad sentence of a file, and builds a dictionary for each word.
 """
@@ -12,10 +16,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from attree.constraints import NO_PHRASE, UNKNOWN
+from attree.treebank.labels import OTHER, UNIVERSAL, Labelling
 from attree.treebank.sentence import Format, Rejected, Sentence, Settings, Span, Status, has_line
 from attree.treebank.sources import undecoded
+from attree.treebank.ud_phrases import (
+    Phrase,
+    Words,
+    extents,
+    labels,
+    no_phrases,
+    phrases,
+    top_down,
+)
 
 _COLUMNS = 10
 _MOST_LIFTED = 200  # of a sentence; each takes time by the square of its words
@@ -33,34 +47,30 @@ class _BadSentenceError(Exception):
         self.line, self.problem, self.status, self.setting = line, problem, status, setting
 
 
-@dataclass(slots=True)
-class _Words:
-    """The words of one sentence; ``heads`` are 0-based, -1 for a root."""
-
-    forms: list[str] = field(default_factory=list)
-    tags: list[str] = field(default_factory=list)
-    heads: list[int] = field(default_factory=list)
-    relations: list[str] = field(default_factory=list)
-
-
 def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
     """Yield every sentence of ``text`` in order, each as a `Sentence` or as `Rejected`.
 
     Args:
         text: the whole file, as `sources.read_text` gives it.
         file: its name, for the sentences' origin.
-        settings: ``nonprojective`` (skip or lift) and, for messages, ``encoding`` are used.
+        settings: ``nonprojective`` (skip or lift), ``dependencies``, ``labels`` and, for messages,
+            ``encoding`` are used.
     """
+    half, labelled = settings.dependencies != "whole", Labelling.of(settings.labels)
     for first, lines in _blocks(text):
         try:
             words = _words(lines, first, settings.encoding or "utf-8")
             if words is None:
                 continue
-            spans = _spans(words, first, lift=settings.nonprojective == "lift")
+            _check(words, first)
+            if half:
+                spans = _phrases(words, labelled, inner=settings.dependencies == "inner")
+            else:
+                spans = _spans(words, first, labelled, lift=settings.nonprojective == "lift")
         except _BadSentenceError as bad:
             yield Rejected(file, bad.line, bad.problem, bad.status, bad.setting)
         else:
-            yield Sentence(tuple(words.forms), tuple(words.tags), spans, file, first)
+            yield Sentence(tuple(words.forms), tuple(words.tags), spans, file, first, half=half)
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -78,9 +88,9 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
         yield first, block
 
 
-def _words(lines: list[str], first: int, encoding: str) -> _Words | None:
+def _words(lines: list[str], first: int, encoding: str) -> Words | None:
     """Read the columns of one sentence; None where the block has comments only."""
-    found = _Words()
+    found = Words()
     for number, line in enumerate(lines, start=first):
         if line.startswith("#"):
             continue
@@ -106,6 +116,7 @@ def _words(lines: list[str], first: int, encoding: str) -> _Words | None:
         found.tags.append(tag)
         found.heads.append(int(head) - 1)
         found.relations.append(relation)
+        found.features.append(columns[5])
     if not found.forms and all(line.startswith("#") for line in lines):
         return None
     if not found.forms:
@@ -113,14 +124,36 @@ def _words(lines: list[str], first: int, encoding: str) -> _Words | None:
     return found
 
 
-def _spans(words: _Words, line: int, *, lift: bool) -> tuple[Span, ...]:
-    """Return the spans of all subtrees of two words and more, in pre-order."""
-    heads, n = words.heads, len(words.heads)
-    if any(head >= n for head in heads):
+def _check(words: Words, line: int) -> None:
+    """Refuse heads that are no tree."""
+    n = len(words.heads)
+    if any(head >= n for head in words.heads):
         raise _BadSentenceError(line, f"a head is past the last word ({n})")
-    if len(_top_down(heads)) < n:
+    if len(top_down(words.heads)) < n:
         raise _BadSentenceError(line, "the heads form a cycle — correct this tree")
-    starts, ends, sizes = _extents(heads)
+
+
+def _phrases(words: Words, labelled: Labelling, *, inner: bool) -> tuple[Span, ...]:
+    """Return the phrases that are told, and the spans that are none, in pre-order."""
+    found = phrases(words, inner=inner)
+    names = _labels(words, found, labelled)
+    spans = [(one.start, one.end, name) for one, name in zip(found, names, strict=True)]
+    given = {(one.start, one.end) for one in found}
+    spans += [(*span, NO_PHRASE) for span in no_phrases(words) - given]
+    return tuple(sorted(spans, key=lambda span: (span[0], -span[1])))
+
+
+def _labels(words: Words, found: list[Phrase], labelled: Labelling) -> list[str]:
+    """Return the labels of phrases."""
+    if labelled.kind == UNIVERSAL:
+        return [label or UNKNOWN for label in labels(words, found)]
+    return [UNKNOWN if one.label else words.relations[one.head] for one in found]
+
+
+def _spans(words: Words, line: int, labelled: Labelling, *, lift: bool) -> tuple[Span, ...]:
+    """Return the spans of all subtrees of two words and more, in pre-order."""
+    heads, n = list(words.heads), len(words.heads)
+    starts, ends, sizes = extents(heads)
     lifted = 0
     while any(ends[word] - starts[word] > sizes[word] for word in range(n)):
         lifted += 1
@@ -130,36 +163,11 @@ def _spans(words: _Words, line: int, *, lift: bool) -> tuple[Span, ...]:
         if not lift:
             raise _BadSentenceError(line, "not projective", "skipped", "nonprojective: lift")
         _lift(heads)
-        starts, ends, sizes = _extents(heads)
-    found = [
-        (starts[word], ends[word], words.relations[word]) for word in range(n) if sizes[word] > 1
-    ]
+        starts, ends, sizes = extents(heads)
+    every = [Phrase(starts[word], ends[word], word) for word in range(n) if sizes[word] > 1]
+    names = (OTHER if one == UNKNOWN else one for one in _labels(words, every, labelled))
+    found = [(one.start, one.end, name) for one, name in zip(every, names, strict=True)]
     return tuple(sorted(found, key=lambda span: (span[0], -span[1])))
-
-
-def _top_down(heads: list[int]) -> list[int]:
-    """Return the words that hang on a root, each after its head."""
-    below: list[list[int]] = [[] for _ in heads]
-    order: list[int] = []
-    for word, head in enumerate(heads):
-        (order if head < 0 else below[head]).append(word)
-    for word in order:  # grows as it goes
-        order.extend(below[word])
-    return order
-
-
-def _extents(heads: list[int]) -> tuple[list[int], list[int], list[int]]:
-    """Return the first word, the end and the number of words of every word's subtree."""
-    starts = list(range(len(heads)))
-    ends = [word + 1 for word in starts]
-    sizes = [1] * len(heads)
-    for word in reversed(_top_down(heads)):
-        head = heads[word]
-        if head >= 0:
-            starts[head] = min(starts[head], starts[word])
-            ends[head] = max(ends[head], ends[word])
-            sizes[head] += sizes[word]
-    return starts, ends, sizes
 
 
 def _lift(heads: list[int]) -> None:
@@ -168,7 +176,7 @@ def _lift(heads: list[int]) -> None:
     An arc is crossing if a word between its two is not below its head.
     """
     above: list[set[int]] = [set() for _ in heads]
-    for word in _top_down(heads):
+    for word in top_down(heads):
         above[word] = {word} if heads[word] < 0 else above[heads[word]] | {word}
     arcs = sorted((abs(word - head), word) for word, head in enumerate(heads) if head >= 0)
     for _, word in arcs:
@@ -185,5 +193,6 @@ FORMAT = Format(
     (".conllu", ".conll"),
     derived="dependency",
     certain=has_line(r"1(?:\t[^\t\n]+){9}$"),
+    labels=UNIVERSAL,
     family="conllu",
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -20,7 +22,8 @@ from attree.treebank.crossing import (
     without_dummy_root,
 )
 from attree.treebank.crossing import spans as continuous_spans
-from attree.treebank.formats import FORMATS, format_of
+from attree.treebank.formats import FORMATS, format_of, read_files
+from attree.treebank.labels import SAMPLE, UNIVERSAL, Labelling, table_of, tell
 from attree.treebank.sentence import Rejected, Sentence, Settings
 from attree.treebank.sources import read_text
 
@@ -63,7 +66,8 @@ def convert(files: Iterable[Path], settings: Settings, output: Path, to: str) ->
 
     Args:
         files: read one after the other.
-        settings: resolved; nothing is cleaned, every word stays.
+        settings: resolved; nothing is cleaned, every word stays. Dependency trees become half-known
+            ones in a format that holds such trees.
         output: replaced where it exists.
         to: a name of `writable`.
 
@@ -74,7 +78,10 @@ def convert(files: Iterable[Path], settings: Settings, output: Path, to: str) ->
     if to not in writable():
         raise AttreeError(f"{to} cannot be written", fix=f"choose one of {', '.join(writable())}")
     done = Converted()
-    graphs = _graphs(files, settings, done)
+    if FORMATS[to].half:
+        _write_half(files, settings, output, to, done)
+        return done
+    graphs = _relabelled(_graphs(files, settings, done), settings)
     with whole_file(output) as part:
         if FORMATS[to].binary:
             _write_table(graphs, settings, part, done)
@@ -84,12 +91,44 @@ def convert(files: Iterable[Path], settings: Settings, output: Path, to: str) ->
             ready = _made_continuous(graphs, done) if FORMATS[to].continuous else graphs
             with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
                 handle.writelines(write(_checked(ready, to, done)))
-        if not done.written:
-            first = done.rejected[0] if done.rejected else Rejected(str(output), 1, "", "failed")
-            raise AttreeError(
-                f"no sentence could be read ({first.reason})", file=first.file, line=first.line
-            )
+        _refuse_nothing(done, output)
     return done
+
+
+def _refuse_nothing(done: Converted, output: Path) -> None:
+    if not done.written:
+        first = done.rejected[0] if done.rejected else Rejected(str(output), 1, "", "failed")
+        raise AttreeError(
+            f"no sentence could be read ({first.reason})", file=first.file, line=first.line
+        )
+
+
+def _write_half(
+    files: Iterable[Path], settings: Settings, output: Path, to: str, done: Converted
+) -> None:
+    write = FORMATS[to].write
+    assert write is not None
+    if settings.dependencies == "whole":
+        settings = dataclasses.replace(settings, dependencies="half")
+    with whole_file(output) as part:
+        with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
+            handle.writelines(write(_known(read_files(files, settings), to, done)))
+        _refuse_nothing(done, output)
+
+
+def _known(items: Iterable[Sentence | Rejected], to: str, done: Converted) -> Iterator[Sentence]:
+    """Yield the sentences of which something is known."""
+    for item in items:
+        if isinstance(item, Sentence) and (item.spans or not item.half):
+            done.written += 1
+            done.raised += item.crossing
+            done.words.update(word for word in item.words if _read_back(word, to) != word)
+            yield item
+        elif isinstance(item, Rejected):
+            done.rejected.append(item)
+        else:
+            reason = "nothing is known of this tree"
+            done.rejected.append(Rejected(item.file, item.line, reason, "failed"))
 
 
 def _graphs(files: Iterable[Path], settings: Settings, done: Converted) -> Iterator[Graph]:
@@ -104,6 +143,25 @@ def _graphs(files: Iterable[Path], settings: Settings, done: Converted) -> Itera
                 done.rejected.append(Rejected(item.file, item.line, reason, "failed"))
             else:
                 yield item if isinstance(item, Graph) else graph_of(item)
+
+
+def _relabelled(graphs: Iterator[Graph], settings: Settings) -> Iterator[Graph]:
+    """Yield graphs with the labels that are asked for, universal ones without functions."""
+    labelling, usual = Labelling.of(settings.labels), FORMATS[settings.format or ""].labels
+    if labelling.kind == "unknown":
+        raise AttreeError("unknown labels stand in half-known trees only", fix="add --to half")
+    if labelling.kind == "treebank" or usual == UNIVERSAL:
+        yield from graphs
+        return
+    sample = list(itertools.islice(graphs, SAMPLE))
+    counts = collections.Counter(label for graph in sample for label in graph.labels)
+    chosen = table_of(labelling, usual, counts, sample[0].file if sample else "")
+    for graph in itertools.chain(sample, graphs):
+        n = len(graph.words)
+        graph.functions[n:] = [""] * len(graph.labels)
+        graph.labels = [chosen[label] for label in graph.labels]
+        yield graph
+    tell(chosen)
 
 
 def _made_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph]:
@@ -130,7 +188,7 @@ def _read_back(word: str, to: str) -> str:
         return unescape(re.sub(r"\s", "_", word))
     if to == "stanza":
         return re.sub(r"[\t\n]", " ", word)
-    if FORMATS[to].continuous:
+    if FORMATS[to].continuous or FORMATS[to].half:
         return unescape(bracketed([word], ["X"], [])[3:-1])
     return word
 

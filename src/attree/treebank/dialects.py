@@ -5,6 +5,8 @@ A dialect is declared by what its leaves look like, what is no word, and how its
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +19,7 @@ from attree.treebank.sentence import (
     Rejected,
     Sentence,
     Settings,
+    cut_label,
     has_line,
 )
 
@@ -65,6 +68,26 @@ def _word_dash_lemma(word: str, more: str) -> str:
     return (word.removesuffix("$").removeprefix("$") if len(word) > 1 else word) or "-"
 
 
+def _read_floresta(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+    """Cut functions, which stand in front: ``SUBJ+np``, ``H+n``; ``CJT+?`` would be a mark."""
+    if settings.functions == "keep":
+        yield from brackets.read_spmrl(text, file, settings)
+        return
+    whole = dataclasses.replace(settings, functions="keep")
+    for one in brackets.read_spmrl(text, file, whole):
+        if isinstance(one, Sentence):
+            spans = tuple((start, end, _category(label)) for start, end, label in one.spans)
+            one = dataclasses.replace(one, tags=tuple(map(_category, one.tags)), spans=spans)
+        yield one
+
+
+@functools.cache
+def _category(label: str) -> str:
+    """Return what stands after the last ``+`` of a label, without what follows a ``-``."""
+    last = label.rpartition("+")[2]
+    return cut_label(last if last.isalpha() or "-" in last[1:] else label)
+
+
 def _share(text: str, leaf: re.Pattern[str]) -> float:
     """Return the share of leaves, sampled at three places, that a regular expression fits.
 
@@ -111,6 +134,7 @@ ICEPAHC = Format(
     traces=_PENN_TRACE,
     certain=_is_icepahc,
     family="brackets",
+    labels="icepahc",
 )
 #: Penn Parsed Corpora of Historical English and those in their manner, without lemmas.
 PENN_HISTORY = Format(
@@ -121,6 +145,7 @@ PENN_HISTORY = Format(
     traces=_PENN_TRACE,
     certain=_is_penn_history,
     family="brackets",
+    labels="icepahc",
 )
 #: GreynirCorpus: META beside every tree, lemmas and hyphenation inside its preterminals.
 GREYNIR = Format(
@@ -130,15 +155,17 @@ GREYNIR = Format(
     drop_labels=(*DROP_LABELS, "exp_seg", "exp_abbrev"),
     certain=lambda text: "(META" in text and "(lemma " in text,
     family="brackets",
+    labels="greynir",
 )
 #: Floresta Sintá(c)tica: comments, leafless punctuation, Latin-1.
 FLORESTA = Format(
-    brackets.read_spmrl,
+    _read_floresta,
     (),
     dummy_roots=_ROOTS,
     fallback="latin-1",
     certain=has_line(r"#\d+ C[A-Z]\d+-\d+ "),
     family="brackets",
+    labels="floresta",
 )
 #: CESS-ECE and AnCora: ``(ncms000 grupo grupo)``, ``*0*`` for a subject that is not expressed.
 CESS = Format(
@@ -149,4 +176,5 @@ CESS = Format(
     fallback="iso8859-15",
     certain=_is_cess,
     family="brackets",
+    labels="cess",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from attree.errors import AttreeError
@@ -19,6 +19,7 @@ from attree.treebank import (
     stanza,
     tigerxml,
 )
+from attree.treebank.labels import UNIVERSAL, Labelling, relabelled
 from attree.treebank.sentence import Format, Rejected, Sentence, Settings
 from attree.treebank.sources import read_text
 
@@ -170,16 +171,30 @@ def _encoding(file: str | Path, fallback: str) -> str:
     return "utf-8"
 
 
-def read_files(files: Iterable[str | Path], settings: Settings) -> Iterator[Sentence | Rejected]:
+def read_files(
+    files: Iterable[str | Path], settings: Settings, each: Callable[[], object] = lambda: None
+) -> Iterator[Sentence | Rejected]:
     """Yield every sentence of ``files`` in order, each as a `Sentence` or as `Rejected`.
 
     Args:
         files: read one at a time.
         settings: resolved (see `resolve`).
+        each: called after each file.
 
     Raises:
-        AttreeError: a file is absent, or the encoding is unknown or not the file's.
+        AttreeError: a file is absent, the encoding is unknown or not the file's, or universal
+            labels are asked for and no table has them.
     """
+    items, usual = _read_files(files, settings, each), FORMATS[settings.format or ""].labels
+    labelling = Labelling.of(settings.labels)
+    if labelling.kind == "treebank" or (labelling.kind == UNIVERSAL and usual == UNIVERSAL):
+        return items
+    return relabelled(items, labelling, usual)
+
+
+def _read_files(
+    files: Iterable[str | Path], settings: Settings, each: Callable[[], object]
+) -> Iterator[Sentence | Rejected]:
     one = FORMATS[settings.format or ""]
     for file in files:
         text = "" if one.binary else read_text(file, settings.encoding or "utf-8")
@@ -187,3 +202,4 @@ def read_files(files: Iterable[str | Path], settings: Settings) -> Iterator[Sent
             yield from one.read(text, str(file), settings)
         else:
             yield Rejected(str(file), 1, "the file is empty", "failed")
+        each()

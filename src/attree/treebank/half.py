@@ -21,12 +21,12 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from attree.constraints import COMPLETE, MARKS, UNKNOWN, Constraints
+from attree.constraints import COMPLETE, MARKS, NO_PHRASE, UNKNOWN, Constraints
 from attree.errors import AttreeError
 from attree.text import unescape
 from attree.treebank import brackets
 from attree.treebank.layout import pieces
-from attree.treebank.sentence import DUMMY_ROOTS, Format, Rejected, Sentence, Settings
+from attree.treebank.sentence import DUMMY_ROOTS, Format, Rejected, Sentence, Settings, Span
 
 _COMMENT = re.compile(r"^#.*$", re.MULTILINE)
 _S, _W = r"[ \t\n\f\v]", r"[^ \t\n\f\v()]"
@@ -74,6 +74,28 @@ def read_line(line: str) -> Sentence:
     (one,) = found
     assert isinstance(one, Sentence)
     return dataclasses.replace(one, spans=_spans(one), half=True)
+
+
+def write(sentences: Iterator[Sentence]) -> Iterator[str]:
+    """Yield a line for each sentence, of which something is known, or all.
+
+    Brackets cannot cross: a span that is no phrase and crosses others is left out.
+    """
+    for one in sentences:
+        spans = one.spans if one.half else ((0, len(one.words), COMPLETE), *one.spans)
+        spans = _without_crossing(spans)
+        tags = [_NO_TAG if tag in MARKS else tag for tag in one.tags]
+        tree = brackets.bracketed(one.words, tags, spans)
+        yield f"({tree})\n" if one.half and spans[0][:2] == (0, len(one.words)) else f"{tree}\n"
+
+
+def _without_crossing(spans: tuple[Span, ...]) -> tuple[Span, ...]:
+    kept = [span for span in spans if span[2] != NO_PHRASE]
+    for start, end, label in spans:
+        crosses = any(i < start < j < end or start < i < end < j for i, j, _ in kept)
+        if label == NO_PHRASE and not crosses:
+            kept.append((start, end, label))
+    return tuple(sorted(kept, key=lambda span: (span[0], -span[1])))
 
 
 def known(one: Sentence) -> Constraints:
@@ -151,5 +173,12 @@ def _in_words(problem: str, words: tuple[str, ...]) -> str:
     return _SPAN.sub(lambda span: repr(" ".join(words[int(span[1]) : int(span[2])])), problem)
 
 
-FORMAT = Format(read, (".half",), punctuation="auto", dummy_roots=(*DUMMY_ROOTS, ""))
+FORMAT = Format(
+    read,
+    (".half",),
+    punctuation="auto",
+    dummy_roots=(*DUMMY_ROOTS, ""),
+    write=write,
+    half=True,
+)
 _LINE = Settings(format="half", dummy_roots=FORMAT.dummy_roots, drop_labels=FORMAT.drop_labels)

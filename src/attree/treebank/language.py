@@ -9,6 +9,7 @@ module while it is parsed, so it imports nothing heavy.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,15 @@ from attree.treebank.language_file import (
     read_language_file,
 )
 from attree.treebank.sentence import Settings
-from attree.treebank.splits import Split, fill, is_name, read_splits, treebank_files, usual_splits
+from attree.treebank.splits import (
+    SPLITS,
+    Split,
+    fill,
+    is_name,
+    read_splits,
+    treebank_files,
+    usual_splits,
+)
 from attree.variables import expand_variables
 
 _SETTINGS = {one.name for one in dataclasses.fields(Settings)}
@@ -196,10 +205,21 @@ def _gaps(language: Language) -> Iterator[str]:
     for split, patterns in language.absent.items():
         yield f"{name}, split {split}: no file matches {patterns}"
     if language.unused:
+        meant = _meant(language.unused) or "name it train, dev or test"
         yield (
-            f"{name}: {_some(language.unused)} in no split — name it train, dev or test, or list "
-            "it under splits: in language.yaml"
+            f"{name}: {_some(language.unused)} in no split — {meant}, or list it under splits: in "
+            "language.yaml"
         )
+
+
+def _meant(files: Sequence[Path]) -> str | None:
+    """Return what a file may have been meant to be called that is nearly called as a split is."""
+    for file in files:
+        stem, dot, rest = file.name.partition(".")
+        close = difflib.get_close_matches(stem.lower(), SPLITS, n=1, cutoff=0.7)
+        if close and stem not in SPLITS:
+            return f"did you mean {close[0]}{dot}{rest}?"
+    return None
 
 
 def _some(files: Sequence[Path]) -> str:
@@ -241,7 +261,9 @@ def _language(name: str, place: Path | None, overrides: Any) -> Language:
         specs |= layer.get("splits") or {}
     if not specs:
         raise AttreeError(
-            "this folder is not a language: it has no train, dev or test file", file=place
+            "this folder is not a language: it has no train, dev or test file",
+            file=place,
+            fix=_meant(treebank_files(place)),
         )
     names = {"{LANG}": name.upper(), "{Lang}": name.capitalize(), "{lang}": name.lower()}
     details, absent, excluded = read_splits(place, merged, fill(specs, names), where)

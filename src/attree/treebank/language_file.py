@@ -24,7 +24,16 @@ from attree.errors import AttreeError
 from attree.files import read_bytes
 from attree.treebank.cleaning import PARTS, POLICIES, parts, policies, policy
 from attree.treebank.formats import FORMATS
-from attree.treebank.sentence import Derived, Escapes, Functions, Nonprojective, Settings
+from attree.treebank.labels import KINDS, UNIVERSAL, Labelling
+from attree.treebank.sentence import (
+    Dependencies,
+    Derived,
+    Escapes,
+    Final,
+    Functions,
+    Nonprojective,
+    Settings,
+)
 
 
 def _wsj(section: str) -> str:
@@ -196,6 +205,11 @@ _POLICY = Kind(
         ),
     },
 )
+_LABELS = Kind(
+    f"{', '.join(KINDS)} or {UNIVERSAL}:TABLE",
+    _accepted_by(Labelling.of),
+    {"type": "string", "pattern": rf"\A({'|'.join(KINDS)}|{UNIVERSAL}:[a-z]+)\Z"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +269,13 @@ LANGUAGE_KEYS = {
     "functions": Key(_one_of(get_args(Functions)), "function tags of labels, such as NP-SBJ"),
     "escapes": Key(_one_of(get_args(Escapes)), "the Penn Treebank's escapes, such as -LRB-"),
     "nonprojective": Key(_one_of(get_args(Nonprojective)), "dependency trees that cross"),
+    "dependencies": Key(
+        _one_of(get_args(Dependencies)), "whether a dependency tree says all of a phrase tree"
+    ),
+    "labels": Key(_LABELS, "phrase labels: the treebank's, of Han et al. 2014, or left open"),
+    "final_punctuation": Key(
+        _one_of(get_args(Final)), "whether the sentence's phrase takes in punctuation at its end"
+    ),
     "derived": Key(_one_of(get_args(Derived)), "what the brackets were made from"),
     "accept_loss": Key(_SHARE, "how much may be lost where a tenth of the trees is too little"),
     "splits": Key(_SPLITS, "split → its files"),

@@ -11,11 +11,13 @@ from typing import Any, Literal
 Span = tuple[int, int, str]
 
 #: What to do with PTB's escapes in words (``-LRB-``, ``\\/``), and with crossing dependencies; what
-#: brackets were made from.
+#: brackets were made from; whether a dependency tree says all of a constituency tree.
 Functions = Literal["cut", "keep"]
 Escapes = Literal["undo", "keep"]
 Nonprojective = Literal["skip", "lift"]
+Final = Literal["as_is", "inside"]
 Derived = Literal["constituency", "dependency"]
+Dependencies = Literal["whole", "half", "inner"]
 
 #: ``failed``: could not be read; ``emptied``: no word was left; ``skipped``: left out on purpose
 #: (not projective, longer than ``max_words``, in no ``part`` of this split, after the first
@@ -86,7 +88,14 @@ class Settings:
         part: sentences (after cleaning and ``max_words``) are dealt in turn to some parts; those of
             one, such as ``1/5``, or of several, ``2-5/5``, are kept.
         first: sentences after this many (counted after all that) are skipped.
+        dependencies: dependency trees are read ``whole``, each subtree a phrase and nothing else,
+            or as what they say of a constituency tree (see ``ud_phrases``): ``half``, the subtrees
+            that are phrases, or ``inner``, those and phrases inside them.
+        labels: the treebank's own (``treebank``), ``universal`` ones (``universal:TABLE`` names the
+            table, see ``labels``), or left ``unknown``.
         derived: ``constituency``, or ``dependency`` where brackets were made from dependencies.
+        final_punctuation: where treebanks differ, ``as_is``, or ``inside``: a phrase that is all of
+            the sentence but punctuation at its end takes it in (of half-known trees: is none).
         accept_loss: the share of sentences, and of words, that may be lost (see ``check.refuse``).
     """
 
@@ -103,6 +112,9 @@ class Settings:
     part: str | None = None
     first: int | None = None
     derived: Derived | None = None
+    dependencies: Dependencies = "whole"
+    labels: str = "treebank"
+    final_punctuation: Final = "as_is"
     accept_loss: float = 0.0
 
 
@@ -124,6 +136,9 @@ class Format:
         write: ``crossing.Graph`` → pieces of text; None where it cannot be written.
         continuous: whether what is written must be made continuous.
         binary: whether ``read`` opens the file itself, and is given no text.
+        half: whether what it writes can be known by half; ``write`` takes sentences then.
+        labels: the table of universal labels of treebanks in this format, if all have one; where
+            it is the identity, ``read`` makes the labels universal.
     """
 
     read: Callable[[str, str, Settings], Iterator[Sentence | Rejected]]
@@ -140,6 +155,8 @@ class Format:
     write: Callable[[Iterator[Any]], Iterator[str]] | None = None
     continuous: bool = False
     binary: bool = False
+    half: bool = False
+    labels: str = ""
 
 
 def has_line(pattern: str) -> Callable[[str], bool]:

@@ -6,15 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from cyclopts import CycloptsError
 
-from attree.encoder.command import app
-from attree.errors import AttreeError
+from attree.cli import app
+from tests.command_line import CliRunner
 from tests.encoder.mlm.conftest import headed
 
 
 def call(*arguments: object) -> None:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = CliRunner().invoke(app, ["encoder", *map(str, arguments)])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output
@@ -32,10 +32,10 @@ def test_tune_takes_a_folder_or_a_description(text: Path, tmp_path: Path) -> Non
 
 
 def test_pretrain_counts_steps_or_tokens(text: Path, tmp_path: Path) -> None:
-    small = ("--layers", 1, "--heads", 2, "--hidden", 8, "--vocabulary", 100, "--length", 16)
-    more = ("--batch", 4, "--held-out", 0.1, "--device", "cpu")
+    small = ("--layers", 1, "--layer-heads", 2, "--hidden", 8, "--vocabulary", 100, "--length", 16)
+    more = ("--batch", 4, "--held-out-share", 0.1, "--device", "cpu")
     call("pretrain", text, "--output", tmp_path / "a", *small, *more, "--tokens", 130)
     made = json.loads((tmp_path / "a" / "provenance.json").read_text())
     assert made["settings"]["recipe"]["steps"] == 3
-    with pytest.raises(AttreeError, match="exclude each other"):
+    with pytest.raises(CycloptsError, match="exclude each other"):
         call("pretrain", text, "--output", tmp_path / "b", "--steps", 3, "--tokens", 130)

@@ -86,7 +86,7 @@ def test_freezing_leaves_the_head(tmp_path: Path) -> None:
 
 def test_families_without_masked_lm_are_refused(tmp_path: Path) -> None:
     GPT2Model(GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=30)).save_pretrained(tmp_path)
-    with pytest.raises(AttreeError, match="'gpt2' are not supported"):
+    with pytest.raises(AttreeError, match="'gpt2' cannot be tuned"):
         load_for_masking(tmp_path, seed=0)
 
 

@@ -19,11 +19,11 @@ from transformers import (
 )
 
 from attree.encoder.checkpoint import read_config
-from attree.encoder.families import FAMILIES
+from attree.encoder.families import LOGITS
 from attree.encoder.mlm.examples import IGNORED
-from attree.encoder.mlm.runs import whole_folder
 from attree.encoder.weights import read_checkpoint
 from attree.errors import AttreeError
+from attree.files import whole_folder
 
 _SPECIALS = {
     "pad_token": "[PAD]",
@@ -49,6 +49,13 @@ def load_for_masking(folder: Path, *, seed: int) -> tuple[PreTrainedModel, bool]
         AttreeError: a family that is not supported, weights cut short or missing.
     """
     values = read_config(folder)
+    if values["model_type"] not in LOGITS:
+        raise AttreeError(
+            f"models of type {values['model_type']!r} cannot be tuned: attree does not know their "
+            "language-model head",
+            file=folder,
+            fix="use one of " + ", ".join(LOGITS),
+        )
     config = AutoConfig.for_model(values.pop("model_type"), **values)
     model, missing = _load(folder, config, seed)
     inside = [name for name in missing if _is_encoder(model, name)]
@@ -98,7 +105,7 @@ def masked_loss(model: PreTrainedModel, batch: dict[str, Any], *, mean: bool = T
     inputs = {name: value for name, value in batch.items() if name != "labels"}
     states = model.base_model(**inputs).last_hidden_state
     there = batch["labels"] != IGNORED
-    logits = FAMILIES[model.config.model_type].logits(model, states[there])
+    logits = LOGITS[model.config.model_type](model, states[there])
     wanted = batch["labels"][there]
     return functional.cross_entropy(logits.float(), wanted, reduction="mean" if mean else "sum")
 

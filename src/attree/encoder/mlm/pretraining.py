@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from cyclopts import Parameter
+
+from attree import options
 from attree.encoder.mlm.data import Corpus, Extent, balanced_lines, by_language, measure
 from attree.encoder.mlm.runs import (
     TOKENISER,
@@ -17,6 +20,7 @@ from attree.encoder.mlm.runs import (
     write_result,
 )
 from attree.errors import AttreeError
+from attree.options import between
 from attree.provenance import code_hash
 
 if TYPE_CHECKING:
@@ -33,34 +37,37 @@ _CHECKPOINTS = 20
 class PretrainingRecipe:
     """Shape of the tokeniser and the model, and how to train.
 
-    Args:
-        vocabulary: word pieces, specials included.
-        cased: tell upper from lower case, and keep accents.
+    Attributes:
+        vocabulary: Word pieces, specials included.
+        cased: Tell upper from lower case, and keep accents.
         tokeniser_characters: text that the tokeniser is trained on, drawn as the model's is.
-        layers, heads, hidden: of the model; feed-forward layers are four times ``hidden`` wide.
-        length: pieces of a sequence, and the most that the model will ever take.
+        layers: Layers.
+        heads: Attention heads in a layer.
+        hidden: Hidden size; feed-forward layers are four times as wide.
+        length: Longest sequence, in word pieces, and the most that the model will ever take.
         batch: sequences of a step.
         steps: of training.
-        learning_rate, warm_up, weight_decay, mask_share: as for tuning.
-        exponent: languages are drawn with probability ∝ size ** exponent.
-        held_out: share of each language's lines that the model never sees; its loss is reported.
+        learning_rate: peak of AdamW's.
+        warm_up, weight_decay, mask_share: as for tuning.
+        exponent: Draw languages ∝ size ** exponent: 0 draws all alike.
+        held_out: Share kept to measure on: of each language's lines.
     """
 
-    vocabulary: int = 16_000
+    vocabulary: Annotated[int, Parameter(validator=between(50))] = 16_000
     cased: bool = False
-    tokeniser_characters: int = 50_000_000
-    layers: int = 6
-    heads: int = 8
-    hidden: int = 256
-    length: int = 128
-    batch: int = 64
-    steps: int = 10_000
-    learning_rate: float = 5e-4
-    warm_up: float = 0.1
-    weight_decay: float = 0.01
-    mask_share: float = 0.15
-    exponent: float = 0.7
-    held_out: float = 0.01
+    tokeniser_characters: options.Fixed[int] = 50_000_000
+    layers: Annotated[int, Parameter(validator=between(1, 1000))] = 6
+    heads: Annotated[int, Parameter(name="--layer-heads", validator=between(1, 1000))] = 8
+    hidden: options.Hidden = 256
+    length: options.Pieces = 128
+    batch: options.Batch = 64
+    steps: options.Steps = 10_000
+    learning_rate: options.LearningRate = 5e-4
+    warm_up: options.Fixed[float] = 0.1
+    weight_decay: options.Fixed[float] = 0.01
+    mask_share: options.Fixed[float] = 0.15
+    exponent: Annotated[float, Parameter(validator=between(0, 1))] = 0.7
+    held_out: options.HeldOutShare = 0.01
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""

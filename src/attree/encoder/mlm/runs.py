@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
-import socket
-import stat
 import sys
-import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attree.errors import AttreeError
-from attree.files import lock, read_json, write_json
+from attree.files import lock, read_json, whole_folder, write_json
 from attree.provenance import digest, provenance, versions
 from attree.text import safe
 
@@ -111,27 +107,6 @@ def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) 
         shutil.rmtree(work)
 
 
-@contextlib.contextmanager
-def whole_folder(output: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside ``output``; rename it when the block ends well."""
-    name = f".{output.name}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
-    part = output.with_name(name)
-    part.mkdir(parents=True)
-    try:
-        yield part
-        mode = stat.S_IMODE(part.stat().st_mode) & 0o666
-        for file in part.iterdir():
-            file.chmod(mode)  # safetensors lets nobody but the owner read
-            with file.open("rb") as written:
-                os.fsync(written.fileno())
-        if (output / PROVENANCE).is_file():  # the run before: already_made has let it go
-            output.replace(part.with_suffix(".old"))
-        part.replace(output)
-    finally:
-        for folder in (part, part.with_suffix(".old")):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 def write_result(
     output: Path,
     model: PreTrainedModel,
@@ -152,7 +127,7 @@ def write_result(
         "versions": versions("torch", "transformers", "tokenizers", "accelerate"),
         **about,
     }
-    with whole_folder(output) as part:
+    with whole_folder(output, over=PROVENANCE) as part:
         model.save_pretrained(part)
         for pattern in _TOKENISER_FILES:
             for file in tokeniser.glob(pattern):

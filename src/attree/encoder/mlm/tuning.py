@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
+
+from attree import options
 from attree.encoder.mlm.data import Corpus, measure, one_corpus
 from attree.encoder.mlm.runs import (
     already_made,
@@ -29,27 +32,27 @@ if TYPE_CHECKING:
 class TuningRecipe:
     """BERT's recipe, at the learning rate that its authors tune with.
 
-    Args:
+    Attributes:
         epochs: passes over the text; the article's 10.
         batch: sequences of a step.
         learning_rate: peak of AdamW's.
         warm_up: share of the steps in which it rises.
         weight_decay: of matrices.
         mask_share: share of the pieces that are to be predicted.
-        length: pieces of a sequence; a longer sentence becomes several.
-        head_steps: steps that a new head is warmed up for, the encoder frozen.
+        length: Longest sequence, in word pieces; a longer sentence becomes several.
+        head_steps: Steps that a new language-model head is warmed up for, the encoder frozen.
         head_learning_rate: peak in these: the head starts from random numbers.
     """
 
-    epochs: int = 10
-    batch: int = 32
-    learning_rate: float = 5e-5
-    warm_up: float = 0.1
-    weight_decay: float = 0.01
-    mask_share: float = 0.15
-    length: int = 128
-    head_steps: int = 500
-    head_learning_rate: float = 1e-3
+    epochs: options.Epochs = 10
+    batch: options.Batch = 32
+    learning_rate: options.LearningRate = 5e-5
+    warm_up: options.Fixed[float] = 0.1
+    weight_decay: options.Fixed[float] = 0.01
+    mask_share: options.Fixed[float] = 0.15
+    length: options.Pieces = 128
+    head_steps: Annotated[int, Parameter(validator=options.between(0))] = 500
+    head_learning_rate: options.Fixed[float] = 1e-3
 
 
 def tune(

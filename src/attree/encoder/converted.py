@@ -1,0 +1,254 @@
+"""Encoders in packages of other forms: found by metadata, checked, converted once, kept.
+
+Nothing of a package is imported. Its file is hashed when it is first seen, and again when its size
+or time has changed; the checkpoint that comes of it lies in the user's cache, whole or not at all.
+What identifies it is the hash of its source and the version of what converted it: the bytes that
+libraries write may differ from one to the next.
+"""
+
+from __future__ import annotations
+
+import bisect
+import errno
+import hashlib
+import io
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import PackageNotFoundError, distribution
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import msgspec
+from safetensors import SafetensorError
+
+from attree.encoder.checkpoint import checkpoint_files, stamps
+from attree.encoder.forms import Carried, carried, form
+from attree.errors import AttreeError
+from attree.files import (
+    check_regular,
+    lock,
+    private_cache,
+    read_described,
+    whole_folder,
+    write_json,
+)
+from attree.text import say
+
+#: What was converted, from what, and how its files look.
+_RECORD = "converted.json"
+
+
+class _Record(msgspec.Struct):
+    fingerprint: str
+    files: dict[str, list[int]]
+    sources: dict[str, list[int]]
+
+
+def converted(name: str) -> Path | None:
+    """Find the encoder that packages carry under a name; convert it where that is still to do.
+
+    Args:
+        name: of :data:`attree.encoder.forms.CARRIED`.
+
+    Returns:
+        the checkpoint's folder; None where no package is known to carry an encoder of that name.
+
+    Raises:
+        AttreeError: a package is not installed, its file is another than the one that is known, or
+            there is no cache to write to or no room in it.
+    """
+    about = carried(name)
+    if about is None:
+        return None
+    files = _files(name, about)
+    fingerprint = _fingerprint(about)
+    with _cache_errors(about):
+        folder = private_cache("encoders") / f"{name.replace('_', '-').lower()}-{fingerprint[:12]}"
+        if not _is_ready(folder, fingerprint, files):
+            with lock(folder.with_suffix(".lock"), what=str(folder), wait=True):
+                if not _is_ready(folder, fingerprint, files):
+                    _make(name, about, files, folder)
+    return folder
+
+
+def installed(name: str) -> bool:
+    """Tell whether the packages that carry an encoder of that name are installed."""
+    about = carried(name)
+    try:
+        return about is not None and all(distribution(package) for package in about.parts)
+    except PackageNotFoundError:
+        return False
+
+
+def identity(folder: Path) -> str | None:
+    """Return what identifies a checkpoint that was converted and not touched since, else None."""
+    try:
+        inside = folder.resolve().parent == private_cache("encoders").resolve()
+    except (OSError, RuntimeError):
+        return None
+    found = _read_record(folder) if inside else None
+    return found.fingerprint if found is not None else None
+
+
+def _fingerprint(about: Carried) -> str:
+    made = f"{about.sha256} {about.form} {form(about.form).VERSION}"
+    return hashlib.sha256(made.encode()).hexdigest()[:32]
+
+
+def _files(name: str, about: Carried) -> list[Path]:
+    """Return the pieces of the encoder's file, in order."""
+    found, lacking = [], []
+    for package, place in about.parts.items():
+        try:
+            found.append(Path(str(distribution(package).locate_file(place))))
+        except PackageNotFoundError:
+            lacking.append(package)
+    if lacking:
+        which = lacking[0] if len(about.parts) == 1 else ", ".join(lacking)
+        raise AttreeError(
+            f"the encoder {name} is in a package that is not installed ({which})", fix=about.pip
+        )
+    for file in found:
+        try:
+            check_regular(file, what="file of an encoder")
+        except AttreeError as error:
+            raise AttreeError(error.problem, file=file, fix=_again(about)) from None
+    return found
+
+
+def _again(about: Carried) -> str:
+    return about.pip.replace("install", "install --force-reinstall", 1)
+
+
+def _stamps(files: Sequence[Path]) -> dict[str, list[int]]:
+    about = {str(file): file.stat() for file in files}
+    return {name: [found.st_size, found.st_mtime_ns] for name, found in about.items()}
+
+
+def _read_record(folder: Path) -> _Record | None:
+    """Return the record of a folder whose files are as they were written, else None."""
+    if not (folder / _RECORD).is_file():
+        return None
+    try:
+        found = read_described(folder / _RECORD, _Record, what="record of a converted encoder")
+        return found if stamps(checkpoint_files(folder)) == found.files else None
+    except (AttreeError, OSError):
+        return None
+
+
+def _is_ready(folder: Path, fingerprint: str, files: Sequence[Path]) -> bool:
+    """Tell whether the checkpoint is there, and the package's files are those it was made from."""
+    found = _read_record(folder)
+    now = _stamps(files)
+    return (
+        found is not None
+        and found.fingerprint == fingerprint
+        and all(found.sources.get(file) == stamp for file, stamp in now.items())
+    )
+
+
+def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> None:
+    """Check the package's files and write the checkpoint, where it is not there already."""
+    sources = _stamps(files)
+    _check_hash(name, about, files)
+    there = _read_record(folder)
+    if there is not None:  # the same files, in another environment or installed anew
+        record = _Record(there.fingerprint, there.files, {**there.sources, **sources})
+        write_json(folder / _RECORD, msgspec.structs.asdict(record))
+        return
+    for left in folder.parent.glob(f".{folder.name[:40]}.*"):  # of a process that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    say(f"attree: converting the encoder {name}, once")
+    with whole_folder(folder) as part:
+        try:
+            with _joined(files) as source:
+                form(about.form).convert(source, part)
+        except AttreeError as error:
+            raise AttreeError(error.problem, file=files[0], fix=_again(about)) from error
+        record = _Record(_fingerprint(about), stamps(checkpoint_files(part)), sources)
+        write_json(part / _RECORD, msgspec.structs.asdict(record))
+
+
+def _check_hash(name: str, about: Carried, files: Sequence[Path]) -> None:
+    with _joined(files) as source:
+        found = hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]
+    if found == about.sha256:
+        return
+    versions = {distribution(package).version for package in about.parts}
+    other = " and ".join(sorted(versions - {about.version}))
+    raise AttreeError(
+        f"version {other} of the package has another encoder than attree knows"
+        if other
+        else f"the encoder {name} is cut or altered: its SHA-256 is {found[:12]}…, not "
+        f"{about.sha256[:12]}…",
+        file=files[0],
+        fix=_again(about),
+    )
+
+
+@contextmanager
+def _cache_errors(about: Carried) -> Iterator[None]:
+    """Say in one line what a full or closed disk makes Python and safetensors raise."""
+    try:
+        yield
+    except (OSError, RuntimeError, SafetensorError) as error:
+        number = getattr(error, "errno", None)
+        if number in (errno.ENOSPC, errno.EDQUOT) or "os error 28" in str(error):
+            problem = f"no room for a converted encoder, which takes {about.size / 1e6:.0f} MB"
+            fix = "make room, or set XDG_CACHE_HOME to a folder on another disk"
+        else:
+            reason = os.strerror(number).lower() if number else str(error)
+            problem = f"there is no cache to keep a converted encoder in ({reason})"
+            fix = "set XDG_CACHE_HOME to a folder that only you can write"
+        raise AttreeError(problem, file=getattr(error, "filename", None), fix=fix) from error
+
+
+class _Joined(io.RawIOBase):
+    """Files one after the other as one, to be read."""
+
+    def __init__(self, files: Sequence[BinaryIO], sizes: Sequence[int]) -> None:
+        self._files, self._at = files, 0
+        self._starts = list(accumulate(sizes, initial=0))
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the place of the next byte."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place, as every file does."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._starts[-1]}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill ``buffer`` from one of the files; return how many bytes were read."""
+        place = bisect.bisect_right(self._starts, self._at) - 1
+        if place >= len(self._files):
+            return 0
+        self._files[place].seek(self._at - self._starts[place])
+        room = memoryview(buffer)[: self._starts[place + 1] - self._at]
+        count = cast(io.RawIOBase, self._files[place]).readinto(room) or 0
+        self._at += count
+        return count
+
+
+@contextmanager
+def _joined(files: Sequence[Path]) -> Iterator[BinaryIO]:
+    """Open pieces of a file as the file."""
+    with ExitStack() as opened:
+        handles = [opened.enter_context(file.open("rb", buffering=0)) for file in files]
+        sizes = [file.stat().st_size for file in files]
+        joined = _Joined(cast(Sequence[BinaryIO], handles), sizes)
+        yield cast(BinaryIO, io.BufferedReader(joined, 1 << 20))

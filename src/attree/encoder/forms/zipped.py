@@ -1,0 +1,40 @@
+"""A checkpoint in a zip, of which every package of a series has a piece."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from attree.encoder.checkpoint import READ
+from attree.errors import AttreeError
+
+VERSION = 1
+
+
+def convert(source: BinaryIO, folder: Path) -> None:
+    """Write the files of the zip's checkpoint into ``folder``; see :class:`forms.Form`.
+
+    The folder of the zip that has ``config.json`` beside ``model.safetensors`` is the checkpoint's.
+    Only what attree reads of one is taken out.
+    """
+    try:
+        with zipfile.ZipFile(source) as archive:
+            names = set(archive.namelist())
+            for name in sorted(names):
+                above = PurePosixPath(name).parent
+                if above.joinpath("config.json") == PurePosixPath(name) and (
+                    str(above / "model.safetensors") in names
+                ):
+                    break
+            else:
+                raise AttreeError("the zip holds no checkpoint")
+            for wanted in READ:
+                place = str(above / wanted)
+                if place in names:
+                    with archive.open(place) as packed, (folder / wanted).open("wb") as file:
+                        shutil.copyfileobj(packed, file, 1 << 20)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise AttreeError(f"the zip is damaged ({error})") from None

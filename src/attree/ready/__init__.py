@@ -1,0 +1,44 @@
+"""Parsers that come with attree: folders of ``attree train``, and heads for unsupervised ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+#: Those that were trained on trees: each a folder beside this file.
+TRAINED = ("universal",)
+#: Parsers that are taken where none is named: by itself, and of an encoder or heads that are named.
+DEFAULT, OF_NAMED = "universal", "upio-log"
+
+_HERE = Path(__file__).parent
+
+
+def usual_parser(*, encoder: str | None = None, heads: str | None = None) -> str:
+    """Return the parser that is taken where none is named, beside this encoder and these heads."""
+    return DEFAULT if encoder is None and heads is None else OF_NAMED
+
+
+def trained_folder(name: str) -> Path | None:
+    """Return the folder of the ready parser that was trained on trees and has this name, if any."""
+    return _HERE / name if name in TRAINED else None
+
+
+def ready_parsers() -> list[str]:
+    """Return the names of the parsers that come with attree."""
+    from attree.decoding import UNSUPERVISED
+
+    return [*TRAINED, *UNSUPERVISED]
+
+
+def usual_encoder() -> str:
+    """Return the encoder of the ready parsers: what is taken where none is named."""
+    encoder: str = ready_heads()["default"]
+    return encoder
+
+
+def ready_heads() -> dict[str, Any]:
+    """Return the encoders of which ready parsers know heads, and which is taken by ``default``."""
+    from attree.files import read_json
+
+    found: dict[str, Any] = read_json(_HERE / "heads.json", what="list of ready heads")
+    return found

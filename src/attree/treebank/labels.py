@@ -1,0 +1,216 @@
+"""Labels as they are asked for: a treebank's own, the universal ones of Han et al. (2014), or none.
+
+``labels.yaml`` has a table a treebank dialect. The table is that of the format, where all treebanks
+in a format share one, else that which knows most of the labels of the first sentences; whoever
+reads can name it (``universal:tiger``). A label that its table lacks is told, and becomes X.
+"""
+
+from __future__ import annotations
+
+import collections
+import fnmatch
+import functools
+import itertools
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import NamedTuple
+
+from attree.constraints import COMPLETE, LONGEST, MARKS, UNKNOWN
+from attree.errors import AttreeError
+from attree.treebank.sentence import Rejected, Sentence, Span
+
+#: The label of what no other label fits.
+OTHER = "X"
+#: The table whose labels are universal already.
+UNIVERSAL = "universal"
+KINDS = ("treebank", UNIVERSAL, "unknown")
+SAMPLE = 1000  # sentences that the table is told by
+_LEAST = 0.5  # share of the labels that it must know
+_SHOWN = 8  # labels told
+
+
+class Labelling(NamedTuple):
+    """What ``labels:`` asks for: one of `KINDS`, and the table where one is named."""
+
+    kind: str
+    table: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> Labelling:
+        """Read ``treebank``, ``universal``, ``universal:TABLE`` or ``unknown``.
+
+        Raises:
+            AttreeError: it is none of these.
+        """
+        kind, colon, table = text.partition(":")
+        if kind not in KINDS or (colon and kind != UNIVERSAL):
+            raise AttreeError(f"unknown labels {text!r}", fix=f"choose {', '.join(KINDS)}")
+        if colon and table not in tables():
+            fix = f"choose one of {', '.join(tables())}"
+            raise AttreeError(f"no table of labels is called {table!r}", fix=fix)
+        return cls(kind, table)
+
+
+@dataclass(slots=True)
+class Table:
+    """The universal labels of one dialect.
+
+    Attributes:
+        name: its name.
+        exact: label → universal label.
+        patterns: the same, for labels that a pattern stands for.
+        strange: how often each label was asked for that it does not have.
+    """
+
+    name: str
+    exact: Mapping[str, str]
+    patterns: Mapping[str, str]
+    strange: collections.Counter[str] = field(default_factory=collections.Counter)
+    _found: dict[str, str | None] = field(default_factory=dict)
+
+    def __contains__(self, label: str) -> bool:
+        """Tell whether it has a label, without its functions."""
+        return self._look_up(label) is not None
+
+    def __getitem__(self, label: str) -> str:
+        """Return the universal label, and count what has none."""
+        found = self._look_up(label)
+        if found is None:
+            self.strange[label] += 1
+        return found or OTHER
+
+    def _look_up(self, label: str) -> str | None:
+        if label not in self._found:
+            name = bare(label)
+            found = self.exact.get(name)
+            fits = (to for one, to in self.patterns.items() if fnmatch.fnmatchcase(name, one))
+            self._found[label] = found or next(fits, None)
+        return self._found[label]
+
+
+def bare(label: str) -> str:
+    """Return a label without functions: ``NP-SBJ``, ``NP=2``, ``NP:x``, ``SUBJ+np``, ``NP#x``.
+
+    What stands before the last ``+`` is cut, then all from the first of the other marks on that is
+    not the first character.
+    """
+    label = label.rpartition("+")[2] or label
+    places = (label.find(mark, 1) for mark in "-=:#")
+    return label[: min((place for place in places if place > 0), default=len(label))]
+
+
+@functools.cache
+def tables() -> dict[str, dict[str, str]]:
+    """Return the tables by name: label, or pattern, → universal label."""
+    import yaml
+
+    text = files("attree.treebank").joinpath("labels.yaml").read_text(encoding="utf-8")
+    return {
+        name: {label: to for to, labels in rows.items() for label in shlex.split(labels)}
+        for name, rows in yaml.safe_load(text).items()
+    }
+
+
+def table(name: str) -> Table:
+    """Return a table, by name."""
+    rows = tables()[name]
+    patterns = {label: to for label, to in rows.items() if set("*[?") & set(label)}
+    return Table(name, {label: to for label, to in rows.items() if label not in patterns}, patterns)
+
+
+def table_of(labelling: Labelling, usual: str, labels: Mapping[str, int], file: str) -> Table:
+    """Return the table that is named, or the format's, or that of a treebank's labels.
+
+    Arguments and errors are those of `relabelled` and `detect`.
+    """
+    name = labelling.table or usual
+    return table(name) if name else detect(labels, file)
+
+
+def detect(labels: Mapping[str, int], file: str = "") -> Table:
+    """Return the table that knows most of the labels; of several, the first.
+
+    Args:
+        labels: label → how often it stands there.
+        file: for the message.
+
+    Raises:
+        AttreeError: none knows half of them.
+    """
+    labels = {label: count for label, count in labels.items() if label not in {"", *MARKS}}
+    every = [table(name) for name in tables()]
+    best = max(every, key=lambda one: _known(labels, one.exact))  # patterns fit too much
+    if _known(labels, best) < _LEAST * sum(labels.values()):
+        shown = ", ".join(sorted(labels, key=lambda label: -labels[label])[:_SHOWN])
+        raise AttreeError(
+            f"no table of universal labels has most of this treebank's ({shown})",
+            file=file or None,
+            fix=f"name one: universal:{{{','.join(tables())}}}",
+        )
+    return best
+
+
+def _known(labels: Mapping[str, int], known: Mapping[str, str] | Table) -> int:
+    return sum(count for label, count in labels.items() if label in known or bare(label) in known)
+
+
+def relabelled(
+    items: Iterable[Sentence | Rejected], labelling: Labelling, usual: str = ""
+) -> Iterator[Sentence | Rejected]:
+    """Yield sentences with the labels that are asked for; what the table lacks is said at the end.
+
+    Args:
+        items: as a reader yields them.
+        labelling: what is asked for.
+        usual: the table of the treebank's format, where it has one.
+
+    Raises:
+        AttreeError: see `detect`.
+    """
+    items = iter(items)
+    if labelling.kind == "unknown":
+        yield from (one if isinstance(one, Rejected) else _unknown(one) for one in items)
+        return
+    sample = list(itertools.islice(items, SAMPLE))
+    read = [one for one in sample if isinstance(one, Sentence)]
+    counts = collections.Counter(label for one in read for *_, label in one.spans)
+    chosen = table_of(labelling, usual, counts, read[0].file if read else "")
+    try:
+        for one in itertools.chain(sample, items):
+            yield one if isinstance(one, Rejected) else _universal(one, chosen)
+    finally:
+        tell(chosen)
+
+
+def tell(chosen: Table) -> None:
+    """Say on stderr which labels a table lacks, and how often each occurred."""
+    from attree.text import say
+
+    if not chosen.strange:
+        return
+    common = chosen.strange.most_common(_SHOWN)
+    shown = ", ".join(f"{label or '(none)'} ({count:,})" for label, count in common)
+    more = f" and {len(chosen.strange) - _SHOWN:,} more" if len(chosen.strange) > _SHOWN else ""
+    say(f"the table {chosen.name} of universal labels lacks, and has X for: {shown}{more}")
+
+
+def _universal(one: Sentence, chosen: Table) -> Sentence:
+    """Return a sentence with universal labels, of which a span has each once."""
+    spans = (
+        (start, end, label if label in MARKS and one.half else chosen[label])
+        for start, end, label in one.spans
+    )
+    return replace(one, spans=tuple(dict.fromkeys(spans)))
+
+
+def _unknown(one: Sentence) -> Sentence:
+    """Return a sentence whose phrases' labels are not known; what is no phrase stays so."""
+    n = len(one.words)
+    spans: dict[Span, None] = {}
+    if not one.half and n <= LONGEST:
+        spans[0, n, COMPLETE] = None
+    for start, end, label in one.spans:
+        spans[start, end, label if one.half and label in MARKS else UNKNOWN] = None
+    return replace(one, spans=tuple(spans), half=True)

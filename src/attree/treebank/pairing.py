@@ -1,0 +1,131 @@
+"""Anyone's trees beside gold trees, paired by their words; every sentence left out is reported.
+
+Trees to be paired are read whole, punctuation included (see ``reading.read_whole``). What cleaning
+took out of a gold sentence is taken out of its partner too, so that tags of the predictions do not
+matter, and predictions without punctuation pair as well.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+
+from attree.parses import Parses
+from attree.schemas import OK, SKIPPED
+from attree.text import say, unescape
+from attree.tree import NO_LABEL
+from attree.treebank.cleaning import clean
+from attree.treebank.sentence import Sentence, Span
+from attree.trees import Trees
+
+
+def paired(
+    gold: Sequence[Sentence], read: Sequence[Sentence], refused: list[str]
+) -> Iterator[tuple[int, Sentence]]:
+    """Yield sentences' places in ``gold``, and their trees over the same words.
+
+    Args:
+        gold: sentences, cleaned.
+        read: trees in the same order; of some sentences there may be none, and some more.
+        refused: gets a line for each sentence and each tree that is left over.
+    """
+    keys = [[_key(one) for one in side] for side in (gold, read)]
+    matcher = difflib.SequenceMatcher(a=keys[0], b=keys[1], autojunk=False)
+    for _, first, last, start, stop in matcher.get_opcodes():
+        for row, one in zip_longest(range(first, last), read[start:stop]):
+            if row is None:
+                refused.append(f"{_at(one)}: no such sentence among the gold trees")
+            elif one is None:
+                refused.append(f"{_at(gold[row])}: no tree of this sentence")
+            elif fitted := _fit(gold[row], one):
+                yield row, fitted
+            else:
+                refused += [_unequal(gold[row], one), f"{_at(gold[row])}: no tree of this sentence"]
+
+
+def _at(one: Sentence) -> str:
+    return f"{one.file}:{one.line}"
+
+
+def _key(one: Sentence) -> tuple[str, ...]:
+    """Return the words that no cleaning takes for punctuation."""
+    return tuple(word for word in map(unescape, one.words) if any(map(str.isalnum, word)))
+
+
+def _fit(gold: Sentence, one: Sentence) -> Sentence | None:
+    """Take the words out of a tree that its gold sentence lacks; None if that has others."""
+    wanted, stays = list(map(unescape, gold.words)), []
+    at = 0
+    for word in map(unescape, one.words):
+        stays.append(at < len(wanted) and word == wanted[at])
+        at += stays[-1]
+    left = [word for word, stay in zip(one.words, stays, strict=True) if not stay]
+    whole = at == len(wanted) and not any(map(str.isalnum, "".join(left)))
+    return clean(one, lambda _: stays) if whole else None
+
+
+def _unequal(gold: Sentence, one: Sentence) -> str:
+    """Say how the words of a tree differ from those of the gold sentence in its place."""
+    a, b = _key(gold), _key(one)
+    if len(a) != len(b) or a == b:
+        a, b = gold.words, one.words
+        return f"{_at(one)}: {len(b)} words, but {_at(gold)} has {len(a)}"
+    place = next(at for at, pair in enumerate(zip(a, b, strict=True)) if len({*pair}) > 1)
+    return f"{_at(one)}: word {b[place]!r} is {a[place]!r} in {_at(gold)}"
+
+
+def has_labels(trees: Iterable[Sentence], file: Path) -> bool:
+    """Tell whether labels say something: one that stands on every phrase is a mere sign for it."""
+    names = {label for one in trees for *_, label in one.spans} - {"", NO_LABEL}
+    if len(names) == 1:
+        label = names.pop()
+        say(f"attree: {file}: every phrase is labelled {label}: taken for trees without labels")
+        return False
+    return bool(names)
+
+
+def as_parses(
+    gold: Sequence[Sentence],
+    found: Mapping[int, Sentence],
+    *,
+    labelled: bool,
+    tagged: bool = False,
+) -> Parses:
+    """Return the tree of each gold sentence, numbered from 0; without spans where none was found.
+
+    Args:
+        gold: the sentences.
+        found: places among them → trees over the same words.
+        labelled: whether labels are taken.
+        tagged: whether tags are.
+    """
+    n_words = [len(one.words) for one in gold]
+    nodes = _labelled if labelled else _unlabelled
+    each = [nodes(found[row]) if row in found else [] for row in range(len(gold))]
+    labels = [[label for *_, label in one] for one in each] if labelled else None
+    trees = Trees.from_spans(n_words, [[span[:2] for span in one] for one in each], labels)
+    if tagged:
+        tags = [
+            found[row].tags if row in found else [NO_LABEL] * n for row, n in enumerate(n_words)
+        ]
+        trees = trees.tagged([tag for one in tags for tag in one])
+    status = np.where([row in found for row in range(len(gold))], OK, SKIPPED)
+    return Parses(np.arange(len(gold), dtype=np.int32), trees, status)
+
+
+def _labelled(one: Sentence) -> list[Span]:
+    """Return every node in pre-order, as gold trees have them; a top without a label is none."""
+    top = (0, len(one.words), "")
+    nodes = (span for span in one.spans if span != top)
+    return sorted(nodes, key=lambda span: (span[0], -span[1]))
+
+
+def _unlabelled(one: Sentence) -> list[Span]:
+    """Return the distinct spans of two words and more in pre-order, the whole sentence first."""
+    every = [(0, len(one.words)), *(span[:2] for span in one.spans)]
+    distinct = {(start, end, "") for start, end in every if end - start > 1}
+    return sorted(distinct, key=lambda span: (span[0], -span[1]))

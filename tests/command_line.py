@@ -1,0 +1,60 @@
+"""The command line, called in this process: what it printed, and how it ended."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from unittest.mock import patch
+
+from cyclopts import App, CycloptsError
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command printed, its exit status, and the exception that ended it."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+    exception: BaseException | None
+
+    @property
+    def output(self) -> str:
+        """Both streams, one after the other."""
+        return self.stdout + self.stderr
+
+
+class CliRunner:
+    """Calls commands in this process, which is quicker than starting Python."""
+
+    def invoke(
+        self,
+        app: App,
+        arguments: Sequence[str] = (),
+        *,
+        input: str = "",
+        catch_exceptions: bool = True,
+    ) -> Result:
+        """Call a command; an exception is returned, or raised unless ``catch_exceptions``."""
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+        given = io.TextIOWrapper(io.BytesIO(input.encode()), "utf-8")
+        code: int = 0
+        exception: BaseException | None = None
+        with redirect_stdout(out), redirect_stderr(err), patch.object(sys, "stdin", given):
+            try:
+                app(list(arguments))
+            except SystemExit as done:
+                code = done.code if isinstance(done.code, int) else int(done.code is not None)
+            except Exception as error:
+                if not catch_exceptions:
+                    raise
+                code, exception = 2 if isinstance(error, CycloptsError) else 1, error
+        return Result(_text(out), _text(err), code, exception)
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()

