@@ -95,8 +95,10 @@ def test_attention_and_states_equal_those_of_transformers(
             torch.testing.assert_close(
                 ours.states[layer][row, :there], expected_state, atol=2e-5, rtol=1e-4
             )
-    spread = ours.attention[0, 0, :4, :4]
-    assert float(spread.max() - spread.min()) > 0.05, "the check would pass on uniform attention"
+    # The widest head: which word pieces there are, and so each head's numbers, differ by machine.
+    heads_of_first = ours.attention[0, :, :4, :4].reshape(len(heads), -1)
+    spread = heads_of_first.amax(dim=1) - heads_of_first.amin(dim=1)
+    assert float(spread.max()) > 0.05, "the check would pass on uniform attention"
 
 
 def test_some_heads_in_any_order_equal_all_heads(encoder: Encoder) -> None:
