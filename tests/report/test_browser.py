@@ -46,7 +46,7 @@ def drawn(tab: Any, place: str) -> list[list[int]]:
 
 def check_sentence(tab: Any, results: Path, language: str, parser: str) -> None:
     """Compare the sentence that is shown with the tables."""
-    number = int(tab.inner_text("#about").split()[1].rstrip(":"))
+    number = int(tab.inner_text("#about").split()[1].rstrip(":")) - 1
     gold = read_table(results / f"treebanks/{language}/test.parquet", schema=SENTENCES)[0]
     row = gold.slice(number, 1).to_pylist()[0]
     place = f"tiny/{parser}/{language}/test.parquet"
@@ -150,6 +150,7 @@ def test_filters_and_order(opened: Any) -> None:
     tab.fill("#n-to", "99")
     tab.select_option("#order", "treebank")
     assert EVIL in tab.locator(listed).first.inner_text()
+    assert tab.inner_text("#about").startswith("Sentence 1: ")  # of the treebank
     assert tab.locator("#gold text", has_text=EVIL).count() == 1
 
 

@@ -60,7 +60,7 @@ def grid(**few: Any) -> dict[str, Any]:
                 "labels": True,
                 "baselines": True,
                 "tables": ["crosslingual"],
-                "sentence": 0,
+                "sentence": 1,
                 "runs": [
                     {**RUN, "encoders": ["tuned"], "parsers": ["upio"], "trees": ["all"],
                      "label": "{parser}, tuned", "timed": True},
@@ -107,7 +107,7 @@ def done(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Checkout:
     config = grid()
     # a sentence's maps are all of one encoder
     config["experiments"]["heads"]["sentence"] = None
-    config["experiments"]["few"]["sentence"] = 0
+    config["experiments"]["few"]["sentence"] = 1
     checkout.configure(config)
     environment = recording(folder / "imports", checkout.source)
     checkout.run("experiments", **environment)

@@ -84,7 +84,7 @@ def write_sentence(
 
     Args:
         rows: of averaged heads (usually the best one) and of trained parsers.
-        number: of the sentence in the rows' test set.
+        number: of the sentence in the rows' test set, from 1.
         encoder: of all rows.
         sets, manifests, records: as for :func:`attree.experiments.job.run_job`.
         prefix: as for :func:`write_weights`.
@@ -101,8 +101,8 @@ def write_sentence(
 
     read = {name: Sentences.read(name, path) for name, path in sets.items()}
     test = read[rows[0].test]
-    place = int(np.searchsorted(test.gold.sentence, number))
-    if place == test.gold.sentence.size or test.gold.sentence[place] != number:
+    place = int(np.searchsorted(test.gold.sentence, number - 1))
+    if place == test.gold.sentence.size or test.gold.sentence[place] != number - 1:
         raise AttreeError(f"{test.name} has no sentence {number}", file=test.path)
     words = test.words[place]
     pieces = encoder.tokenise([words])

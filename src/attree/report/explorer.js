@@ -195,7 +195,7 @@
     const right = inner.filter((one) => known.has(key(one))).length;
     const status = { ok: "", right_branching: " Past the encoder's limit: branched right.", skipped: " The parser gave no tree." }[own.status[i]];
     const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
-    at("about").textContent = `Sentence ${set.sentence[i]}: ${many(words.length, "word")}, F1 ${shown(own.f1[i])}; ${right} of ${many(inner.length, "phrase")} right.${status}`;
+    at("about").textContent = `Sentence ${set.sentence[i] + 1}: ${many(words.length, "word")}, F1 ${shown(own.f1[i])}; ${right} of ${many(inner.length, "phrase")} right.${status}`;
     drawTree(at("gold"), words, gold, found, "Gold");
     drawTree(at("predicted"), words, found, gold, "Predicted");
     at("gold-brackets").textContent = brackets(words, gold);

@@ -93,7 +93,10 @@ def maps(path: Path, results: Path) -> list[Grid]:
     """Return the heat maps that an experiment left as numbers (see ``attree.experiments.maps``)."""
     table, about = read_table(path)
     _, down, across, _ = table.column_names
-    words = _words(about, results) if (down, across) == ("from", "to") else []
+    words = []
+    if (down, across) == ("from", "to"):
+        words = _words(about, results)
+        words += [f"{1 + at}" for at in range(len(words), 1 + max(table["from"].to_pylist()))]
     by_map: dict[str, list[Mapping[str, Any]]] = {}
     for row in table.to_pylist():
         by_map.setdefault(row["map"], []).append(row)
@@ -102,8 +105,9 @@ def maps(path: Path, results: Path) -> list[Grid]:
         cells = {}
         for row, strength in zip(rows, _shades([row["value"] for row in rows]), strict=True):
             place = (row[down], row[across])
-            names = [words[at] if at < len(words) else f"{at}" for at in place]
-            tip = f"{names[0]} → {names[1]}" if words else f"{down} {place[0]}, {across} {place[1]}"
+            tip = f"{down} {place[0]}, {across} {place[1]}"
+            if words:
+                tip = " → ".join(words[at] for at in place)
             cells[place] = Cell(f"{row['value']:.2f}", strength, f"{tip}: {row['value']:.3f}")
         found.append(_grid(title, down, cells, words))
     return found
@@ -117,7 +121,7 @@ def _words(about: Mapping[str, Any], results: Path) -> list[str]:
         return []
     path = Path(path_of(SENTENCES, named[1], results=results))
     rows = read_table(path)[0].to_pylist() if path.is_file() else []
-    return next((row["words"] for row in rows if row["sentence"] == int(named[2])), [])
+    return next((row["words"] for row in rows if row["sentence"] + 1 == int(named[2])), [])
 
 
 def _shades(values: Iterable[float]) -> list[int]:
