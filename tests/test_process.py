@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from attree.process import FOLLOWED
+from attree.errors import AttreeError
+from attree.process import FOLLOWED, MOST_THREADS, use_threads
 
 FOLLOWER = """
 import time
@@ -98,3 +99,18 @@ def test_idle_threads_sleep_soon(code: str, asked: str | None, kept: str) -> Non
         pytest.skip(f"torch's OpenMP is not GNU's here: {done.stderr[:80]!r}")
     assert f"OMP_WAIT_POLICY = '{kept}'" in done.stderr
     assert ("GOMP_SPINCOUNT = '1000'" in done.stderr) == (asked is None)
+
+
+@pytest.mark.parametrize("threads", [0, -1, MOST_THREADS + 1, 10**9, True, "4", 1.5])
+def test_threads_have_one_bound(threads: object) -> None:
+    with pytest.raises(AttreeError, match=r"threads: .* is no whole number from 1 to 1024 — give"):
+        use_threads(threads)
+
+
+def test_as_many_threads_as_allowed_compute() -> None:
+    code = (
+        "import torch; from attree.process import *; use_threads(MOST_THREADS);"
+        "print(int((torch.ones(2000, 2000) + 1).sum()), torch.get_num_threads())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == f"8000000 {MOST_THREADS}\n", done.stderr

@@ -13,9 +13,11 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import spacy
+from confection import ConfigValidationError
 from nltk import Tree as NltkTree
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span, Token
@@ -317,6 +319,88 @@ def test_a_parser_that_is_gone_is_one_line(folder: str, tmp_path: Path) -> None:
         other.from_disk(tmp_path / "nlp")
     moved = {"components": {"attree": {"parser": str(tmp_path / "moved")}}}
     assert strings(spacy.load(tmp_path / "nlp", config=moved)(TEXTS["en"])) == wanted
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"threads": -1}, "threads: expected int >= 1"),
+        ({"threads": 10**9}, "threads: expected int <= 1024"),
+        ({"max_words": 0}, "max_words: expected int >= 1"),
+        ({"max_words": "x"}, "max_words: expected int"),
+        ({"parser": None}, "parser: expected str"),
+        ({"parser": "x" * 5000}, "there is no parser 'x"),
+        ({"encoder": 7}, "encoder: expected str"),
+        ({"device": []}, "device: expected str"),
+        ({"evil": 1}, "unknown field evil"),
+    ],
+)
+def test_tampered_settings_are_one_line(
+    settings: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    nlp = spacy.blank("en")
+    pipe = nlp.add_pipe("attree")
+    assert isinstance(pipe, TreePipe)
+    saved = {"parser": "upio"} | settings
+    (tmp_path / "settings.json").write_text(json.dumps(saved))
+    for take in (
+        lambda: pipe.from_disk(tmp_path),
+        lambda: pipe.from_bytes(msgspec.msgpack.encode(saved)),
+    ):
+        with pytest.raises(AttreeError, match=says):
+            take()
+    with pytest.raises((AttreeError, ConfigValidationError), match=next(iter(settings))):
+        spacy.blank("en").add_pipe("attree", config={"parser": "upio"} | settings)
+
+
+def test_settings_that_are_no_settings_are_one_line(tmp_path: Path) -> None:
+    pipe = spacy.blank("en").add_pipe("attree")
+    assert isinstance(pipe, TreePipe)
+    for data in (b"", b"evil", b"\xc1", msgspec.msgpack.encode([1])):
+        with pytest.raises(AttreeError, match="of the pipe attree"):
+            pipe.from_bytes(data)
+
+
+_WRONG = (None, 5, "x", ["x"], [5], [None] * 3, [[1]] * 14, [-1] * 14, [10**9] * 8)
+
+
+@pytest.mark.parametrize(
+    "key", ["length", "status", "firsts", "tokens", "starts", "ends", "labels", "tags"]
+)
+def test_tampered_data_of_a_document_is_one_line(key: str, folder: str) -> None:
+    doc = pipeline("en", folder)("A cat sat. It slept well.")
+    good = doc.user_data["attree"]
+    assert (good["firsts"], len(good["tokens"])) == ([0, 4], 8)
+    for wrong in (*_WRONG, ...):
+        doc.user_data["attree"] = {**good, key: wrong}
+        if wrong is ...:
+            del doc.user_data["attree"][key]
+        for attribute in ("constituents", "labels", "parse_string", "parse_status", "parent"):
+            with pytest.raises(AttreeError, match=r"this document's (data|tokens)"):
+                list(getattr(doc[0:4]._, attribute))
+
+
+@pytest.mark.parametrize(
+    "tampered",
+    [
+        {"starts": [0, 0, 1, 2], "ends": [3, 2, 2, 3], "labels": [["S"], ["X"], [], []]},  # no "A"
+        {"starts": [0, 0, 1, 2], "ends": [3, 1, 3, 3], "labels": [["S"], [], ["X"], []]},
+        {"firsts": [0, 2], "status": ["ok"] * 2},  # a phrase of two sentences
+        {"tokens": [0, 2, 1]},
+        {"starts": [0, 0, 0, 1, 1, 2], "ends": [3, 2, 1, 3, 2, 3], "labels": [["S"]] * 6},
+    ],
+)
+def test_data_that_is_no_tree_is_one_line(tampered: dict[str, Any]) -> None:
+    install()
+    doc = Doc(spacy.blank("en").vocab, ["A", "cat", "sat"], sent_starts=[True, False, False])
+    good = {"length": 3, "status": ["ok"], "firsts": [0], "tokens": [0, 1, 2], "tags": [""] * 3}
+    good |= {"starts": [0, 0, 0, 1, 2], "ends": [3, 2, 1, 2, 3]}
+    good["labels"] = [["S"], ["NP"], [], [], []]
+    doc.user_data["attree"] = good
+    assert doc[:]._.parse_string == "(S (NP (X A) (X cat)) (X sat))"
+    doc.user_data["attree"] = good | tampered
+    with pytest.raises(AttreeError, match="it holds no tree of each sentence — parse the document"):
+        _ = doc[:]._.parse_string
 
 
 def test_another_component_s_attribute_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

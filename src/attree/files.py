@@ -283,9 +283,16 @@ def read_described(
 
 
 def described(
-    value: Any, kind: type[_Described], *, file: str | Path, what: str, fix: str | None = None
+    value: Any,
+    kind: type[_Described],
+    *,
+    what: str,
+    file: str | Path | None = None,
+    fix: str | None = None,
 ) -> _Described:
     """Return ``value``, which JSON or Parquet metadata of ``file`` held, as :func:`read_described`.
+
+    What no file held is checked likewise.
 
     Raises:
         AttreeError: another form; the key is named.
@@ -298,7 +305,7 @@ def described(
         raise _not_of_the_form(str(error), file, what, fix) from None
 
 
-def _not_of_the_form(said: str, path: str | Path, what: str, fix: str | None) -> AttreeError:
+def _not_of_the_form(said: str, path: str | Path | None, what: str, fix: str | None) -> AttreeError:
     """Turn msgspec's "Expected `int`, got `str` - at `$.a.b`" into a line that begins with a.b."""
     problem, _, place = said.partition(" - at ")
     key = place.strip("`").removeprefix("$").removeprefix(".")

@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Parameter, Token
 
 from attree import completion
+from attree.process import MOST_THREADS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Setting = TypeVar("Setting")
@@ -254,7 +255,11 @@ First = Annotated[
 ]
 Workers = Annotated[int, Parameter(validator=between(0), help="Worker processes.")]
 Threads = Annotated[
-    int, Parameter(validator=between(1), help="CPU threads of each process. Default: torch's own.")
+    int,
+    Parameter(
+        validator=between(1, MOST_THREADS),
+        help="CPU threads of each process. Default: torch's own.",
+    ),
 ]
 TokensPerBatch = Annotated[
     int,

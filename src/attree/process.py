@@ -10,6 +10,9 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
+
+from attree.errors import AttreeError
 
 #: Set by the workflow to the process that asked for the work.
 FOLLOWED = "ATTREE_FOLLOW_PID"
@@ -27,6 +30,28 @@ def yield_cores() -> None:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
+
+#: Threads of one process: no processor has more, and tens of thousands end the process.
+MOST_THREADS = 1024
+
+
+def use_threads(threads: Any) -> None:
+    """Let torch compute with that many threads of the CPU; None leaves their number to torch.
+
+    Raises:
+        AttreeError: no whole number, or out of bounds.
+    """
+    if threads is None:
+        return
+    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
+        raise AttreeError(
+            f"threads: {str(threads)[:40]!r} is no whole number from 1 to {MOST_THREADS}",
+            fix="give as many as cores may be used, or none: then torch chooses",
+        )
+    import torch
+
+    torch.set_num_threads(threads)
 
 
 def follow() -> None:

@@ -33,34 +33,48 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import spacy.util
 from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc
 
 from attree.errors import AttreeError
-from attree.files import read_described, write_json
+from attree.files import described, read_described, write_json
 from attree.languages import ANY, rules_for
 from attree.parser_source import language_of
+from attree.process import MOST_THREADS
 from attree.ready import DEFAULT, ready_parsers
 from attree.spacy_spans import KEY, install
 from attree.tree import NO_LABEL
 from attree.words import sentence_starts
 
 _SETTINGS = "settings.json"
-_DEFAULTS: dict[str, Any] = {
-    "parser": DEFAULT,
-    "encoder": None,
-    "device": None,
-    "dtype": None,
-    "threads": None,
-    "max_words": 500,
-}
 
 
-@Language.factory("attree", default_config=_DEFAULTS)
+class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What the component is told, by a pipeline's configuration or by what was saved of one.
+
+    Attributes:
+        parser: a name, or a folder of ``attree train``.
+        encoder: by default the one that the parser was made with.
+        device: ``cpu``, ``cuda``…
+        dtype: ``auto`` by default: ``bfloat16`` where the device multiplies it.
+        threads: of a CPU run; by default one in a process of ``n_process``, else torch's choice.
+        max_words: longer sentences are branched right.
+    """
+
+    parser: str = DEFAULT
+    encoder: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    threads: Annotated[int, msgspec.Meta(ge=1, le=MOST_THREADS)] | None = None
+    max_words: Annotated[int, msgspec.Meta(ge=1)] | None = 500
+
+
+@Language.factory("attree", default_config=msgspec.structs.asdict(Settings()))
 def make_pipe(
     nlp: Language,
     name: str,
@@ -71,23 +85,13 @@ def make_pipe(
     threads: int | None,
     max_words: int | None,
 ) -> TreePipe:
-    """Make the component; arguments as of :meth:`attree.Parser.load`.
-
-    Args:
-        nlp: the pipeline.
-        name: of the component.
-        parser: a name, or a folder of ``attree train``.
-        encoder: by default the one that the parser was made with.
-        device: ``cpu``, ``cuda``…
-        dtype: ``auto`` by default: ``bfloat16`` where the device multiplies it.
-        threads: of a CPU run; by default one in a process of ``n_process``, else torch's choice.
-        max_words: longer sentences are branched right.
+    """Make the component of a pipeline; its settings are those of :class:`Settings`.
 
     Raises:
-        AttreeError: no such parser.
+        AttreeError: no such parser, or another setting that cannot be.
     """
     given = (parser, encoder, device, dtype, threads, max_words)
-    made = TreePipe(name, dict(zip(_DEFAULTS, given, strict=True)))
+    made = TreePipe(name, _settings(dict(zip(Settings.__struct_fields__, given, strict=True))))
     trained_on = language_of(parser)
     if trained_on and nlp.lang not in (ANY, rules_for(trained_on)):
         said = (
@@ -98,18 +102,25 @@ def make_pipe(
     return made
 
 
+def _settings(found: Any) -> Settings:
+    """Return settings that a configuration gives, or that were saved in bytes."""
+    return described(
+        found, Settings, what="configuration of the pipe attree", fix="correct the setting"
+    )
+
+
 class TreePipe(Pipe):
     """Sets the trees of documents.
 
     Args:
         name: of the component.
-        settings: the keys of the factory.
+        settings: what the factory was told.
     """
 
-    def __init__(self, name: str, settings: dict[str, Any]) -> None:
+    def __init__(self, name: str, settings: Settings) -> None:
         self.name, self._settings = name, settings
         self._loaded: tuple[int, Any] | None = None
-        check_parser(settings["parser"])
+        check_parser(settings.parser)
         install()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -150,7 +161,7 @@ class TreePipe(Pipe):
         if self._loaded is None or self._loaded[0] != os.getpid():
             from attree.parser import Parser
 
-            chosen = dict(self._settings)
+            chosen = msgspec.structs.asdict(self._settings)
             if chosen["threads"] is None and multiprocessing.parent_process() is not None:
                 chosen["threads"] = 1
             self._loaded = os.getpid(), Parser.load(chosen.pop("parser"), **chosen)
@@ -158,35 +169,35 @@ class TreePipe(Pipe):
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Write the settings; a parser's folder stays where it is."""
-        write_json(Path(path) / _SETTINGS, self._settings)
+        write_json(Path(path) / _SETTINGS, msgspec.structs.asdict(self._settings))
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> TreePipe:
         """Take the settings that were written; those that the pipeline's config gives stay.
 
         Raises:
-            AttreeError: the parser is gone.
+            AttreeError: the parser is gone, or the file holds no settings.
         """
-        about = Path(path) / _SETTINGS
-        self._take(read_described(about, dict[str, Any], what="file of settings"))
+        self._take(read_described(Path(path) / _SETTINGS, Settings, what="file of settings"))
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Return the settings."""
-        found: bytes = spacy.util.srsly.msgpack_dumps(self._settings)
-        return found
+        return msgspec.msgpack.encode(self._settings)
 
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> TreePipe:
         """Take settings as :meth:`from_disk` does."""
-        self._take(spacy.util.srsly.msgpack_loads(data))
+        try:
+            found = msgspec.msgpack.decode(data)
+        except msgspec.DecodeError:
+            fix = "make them anew: nlp.to_bytes()"
+            raise AttreeError("these bytes are no settings of the pipe attree", fix=fix) from None
+        self._take(_settings(found))
         return self
 
-    def _take(self, settings: dict[str, Any]) -> None:
-        if self._settings == _DEFAULTS:
-            check_parser(settings.get("parser", ""))
-            self._settings = _DEFAULTS | {
-                key: settings[key] for key in _DEFAULTS if key in settings
-            }
-            self._loaded = None
+    def _take(self, settings: Settings) -> None:
+        if self._settings == Settings():
+            check_parser(settings.parser)
+            self._settings, self._loaded = settings, None
 
 
 def check_parser(parser: str) -> None:
@@ -195,9 +206,9 @@ def check_parser(parser: str) -> None:
     Raises:
         AttreeError: neither a name nor a file or folder.
     """
-    if parser not in ready_parsers() and not Path(parser).exists():
+    if parser not in ready_parsers() and not os.path.lexists(parser):
         raise AttreeError(
-            f"there is no parser {parser!r} here",
+            f"there is no parser {parser[:200]!r} here",
             fix=f"give one of {', '.join(ready_parsers())} or the folder's new place: "
             'config={"parser": …}; for spacy.load '
             'config={"components": {"attree": {"parser": …}}}',

@@ -127,16 +127,17 @@ _RANGES = {
     "quantised": ({"quantization_config": {"quant_method": "gptq"}}, "quantization_config"),
     "pruned": ({"pruned_heads": {"0": [0]}}, "pruned_heads"),
     "type-list": ({"model_type": []}, "model_type"),
-    "type-other": ({"model_type": "gpt2"}, "'gpt2'"),
-    "type-path": ({"model_type": "../bert"}, "not supported"),
 }
-_LOADED = {
-    "activation": {"hidden_act": "evil"},
-    "feed-forward": {"intermediate_size": 47},
-    "more-layers": {"num_hidden_layers": 4},
-    "other-vocabulary": {"vocab_size": 77},
-    "padding": {"pad_token_id": 100_000},
-    "family": {"model_type": "distilbert", "n_layers": 3, "n_heads": 4, "dim": 32},
+#: What a description says of any family; loading tells.
+_LOADED: dict[str, tuple[dict[str, Any], str]] = {
+    "activation": ({"hidden_act": "evil"}, "x"),
+    "feed-forward": ({"intermediate_size": 47}, "x"),
+    "more-layers": ({"num_hidden_layers": 4}, "x"),
+    "other-vocabulary": ({"vocab_size": 77}, "x"),
+    "padding": ({"pad_token_id": 100_000}, "x"),
+    "family": ({"model_type": "distilbert", "n_layers": 3, "n_heads": 4, "dim": 32}, "x"),
+    "type-other": ({"model_type": "gpt2"}, "lacks 40 of the model's weights"),
+    "type-path": ({"model_type": "../bert"}, "does not recognize"),
 }
 _DESCRIPTION = {
     "layers": ({"n_layers": 4}, "n_layers"),
@@ -264,7 +265,8 @@ def rows() -> list[Row]:
         ),
     ]
     found += [
-        _parse(f"loaded-{name}", _config(**changes), ("x",)) for name, changes in _LOADED.items()
+        _parse(f"loaded-{name}", _config(**changes), ("x", says))
+        for name, (changes, says) in _LOADED.items()
     ]
     found += [
         _parse(f"tokeniser-{name}", copied("checkpoint", tokenizer__json=text), ("x", "tokeniser"))
@@ -326,6 +328,19 @@ def _options() -> list[Row]:
             (*attention, "--device", "meta"),
             ("unknown device 'meta'",),
             makes=(".out.json.lock", "out.shards"),
+        ),
+        Row(
+            "threads-parse",
+            ("parse", "{base}/lines.txt", "--threads", "99999", "--output", "out"),
+            ("--threads", "between 1 and 1024"),
+            status=2,
+        ),
+        Row(
+            "threads-grammar",
+            ("grammar", "train", "{base}/dev.mrg", "--threads", "99999", "--output", "out"),
+            ("--threads", "between 1 and 1024"),
+            status=2,
+            full=False,
         ),
         Row("pretrain-hidden", (*pretrain, "--hidden", "7"), ("hidden size of 7",)),
         Row("pretrain-rate", (*pretrain, "--learning-rate", "-1"), ("learning-rate",), status=2),

@@ -18,7 +18,7 @@ from attree.encoder.source import (
     verify,
 )
 from attree.errors import AttreeError
-from attree.process import without_collecting, yield_cores
+from attree.process import use_threads, without_collecting, yield_cores
 
 yield_cores()
 with without_collecting():
@@ -260,8 +260,7 @@ def load_encoder(
         source = resolve(source)
     elif not isinstance(source, ResolvedEncoder):
         source = find_encoder(source)
-    if threads is not None:
-        torch.set_num_threads(threads)
+    use_threads(threads)
     for name, sizes in _SIZES_KEPT.items():
         os.environ.setdefault(name, sizes)
     chosen = choose_device(device)

@@ -41,13 +41,10 @@ def train(
     from attree import process
 
     process.follow()
-    import torch
-
     from attree.given import as_tables
     from attree.grammar.learning import is_text, learn
 
-    if threads is not None:
-        torch.set_num_threads(threads)
+    process.use_threads(threads)
     texts = [path for path in sentences if is_text(path)]
     with as_tables(path for path in sentences if not is_text(path)) as tables:
         learn([*tables, *texts], output, seed=seed, recipe=recipe, restart=restart)

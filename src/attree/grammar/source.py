@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from attree.process import use_threads
+
 if TYPE_CHECKING:
     from attree.grammar.parser import GrammarModel
 
@@ -21,10 +23,7 @@ class GrammarFolder:
 
     def load(self, *, device: str | None, threads: int | None) -> GrammarModel:
         """Load the weights; a grammar runs on the CPU, whatever the device."""
-        import torch
-
         from attree.grammar.parser import GrammarModel
 
-        if threads is not None:
-            torch.set_num_threads(threads)
+        use_threads(threads)
         return GrammarModel.load(self.folder)
