@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 from attree.cli import app
 from attree.errors import AttreeError
 from attree.evaluation.evalb import ERROR, OK, SKIPPED, Result, compare, labelled_results, read_tree
+from attree.evaluation.evalb_files import results
 from attree.evaluation.evalb_parameters import COLLINS, Parameters, read_parameters
+from attree.given import Treebank
+from attree.parses import Parses
+from attree.treebank.sentence import Settings
 from attree.trees import Trees
 from tests.command_line import CliRunner
 from tests.evaluation.reference import random_tree
@@ -94,6 +98,33 @@ def test_an_outer_bracket_without_a_label_counts_nowhere() -> None:
     quotes = Parameters(delete=frozenset({"Q"}), quotes=frozenset({"Q", "P"}))
     gold, test = "( (S (Q ') (NP (P a)) (Q ')))", "( (S (P ') (NP (P a)) (P ')))"
     assert counts(score(gold, test, quotes)) == (2, 2, 2)
+
+
+_WRAPPED = ("{}", "( {})", "( ( {}))", "(TOP {})", "(TOP ( {}))", "(X {})", "( (X ( {})))")
+#: Of one word, with brackets that have no label within, with punctuation around one, a forest.
+_GOLD = ["(T a)", "(S (NP (T a) (T b)) ((VP (T c))))", "(S (NP (T a) (T b)) (T .))", "(T a) (T b)"]
+_OTHER = [
+    "(N (T a))",
+    "(S (NP (T a)) (VP (T b) (T c)))",
+    "(( (T a) (T b)) (T .))",
+    "(S (T a) (T b))",
+]
+
+
+@pytest.mark.parametrize("punctuation", ["keep", "unicode"])
+@pytest.mark.parametrize("outer", _WRAPPED)
+@pytest.mark.parametrize("around", _WRAPPED)
+def test_files_score_as_their_trees_do_whatever_is_around_them(
+    outer: str, around: str, punctuation: str, tmp_path: Path
+) -> None:
+    files, trees = (tmp_path / "gold.mrg", tmp_path / "other.mrg"), []
+    for file, wrapped, lines in zip(files, (outer, around), (_GOLD, _OTHER), strict=True):
+        whole = lines if wrapped != "{}" else [*lines[:3], "(S (T a) (T b))"]
+        file.write_text("".join(f"{wrapped.format(line)}\n" for line in whole))
+        settings = Settings(punctuation=punctuation, accept_loss=0.5)
+        trees.append(Parses.gold(Treebank.read(file, settings).table).trees)
+    found = list(results(*files, COLLINS, punctuation=punctuation))
+    assert [counts(one) for one in found] == list(map(tuple, labelled_results(*trees).tolist()))
 
 
 def test_that_one_side_has_an_outer_bracket_is_said(tmp_path: Path) -> None:

@@ -133,8 +133,9 @@ def evalb_command(
 ) -> None:
     """Score bracketed trees as EVALB does, with its parameters and its output.
 
-    An outer bracket without a label counts nowhere. Labelled F1 in other commands is that of
-    --prm collins and the --punctuation that they name.
+    A bracket around the whole sentence counts nowhere without a label, nor with --prm collins as
+    TOP, S1, ROOT or VROOT; with another label it is a phrase, in gold trees and others alike.
+    Labelled F1 in other commands is that of --prm collins and the --punctuation that they name.
 
     Example:
       attree evalb test.gold.mrg test.mine.mrg --prm COLLINS.prm

@@ -2,10 +2,10 @@
 
 A line holds a tree. Words and brackets with a deleted label do not count, what follows ``-`` or
 ``=`` in the label of a bracket is cut off, brackets over no word are left out, and two brackets are
-the same if start, end and, unless told otherwise, label are. An outer bracket without a label, as
-treebanks put it around a tree, counts nowhere. Several of the same span and label
-count as many times as both trees have them. Nothing limits the length of a line, word or label.
-A tree that cannot be read costs its sentence alone, where the C program may end.
+the same if start, end and, unless told otherwise, label are. A bracket without a label around the
+whole sentence, as treebanks put it around a tree, counts nowhere. Several of the same span and label
+count as many times as both trees have them. Nothing limits the length of a line, word or label. A
+tree that cannot be read costs its sentence alone, where the C program may end.
 """
 
 from __future__ import annotations
@@ -51,22 +51,24 @@ class Bracketing:
         words: (word, tag) of those that count.
         brackets: [start, end, label] in the order in which they open.
         length: words of the sentence, deleted ones included but for ``delete_for_length``.
-        outer: whether a bracket without a label was around all; in ``brackets`` its
-            label is None.
     """
 
     words: list[tuple[str, str]] = field(default_factory=list)
     brackets: list[list[Any]] = field(default_factory=list)
     quotes: list[_Quote] = field(default_factory=list)
     length: int = 0
-    outer: bool = False
+
+    @property
+    def outer(self) -> bool:
+        """Whether a bracket without a label is around the whole sentence."""
+        return [0, len(self.words), ""] in self.brackets
 
     def without(self, stays: Sequence[bool]) -> Bracketing:
         """Return the tree without some of its words."""
         new = list(itertools.accumulate(stays, initial=0))
         words = list(itertools.compress(self.words, stays))
         brackets = [[new[start], new[end], label] for start, end, label in self.brackets]
-        return Bracketing(words, brackets, length=len(words), outer=self.outer)
+        return Bracketing(words, brackets, length=len(words))
 
     def put_back(self, which: int) -> None:
         """Make a deleted quotation mark a word again."""
@@ -111,9 +113,6 @@ def read_tree(line: str, parameters: Parameters) -> Bracketing:
             raise ValueError(f"{line[at:].split()[0]} stands outside a bracket of its own")
     if open_brackets:
         raise ValueError("a bracket is not closed")
-    if tree.brackets and tree.brackets[0] == [0, len(tree.words), ""]:
-        tree.brackets[0][2] = None  # it keeps its place: quotation marks count brackets
-        tree.outer = True
     return tree
 
 
@@ -166,7 +165,7 @@ def compare(gold: Bracketing, test: Bracketing, parameters: Parameters) -> Resul
         if not parameters.same_word(one, other):
             problem = f"Words unmatch ({one}|{other})"
             return Result(gold.length, ERROR, words=len(pairs), problem=problem)
-    right, found = _counted(gold.brackets, parameters), _counted(test.brackets, parameters)
+    right, found = _counted(gold, parameters), _counted(test, parameters)
     return Result(
         gold.length,
         matched=_matched(right, found, parameters),
@@ -189,9 +188,14 @@ def _mend_quotes(gold: Bracketing, test: Bracketing, parameters: Parameters) -> 
             gold.put_back(j) if deleted else test.put_back(i)
 
 
-def _counted(brackets: Iterable[Sequence[Any]], parameters: Parameters) -> list[tuple[Any, ...]]:
+def _counted(tree: Bracketing, parameters: Parameters) -> list[tuple[Any, ...]]:
     """Return (start, end, label) of the brackets that count, their labels without functions."""
-    found = ((start, end, _cut(label)) for start, end, label in brackets if label is not None)
+    around = [0, len(tree.words), ""]
+    found = (
+        (start, end, _cut(label))
+        for start, end, label in tree.brackets
+        if [start, end, label] != around
+    )
     return [one for one in found if one[0] != one[1] and not parameters.deletes(one[2])]
 
 
