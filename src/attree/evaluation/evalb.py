@@ -3,9 +3,9 @@
 A line holds a tree. Words and brackets with a deleted label do not count, what follows ``-`` or
 ``=`` in the label of a bracket is cut off, brackets over no word are left out, and two brackets are
 the same if start, end and, unless told otherwise, label are. A bracket without a label around the
-whole sentence, as treebanks put it around a tree, counts nowhere. Several of the same span and label
-count as many times as both trees have them. Nothing limits the length of a line, word or label. A
-tree that cannot be read costs its sentence alone, where the C program may end.
+whole sentence, as treebanks put it around a tree, counts nowhere. Several of the same span and
+label count as many times as both trees have them. Nothing limits the length of a line, word or
+label. A tree that cannot be read costs its sentence alone, where the C program may end.
 """
 
 from __future__ import annotations
