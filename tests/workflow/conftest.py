@@ -209,8 +209,8 @@ def make_checkout(folder: Path) -> Checkout:
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("Snakefile", "config.yaml"):
         shutil.copy(ROOT / name, folder / name)
-    for name in ("workflow", "profiles", "envs"):
-        shutil.copytree(ROOT / name, folder / name)
+    shutil.copytree(ROOT / "workflow", folder / "workflow")
+    shutil.copytree(ROOT / "envs", folder / "envs")
     return Checkout(folder)
 
 

@@ -143,17 +143,9 @@ def test_a_parser_that_is_trained_already_is_a_row_and_not_trained_again(small: 
     assert "trained.mine" in small.refused()
 
 
-def test_cores_need_not_be_said(small: Checkout) -> None:
-    """No dry run, which never asks for them."""
-    target = "results/treebanks/other/test.parquet"
-    ran = small.snakemake(target)
-    assert ran.status == 0, ran.text
-    assert (small.folder / target).is_file()
-
-
 @pytest.mark.parametrize(("profile", "said"), [("local", "gpu=0"), ("slurm", "mem_mb=8000")])
 def test_profiles_are_read(small: Checkout, profile: str, said: str) -> None:
-    ran = small.plan("--workflow-profile", f"profiles/{profile}")
+    ran = small.plan("--workflow-profile", f"workflow/profiles/{profile}")
     resources = re.findall(
         r"^rule attention_all:(?:\n {4}.*)*resources: (.*)", ran.text, re.MULTILINE
     )

@@ -117,7 +117,7 @@ def test_the_demo_and_a_corpus_on_slurm_go_on_after_scancel(
     corpora = {"lines": {"inputs": [str(corpus)], "encoder": "minilm", "parser": "upio"}}
     demo.configure({"corpora": corpora})
     # fewer jobs at once than are ready: those that wait must not be lost for their arrays
-    command = ["all", "corpus", "--workflow-profile", "profiles/slurm",
+    command = ["all", "corpus", "--workflow-profile", "workflow/profiles/slurm",
                "--slurm-no-account", "--jobs", "4", "--latency-wait", "5", "--retries", "0",
                "--default-resources", "mem_mb=900", "--set-threads", "attention_all=1",
                "attention_selected=1", "parse_corpus=1", "--set-resources",

@@ -55,9 +55,9 @@ def test_functions_live_in_common_only_and_rules_leave_slurm_out(path: Path) -> 
         assert not re.search(r"^\s*def ", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("profile", ["default", "local", "slurm"])
+@pytest.mark.parametrize("profile", ["local", "slurm"])
 def test_every_setting_of_a_profile_has_its_comment(profile: str) -> None:
-    path = ROOT / "profiles" / profile / "config.yaml"
+    path = ROOT / "workflow/profiles" / profile / "config.yaml"
     lines = path.read_text(encoding="utf-8").splitlines()
     assert yaml.safe_load("\n".join(lines))
     for before, line in itertools.pairwise(lines):
@@ -65,10 +65,10 @@ def test_every_setting_of_a_profile_has_its_comment(profile: str) -> None:
             assert before.startswith("#"), f"{profile}: no comment above {line!r}"
 
 
-@pytest.mark.parametrize("profile", ["default", "local", "slurm"])
+@pytest.mark.parametrize("profile", ["local", "slurm"])
 def test_profiles_name_rules_that_there_are(profile: str) -> None:
     settings = yaml.safe_load(
-        (ROOT / "profiles" / profile / "config.yaml").read_text(encoding="utf-8")
+        (ROOT / "workflow/profiles" / profile / "config.yaml").read_text(encoding="utf-8")
     )
     text = "\n".join(path.read_text(encoding="utf-8") for path in RULES)
     rules = set(re.findall(r"^rule (\w+):", text, re.MULTILINE))
