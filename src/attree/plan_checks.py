@@ -74,7 +74,7 @@ def check_trained(parser: str, is_other: bool, config: Mapping[str, Any], where:
     for key in own.keys() - {"folder", *APPLIED} if "folder" in own else ():
         problem = f"trained.{parser}: {key} is of no effect on a parser that is trained already"
         raise AttreeError(problem, fix="leave it out")
-    for key in ("heads", "weight_decay"):
+    for key in ("heads", "label_layers", "weight_decay"):
         if key in own:
             problem = f"trained.{parser}: {key} is for experiments alone"
             raise AttreeError(problem, fix=f"leave it out, or do not name it in {where}")

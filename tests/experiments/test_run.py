@@ -281,6 +281,20 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, Any]]
     return fits
 
 
+def test_labels_are_read_from_the_layers_that_a_row_names(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labelled = {"recipe": "tree-crf-labelled", "steps": 1}
+    fits = spy(monkeypatch)
+    run(*(row(settings={**labelled, "label_layers": layers}) for layers in ([0], [0, 1])))
+    (one, *_), (two, *_) = fits
+    for part in ("labels", "tags"):
+        weights = f"parts.{part}.weights"
+        assert two[weights].shape[1] == 2 * one[weights].shape[1]
+    with pytest.raises(AttreeError, match="layer"):
+        run(row(settings={**labelled, "label_layers": [9]}))
+
+
 def test_weights_over_heads_are_kept_by_layer_and_head(run: Any) -> None:
     (record,) = run(row(parser="head-weights", settings={"recipe": "head-weights", "steps": 2}))
     assert np.shape(record["weights"]) == (2, 3, 4)

@@ -136,8 +136,11 @@ def test_labels_are_learned_saved_and_parsed(encoder, treebank: Path, tmp_path: 
     assert 2 * right / total > 0.8
 
 
-@pytest.mark.parametrize("change", [{"decoder": "labelled_risk"}, {"objective": LABELLED[0]}])
-def test_choices_that_need_labels_are_told(change: dict[str, str]):
+@pytest.mark.parametrize(
+    "change",
+    [{"decoder": "labelled_risk"}, {"objective": LABELLED[0]}, {"label_layers": (1,)}],
+)
+def test_choices_that_need_labels_are_told(change: dict[str, object]):
     adapted(RECIPES["tree-crf-labelled"], **change)
     with pytest.raises(AttreeError, match="needs a parser with labels"):
         adapted(RECIPES["tree-crf-full"], **change)

@@ -44,7 +44,10 @@ TUNED = "tuned"
 BESIDE = ("start", "batches")
 
 #: Keys of a ``trained`` parser that change its recipe, and those that change its training.
-RECIPE_KEYS = ("objective", "association", "decoder", "dropout", "learning_rate", "heads")
+RECIPE_KEYS = (
+    *("objective", "association", "decoder", "dropout", "learning_rate", "heads"),
+    "label_layers",
+)
 TRAINING_KEYS = ("steps", "batch", "start", "specials", "weight_decay")
 
 #: Keys that only change how its span scores become trees: rows that differ in them train once.

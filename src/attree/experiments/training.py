@@ -150,6 +150,8 @@ def plan_of(row: Row, n_layers: int) -> TrainingPlan:
         n_layers: of the encoder.
     """
     changes = {key: row.settings.get(key) for key in RECIPE_KEYS}
+    if changes["label_layers"] is not None:  # JSON has lists alone
+        changes["label_layers"] = tuple(changes["label_layers"])
     base = adapted(recipe(row.settings["recipe"]), **changes)
     fixed = row.layer not in (None, TUNED)
     layers = parse_layers(str(row.layer)) if fixed else around_middle(n_layers, base.spread)

@@ -39,7 +39,7 @@ def untrained(encoder: Encoder, plan: TrainingPlan) -> Scorer:
     Raises:
         AttreeError: a layer that the encoder does not have.
     """
-    encoder.check(states=(*plan.layers, *plan.boundary))
+    encoder.check(states=(*plan.layers, *plan.boundary, *plan.recipe.label_layers))
     return Scorer(plan.recipe, _shapes(encoder, plan))
 
 

@@ -77,10 +77,10 @@ class LabelPart(NameReader):
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
-        """Return the layers, by default the plan's lowest, or all, and the labels of its trees."""
-        layers = plan.recipe.label_layers or plan.layers[: None if plan.recipe.wide else 1]
-        here = [layer for layer in layers if layer <= encoder.n_layers]
-        return {"layers": here, "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
+        """Return the layers, by default a third of the way up, and the labels of the trees."""
+        usual = plan.layers if plan.recipe.wide else (encoder.n_layers // 3,)
+        layers = plan.recipe.label_layers or usual
+        return {"layers": list(layers), "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
 
     def logits(
         self,

@@ -28,8 +28,8 @@ class FewShotRecipe:
         combination: of the encoder's heads, a name in :data:`attree.fewshot.parts.COMBINATIONS`.
         separate: other head weights inside than outside.
         learning_rate, head_rate: of Adam; the latter for head weights.
-        label_layers: hidden states that labels are read from, as far as the encoder has them; the
-            lowest of the projection by default.
+        label_layers: hidden states that labels and tags are read from; by default the one a third
+            of the way up.
         wide: whether boundaries and labels read every layer of the projection, where they read one.
         threshold: of ``labelled_risk``, what a label must gain to be kept.
         spread: how many layers on each side of the middle one are read by default.
@@ -209,6 +209,7 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
     if not (isinstance(rate, float) and 0 < rate < math.inf):
         raise AttreeError(f"the learning rate is {rate}", fix="give one above 0, such as 0.001")
     wrong = next((value for value in given.values() if value in LABELLED), None)
+    wrong = "label_layers" if "label_layers" in given else wrong
     if wrong is not None and "labels" not in base.parts:
         raise AttreeError(
             f"{wrong} needs a parser with labels", fix="choose tree-crf-labelled, or leave it out"
