@@ -246,7 +246,6 @@ TooLong = Annotated[
 
 # Work
 Seed = Annotated[int, Parameter(validator=between(0), help="Seed of all that is random.")]
-Steps = Annotated[int, Parameter(validator=between(1), help="Batches to train on.")]
 Epochs = Annotated[int, Parameter(validator=between(1), help="Passes over the text.")]
 Batch = Annotated[int, Parameter(validator=between(1), help="Sentences in a batch.")]
 LearningRate = Annotated[float, Parameter(validator=between(0), help="Peak learning rate.")]

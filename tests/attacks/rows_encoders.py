@@ -297,7 +297,8 @@ def _options() -> list[Row]:
         "--output",
         "out.json",
     )
-    pretrain = ("encoder", "pretrain", "{base}/lines.txt", "--output", "out")
+    tune = ("encoder", "tune", "--encoder", "{base}/checkpoint", "--text", "{base}/lines.txt")
+    tune += ("--output", "out")
     return [
         Row("encoder-package-empty", (*resolve, "--package", ""), ("not installed",)),
         Row("encoder-package-main", (*resolve, "--package", "__main__"), ("not installed",)),
@@ -342,11 +343,7 @@ def _options() -> list[Row]:
             status=2,
             full=False,
         ),
-        Row("pretrain-hidden", (*pretrain, "--hidden", "7"), ("hidden size of 7",)),
-        Row("pretrain-rate", (*pretrain, "--learning-rate", "-1"), ("learning-rate",), status=2),
-        Row(
-            "pretrain-rate-nan", (*pretrain, "--learning-rate", "nan"), ("learning-rate",), status=2
-        ),
-        Row("pretrain-share", (*pretrain, "--held-out", "nan"), ("held-out share",)),
-        Row("pretrain-layers", (*pretrain, "--layers", "10000000"), ("layers",), status=2),
+        Row("tune-rate", (*tune, "--learning-rate", "-1"), ("learning-rate",), status=2),
+        Row("tune-rate-nan", (*tune, "--learning-rate", "nan"), ("learning-rate",), status=2),
+        Row("tune-pieces", (*tune, "--length", "7"), ("length",), status=2),
     ]

@@ -11,6 +11,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
     AlbertConfig,
     AlbertModel,
+    AutoModelForMaskedLM,
     BertConfig,
     BertModel,
     CamembertConfig,
@@ -38,7 +39,7 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from attree.encoder.source import EncoderSource
+from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 
 TEXT = (
     "the old man who lived near the harbour walked home when the rain began",
@@ -230,3 +231,15 @@ def save(family: str, folder: Path, *, seed: int = 0) -> EncoderSource:
     model.save_pretrained(folder)
     make_tokeniser().save_pretrained(folder)
     return EncoderSource(slug=family, kind="path", id=str(folder))
+
+
+def headless(family: str, folder: Path) -> ResolvedEncoder:
+    """Save a checkpoint without a language-model head."""
+    return resolve(save(family, folder))
+
+
+def headed(family: str, folder: Path) -> ResolvedEncoder:
+    """Save a checkpoint with one."""
+    source = save(family, folder)
+    AutoModelForMaskedLM.from_pretrained(folder).save_pretrained(folder)
+    return resolve(source)

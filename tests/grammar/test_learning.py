@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from attree.encoder.mlm import runs
 from attree.errors import AttreeError
 from attree.grammar import training
 from attree.grammar.folder import read_grammar
@@ -62,15 +61,18 @@ def test_a_killed_run_ends_as_one_undisturbed(
 ) -> None:
     whole = run(text, tmp_path / "whole")
 
-    def seal(checkpoint: Path) -> None:
-        if checkpoint.name == "checkpoint-3":
-            raise KeyboardInterrupt
-        runs.seal(checkpoint)
+    write = training.write_json
 
-    monkeypatch.setattr(training, "seal", seal)
+    def kill_at_the_third(path: Path, value: dict[str, Any]) -> None:
+        if len(value["curve"]) == 3:
+            raise KeyboardInterrupt
+        write(path, value)
+
+    monkeypatch.setattr(training, "write_json", kill_at_the_third)
     with pytest.raises(KeyboardInterrupt):
         run(text, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    assert [one.name for one in tmp_path.glob(".out*/*/checkpoint*")] == ["checkpoint-2"]
     monkeypatch.undo()
     again = run(text, tmp_path / "out")
     assert [{**one, "seconds": 0} for one in again] == [{**one, "seconds": 0} for one in whole]

@@ -1,19 +1,17 @@
-"""``attree encoder``: find and describe an encoder, tune it on raw text, or train a small one."""
+"""``attree encoder``: find and describe an encoder, tune it on raw text."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from attree import options
-from attree.encoder.mlm.pretraining import PretrainingRecipe
-from attree.encoder.mlm.tuning import TuningRecipe
 from attree.encoder.source import DTYPES
+from attree.encoder.tuning import TuningRecipe
 
-app = App(name="encoder", help="Find, describe, tune and train encoders.")
+app = App(name="encoder", help="Find, describe and tune encoders.")
 
 _Texts = Annotated[
     list[Path],
@@ -73,11 +71,12 @@ def tune_command(
 ) -> None:
     """Tune an encoder on raw text as a masked language model (BERT's recipe).
 
-    A run that was killed resumes when the command is repeated. An encoder without a
-    language-model head gets a new one, warmed up with the encoder frozen; the provenance says so.
+    A run that was killed resumes after its last epoch when the command is repeated. An encoder
+    without a language-model head gets a new one, warmed up with the encoder frozen; the provenance
+    says so.
     """
-    from attree.encoder.mlm.tuning import tune
     from attree.encoder.source import find_encoder
+    from attree.encoder.tuning import tune
 
     tune(
         find_encoder(encoder),
@@ -89,39 +88,3 @@ def tune_command(
         device=device,
         restart=restart,
     )
-
-
-@app.command(name="pretrain")
-@options.excludes("steps tokens")
-def pretrain_command(
-    text: Annotated[
-        list[Path],
-        Parameter(
-            converter=options.paths,
-            help="Texts named by language: en.txt, en.txt.xz, or all files of a folder en.",
-        ),
-    ],
-    /,
-    *,
-    output: Annotated[options.Output, Parameter(help="Where to write: a folder, whole or not.")],
-    recipe: Annotated[PretrainingRecipe, Parameter(name="*")] = PretrainingRecipe(),
-    tokens: Annotated[
-        int | None,
-        Parameter(
-            validator=options.between(1),
-            help="Word pieces to train on, padding included, instead of --steps.",
-        ),
-    ] = None,
-    seed: options.Seed = 0,
-    device: options.Device | None = None,
-    restart: options.Restart = False,
-) -> None:
-    """Train a small multilingual BERT from nothing but text.
-
-    A run that was killed resumes when the command is repeated.
-    """
-    from attree.encoder.mlm.pretraining import pretrain
-
-    if tokens is not None:
-        recipe = replace(recipe, steps=-(-tokens // (recipe.batch * recipe.length)))
-    pretrain(text, output, seed=seed, recipe=recipe, device=device, restart=restart)

@@ -2,13 +2,12 @@
 
 Any family of ``transformers`` whose layers lie in one list can be read: a probe, when an encoder is
 loaded, refuses what is not read rightly (:mod:`attree.encoder.load`). What is known by name stands
-here: the family's masked language model, and where its positions begin. A new family needs nothing
-but, to be tuned, its line of :data:`LOGITS`.
+here: where a family's positions begin. A new family needs nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attree.errors import AttreeError
@@ -16,48 +15,10 @@ from attree.errors import AttreeError
 if TYPE_CHECKING:
     import torch
 
-#: a masked language model, top states (n, hidden) → logits (n, vocabulary). The models' own
-#: ``forward`` makes logits for every piece; only the masked ones, a seventh, are wanted.
-Logits = Callable[[Any, "torch.Tensor"], "torch.Tensor"]
-
-
-def _distilbert_logits(model: Any, states: torch.Tensor) -> torch.Tensor:
-    logits: torch.Tensor = model.vocab_projector(
-        model.vocab_layer_norm(model.activation(model.vocab_transform(states)))
-    )
-    return logits
-
-
-def _deberta_logits(model: Any, states: torch.Tensor) -> torch.Tensor:
-    if model.legacy:
-        logits: torch.Tensor = model.cls(states)
-    else:
-        logits = model.lm_predictions(states, model.deberta.embeddings.word_embeddings)
-    return logits
-
-
-def _roberta_logits(model: Any, states: torch.Tensor) -> torch.Tensor:
-    logits: torch.Tensor = model.lm_head(states)
-    return logits
-
-
-#: ``model_type`` of ``config.json`` → what the head of ``AutoModelForMaskedLM`` does. Multilingual
-#: BERT is ``bert``.
-LOGITS: dict[str, Logits] = {
-    "bert": lambda model, states: model.cls(states),
-    "electra": lambda model, states: model.generator_lm_head(model.generator_predictions(states)),
-    "roberta": _roberta_logits,
-    "camembert": _roberta_logits,
-    "xlm-roberta": _roberta_logits,
-    "mpnet": _roberta_logits,
-    "distilbert": _distilbert_logits,
-    "deberta-v2": _deberta_logits,
-    "modernbert": lambda model, states: model.decoder(model.head(states)),
-}
-
-#: Families whose positions begin at 0, whatever the number of the padding piece is. RoBERTa's
-#: begin behind it, at 2, and so do those of most models that have it at 1.
+#: Families whose positions begin at 0, whatever the number of the padding piece is.
 _FROM_ZERO = ("bert", "electra", "distilbert", "deberta-v2", "modernbert")
+#: Families whose positions begin behind it, as those of most models do that have it at 1.
+_BEHIND_PADDING = ("roberta", "camembert", "xlm-roberta", "mpnet")
 
 #: What ``config.json`` may call a size, by family.
 _SIZES = {
@@ -90,7 +51,7 @@ def unused_positions(config: Mapping[str, Any]) -> int:
     family, padding = config.get("model_type"), config.get("pad_token_id")
     if family in _FROM_ZERO:
         return 0
-    if family in LOGITS:
+    if family in _BEHIND_PADDING:
         return (1 if padding is None else int(padding)) + 1
     return 2 if padding == 1 else 0
 

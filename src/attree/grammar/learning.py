@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from attree.encoder.mlm.data import one_corpus
-from attree.encoder.mlm.runs import PROVENANCE, already_made, note, working_folder
 from attree.errors import AttreeError
 from attree.files import COMPRESSIONS, whole_folder, write_json
 from attree.grammar.folder import write_grammar
@@ -19,8 +17,11 @@ from attree.grammar.options import Recipe
 from attree.grammar.training import Numbers, Run, Schedule
 from attree.grammar.vocabulary import Vocabulary
 from attree.provenance import code_hash, provenance, versions
+from attree.raw_text import read_lines, text_files
+from attree.runs import PROVENANCE, already_made, working_folder
 from attree.sampling import fingerprints
 from attree.schemas import read_table
+from attree.text import say
 
 #: A word that is a sentence has no rule of its own in a grammar whose rules are binary.
 _SHORTEST = 2
@@ -48,7 +49,7 @@ def read_sentences(paths: Iterable[Path]) -> tuple[list[list[str]], list[str]]:
     names = []
     for path in paths:
         if is_text(path):
-            sentences += [line.split() for line in one_corpus(path.name, [path]).lines()]
+            sentences += [line.split() for line in read_lines(text_files([path]))]
             names.append(path.name)
             continue
         table, about = read_table(path)
@@ -95,11 +96,10 @@ def learn(
         "code": code_hash("attree.grammar.learning:learn"),
     }
     if already_made(output, identity, restart=restart):
-        note(f"{output}: this run is finished")
         return
     trained, held_out = _parts(sentences, recipe, names)
     vocabulary = Vocabulary.of(trained, least=recipe.least)
-    note(_said(len(sentences), trained, held_out, vocabulary, recipe))
+    say(_said(len(sentences), trained, held_out, vocabulary, recipe))
     with working_folder(output, identity, restart=restart) as work:
         torch.manual_seed(seed)
         model = CompoundPCFG(recipe.sizes, len(vocabulary.words))
@@ -111,7 +111,7 @@ def learn(
         with whole_folder(output, over=PROVENANCE) as part:
             write_grammar(part, model, vocabulary, run.curve, made)
             write_json(part / PROVENANCE, made)
-    note(f"{output}: written, of epoch {run.best_epoch}")
+    say(f"{output}: written, of epoch {run.best_epoch}")
 
 
 def _parts(

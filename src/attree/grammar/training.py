@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from attree.encoder.mlm.runs import checkpoint_folder, last_checkpoint, note, seal
 from attree.errors import AttreeError
-from attree.files import read_json, write_json
+from attree.files import read_json, whole_folder, write_json
 from attree.grammar.model import CompoundPCFG
 from attree.progress import progress
+from attree.text import say
 
 #: What a generator is for, so that no two draw the same numbers.
 _ORDER, _NOISE, _HELD_OUT = range(3)
@@ -145,15 +145,14 @@ class Run:
         return min(self.curve, key=lambda epoch: epoch.held_out).epoch
 
     def train(self, sentences: Sequence[Numbers], held_out: Sequence[Numbers]) -> None:
-        """Train to the end, from the last whole checkpoint where there is one; keep the best.
+        """Train to the end, from the last checkpoint where there is one; keep the best.
 
         Raises:
             AttreeError: a perplexity is not a number.
         """
-        last = last_checkpoint(self.folder)
-        if last is not None:
-            self._resume(last)
-            note(f"continuing after epoch {len(self.curve)}")
+        if begun := list(self.folder.glob("checkpoint-*")):
+            self._resume(max(begun, key=lambda one: int(one.name.partition("-")[2])))
+            say(f"continuing after epoch {len(self.curve)}")
         for number in range(len(self.curve) + 1, self.schedule.epochs + 1):
             began = time.monotonic()
             trained = self._epoch(number, sentences)
@@ -167,7 +166,7 @@ class Run:
                 time.monotonic() - began,
             )
             self._check(epoch)
-            note(str(epoch))
+            say(str(epoch))
             if all(epoch.held_out < before.held_out for before in self.curve):
                 self.best = copy.deepcopy(self.model.state_dict())
             self.curve.append(epoch)
@@ -198,21 +197,21 @@ class Run:
             )
 
     def _save(self) -> None:
-        """Write a checkpoint; of those before only the last is kept."""
-        number = len(self.curve)
-        made = checkpoint_folder(self.folder, number)
-        shutil.rmtree(made, ignore_errors=True)
-        made.mkdir(parents=True)
+        """Write a checkpoint, whole or not at all, in place of the one before."""
         tensors = {f"best.{name}": tensor for name, tensor in self.best.items()}
         tensors |= {f"now.{name}": tensor for name, tensor in self.model.state_dict().items()}
         for name, parameter in self.model.named_parameters():
             moments = self.adam.state[parameter]
             tensors |= {f"{one}.{name}": moments[one] for one in _MOMENTS}
             steps = float(moments["step"])
-        save_file({name: one.contiguous() for name, one in tensors.items()}, made / _TENSORS)
-        write_json(made / _STATE, {"steps": steps, "curve": [asdict(one) for one in self.curve]})
-        seal(made)
-        shutil.rmtree(checkpoint_folder(self.folder, number - 2), ignore_errors=True)
+        about = {"steps": steps, "curve": [asdict(one) for one in self.curve]}
+        with whole_folder(self._checkpoint(len(self.curve))) as made:
+            save_file({name: one.contiguous() for name, one in tensors.items()}, made / _TENSORS)
+            write_json(made / _STATE, about)
+        shutil.rmtree(self._checkpoint(len(self.curve) - 1), ignore_errors=True)
+
+    def _checkpoint(self, epoch: int) -> Path:
+        return self.folder / f"checkpoint-{epoch}"
 
     def _resume(self, checkpoint: Path) -> None:
         state: dict[str, Any] = read_json(checkpoint / _STATE, what="checkpoint")

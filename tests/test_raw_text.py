@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from attree.encoder.mlm.data import by_language, measure, one_corpus
 from attree.errors import AttreeError
+from attree.raw_text import measure, read_lines, text_files
 from attree.schemas import SENTENCES, write_table
 
 LINES = ["l' arrivée surprend", "שלום עולם", "the end"]
@@ -34,12 +34,13 @@ def test_every_form_gives_the_same_lines_and_hash(tmp_path: Path) -> None:
     (tmp_path / "b.txt.xz").write_bytes(lzma.compress(text.encode()))
     (tmp_path / "c.txt.gz").write_bytes(gzip.compress(text.encode()))
     table(tmp_path / "d.parquet")
-    corpora = [one_corpus("x", [path]) for path in sorted(tmp_path.iterdir())]
-    assert len(corpora) == 4
-    assert all(list(corpus.lines()) == LINES for corpus in corpora)
-    assert len({measure(corpus).hash for corpus in corpora}) == 1
-    assert measure(corpora[0]).lines == 3
-    assert measure(corpora[0]).characters == sum(map(len, LINES))
+    files = text_files([tmp_path])
+    assert len(files) == 4
+    assert all(list(read_lines([file])) == LINES for file in files)
+    found = measure(files[:1])
+    assert all(measure([file]) == found for file in files)
+    assert (found["lines"], found["characters"]) == (3, sum(map(len, LINES)))
+    assert measure(files[:2])["hash"] != found["hash"]
 
 
 def test_a_folder_is_all_its_text_but_not_what_lies_beside_it(tmp_path: Path) -> None:
@@ -48,25 +49,7 @@ def test_a_folder_is_all_its_text_but_not_what_lies_beside_it(tmp_path: Path) ->
     (tmp_path / "more" / "b.txt").write_text("two")
     (tmp_path / "LICENSE.x.txt").write_text("do what you like")
     (tmp_path / "README.md").write_text("three")
-    assert list(one_corpus("x", [tmp_path]).lines()) == ["one", "two"]
-
-
-def test_languages_are_named_by_files_and_folders(tmp_path: Path) -> None:
-    (tmp_path / "eu").mkdir()
-    (tmp_path / "eu" / "one.txt").write_text("bat")
-    (tmp_path / "eu" / "two.txt").write_text("bi")
-    (tmp_path / "sv.txt").write_text("ett")
-    (tmp_path / "LICENSE.txt").write_text("free")
-    found = by_language([tmp_path])
-    assert {corpus.name: list(corpus.lines()) for corpus in found} == {
-        "eu": ["bat", "bi"],
-        "sv": ["ett"],
-    }
-    assert [c.name for c in by_language([tmp_path / "sv.txt", tmp_path / "eu"])] == [
-        "one",
-        "sv",
-        "two",
-    ]
+    assert list(read_lines(text_files([tmp_path]))) == ["one", "two"]
 
 
 @pytest.mark.parametrize(
@@ -84,13 +67,11 @@ def test_languages_are_named_by_files_and_folders(tmp_path: Path) -> None:
 def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(AttreeError, match=problem):
-        measure(one_corpus("x", [tmp_path / name]))
+        measure(text_files([tmp_path / name]))
 
 
 def test_text_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(AttreeError, match="does not exist"):
-        one_corpus("x", [tmp_path / "gone.txt"])
+        text_files([tmp_path / "gone.txt"])
     with pytest.raises(AttreeError, match="no text in this folder"):
-        one_corpus("x", [tmp_path])
-    with pytest.raises(AttreeError, match="no text here"):
-        by_language([tmp_path])
+        text_files([tmp_path])

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoTokenizer, TrainerState
 
+from attree.cli import app
+from attree.encoder import masked_lm, tuning
 from attree.encoder.load import load_encoder
-from attree.encoder.mlm import models, runs, training
-from attree.encoder.mlm.tuning import TuningRecipe, tune
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+from attree.encoder.tuning import TuningRecipe, tune
 from attree.errors import AttreeError
-from tests.encoder.mlm.conftest import headed, headless
+from attree.parser import Parser
+from tests.command_line import CliRunner
+from tests.encoder.checkpoints import TEXT, headed, headless
 
 RECIPE = TuningRecipe(epochs=4, batch=8, learning_rate=3e-3, length=32, head_steps=6)
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """A repetitive little corpus."""
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(TEXT * 8), encoding="utf-8")
+    return path
 
 
 def run(encoder: ResolvedEncoder, text: Path, output: Path, **changes: Any) -> dict[str, Any]:
@@ -34,47 +47,42 @@ def run(encoder: ResolvedEncoder, text: Path, output: Path, **changes: Any) -> d
 
 
 def kill_while_saving(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """Let the run die when the checkpoint of ``step`` is written and not yet marked as whole."""
+    """Let the run die when the checkpoint of ``step`` is written but for the Trainer's state."""
+    write = TrainerState.save_to_json
 
-    def seal(checkpoint: Path) -> None:
-        if checkpoint.name == f"checkpoint-{step}":
+    def save(state: TrainerState, path: str) -> None:
+        if state.global_step == step:
             raise KeyboardInterrupt
-        runs.seal(checkpoint)
+        write(state, path)
 
-    monkeypatch.setattr(training, "seal", seal)
+    monkeypatch.setattr(TrainerState, "save_to_json", save)
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "modernbert"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "modernbert", "ernie"])
 def test_the_loss_falls_on_a_repetitive_corpus(family: str, text: Path, tmp_path: Path) -> None:
     made = run(headed(family, tmp_path / "base"), text, tmp_path / "out")
-    losses = [entry["held_out"]["held_out"] for entry in made["curve"] if "held_out" in entry]
-    assert len(losses) == 1 + RECIPE.epochs
-    assert losses[-1] < 0.9 * losses[0]
-    assert made["new_head"] is False
-    assert made["head_curve"] == []
+    losses = [entry["held_out"] for entry in made["curve"]]
     steps = [entry["step"] for entry in made["curve"]]
-    assert steps == list(range(steps[-1] + 1))
+    assert steps == [epoch * steps[1] for epoch in range(1 + RECIPE.epochs)]
+    assert losses[-1] < 0.9 * losses[0]
+    assert all("loss" in entry for entry in made["curve"][1:])
+    assert made["new_head"] is False
 
 
-def test_warming_up_a_new_head_changes_no_weight_of_the_encoder(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warming_up_a_new_head_changes_no_weight_of_the_encoder(text: Path, tmp_path: Path) -> None:
     encoder = headless("bert", tmp_path / "base")
     before = load_file(tmp_path / "base" / "model.safetensors")
-    kill_while_saving(monkeypatch, 5)  # the first of the tuning, after the six of the head
-    with pytest.raises(KeyboardInterrupt):
-        run(encoder, text, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-    after = load_file(next(tmp_path.glob(".out*/new head/checkpoint-6")) / "model.safetensors")
+    run(encoder, text, tmp_path / "out", recipe=replace(RECIPE, epochs=1, learning_rate=0.0))
+    after = load_file(tmp_path / "out" / "model.safetensors")
     shared = [name for name in before if "pooler" not in name]
     assert all(torch.equal(before[name], after[f"bert.{name}"]) for name in shared)
-    new, _ = models.load_for_masking(tmp_path / "base", seed=1)
+    new, _ = masked_lm.load_for_masking(tmp_path / "base", seed=1)
     changed = new.get_parameter("cls.predictions.transform.dense.weight")
     assert not torch.equal(changed, after["cls.predictions.transform.dense.weight"])
 
 
-@pytest.mark.parametrize(("make", "step"), [(headless, 6), (headless, 10), (headed, 10)])
-def test_a_killed_run_ends_as_one_undisturbed(
+@pytest.mark.parametrize(("make", "step"), [(headless, 5), (headless, 10), (headed, 20)])
+def test_a_killed_run_continues_and_ends_as_one_undisturbed(
     make: Any, step: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     encoder = make("bert", tmp_path / "base")
@@ -83,13 +91,60 @@ def test_a_killed_run_ends_as_one_undisturbed(
     with pytest.raises(KeyboardInterrupt):
         run(encoder, text, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    assert next(tmp_path.glob(f".out*/tuning/checkpoint-{step}")).exists()  # cut short
     monkeypatch.undo()
+    steps: list[int] = []
+    monkeypatch.setattr(
+        masked_lm._Progress, "on_step_end", lambda *given, **_: steps.append(given[2].global_step)
+    )
     resumed = run(encoder, text, tmp_path / "out")
+    assert steps[-20:] == list(range(step - 4, 21))[-20:]
     assert resumed == whole
     assert whole["new_head"] is (make is headless)
     for name in ("model.safetensors", "config.json", "tokenizer.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert not list(tmp_path.glob(".out*"))
+
+
+def test_a_run_killed_before_its_result_is_written_trains_no_more(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = headed("bert", tmp_path / "base")
+    whole = run(encoder, text, tmp_path / "whole")
+    monkeypatch.setattr(tuning, "whole_folder", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        run(encoder, text, tmp_path / "out")
+    monkeypatch.undo()
+    monkeypatch.setattr(masked_lm._Trainer, "training_step", Mock(side_effect=AssertionError))
+    assert run(encoder, text, tmp_path / "out") == whole
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])
+def test_no_code_of_a_checkpoint_is_run(
+    name: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = headed("bert", tmp_path / "base")
+    kill_while_saving(monkeypatch, 10)
+    with pytest.raises(KeyboardInterrupt):
+        run(encoder, text, tmp_path / "out")
+    monkeypatch.undo()
+    (checkpoint,) = tmp_path.glob(".out*/tuning/checkpoint-5")
+    torch.save(Evil(tmp_path / "evil"), checkpoint / name)
+    torch.save(Evil(tmp_path / "evil"), checkpoint / "training_args.bin")
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        run(encoder, text, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "evil").exists()
+
+
+class Evil:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.path,)
 
 
 @pytest.mark.full
@@ -113,22 +168,6 @@ def test_kill_9(text: Path, tmp_path: Path) -> None:
     assert weights[0] == weights[1]
 
 
-def test_a_checkpoint_cut_short_is_passed_over(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    encoder = headed("bert", tmp_path / "base")
-    whole = run(encoder, text, tmp_path / "whole")
-    kill_while_saving(monkeypatch, 15)
-    with pytest.raises(KeyboardInterrupt):
-        run(encoder, text, tmp_path / "out")
-    monkeypatch.undo()
-    optimiser = next(tmp_path.glob(".out*/*/checkpoint-10/optimizer.pt"))
-    optimiser.write_bytes(optimiser.read_bytes()[:100])
-    capsys.readouterr()
-    assert run(encoder, text, tmp_path / "out") == whole
-    assert capsys.readouterr().err.count("was cut short") >= 1
-
-
 def test_the_result_is_an_encoder(text: Path, tmp_path: Path) -> None:
     base = headless("bert", tmp_path / "base")
     made = run(base, text, tmp_path / "out")
@@ -137,7 +176,6 @@ def test_the_result_is_an_encoder(text: Path, tmp_path: Path) -> None:
     assert made["settings"]["seed"] == 1
     assert made["settings"]["recipe"]["epochs"] == RECIPE.epochs
     assert made["data"]["text"]["lines"] == 40
-    assert len(made["head_curve"]) == 1 + RECIPE.head_steps
     tuned = resolve(EncoderSource(slug="tuned", kind="path", id=str(tmp_path / "out")))
     assert tuned.fingerprint != base.fingerprint
     encoder = load_encoder(tuned, device="cpu")
@@ -147,15 +185,15 @@ def test_the_result_is_an_encoder(text: Path, tmp_path: Path) -> None:
     saved = load_file(tmp_path / "out" / "model.safetensors")
     embeddings = model.get_input_embeddings().weight
     assert torch.equal(embeddings, saved["bert.embeddings.word_embeddings.weight"])
-    assert runs.has_new_head(tmp_path / "out")
-    assert not runs.has_new_head(tmp_path / "base")
+    parser = Parser.load("upio", encoder=str(tmp_path / "out"), heads="list:1.0", device="cpu")
+    (tree,) = parser.parse([["the", "old", "man", "walked"]])
+    assert (len(tree.spans), tree.status) == (3, "ok")
 
 
 def test_an_encoder_tuned_twice_keeps_its_mark(text: Path, tmp_path: Path) -> None:
     run(headless("bert", tmp_path / "base"), text, tmp_path / "once")
     once = resolve(EncoderSource(slug="once", kind="path", id=str(tmp_path / "once")))
     twice = run(once, text, tmp_path / "twice")
-    assert twice["head_curve"] == []  # its head is there by now, and needs no warm-up
     assert twice["new_head"] is True
 
 
@@ -208,17 +246,16 @@ def test_checkpoints_of_another_run_are_not_gone_on_with(
 def test_a_loss_that_is_not_a_number_stops_the_run(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls = 0
+    real = masked_lm.Masking.torch_mask_tokens
+    drawn = iter(range(100))
 
-    def broken(model: Any, batch: Any, *, mean: bool = True) -> Any:
-        nonlocal calls
-        calls += mean
-        loss = models.masked_loss(model, batch, mean=mean)
-        return loss * float("nan") if calls == 7 else loss
+    def broken(masking: Any, inputs: Any, *more: Any, **named: Any) -> Any:
+        masked, labels = real(masking, inputs, *more, **named)
+        return masked, torch.full_like(labels, -100) if next(drawn) == 6 else labels
 
-    monkeypatch.setattr(training, "masked_loss", broken)
+    monkeypatch.setattr(masked_lm.Masking, "torch_mask_tokens", broken)
     with pytest.raises(AttreeError, match="not a number at step 7"):
-        run(headed("bert", tmp_path / "base"), text, tmp_path / "out")
+        run(headed("bert", tmp_path / "base"), text, tmp_path / "out", held_out=[])
     assert not (tmp_path / "out").exists()
 
 
@@ -253,3 +290,15 @@ def test_a_device_that_is_not_there(text: Path, tmp_path: Path) -> None:
             recipe=RECIPE,
             device="cuda",
         )
+
+
+def test_the_command_takes_a_folder_or_a_description(text: Path, tmp_path: Path) -> None:
+    headed("bert", tmp_path / "base").write(tmp_path / "base.json")
+    weights = []
+    for encoder in ("base", "base.json"):
+        arguments = ["encoder", "tune", "--encoder", tmp_path / encoder, "--text", text]
+        arguments += ["--output", tmp_path / f"of-{encoder}", "--epochs", 1, "--batch", 8]
+        result = CliRunner().invoke(app, [*map(str, arguments), "--device", "cpu"])
+        assert result.exit_code == 0, result.output
+        weights.append((tmp_path / f"of-{encoder}" / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1]

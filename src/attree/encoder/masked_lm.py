@@ -1,0 +1,273 @@
+"""A masked language model, its sequences, and transformers' Trainer on them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+from transformers import (
+    AutoConfig,
+    AutoModelForMaskedLM,
+    DataCollatorForLanguageModeling,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+    set_seed,
+)
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+from transformers.trainer_utils import get_last_checkpoint
+
+from attree.encoder.checkpoint import read_config
+from attree.encoder.device import choose_device
+from attree.encoder.weights import read_checkpoint
+from attree.errors import AttreeError
+from attree.files import read_json
+from attree.progress import progress
+from attree.text import say
+
+#: What the curve calls the Trainer's numbers.
+_NAMES = {"loss": "loss", "learning_rate": "learning_rate", "eval_loss": "held_out"}
+
+#: Of each epoch ``step``, ``loss`` (its mean), ``learning_rate``, ``held_out`` (loss afterwards).
+Curve = list[dict[str, float]]
+
+
+def load_for_masking(folder: Path, *, seed: int) -> tuple[PreTrainedModel, bool]:
+    """Load a checkpoint in float32 as a masked language model.
+
+    Args:
+        folder: what ``save_pretrained`` wrote, with a language-model head or without.
+        seed: of the weights of a new head.
+
+    Returns:
+        The model, and whether its head is new. A new head's decoder is the input embedding matrix
+        itself; its transformation and biases are drawn at random.
+
+    Raises:
+        AttreeError: a family without masked language models, weights cut short or missing.
+    """
+    values = read_config(folder)
+    family = values.pop("model_type")
+    if family not in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        raise AttreeError(
+            f"models of type {family!r} cannot be tuned: they have no masked-LM head",
+            file=folder,
+            fix="use an encoder that was trained as a masked language model",
+        )
+    config = AutoConfig.for_model(family, **values)
+    model, missing = _load(folder, config, seed)
+    of_encoder = f"{model.base_model_prefix}."
+    lacking = [name for name in missing if name.startswith(of_encoder) and "pooler" not in name]
+    if lacking:
+        raise AttreeError(
+            f"the checkpoint lacks {len(lacking)} of the encoder's weights ({lacking[0]}, …)",
+            file=folder,
+            fix="check that config.json and model.safetensors belong together",
+        )
+    if missing and model.get_output_embeddings().weight is not model.get_input_embeddings().weight:
+        config.tie_word_embeddings = True
+        model, _ = _load(folder, config, seed)
+    return model, bool(missing)
+
+
+def _load(folder: Path, config: Any, seed: int) -> tuple[PreTrainedModel, list[str]]:
+    """Return the model and the weights that were not there, sorted; tied ones do not count."""
+    set_seed(seed)
+    how = {"config": config, "dtype": torch.float32}
+    model, missing = read_checkpoint(AutoModelForMaskedLM, folder, **how)
+    return model, sorted(missing - set(model.all_tied_weights_keys))
+
+
+class Sequences(Dataset[dict[str, np.ndarray]]):
+    """Word pieces of text, cut into sequences of at most ``length``, [CLS] and [SEP] included.
+
+    Args:
+        lines: a sentence or paragraph each; a long one becomes several sequences. A line of which
+            no piece is known is left out: there is nothing to mask.
+        tokeniser: must have a padding and a mask piece.
+
+    Raises:
+        AttreeError: the tokeniser has none.
+    """
+
+    def __init__(self, lines: Iterable[str], tokeniser: PreTrainedTokenizerFast, length: int):
+        for name in ("pad_token", "mask_token"):
+            if getattr(tokeniser, name) is None:
+                raise AttreeError(
+                    f"this encoder's tokeniser has no {name}, which masked-LM training needs",
+                    file=tokeniser.name_or_path,
+                    fix="use an encoder that was trained as a masked language model",
+                )
+        self._pieces: list[np.ndarray] = []
+        waiting, special = iter(lines), set(tokeniser.all_special_ids)
+        while some := list(islice(waiting, 2_000)):
+            cut = tokeniser(
+                some,
+                truncation=True,
+                max_length=length,
+                return_overflowing_tokens=True,
+                split_special_tokens=True,  # text is text: `[MASK]` in it is five letters
+            )
+            for ids in cut["input_ids"]:
+                if not special.issuperset(ids):
+                    self._pieces.append(np.array(ids, dtype=np.int32))
+
+    def __len__(self) -> int:
+        """Count the sequences."""
+        return len(self._pieces)
+
+    def __getitem__(self, number: int) -> dict[str, np.ndarray]:
+        """Return one, int (pieces,), and its attention mask."""
+        ids = self._pieces[number]
+        return {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+
+
+class Masking(DataCollatorForLanguageModeling):
+    """BERT's masking, with at least one piece of every batch masked: a mean of none is no loss."""
+
+    def torch_mask_tokens(self, inputs: Any, *more: Any, **named: Any) -> tuple[Any, Any]:
+        """Return input ids and labels, (batch, pieces)."""
+        while True:
+            masked, labels = super().torch_mask_tokens(inputs.clone(), *more, **named)
+            if (labels >= 0).any():
+                return masked, labels
+
+
+class _Trainer(Trainer):
+    """A Trainer that stops where the loss is not a number."""
+
+    def training_step(self, *arguments: Any, **named: Any) -> torch.Tensor:
+        loss = super().training_step(*arguments, **named)
+        if not loss.isfinite():
+            raise AttreeError(
+                f"the training loss is not a number at step {self.state.global_step + 1}",
+                fix="run again with a lower --learning-rate",
+            )
+        return loss
+
+    def evaluate(self, *arguments: Any, **named: Any) -> dict[str, float]:
+        """Compute the loss under the same masks each time, which move none of training's."""
+        before = torch.get_rng_state()
+        torch.default_generator.manual_seed(0)
+        try:
+            return super().evaluate(*arguments, **named)
+        finally:
+            torch.set_rng_state(before)
+
+
+class _Progress(TrainerCallback):
+    """Shows steps as they are made, and says what an epoch came to."""
+
+    def __init__(self, advance: Callable[[int], None]) -> None:
+        self._advance = advance
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        self._advance(1)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **__: Any) -> None:
+        for key, what in (("loss", "in training"), ("eval_loss", "on held-out text")):
+            if key in logs:
+                say(f"step {state.global_step}: loss {float(logs[key]):.3f} {what}")
+
+
+def train(
+    model: PreTrainedModel,
+    text: Sequences,
+    masking: Masking,
+    what: str,
+    folder: Path,
+    *,
+    steps: int,
+    resume: bool = True,
+    held_out: Sequences | None = None,
+    device: str | None = None,
+    **settings: Any,
+) -> Curve:
+    """Train ``model`` in place by AdamW, the learning rate rising and falling linearly.
+
+    The Trainer's checkpoints are unpickled as plain weights, which runs no code of theirs.
+
+    Args:
+        model: a masked language model.
+        text: at least a sequence; those of like length share a batch.
+        masking: what hides pieces.
+        what: progress calls it.
+        folder: of checkpoints.
+        steps: batches to train on.
+        resume: write one after each epoch, and begin at the last whole one that is there.
+        held_out: text of which the loss is computed before, and after each epoch.
+        device: ``cpu`` or ``cuda``; by default a GPU where there is one.
+        settings: further arguments of ``TrainingArguments``.
+
+    Returns:
+        the loss curve of the whole run, the part before a kill included.
+
+    Raises:
+        AttreeError: the loss is not a number; the step is named.
+    """
+    chosen = choose_device(device)
+    if chosen.index:
+        fix = f"use --device cuda with CUDA_VISIBLE_DEVICES={chosen.index} set"
+        raise AttreeError("training takes the first CUDA device", fix=fix)
+    last = last_checkpoint(folder) if resume else None
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        max_steps=steps,
+        adam_epsilon=1e-6,
+        train_sampling_strategy="group_by_length",
+        remove_unused_columns=False,
+        prediction_loss_only=True,
+        logging_strategy="epoch",
+        save_strategy="epoch" if resume else "no",
+        eval_strategy="epoch" if held_out else "no",
+        eval_on_start=held_out is not None and last is None,
+        save_total_limit=2,
+        logging_nan_inf_filter=False,
+        use_cpu=chosen.type == "cpu",
+        bf16=chosen.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False),
+        dataloader_pin_memory=chosen.type == "cuda",
+        disable_tqdm=True,
+        log_level="error",
+        report_to="none",
+        **settings,
+    )
+    arguments._n_gpu = min(1, arguments.n_gpu)  # on several each would take a batch
+    trainer = _Trainer(model, arguments, masking, train_dataset=text, eval_dataset=held_out)
+    trainer.remove_callback(PrinterCallback)
+    done = int(last.rpartition("-")[2]) if last else 0
+    with progress(what, total=steps, unit="steps", done=done) as advance:
+        trainer.add_callback(_Progress(advance))
+        trainer.train(resume_from_checkpoint=last)
+    return _curve(trainer.state.log_history)
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """Return the last whole checkpoint; what a kill cut short is removed.
+
+    The Trainer writes ``trainer_state.json`` when the rest is written.
+    """
+    folder.mkdir(exist_ok=True)
+    for checkpoint in folder.glob("checkpoint-*"):
+        try:
+            read_json(checkpoint / "trainer_state.json")
+        except AttreeError:
+            shutil.rmtree(checkpoint)
+    return get_last_checkpoint(str(folder))
+
+
+def _curve(history: Iterable[dict[str, Any]]) -> Curve:
+    steps: dict[int, dict[str, float]] = {}
+    for entry in history:
+        known = {name: entry[key] for key, name in _NAMES.items() if key in entry}
+        if known:
+            steps.setdefault(entry["step"], {"step": entry["step"]}).update(known)
+    return [known for _, known in sorted(steps.items())]

@@ -1,0 +1,180 @@
+"""Masked-LM tuning of an encoder on raw text."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from attree import options
+from attree.encoder.source import ResolvedEncoder, verify
+from attree.errors import AttreeError
+from attree.files import read_json, whole_folder, write_json
+from attree.provenance import code_hash, provenance, versions
+from attree.raw_text import measure, read_lines, text_files
+from attree.runs import PROVENANCE, already_made, working_folder
+from attree.text import say
+
+_BASE = ("slug", "kind", "id", "revision", "fingerprint")
+#: Everything that a tokeniser may consist of: copied as it is, so that pieces stay what they were.
+_TOKENISER_FILES = ("tokenizer*", "*_tokens*.json", "vocab.*", "merges.txt", "*.model")
+
+
+@dataclass(frozen=True, slots=True)
+class TuningRecipe:
+    """BERT's recipe, at the learning rate that its authors tune with.
+
+    Attributes:
+        epochs: passes over the text; the article's 10.
+        batch: sequences of a step.
+        learning_rate: peak of AdamW's.
+        warm_up: share of the steps in which it rises.
+        weight_decay: of matrices.
+        mask_share: share of the pieces that are to be predicted.
+        length: Longest sequence, in word pieces; a longer sentence becomes several.
+        head_steps: Steps that a new language-model head is warmed up for, the encoder frozen.
+        head_learning_rate: peak in these: the head starts from random numbers.
+    """
+
+    epochs: options.Epochs = 10
+    batch: options.Batch = 32
+    learning_rate: options.LearningRate = 5e-5
+    warm_up: options.Fixed[float] = 0.1
+    weight_decay: options.Fixed[float] = 0.01
+    mask_share: options.Fixed[float] = 0.15
+    length: options.Pieces = 128
+    head_steps: Annotated[int, Parameter(validator=options.between(0))] = 500
+    head_learning_rate: options.Fixed[float] = 1e-3
+
+
+def tune(
+    encoder: ResolvedEncoder,
+    text: Sequence[Path],
+    output: Path,
+    *,
+    seed: int,
+    recipe: TuningRecipe,
+    held_out: Sequence[Path] = (),
+    device: str | None = None,
+    restart: bool = False,
+) -> None:
+    """Tune ``encoder`` on ``text`` and write a checkpoint folder, whole or not at all.
+
+    A run that was killed resumes after its last whole epoch.
+
+    Args:
+        encoder: what to start from.
+        text: sentence tables, text files, or folders of them.
+        output: a folder that any ``path`` source can name; ``provenance.json`` in it says what it
+            was made from, whether its head is new, and the loss curve.
+        seed: of a new head, order, masks and dropout.
+        recipe: how to train.
+        held_out: text to compute the loss on after each epoch, with the same masks each time.
+        device: ``cpu`` or ``cuda``; by default a GPU where there is one.
+        restart: replace what other settings, text or code have left there.
+
+    Raises:
+        AttreeError: too little text, an encoder without masked-LM training, an ``output`` that
+            holds something else, or a loss that is not a number.
+    """
+    files = {"text": text_files(text)}
+    if held_out:
+        files["held_out"] = text_files(held_out)
+    measured = {name: measure(own) for name, own in files.items()}
+    identity = {
+        "kind": "tuning",
+        "encoder": encoder.fingerprint,
+        "data": {name: found["hash"] for name, found in measured.items()},
+        "recipe": asdict(recipe),
+        "seed": seed,
+        "code": code_hash("attree.encoder.tuning:tune"),
+    }
+    if already_made(output, identity, restart=restart):
+        return
+    with working_folder(output, identity, restart=restart) as work:
+        folder, length = verify(encoder), min(recipe.length, encoder.max_pieces)
+        model, about = _tuned(folder, files, work, recipe, length=length, seed=seed, device=device)
+        about |= {
+            "base": {key: getattr(encoder, key) for key in _BASE},
+            "data": measured,
+            "versions": versions("torch", "transformers", "tokenizers", "accelerate"),
+        }
+        made = provenance(code=["attree.encoder.tuning"], settings=identity, **about)
+        with whole_folder(output, over=PROVENANCE) as part:
+            model.save_pretrained(part)
+            for pattern in _TOKENISER_FILES:
+                for file in folder.glob(pattern):
+                    shutil.copyfile(file, part / file.name)
+            write_json(part / PROVENANCE, made)
+    say(f"{output}: written")
+
+
+def _tuned(
+    folder: Path,
+    files: dict[str, list[Path]],
+    work: Path,
+    recipe: TuningRecipe,
+    *,
+    length: int,
+    seed: int,
+    device: str | None,
+) -> tuple[Any, dict[str, Any]]:
+    """Return the tuned model, and what its provenance says of the training."""
+    from attree.encoder import masked_lm
+    from attree.encoder.weights import read_tokeniser
+
+    own = work / "tuning"
+    model, new_head = masked_lm.load_for_masking(folder, seed=seed)
+    tokeniser = read_tokeniser(folder, model)
+    texts = {
+        name: masked_lm.Sequences(read_lines(paths), tokeniser, length=length)
+        for name, paths in files.items()
+    }
+    for name, least in (("text", recipe.batch), ("held_out", 1)):
+        if name in texts and len(texts[name]) < least:
+            raise AttreeError(
+                f"too little text ({name}): {len(texts[name])} sequences of at most {length} "
+                f"pieces, at least {least} are needed",
+                fix="give more text, or a smaller --batch",
+            )
+    train = functools.partial(
+        masked_lm.train,
+        model,
+        texts["text"],
+        masked_lm.Masking(tokeniser, mlm_probability=recipe.mask_share),
+        device=device,
+        per_device_train_batch_size=recipe.batch,
+        per_device_eval_batch_size=recipe.batch,
+        warmup_steps=recipe.warm_up,
+        weight_decay=recipe.weight_decay,
+        seed=seed,
+    )
+    if new_head and recipe.head_steps and masked_lm.last_checkpoint(own) is None:
+        # The head alone: the encoder, and with it a tied decoder, stays as it is.
+        model.base_model.requires_grad_(False)
+        rate, steps = recipe.head_learning_rate, recipe.head_steps
+        train("new head", work / "head", steps=steps, learning_rate=rate, resume=False)
+        model.base_model.requires_grad_(True)
+    curve = train(
+        "masked-LM tuning",
+        own,
+        steps=recipe.epochs * -(-len(texts["text"]) // recipe.batch),
+        learning_rate=recipe.learning_rate,
+        held_out=texts.get("held_out"),
+    )
+    return model, {"new_head": new_head or _has_new_head(folder), "curve": curve}
+
+
+def _has_new_head(folder: Path) -> bool:
+    """Tell whether an encoder was tuned before, through a head that it had not had.
+
+    Every table marks its rows *new head*. An encoder that attree did not make has none.
+    """
+    described = folder / PROVENANCE
+    made = read_json(described, what="provenance") if described.is_file() else {}
+    return isinstance(made, dict) and bool(made.get("new_head"))
