@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -292,7 +293,7 @@ class Evaluation:
             columns.append([number(row.mean(name)) for row in rows])
         cells = list(map(list, zip(*columns, strict=True)))
         made = [Table("F1", headings, cells, " ".join(self._said(shown, with_interval)))]
-        return made + ([pairs] if (pairs := self._pairs()) else [])
+        return [*made, *self._pairs()]
 
     def _said(self, shown: Sequence[str], with_interval: bool) -> Iterator[str]:
         gold = self.gold
@@ -314,28 +315,29 @@ class Evaluation:
                 )
         yield from self._notes
 
-    def _pairs(self) -> Table | None:
+    def _pairs(self) -> Iterator[Table]:
         """Compare every two systems by paired bootstrap, on the sentences that both have."""
-        rows = [row for row in self.rows if row.scored is not None and len(row.runs) == 1]
-        if len(rows) < 2:
-            return None
-        parts = [_parts(row.scored) for row in rows if row.scored is not None]
-        shown = [name for name in TESTED if sum(name in one for one in parts) > 1]
-        lines = []
-        for first, one in enumerate(rows):
-            for second in range(first + 1, len(rows)):
-                cells = [one.name, rows[second].name]
-                for name in shown:
-                    cells += _compared(parts[first].get(name), parts[second].get(name))
-                lines.append(cells)
-        headings = ["first", "second"]
-        for name in shown:
-            headings += [f"{TESTED[name]}: difference", "95 %", "p"]
+        parts = [
+            (row.name, _parts(row.scored))
+            for row in self.rows
+            if row.scored is not None and len(row.runs) == 1
+        ]
         note = (
             f"First minus second, on the sentences that both have; paired bootstrap, {RESAMPLES:,} "
             "resamples, two-sided p."
         )
-        return Table("Every two", headings, lines, note)
+        found = {}
+        for name, heading in TESTED.items():
+            found[heading] = [
+                [first, second, *_compared(one[name], other[name])]
+                for (first, one), (second, other) in itertools.combinations(parts, 2)
+                if name in one and name in other
+            ]
+        found = {heading: lines for heading, lines in found.items() if lines}
+        headings = ["first", "second", "difference", "95 %", "p"]
+        for heading, lines in found.items():
+            below = note if heading == list(found)[-1] else ""
+            yield Table(f"{heading}: every two", headings, lines, below)
 
     def check_missing(self, accept_loss: float = 0.0) -> None:
         """Refuse systems that lack the trees of more than a tenth of the sentences.
@@ -399,21 +401,17 @@ def _parts(scored: Scored) -> dict[str, NDArray[np.float64]]:
     return found
 
 
-def _compared(
-    one: NDArray[np.float64] | None, other: NDArray[np.float64] | None
-) -> tuple[str, str, str]:
-    if one is None or other is None:
-        return "–", "–", "–"
+def _compared(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[str, str, str]:
     both = (one[:, 1] > 0) & (other[:, 1] > 0)
     if not both.any():
         return "–", "–", "–"
     found = paired_bootstraps(np.stack([one[both], other[both]]), resamples=RESAMPLES)[0, 1]
     p = "<.001" if found.p < 0.001 else f"{found.p:.3f}"
-    return f"{found.difference:+.2f}", _interval((found.low, found.high)), p
+    return f"{found.difference:+.2f}", f"{found.low:.1f} to {found.high:.1f}", p
 
 
 def _interval(limits: tuple[float, float] | None) -> str:
-    return "–" if limits is None else f"{limits[0]:.1f} to {limits[1]:.1f}"
+    return "–" if limits is None else f"{limits[0]:.1f}–{limits[1]:.1f}"
 
 
 def _quoted(policy: str) -> str:

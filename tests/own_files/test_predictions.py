@@ -14,6 +14,7 @@ from attree.evaluation.counts import Counts
 from attree.evaluation.evalb_files import results
 from attree.evaluation.evalb_parameters import read_parameters
 from attree.own_files.systems import How, evaluate
+from attree.parser import Parser
 from attree.treebank.sentence import Settings
 from tests.command_line import CliRunner, Result
 
@@ -144,7 +145,13 @@ def test_every_two_are_compared_on_what_both_have(tmp_path: Path) -> None:
         write(tmp_path / name, trees)
         for name, trees in (("a.mrg", GOLD * 10), ("b.mrg", PREDICTED * 10), ("c.mrg", GOLD * 9))
     ]
-    pairs = scored(gold, *files).tables()[1].rows
+    _, unlabelled, labelled = scored(gold, *files).tables()
+    assert [one.title for one in (unlabelled, labelled)] == [
+        "Corpus F1: every two",
+        "Labelled F1: every two",
+    ]
+    assert labelled.note and not unlabelled.note  # below all
+    pairs = unlabelled.rows
     assert [row[:2] for row in pairs] == [
         ["a.mrg", "b.mrg"],
         ["a.mrg", "c.mrg"],
@@ -156,6 +163,18 @@ def test_every_two_are_compared_on_what_both_have(tmp_path: Path) -> None:
     whole = scored(gold, files[1])
     low, high = whole.intervals["corpus_f1"]
     assert low < whole.corpus_f1 < high
+
+
+def test_a_test_set_alone_is_the_ready_parser_s(
+    gold: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(name: str, **_: object) -> None:
+        raise AttreeError(f"{name} is loaded")
+
+    monkeypatch.setattr(Parser, "load", load)
+    for option in ("--test", "--gold"):
+        with pytest.raises(AttreeError, match="universal is loaded"):
+            run(option, gold)
 
 
 @pytest.mark.parametrize(

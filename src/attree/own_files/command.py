@@ -57,7 +57,7 @@ def evaluate_command(
         Parameter(
             help="Of --train, parsers of attree train; of upoa, upio, upio-log the trees choose "
             "heads. Default: the one of attree train, and upio. Else what you kept: folders of "
-            "attree train, ready parsers, trees.",
+            "attree train, ready parsers, trees. Default: universal.",
             completer=completion.methods,
         ),
     ] = None,
@@ -131,17 +131,17 @@ def evaluate_command(
     }
     asked = {name for name, value in given.items() if value is not None}
     names = tuple(name.strip() for name in parser.split(",")) if parser is not None else ()
-    if asked in _KEPT and (predictions or names):
+    if asked in _KEPT:
         from attree.own_files.systems import How
 
         kept = [str(predictions)] if predictions else []
         how = How(settings, encoder, device, max_words, allow_overlap)
-        _score([*kept, *names], gold or test, how, worst, accept_loss)
+        _score([*kept, *names] or ["universal"], gold or test, how, worst, accept_loss)
         return
     if asked not in _TRAINED:
         raise AttreeError(
             "it is not clear what to evaluate",
-            fix="give --test and --parser, or PREDICTIONS and --gold, or --train and --test, or "
+            fix="give --test, or PREDICTIONS and --gold, or --train and --test, or "
             "one file and --split 100:",
         )
     from attree.own_files.training import Plan
