@@ -9,7 +9,13 @@ import pytest
 import torch
 from transformers import AutoModel, GPT2Config, GPT2Model
 
-from attree.encoder.masked_lm import Masking, Sequences, last_checkpoint, load_for_masking
+from attree.encoder.masked_lm import (
+    Masking,
+    Sequences,
+    last_checkpoint,
+    load_for_masking,
+    only,
+)
 from attree.errors import AttreeError
 from tests.encoder import checkpoints
 from tests.encoder.checkpoints import headed, headless
@@ -49,6 +55,27 @@ def test_a_new_head_is_tied_and_drawn_by_the_seed(family: str, tmp_path: Path) -
         models.append(torch.cat([p.flatten() for p in model.parameters()]))
     assert torch.equal(models[0], models[1])
     assert not torch.equal(models[0], models[2])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_loss_of_masked_pieces_is_the_model_s_own(family: str, tmp_path: Path) -> None:
+    headed(family, tmp_path)
+    model, _ = load_for_masking(tmp_path, seed=0)
+    model.eval()
+    ids = torch.randint(10, 200, (3, 9), generator=torch.Generator().manual_seed(0))
+    mask = torch.ones_like(ids)
+    mask[0, 5:] = 0
+    labels = torch.where((ids % 3 == 0) & (mask == 1), ids, -100)
+    there = labels >= 0
+    with torch.no_grad():
+        whole = model(input_ids=ids, attention_mask=mask, labels=labels)
+        with only(model, there):
+            found = model(input_ids=ids, attention_mask=mask, labels=labels[there])
+    assert found.logits.shape == (int(there.sum()), checkpoints.VOCABULARY)
+    assert found.loss.item() == pytest.approx(whole.loss.item(), rel=1e-5)
+    assert torch.allclose(found.logits, whole.logits[there], atol=1e-4)
+    with torch.no_grad():
+        assert model(input_ids=ids).logits.shape == whole.logits.shape
 
 
 def test_an_untied_checkpoint_without_head_gets_a_tied_one(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from attree.encoder.checkpoint import (
 from attree.encoder.converted import converted, identity
 from attree.encoder.forms import carried
 from attree.errors import AttreeError
-from attree.files import read_described, write_json
+from attree.files import read_described, read_json, write_json
 from attree.provenance import versions
 
 #: (layer, head), both 0-based
@@ -212,6 +212,16 @@ def verify(encoder: ResolvedEncoder) -> Path:
                 fix=_RESOLVE,
             )
     return folder
+
+
+def has_new_head(folder: Path) -> bool:
+    """Tell whether an encoder was tuned through a language-model head that it had not had before.
+
+    Every table marks its rows *new head*. An encoder that attree did not make has none.
+    """
+    about = folder / "provenance.json"
+    made = read_json(about, what="provenance") if about.is_file() else {}
+    return isinstance(made, dict) and bool(made.get("new_head"))
 
 
 def _from_path(source: EncoderSource, record: str | Path | None) -> tuple[Path, None]:

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from attree import options
-from attree.encoder.source import ResolvedEncoder, verify
+from attree.encoder.source import ResolvedEncoder, has_new_head, verify
 from attree.errors import AttreeError
-from attree.files import read_json, whole_folder, write_json
+from attree.files import whole_folder, write_json
 from attree.provenance import code_hash, provenance, versions
 from attree.raw_text import measure, read_lines, text_files
 from attree.runs import PROVENANCE, already_made, working_folder
@@ -167,14 +167,4 @@ def _tuned(
         learning_rate=recipe.learning_rate,
         held_out=texts.get("held_out"),
     )
-    return model, {"new_head": new_head or _has_new_head(folder), "curve": curve}
-
-
-def _has_new_head(folder: Path) -> bool:
-    """Tell whether an encoder was tuned before, through a head that it had not had.
-
-    Every table marks its rows *new head*. An encoder that attree did not make has none.
-    """
-    described = folder / PROVENANCE
-    made = read_json(described, what="provenance") if described.is_file() else {}
-    return isinstance(made, dict) and bool(made.get("new_head"))
+    return model, {"new_head": new_head or has_new_head(folder), "curve": curve}

@@ -8,11 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from attree.encoder.source import ResolvedEncoder, find_encoder
+from attree.encoder.source import find_encoder, has_new_head
 from attree.errors import AttreeError
 from attree.experiments.data import Records, Sentences, content, drawn, key
 from attree.experiments.rows import CODE, Row
-from attree.files import read_json, write_json
+from attree.files import write_json
 from attree.progress import progress
 from attree.provenance import digest, provenance
 
@@ -51,7 +51,7 @@ def run_job(
     ]
     load = functools.cache(functools.partial(_load, encoder, device))
     runner = _runner(rows, read, manifests, store, load, output)
-    head = new_head(resolved)
+    head = has_new_head(Path(resolved.folder))
     with progress("rows", total=len(rows)) as advance:
         for row, name in zip(rows, names, strict=True):
             if store.get(name) is None:
@@ -108,9 +108,3 @@ def _record(
         "derived": test.get("derived", "constituency"),
         **found,
     }
-
-
-def new_head(encoder: ResolvedEncoder) -> bool:
-    """Tell whether the encoder was tuned with a new language-model head."""
-    about = Path(encoder.folder) / "provenance.json"
-    return bool(about.is_file() and read_json(about, what="provenance").get("new_head"))
