@@ -114,12 +114,14 @@ class System:
         runs: its trees, of each draw of training trees; ``skipped`` where there is none.
         refused: a line for each sentence that has no partner.
         where: place of a sentence → file and line of its tree, where it is of a file.
+        trees: how many it was trained on for this; it is compared with others of as many.
     """
 
     name: str
     runs: list[Parses]
     refused: list[str] = field(default_factory=list)
     where: Mapping[int, str] = field(default_factory=dict)
+    trees: int = 0
 
     @classmethod
     def of_trees(
@@ -317,9 +319,9 @@ class Evaluation:
 
     def _pairs(self) -> Iterator[Table]:
         """Compare every two systems by paired bootstrap, on the sentences that both have."""
-        parts = [
-            (row.name, _parts(row.scored))
-            for row in self.rows
+        single = [
+            (system, _parts(row.scored))
+            for system, row in zip(self.systems, self.rows, strict=True)
             if row.scored is not None and len(row.runs) == 1
         ]
         note = (
@@ -329,15 +331,15 @@ class Evaluation:
         found = {}
         for name, heading in TESTED.items():
             found[heading] = [
-                [first, second, *_compared(one[name], other[name])]
-                for (first, one), (second, other) in itertools.combinations(parts, 2)
-                if name in one and name in other
+                [first.name, second.name, *_compared(one[name], other[name])]
+                for (first, one), (second, other) in itertools.combinations(single, 2)
+                if first.trees == second.trees and name in one and name in other
             ]
         found = {heading: lines for heading, lines in found.items() if lines}
         headings = ["first", "second", "difference", "95 %", "p"]
         for heading, lines in found.items():
             below = note if heading == list(found)[-1] else ""
-            yield Table(f"{heading}: every two", headings, lines, below)
+            yield Table(f"{heading}: every two", headings, lines, below, names=2)
 
     def check_missing(self, accept_loss: float = 0.0) -> None:
         """Refuse systems that lack the trees of more than a tenth of the sentences.

@@ -143,7 +143,7 @@ def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Evaluation:
                     parses = Parses.all_ok(gold.parses.sentence, bench.parse(name, trees, seed))
                     runs.append(parses)
                     advance(1)
-                systems.append(System(f"{name}, {trees:,} trees", runs))
+                systems.append(System(f"{name}, {trees:,} trees", runs, trees=trees))
     return Evaluation(gold, systems, plan.max_words, list(_notes(plan, bench)))
 
 

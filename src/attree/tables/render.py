@@ -24,12 +24,16 @@ _Packed = tuple[str, list[str], list[list[str]], str]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as people read it: a title, headings, rows of ready text, and a note below."""
+    """A table as people read it: a title, headings, rows of ready text, and a note below.
+
+    The first ``names`` columns say what a row is of: each part of a table that is wide has them.
+    """
 
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+    names: int = 1
 
     @property
     def is_text(self) -> list[bool]:
@@ -61,7 +65,7 @@ def number(value: float | None) -> str:
 def show(tables: Sequence[Table], console: Console | None = None) -> None:
     """Print the tables to stdout (or ``console``).
 
-    A table wider than the terminal is printed in parts, each with the first column: no cell is cut.
+    A table wider than the terminal is printed in parts, each with its rows' names: no cell is cut.
     """
     from rich import box, markup
     from rich.console import Console
@@ -74,14 +78,14 @@ def show(tables: Sequence[Table], console: Console | None = None) -> None:
     for table in tables:
         console.print(escape(table.title), style="bold")
         widths = table.widths()
-        for part in _parts(widths, console.width):
+        for part in _parts(widths, console.width, table.names):
             shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
             for column in part:
                 side: Literal["left", "right"] = "left" if table.is_text[column] else "right"
                 # a heading that is broken here leaves no column to be cut by Rich
                 broken = textwrap.wrap(table.headings[column], widths[column])
                 heading = "\n".join(map(escape, broken))
-                shown.add_column(heading, justify=side, no_wrap=column == 0)
+                shown.add_column(heading, justify=side, no_wrap=column < table.names)
             for row in table.rows:
                 shown.add_row(*(escape(row[column]) for column in part))
             console.print(shown)
@@ -90,20 +94,20 @@ def show(tables: Sequence[Table], console: Console | None = None) -> None:
         console.print()
 
 
-def _parts(widths: Sequence[int], room: int) -> list[list[int]]:
+def _parts(widths: Sequence[int], room: int, names: int) -> list[list[int]]:
     """Share columns out over as few parts as fit into ``room``, of about the same width."""
-    fewest = len(_filled(widths, room))
-    narrowest = next(less for less in range(room + 1) if len(_filled(widths, less)) == fewest)
-    return _filled(widths, narrowest)
+    fewest = len(_filled(widths, room, names))
+    enough = (less for less in range(room + 1) if len(_filled(widths, less, names)) == fewest)
+    return _filled(widths, next(enough), names)
 
 
-def _filled(widths: Sequence[int], room: int) -> list[list[int]]:
-    """Fill parts of ``room`` one after the other; every part begins with column 0."""
-    parts: list[list[int]] = [[0]]
-    for column in range(1, len(widths)):
+def _filled(widths: Sequence[int], room: int, names: int) -> list[list[int]]:
+    """Fill parts of ``room`` one after the other; every part begins with the names."""
+    parts = [list(range(names))]
+    for column in range(names, len(widths)):
         taken = sum(widths[each] + 2 for each in (*parts[-1], column)) + 3
-        if taken > room and len(parts[-1]) > 1:
-            parts.append([0])
+        if taken > room and len(parts[-1]) > names:
+            parts.append(list(range(names)))
         parts[-1].append(column)
     return parts
 
