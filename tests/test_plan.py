@@ -16,11 +16,13 @@ from attree.plan import (
     Tuning,
     as_options,
     but,
+    folders_of,
     make_plan,
     nearest,
     split_keys,
     tuning,
 )
+from attree.ready import trained_folder
 from attree.variables import expand_variables
 
 SPLITS = {"basque": ("test",), "english": ("train", "dev", "test"), "polish": ("dev",)}
@@ -281,6 +283,23 @@ def test_a_few_shot_parser_that_cannot_be_a_row_is_one_line(
     }
     with pytest.raises(AttreeError, match=problem):
         make_plan(config(**given | changed), SPLITS)
+
+
+def test_a_ready_parser_needs_no_entry_unless_another_parser_has_its_name() -> None:
+    (entry,) = run(["one"], ["few"], ["english"], "test")["runs"]
+    tables = {"t": {"title": "", "published": None, "runs": [{**entry, "trained": ["universal"]}]}}
+    given = config(tables=tables, trained={})
+    plan = make_plan(given, SPLITS)
+    assert plan.rows[-1] == Row("one", "universal", "english", "test")
+    asked = Comparisons(given, plan, RECIPES)
+    folder = trained_folder("universal")
+    assert asked.parser_file(plan.rows[-1]) == f"{folder}/parser.json"
+    assert asked.weights(plan.rows[-1]) == [f"{folder}/weights.safetensors"]
+    assert "universal" in asked.appliable and "universal" not in asked.trainable
+    own = {"folder": "parsers/mine"}
+    assert folders_of({**given, "trained": {"universal": own}})["universal"] == "parsers/mine"
+    for other in ("trained", "averages", "parsers"):
+        assert "universal" not in folders_of({**given, other: {"universal": {"recipe": "fpoa"}}})
 
 
 def test_grammars_have_a_row_for_each_seed_and_one_vote() -> None:

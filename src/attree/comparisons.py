@@ -45,7 +45,7 @@ class Comparisons:
     def __init__(self, config: Mapping[str, Any], plan: Plan, recipes: Mapping[str, Any]) -> None:
         self.config, self.plan, self.recipes = config, plan, recipes
         self.folders = folders_of(config)
-        self.appliable = [*config["trained"], *recipes]
+        self.appliable = list(dict.fromkeys([*config["trained"], *recipes, *self.folders]))
         self.trainable = [name for name in self.appliable if name not in self.folders]
 
     def with_grammars(self, wanted: bool) -> list[str]:

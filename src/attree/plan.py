@@ -24,6 +24,7 @@ from attree.plan_checks import (
     known,
 )
 from attree.plan_checks import nearest as nearest
+from attree.ready import TRAINED, trained_folder
 
 #: Languages → the splits that they have, in the order in which tables show them.
 Splits = Mapping[str, Collection[str]]
@@ -156,7 +157,7 @@ def make_plan(
     """
     check_names(config, (IMPORTED, GRAMMAR))
     found = _Found(splits, problems or {})
-    trainable = (*config.get("trained", {}), *recipes)
+    trainable = (*config.get("trained", {}), *recipes, *folders_of(config))
     tables, comparisons = (
         {
             name: tuple(_table_rows(f"{section}.{name}", table, config, found, trainable))
@@ -180,7 +181,7 @@ def make_plan(
     ]
     for name, corpus in config.get("corpora", {}).items():
         known(corpus["encoder"], config["encoders"], f"corpora.{name}: encoder")
-        if is_folder(corpus["parser"]):  # no heads of it are tuned
+        if folder_of(corpus["parser"]):  # no heads of it are tuned
             continue
         known(corpus["parser"], config["parsers"], f"corpora.{name}: parser")
         pairs.append((corpus["encoder"], corpus["parser"]))
@@ -219,14 +220,21 @@ def seeds_of(name: str, config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def folders_of(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the few-shot parsers of a configuration that are trained already → their folders."""
+    """Return the parsers that are trained already → their folders.
+
+    They are those of the configuration, and ready ones of whose name it has no other parser.
+    """
+    own = {name for key in ("parsers", "averages", "trained") for name in config.get(key, {})}
+    ready = {name: str(trained_folder(name)) for name in TRAINED if name not in own}
     trained = config.get("trained", {}).items()
-    return {name: one["folder"] for name, one in trained if "folder" in one}
+    return ready | {name: one["folder"] for name, one in trained if "folder" in one}
 
 
-def is_folder(parser: str) -> bool:
-    """Tell a folder of `attree train` (parsers/mine) from the name of a recipe."""
-    return "/" in parser
+def folder_of(parser: str) -> str | None:
+    """Return the folder of a ready parser or of `attree train` (parsers/mine), None of a recipe."""
+    if ready := trained_folder(parser):
+        return str(ready)
+    return parser if "/" in parser else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.evaluation.confusion import NO_SPAN, OTHERS, Confusion, label_confusion
+from attree.evaluation.confusion import NO_SPAN, OTHERS, UNNAMED, Confusion, label_confusion
 from attree.evaluation.evalb import labelled_results
 from attree.evaluation.metrics import score
 from attree.parses import Parses
+from attree.tables.labels import confusion_table
 from attree.trees import Trees
 from tests.evaluation.reference import random_tree
 
@@ -79,6 +80,14 @@ def test_rare_labels_are_counted_together() -> None:
     made = Confusion(("A", "B", "C"), np.array(counts))
     assert made.most_frequent(2) is made and made.most_frequent(1).labels == ("A", OTHERS)
     assert made.most_frequent(1).counts.tolist() == [[5, 1, 0], [1, 4, 1], [2, 0, 0]]
+
+
+def test_predicted_labels_that_the_treebank_lacks_are_named() -> None:
+    made = Confusion(("A", "B", ""), np.array([[5, 1, 0, 0], [0, 0, 0, 0], [0] * 4, [0, 2, 1, 0]]))
+    assert made.foreign == ["B", UNNAMED]
+    assert confusion_table(made, "T").note.endswith("does not have: B, no label.")
+    own = Confusion(("A",), np.array([[5, 1], [2, 0]]))
+    assert own.foreign == [] and "does not have" not in confusion_table(own, "T").note
 
 
 def test_tags_are_scored_where_both_sides_have_some() -> None:

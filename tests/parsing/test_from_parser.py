@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,14 @@ def test_a_threshold_leaves_fewer_spans_and_the_whole_sentence(
         assert spans <= set(zip(full["starts"], full["ends"], strict=True))
         assert part["n_words"] < 2 or (0, part["n_words"]) in spans
     assert sum(len(p["starts"]) for p in pruned) < sum(len(p["starts"]) for p in binary)
+
+
+def test_of_several_treebanks_it_is_said_how_many_were_trained_on(model, test_set, tmp_path):
+    about = {**model.trained.about, "sources": [4, 6], "table": {"language": "toy", "split": "dev"}}
+    several = TrainedModel(replace(model.trained, about=about), model.encoder)
+    write_parses(several, test_set, tmp_path / "p.parquet")
+    _, metadata = read_table(tmp_path / "p.parquet", schema=PARSES)
+    assert metadata["selection"] == "2 treebanks (10 trees, seed 0)"
 
 
 def test_sentences_that_were_trained_on_are_refused(model, treebank, tmp_path):

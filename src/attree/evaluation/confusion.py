@@ -42,6 +42,12 @@ class Confusion:
         """The names of rows and columns."""
         return [*(label or UNNAMED for label in self.labels), NO_SPAN]
 
+    @property
+    def foreign(self) -> list[str]:
+        """The predicted labels that no gold tree has, by name."""
+        known = self.counts[:-1].any(axis=1)
+        return sorted(name for name, own in zip(self.headings, known, strict=False) if not own)
+
     def most_frequent(self, count: int) -> Confusion:
         """Return the same with all but so many labels counted as others."""
         if len(self.labels) <= count + 1:

@@ -10,7 +10,7 @@ from typing import Any
 from attree.choosing import RANDOM
 from attree.errors import AttreeError
 from attree.experiments.rows import APART, TUNED, Experiment, Placed, Row, Set
-from attree.plan import nearest
+from attree.plan import folders_of, nearest
 
 #: Keys of a parser that averages heads.
 _HEADS_KEYS = ("source", "association", "score", "decoder", "heads", "rank_by")
@@ -194,13 +194,13 @@ def _parser(
         recipe = config["parsers"][name]
         found = {key: recipe[key] for key in _HEADS_KEYS}
         return "heads", found | ({"heads": run["heads"]} if run["heads"] else {})
+    if name in folders_of(config):
+        problem = f"{where}: {name} is trained already, and an experiment trains its parsers"
+        raise AttreeError(problem, fix="name it under `trained` of a table's or comparison's run")
     if name not in config["trained"] and name not in recipes:
         known = [*config["parsers"], *config["trained"], *recipes]
         raise AttreeError(f"{where}: unknown parser {name}", fix=nearest(name, known))
     own = dict(config["trained"].get(name) or {})
-    if "folder" in own:
-        problem = f"{where}: {name} is trained already, and an experiment trains its parsers"
-        raise AttreeError(problem, fix="name it under `trained` of a table's or comparison's run")
     base = own.pop("recipe", name)
     _known(base, recipes, f"trained.{name}: recipe")
     if run["steps"]:

@@ -156,4 +156,6 @@ def _trained_on(trained: TrainedParser) -> str:
     about = trained.about
     table = about.get("table") or {}
     named = " ".join(part for part in (table.get("language"), table.get("split")) if part)
+    if (treebanks := len(about.get("sources") or ())) > 1:
+        named = f"{treebanks} treebanks"
     return f"{named} ({about.get('trees')} trees, seed {about.get('seed')})".strip()

@@ -44,4 +44,6 @@ def confusion_table(found: Confusion, title: str) -> Table:
         "Gold labels down, predicted ones of the same spans across, counted as EVALB counts "
         f"brackets; {NO_SPAN}: the other tree has no such span, or it has fewer labels there."
     )
+    if foreign := found.foreign:
+        note += f" Predicted labels that the treebank does not have: {', '.join(foreign)}."
     return Table(title, ["gold", *shown.headings], lines, note)
