@@ -107,7 +107,7 @@ def test_a_checkpoint_that_lacks_a_layer(tmp_path: Path) -> None:
     model = AutoModel.from_pretrained(tmp_path)
     state = {k: v for k, v in model.state_dict().items() if "encoder.layer.2" not in k}
     model.save_pretrained(tmp_path, state_dict=state)
-    with pytest.raises(AttreeError, match=r"lacks \d+ of the encoder's weights"):
+    with pytest.raises(AttreeError, match=r"lacks \d+ of the model's weights"):
         load_for_masking(tmp_path, seed=0)
 
 

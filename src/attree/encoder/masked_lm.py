@@ -29,7 +29,7 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from attree.encoder.checkpoint import read_config
 from attree.encoder.device import choose_device
-from attree.encoder.weights import read_checkpoint
+from attree.encoder.weights import check_lacking, read_checkpoint
 from attree.errors import AttreeError
 from attree.files import read_json
 from attree.progress import progress
@@ -66,26 +66,20 @@ def load_for_masking(folder: Path, *, seed: int) -> tuple[PreTrainedModel, bool]
         )
     config = AutoConfig.for_model(family, **values)
     model, missing = _load(folder, config, seed)
-    of_encoder = f"{model.base_model_prefix}."
-    lacking = [name for name in missing if name.startswith(of_encoder) and "pooler" not in name]
-    if lacking:
-        raise AttreeError(
-            f"the checkpoint lacks {len(lacking)} of the encoder's weights ({lacking[0]}, …)",
-            file=folder,
-            fix="check that config.json and model.safetensors belong together",
-        )
+    prefix = f"{model.base_model_prefix}."
+    check_lacking([name for name in missing if name.startswith(prefix)], folder)
     if missing and model.get_output_embeddings().weight is not model.get_input_embeddings().weight:
         config.tie_word_embeddings = True
         model, _ = _load(folder, config, seed)
     return model, bool(missing)
 
 
-def _load(folder: Path, config: Any, seed: int) -> tuple[PreTrainedModel, list[str]]:
-    """Return the model and the weights that were not there, sorted; tied ones do not count."""
+def _load(folder: Path, config: Any, seed: int) -> tuple[PreTrainedModel, set[str]]:
+    """Return the model and the weights that were not there; tied ones do not count."""
     set_seed(seed)
     how = {"config": config, "dtype": torch.float32}
     model, missing = read_checkpoint(AutoModelForMaskedLM, folder, **how)
-    return model, sorted(missing - set(model.all_tied_weights_keys))
+    return model, missing - set(model.all_tied_weights_keys)
 
 
 class Sequences(Dataset[dict[str, np.ndarray]]):

@@ -6,7 +6,7 @@ On a CPU the weights of float32 layers are laid out anew for the library that mu
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +81,17 @@ def _quietly(folder: Path, what: str) -> Iterator[None]:
         logging.set_verbosity(before)
 
 
+def check_lacking(names: Iterable[str], folder: Path) -> None:
+    """Refuse a checkpoint that lacks weights of the model; nothing here uses a pooler."""
+    missing = sorted(name for name in names if "pooler" not in name)
+    if missing:
+        raise AttreeError(
+            f"the checkpoint lacks {len(missing)} of the model's weights ({missing[0]}, …)",
+            file=folder,
+            fix="check that config.json and model.safetensors belong together",
+        )
+
+
 def _check_finite(model: nn.Module, folder: Path) -> None:
     """Refuse weights that are not finite.
 
@@ -131,13 +142,7 @@ def read_model(folder: Path, dtype: torch.dtype, device: torch.device) -> nn.Mod
         dtype=torch.float32 if rounded else dtype,
         attn_implementation=attention.IMPLEMENTATION,
     )
-    missing = sorted(name for name in lacking if "pooler" not in name)
-    if missing:
-        raise AttreeError(
-            f"the checkpoint lacks {len(missing)} of the model's weights ({missing[0]}, …)",
-            file=folder,
-            fix="check that config.json and model.safetensors belong together",
-        )
+    check_lacking(lacking, folder)
     if not attention.has_interface(model):
         model.config._attn_implementation = "eager"
     if rounded:
