@@ -26,6 +26,7 @@ from attree.parses import Parses
 from attree.schemas import SKIPPED
 from attree.tables.render import Table, number
 from attree.treebank.check import MOST_SENTENCES
+from attree.treebank.labels import OWN_LABELS, UNIVERSAL, Labelling, with_labels
 from attree.treebank.pairing import as_parses, paired
 from attree.treebank.sentence import Sentence, Settings
 from attree.treebank.table import from_table, to_table
@@ -42,6 +43,9 @@ BASELINES = ("right_branching", "left_branching", "balanced")
 TESTED = {name: METRICS[name].heading for name in ("corpus_f1", "labelled_f1")}
 RESAMPLES = 2000
 _PLAIN = ("corpus_f1_no_root", "sentence_f1")
+#: The share of a system's spans whose label no gold tree has, from which on that is told.
+_OTHER_LABELS = 0.2
+_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,26 +149,29 @@ class System:
         return cls(name, [parses], refused, where)
 
 
-def parsed_by(parser: Parser, gold: Gold, name: str = "") -> System:
+def parsed_by(parser: Parser, gold: Gold, name: str = "", labels: Labelling = OWN_LABELS) -> System:
     """Parse the gold sentences.
 
-    A parser that was trained with punctuation has it here too; it is taken out of its trees.
+    A parser that was trained with punctuation has it here too; it is taken out of its trees. Where
+    universal ``labels`` are asked for, the parser's own are mapped by the table that knows them.
     """
     trained = getattr(parser.model, "trained", None)
     policy = trained.about.get("table", {}).get("punctuation") if trained is not None else None
     with_all = policy == "keep" and gold.whole is not None
     words: Any = gold.whole if with_all else [list(one.words) for one in gold.sentences]
     trees, _ = parser.trees(words)
-    labels, tags = trees.label_of_each(), trees.tag_of_each()
+    names, tags = trees.label_of_each(), trees.tag_of_each()
     read, at, begun = [], trees.offsets.tolist(), trees.word_offsets.tolist()
     starts, ends = trees.starts.tolist(), trees.ends.tolist()
     for place, own in enumerate(words):
         part = slice(at[place], at[place + 1])
-        each = labels[part] if labels else [""] * (part.stop - part.start)
+        each = names[part] if names else [""] * (part.stop - part.start)
         spans = tuple(zip(starts[part], ends[part], each, strict=True))
         own_tags = tags[begun[place] : begun[place + 1]] if tags else [""] * len(own)
         read.append(Sentence(tuple(own), tuple(own_tags), spans, name, place + 1))
-    found = System.of_trees(name, gold, read, labelled=bool(labels), tagged=bool(tags))
+    if names and labels.kind == UNIVERSAL:
+        read = with_labels(read, labels)
+    found = System.of_trees(name, gold, read, labelled=bool(names), tagged=bool(tags))
     return replace(found, refused=[], where={})
 
 
@@ -309,6 +316,8 @@ class Evaluation:
             )
         if with_interval:
             yield f"95 %: bootstrap over sentences, {RESAMPLES:,} resamples."
+        if "labelled_f1" in shown:
+            yield from self._other_labels()
         for row in self.rows:
             if row.missing:
                 yield (
@@ -316,6 +325,19 @@ class Evaluation:
                     "not scored, and in the column beside are wrong."
                 )
         yield from self._notes
+
+    def _other_labels(self) -> Iterator[str]:
+        """Name the systems many of whose labels no gold tree has: they can't be right."""
+        known = set(self.gold.parses.trees.label_of_each() or ())
+        for one in self.systems:
+            labels = one.runs[0].trees.label_of_each() or []
+            others = {label: labels.count(label) for label in {*labels} - known}
+            if sum(others.values()) > _OTHER_LABELS * len(labels):
+                common = sorted(others, key=lambda label: (-others[label], label))
+                yield (
+                    f"{one.name} has labels that no gold tree has ({', '.join(common[:_SHOWN])}); "
+                    "--labels universal compares universal ones."
+                )
 
     def _pairs(self) -> Iterator[Table]:
         """Compare every two systems by paired bootstrap, on the sentences that both have."""

@@ -192,6 +192,13 @@ def _found(parser: str, overrides: Overrides) -> ParserSource:
         )
     if parser and (path / "parser.json").is_file():
         return _trained(path, overrides)
+    if parser and path.is_dir():
+        raise AttreeError(
+            "this folder holds no parser (there is no parser.json in it)",
+            file=path,
+            fix="give a folder of `attree train`, a file of `attree heads`, or a ready parser: "
+            f"{', '.join(ready_parsers())}",
+        )
     if parser and (path.suffix == ".json" or path.exists()):
         return _selected(path, overrides)
     if parser not in ready_parsers():

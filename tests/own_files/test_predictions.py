@@ -124,6 +124,23 @@ def test_other_labels_have_no_labelled_f1(tmp_path: Path, gold: Path) -> None:
     assert scored(gold, write(tmp_path / "q.mrg", other), punctuation="ptb").labelled_f1 is None
 
 
+def test_labels_that_gold_trees_lack_are_told_and_universal_ones_compare(
+    tmp_path: Path, gold: Path
+) -> None:
+    """Trees labelled as French ones: the structure is right, few labels are."""
+    french = {"(VP": "(VN", "(ADJP": "(AP", "(S ": "(SENT "}
+    trees = GOLD
+    for ours, theirs in french.items():
+        trees = [tree.replace(ours, theirs) for tree in trees]
+    other = write(tmp_path / "french.mrg", trees)
+    own = scored(gold, other, punctuation="ptb")
+    assert own.labelled_f1 == pytest.approx(100 * 5 / 12)
+    assert "has labels that no gold tree has (SENT, VN, AP)" in own.tables()[0].note
+    universal = scored(gold, other, punctuation="ptb", labels="universal")
+    assert universal.labelled_f1 == 100
+    assert "no gold tree has" not in universal.tables()[0].note
+
+
 def test_missing_sentences_are_an_error_unless_accepted_and_count_as_wrong(
     tmp_path: Path, gold: Path
 ) -> None:

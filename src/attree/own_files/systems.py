@@ -15,6 +15,7 @@ from attree.parser import Parser
 from attree.sampling import fingerprints
 from attree.text import say
 from attree.treebank.formats import format_of, in_folder
+from attree.treebank.labels import UNIVERSAL, Labelling, with_labels
 from attree.treebank.pairing import has_labels
 from attree.treebank.reading import read_whole
 from attree.treebank.sentence import Sentence, Settings
@@ -66,15 +67,18 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
     short = _short(names)
     computed = {short[name]: _dtype(one) for name, one in parsers.items()}
     notes = [f"{name} computes in {kind}." for name, kind in computed.items() if kind]
+    untested = {one.words for one in gold.sentences}
     if not how.allow_overlap:
         gold, left_out = _not_trained_on(gold, parsers)
         notes += left_out
-    systems = []
+    untested -= {one.words for one in gold.sentences}
+    systems, labels = [], Labelling.of(how.settings.labels)
     for name in names:
         if name in parsers:
-            systems.append(parsed_by(parsers[name], gold, short[name]))
+            systems.append(parsed_by(parsers[name], gold, short[name], labels))
             continue
-        read, ours = trees[name]
+        whole, ours = trees[name]
+        read = [one for one in whole if one.words not in untested]
         labelled = has_labels(read, Path(name))
         systems.append(System.of_trees(short[name], gold, read, labelled=labelled, tagged=ours))
     for one in systems:
@@ -127,7 +131,9 @@ def _not_trained_on(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold, li
 def _trees_of(path: Path, settings: Settings) -> tuple[list[Sentence], bool] | None:
     """Return the trees of a file or folder, and whether attree wrote them in bulk; None of none."""
     if is_output(path):
-        return list(_bulk(path)), True
+        labelling, read = Labelling.of(settings.labels), list(_bulk(path))
+        universal = labelling.kind == UNIVERSAL and has_labels(read, path)
+        return with_labels(read, labelling) if universal else read, True
     if path.is_dir() and not (path / "parser.json").exists():
         found = _treebank_files(path, settings)
     elif path.is_file() and path.suffix != ".json":

@@ -12,7 +12,7 @@ import fnmatch
 import functools
 import itertools
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import NamedTuple
@@ -51,6 +51,10 @@ class Labelling(NamedTuple):
             fix = f"choose one of {', '.join(tables())}"
             raise AttreeError(f"no table of labels is called {table!r}", fix=fix)
         return cls(kind, table)
+
+
+#: Labels as they are.
+OWN_LABELS = Labelling(KINDS[0])
 
 
 @dataclass(slots=True)
@@ -182,6 +186,27 @@ def relabelled(
             yield one if isinstance(one, Rejected) else _universal(one, chosen)
     finally:
         tell(chosen)
+
+
+def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentence]:
+    """Return a parser's trees with universal labels, by the table that knows most of its own.
+
+    A table that ``labelling`` names is the gold trees', and the parser may have been trained on
+    others: it is taken where no table knows most of its labels.
+
+    Raises:
+        AttreeError: see `detect`.
+    """
+    labels = collections.Counter(label for one in trees for *_, label in one.spans)
+    try:
+        chosen = detect(labels)
+    except AttreeError:
+        if not labelling.table:
+            raise
+        chosen = table(labelling.table)
+    mapped = [_universal(one, chosen) for one in trees]
+    tell(chosen)
+    return mapped
 
 
 def tell(chosen: Table) -> None:

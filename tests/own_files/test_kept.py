@@ -1,0 +1,65 @@
+"""``attree evaluate --parser``: parsers that somebody kept, beside what was parsed with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from attree.cli import app
+from attree.encoder.source import resolve
+from attree.errors import AttreeError
+from tests.command_line import CliRunner, Result
+from tests.encoder.checkpoints import save
+
+TREES = [f"( (SENT (NP (D a) (N w{n})) (VN (V b) (NP (D c) (N d{n})))) )\n" for n in range(9)]
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """A parser trained on the first six of nine French trees, and what it makes of all nine."""
+    resolve(save("bert", tmp_path / "checkpoint")).write(tmp_path / "bert.json")
+    (tmp_path / "train.mrg").write_text("".join(TREES[:6]))
+    (tmp_path / "all.mrg").write_text("".join(TREES))
+    how = ("--encoder", tmp_path / "bert.json", "--steps", 1, "--device", "cpu")
+    run("train", "--sentences", tmp_path / "train.mrg", *how, "--output", tmp_path / "mine")
+    run("treebank", tmp_path / "all.mrg", "--output", tmp_path / "words.parquet")
+    parser = ("--column", "words", "--parser", tmp_path / "mine", "--device", "cpu")
+    run("parse", tmp_path / "words.parquet", *parser, "--output", tmp_path / "trees")
+    return tmp_path
+
+
+def figures(shown: str, row: str) -> list[str]:
+    return next(line.split()[1:] for line in shown.splitlines() if line.split()[:1] == [row])
+
+
+def test_a_kept_parser_and_its_trees_have_the_same_figures(kept: Path) -> None:
+    """Sentences that it was trained on are left out, of its trees too, and so not missed there."""
+    names = f"{kept / 'mine'},{kept / 'trees'}"
+    for labels in ("treebank", "universal"):
+        done = run("evaluate", "--test", kept / "all.mrg", "--parser", names, "--labels", labels)
+        assert "6 sentences that " in done.stderr and "no such sentence" not in done.stderr
+        assert figures(done.stdout, "mine") == figures(done.stdout, "trees")
+        assert "3 sentences; punctuation: keep." in done.stdout
+
+
+def test_universal_labels_of_a_parser_are_mapped_as_those_of_gold_trees(kept: Path) -> None:
+    """French labels of the parser against universal ones of the gold trees would never be right."""
+    own, universal = (
+        run("evaluate", "--test", kept / "all.mrg", "--parser", kept / "mine", "--labels", labels)
+        for labels in ("treebank", "universal")
+    )
+    assert "no gold tree has" not in own.stdout + universal.stdout
+    # its labels, and those of the gold trees, are as many as before: no two of them become one
+    assert own.stdout == universal.stdout
+
+
+def test_a_folder_without_a_parser_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "gold.mrg").write_text("".join(TREES))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(AttreeError, match=r"holds no parser .*folder of `attree train`"):
+        run("evaluate", "--test", tmp_path / "gold.mrg", "--parser", tmp_path / "empty")
