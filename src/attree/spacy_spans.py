@@ -174,7 +174,8 @@ def parse_string(span: Span) -> str:
     words = ["_".join(token.text.split()) for token in tokens]
     known = zip(tokens, parse.tags[first:end], strict=True)
     tags = tuple(token.tag_ or token.pos_ or tag for token, tag in known)
-    spans, names = [], []
+    spans: list[tuple[int, int]] = []
+    names: list[str] = []
     for one in _inside(parse, at, end):
         chain = parse.labels[one]
         names += chain
