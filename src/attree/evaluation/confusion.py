@@ -45,8 +45,8 @@ class Confusion:
     @property
     def foreign(self) -> list[str]:
         """The predicted labels that no gold tree has, by name."""
-        known = self.counts[:-1].any(axis=1)
-        return sorted(name for name, own in zip(self.headings, known, strict=False) if not own)
+        of_gold = self.counts[:-1].sum(1).tolist()
+        return sorted(self.headings[place] for place, count in enumerate(of_gold) if not count)
 
     def most_frequent(self, count: int) -> Confusion:
         """Return the same with all but so many labels counted as others."""
