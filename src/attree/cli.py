@@ -180,8 +180,13 @@ def main() -> None:
     except Exception as error:
         if os.environ.get(DEBUG) and not isinstance(error, AttreeError | CycloptsError):
             traceback.print_exc()
-        print(f"attree: error: {safe(_said(error))}", file=sys.stderr)
+        print(f"attree: error: {_shortened(safe(_said(error)))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, CycloptsError) else 1)
+
+
+def _shortened(line: str) -> str:
+    """Return a line without its middle, if that is as long as only an attack makes it."""
+    return line if len(line) <= 900 else f"{line[:600]} … {line[-250:]}"
 
 
 def _said(error: Exception) -> str:
@@ -234,11 +239,14 @@ _SAID = {
 def console() -> None:
     """Run the command line as a program of its own, which may end without tidying up."""
     process.yield_cores()
+    process.heed_termination()
     try:
         main()
     except SystemExit as done:
         if not done.code:
             process.leave()
+        elif done.code in process.STOPPED:
+            process.end(done.code)  # what Dask does at exit fails on a cluster that is half open
         raise
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
 import socket
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from tornado.web import ErrorHandler
 
 from attree.cluster_kinds import CLUSTERS, Cluster, Wanted
 from attree.errors import AttreeError
+from attree.process import temporary
 
 _SECONDS_TO_CONNECT = 30
 
@@ -67,11 +67,9 @@ def _private_folder(parent: Path | None) -> Iterator[Path]:
     """Yield a new folder of a name that nobody can guess and only this user can enter (0700)."""
     made = Path(tempfile.mkdtemp(prefix=".attree-", dir=parent))
     scratch = made / "dask-scratch-space"  # Dask adds this part to any other name
-    try:
+    with temporary(made):
         scratch.mkdir(mode=0o700)
         yield scratch
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -20,11 +20,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
 
 from attree.errors import AttreeError
+from attree.process import temporary
 
 _Described = TypeVar("_Described")
 
 #: Bytes: no description is nearly as long, and a longer file is not read.
 LARGEST_DESCRIPTION = 64 * 2**20
+
+#: How the names of the pipes begin that a process was started with.
+_STARTED_WITH = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 #: How the text of a lock file begins.
 _HOLDER = b"process "
@@ -45,34 +49,42 @@ def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
         make: whether its folder is made where there is none.
 
     Raises:
-        AttreeError: ``path`` is a folder, or a file stands where its folder should be.
+        AttreeError: ``path`` is a folder, a device or a pipe, or no folder can be where its own
+            should be.
     """
     path = Path(path)
     if make:
         make_folder(path.parent)
-    if path.is_dir() and not path.is_symlink():
-        raise AttreeError("this is a folder", file=path, fix="name a file to write")
+    if os.path.lexists(path) and not (path.is_symlink() or path.is_file()):
+        kind = "a folder" if path.is_dir() else "a device or pipe"
+        raise AttreeError(f"this is {kind}", file=path, fix="name a file to write")
     part = path.with_name(_part_of(path))
-    try:
+    with temporary(part):
+        try:
+            part.touch()
+        except FileNotFoundError:  # such as in /proc
+            raise AttreeError("no file can be made here", file=path, fix="name another") from None
         yield part
         with part.open("rb") as written:
             os.fsync(written.fileno())
         part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def make_folder(path: Path) -> None:
     """Make ``path`` and the folders above it, where they do not exist.
 
     Raises:
-        AttreeError: a file, or a link to nothing, stands in the way.
+        AttreeError: a file, or a link to nothing, stands in the way, or none can be made there.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise
+        reason = os.strerror(error.errno or 0).lower()
+        taken = isinstance(error, FileExistsError | NotADirectoryError)
         raise AttreeError(
-            "this is not a folder",
+            "this is not a folder" if taken else f"no folder can be made here ({reason})",
             file=error.filename,
             fix="choose another output",
         ) from None
@@ -189,8 +201,16 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
-def check_regular(path: str | Path, *, what: str, largest: int | None = None) -> int:
+def check_regular(
+    path: str | Path, *, what: str, largest: int | None = None, stream: bool = False
+) -> int:
     """Return the size in bytes of a regular file; links are followed, nothing is opened.
+
+    Args:
+        path: of the file.
+        what: its kind, for messages.
+        largest: the most bytes that are read.
+        stream: whether a pipe will do that this process was started with.
 
     Raises:
         AttreeError: absent, a link to nothing, a folder, a device or pipe, or too large.
@@ -205,6 +225,8 @@ def check_regular(path: str | Path, *, what: str, largest: int | None = None) ->
         raise AttreeError(
             f"this {what} cannot be read ({os.strerror(error.errno or 0).lower()})", file=path
         ) from None
+    if stream and stat.S_ISFIFO(found.st_mode) and str(path).startswith(_STARTED_WITH):
+        return 0
     if not stat.S_ISREG(found.st_mode):
         kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or pipe"
         raise AttreeError(f"this {what} is {kind}", file=path, fix="give a regular file")
@@ -217,16 +239,40 @@ def check_regular(path: str | Path, *, what: str, largest: int | None = None) ->
     return found.st_size
 
 
-def read_bytes(path: str | Path, *, what: str, largest: int = LARGEST_DESCRIPTION) -> bytes:
-    """Read a regular file of at most ``largest`` bytes; see :func:`check_regular`."""
-    check_regular(path, what=what, largest=largest)
+@contextlib.contextmanager
+def opened(
+    path: str | Path, *, what: str, largest: int | None = None, stream: bool = False
+) -> Iterator[BinaryIO]:
+    """Open a file for reading its bytes: every file that people name is opened here.
+
+    A named pipe may wait for a writer without end, and a device such as ``/dev/zero`` never ends:
+    neither is opened. What reads a file once, from its beginning to its end, takes a ``stream``
+    too: a pipe that the process was started with, that is standard input (``/dev/stdin``) or what
+    a shell makes of ``<(command)``. Treebanks are no streams: their beginning, which tells format
+    and encoding, is read before the whole.
+
+    Args:
+        path: of the file.
+        what, largest, stream: as of :func:`check_regular`.
+
+    Raises:
+        AttreeError: as :func:`check_regular`, or it cannot be read.
+    """
+    check_regular(path, what=what, largest=largest, stream=stream)
+    # Not to wait where a pipe has taken the file's place since.
+    flags = os.O_RDONLY | (0 if stream else os.O_NONBLOCK)
     try:
-        # Not to wait where a pipe has taken the file's place since.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as handle:
-            return handle.read(largest)
+        with os.fdopen(os.open(path, flags), "rb") as handle:
+            yield handle
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
         raise AttreeError(f"this {what} cannot be read ({reason})", file=path) from None
+
+
+def read_bytes(path: str | Path, *, what: str, largest: int = LARGEST_DESCRIPTION) -> bytes:
+    """Read a regular file of at most ``largest`` bytes; see :func:`opened`."""
+    with opened(path, what=what, largest=largest) as handle:
+        return handle.read(largest)
 
 
 def read_json(path: str | Path, *, what: str = "JSON file") -> Any:
@@ -323,8 +369,9 @@ def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
     A folder that stands at ``output`` and holds the file ``over`` is replaced; an empty one always.
     """
     part = output.with_name(_part_of(output))
-    part.mkdir(parents=True)
-    try:
+    old = part.with_suffix(".old")
+    with temporary(part):
+        make_folder(part)
         yield part
         mode = stat.S_IMODE(part.stat().st_mode) & 0o666
         for file in part.iterdir():
@@ -332,11 +379,9 @@ def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
             with file.open("rb") as written:
                 os.fsync(written.fileno())
         if over is not None and (output / over).is_file():
-            output.replace(part.with_suffix(".old"))
+            output.replace(old)
         part.replace(output)
-    finally:
-        for folder in (part, part.with_suffix(".old")):
-            shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _part_of(path: Path) -> str:
@@ -454,7 +499,8 @@ DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
 
 
 def open_compressed(path: str | Path) -> Any:
-    """Open a file for reading its bytes, uncompressed as its suffix tells."""
+    """Open a regular file for reading its bytes, uncompressed as its suffix tells."""
+    check_regular(path, what="file")
     return COMPRESSIONS.get(Path(path).suffix, _plain)(path)
 
 

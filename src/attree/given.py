@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from attree.errors import AttreeError
+from attree.files import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -184,5 +185,5 @@ def is_table(path: Path) -> bool:
     """Tell a table by its name or its first bytes; what is no file is left to who reads tables."""
     if path.suffix == ".parquet" or not path.is_file():
         return True
-    with path.open("rb") as handle:
+    with opened(path, what="file") as handle:
         return handle.read(len(_PARQUET)) == _PARQUET

@@ -6,11 +6,13 @@ import contextlib
 import gc
 import os
 import select
+import shutil
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 from attree.errors import AttreeError
 
@@ -100,6 +102,74 @@ def without_collecting() -> Iterator[None]:
         gc.freeze()
         if collecting:
             gc.enable()
+
+
+#: What is removed even when the process ends at once.
+_TEMPORARY: set[Path] = set()
+#: After SIGTERM, to close what is open.
+_SECONDS_TO_END = 10.0
+#: Exit statuses of what a signal ended.
+STOPPED = (128 + signal.SIGINT, 128 + signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def temporary(path: Path) -> Iterator[None]:
+    """Remove a file or folder, if it is there, when the block ends or :func:`end` is called."""
+    _TEMPORARY.add(path)
+    try:
+        yield
+    finally:
+        _remove(path)
+        if not os.path.lexists(path):  # a worker that starts late may still write there
+            _TEMPORARY.discard(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def heed_termination() -> None:
+    """Let SIGTERM end this process as an error does: with one line, and nothing temporary left.
+
+    A second one, or ten seconds, end it at once.
+    """
+
+    def handle(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGTERM, lambda number, frame: end(128 + signal.SIGTERM))
+        late = threading.Timer(_SECONDS_TO_END, end, (128 + signal.SIGTERM,))
+        late.daemon = True
+        late.start()
+        os.write(2, b"attree: stopped by SIGTERM\n")  # print may be at work below
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, handle)
+
+
+def end(status: int) -> NoReturn:
+    """End this process and its workers now, and remove what is temporary."""
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        sys.stdout.flush()
+    if "psutil" in sys.modules:  # it is there with Dask, which starts workers
+        from multiprocessing import resource_tracker, util
+
+        import psutil
+
+        # Python's tracker of semaphores ends by itself, and complains of those that are left to it
+        tracker = getattr(resource_tracker._resource_tracker, "_pid", None)
+        with contextlib.suppress(Exception):
+            util._run_finalizers(0)  # type: ignore[attr-defined]
+        children = [one for one in psutil.Process().children(True) if one.pid != tracker]
+        for child in children:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+        psutil.wait_procs(children, timeout=2)
+    for path in list(_TEMPORARY):
+        with contextlib.suppress(OSError):
+            _remove(path)
+    os._exit(status)
 
 
 def leave() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.files import COMPRESSIONS, DAMAGE, open_compressed
+from attree.files import COMPRESSIONS, DAMAGE, check_regular, open_compressed
 
 #: Files that lie beside corpora and are none.
 _NO_TEXT = ("README", "LICENSE", ".")
@@ -53,9 +53,8 @@ def measure(files: Sequence[Path]) -> dict[str, Any]:
 
 
 def _below(path: Path) -> list[Path]:
-    if not path.exists():
-        raise AttreeError("this text does not exist", file=path)
-    if path.is_file():
+    if not path.is_dir():
+        check_regular(path, what="text")
         return [path]
     found = sorted(
         file

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from attree.errors import AttreeError
-from attree.files import whole_file
+from attree.files import check_regular, whole_file
 
 _METADATA_KEY = b"attree"
 
@@ -146,6 +146,7 @@ def unpack(schema: pa.Schema) -> dict[str, Any]:
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
     """Return the metadata of a table that :func:`write_table` wrote, without reading its rows."""
+    check_regular(path, what="table")
     return unpack(pq.read_schema(path))
 
 
@@ -175,14 +176,13 @@ def read_table(
     """
     path = Path(path)
     what = _kind(schema) or "table" if path.suffix == ".parquet" or path.exists() else "file"
+    check_regular(path, what=what)
     try:
         table = pq.read_table(path, partitioning=None)
-    except FileNotFoundError:
-        raise AttreeError(f"this {what} does not exist", file=path) from None
     except (pa.ArrowInvalid, OSError) as error:
-        reason = "it is a folder" if path.is_dir() else getattr(error, "strerror", None)
+        reason = getattr(error, "strerror", None)
         problem = f"cannot be read: {reason}" if reason else "is not a whole Parquet file"
-        fix = "name a file" if path.is_dir() else "run the stage that writes it again"
+        fix = "run the stage that writes it again"
         raise AttreeError(f"this {what} {problem}", file=path, fix=fix) from None
     metadata = unpack(table.schema)
     if schema is PARSES and LABELS.name in table.schema.names:

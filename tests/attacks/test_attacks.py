@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks import rows_encoders, rows_outputs, rows_parsers, rows_treebanks
+from tests.attacks import rows_encoders, rows_files, rows_outputs, rows_parsers, rows_treebanks
 from tests.attacks.harness import Row, Server, attack
 
-MODULES = (rows_encoders, rows_parsers, rows_treebanks, rows_outputs)
+MODULES = (rows_encoders, rows_files, rows_parsers, rows_treebanks, rows_outputs)
 #: One server is enough: it makes the good files that rows start from.
 pytestmark = pytest.mark.xdist_group("attacks")
 

@@ -56,14 +56,16 @@ class Parse:
         program = [str(Path(sys.executable).with_name("attree")), "parse"]
         return [*program, str(inputs), "--output", str(output), *fixed, *options]
 
-    def start(self, inputs: Path, output: Path, *options: str) -> subprocess.Popen[str]:
+    def start(
+        self, inputs: Path, output: Path, *options: str, **environment: str
+    ) -> subprocess.Popen[str]:
         """Start it in a process group of its own."""
         return subprocess.Popen(
             self.command(inputs, output, *options),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
             start_new_session=True,
         )
 

@@ -219,3 +219,51 @@ def test_a_shard_that_kills_its_worker_counts_as_failed_and_the_rest_completes(
     assert set(undisturbed.content) - set(tree_bytes(out)) == missing
     parse.ok(corpus, out, *OPTIONS)
     assert tree_bytes(out) == undisturbed.content
+
+
+@pytest.mark.parametrize("stage", ["starting", "parsing"])
+@pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]])
+def test_what_is_stopped_with_workers_leaves_nothing(
+    signals: list[int], stage: str, parse: Parse, corpus: Path, tmp_path: Path
+) -> None:
+    """No folder of the cluster, no worker, no traceback."""
+    out, scratch = tmp_path / "out", tmp_path / "scratch"
+    scratch.mkdir()
+    options = ("--shard-lines", "20", "--tokens-per-batch", "32", "--workers", "2")
+    process = parse.start(corpus, out, *options, TMPDIR=str(scratch))
+    try:
+        folder = out / "trees" if stage == "parsing" else scratch
+        wait_until(lambda: any(folder.glob("shard-*.parquet")) or any(folder.glob(".attree-*")))
+        started = psutil.Process(process.pid).children(recursive=True)
+        for number in signals:
+            process.send_signal(number)
+            time.sleep(0.3)
+        _, error = process.communicate(timeout=60)
+    finally:
+        end(process)
+    assert process.returncode == 128 + signals[0], error
+    said = ["attree: stopped by SIGTERM", "attree: finishing the shards in flight", "corpus: "]
+    lines = [line for line in error.splitlines() if line.strip()]
+    assert all(line.startswith(tuple(said)) for line in lines), error
+    assert not list(scratch.glob(".attree-*"))
+    assert not [one for one in psutil.wait_procs(started, timeout=10)[1] if one.is_running()]
+
+
+def test_a_signal_leaves_no_half_written_file(tmp_path: Path) -> None:
+    code = (
+        "import signal, sys, time\n"
+        "from attree import process\n"
+        "from attree.files import whole_file\n"
+        "process.heed_termination()\n"
+        "with whole_file(sys.argv[1]) as part:\n"
+        "    part.write_text('half'); print('up', flush=True); time.sleep(60)\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "x")],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert started.stdout is not None and started.stdout.readline() == "up\n"
+    started.terminate()
+    _, error = started.communicate(timeout=30)
+    assert (started.returncode, error) == (143, "attree: stopped by SIGTERM\n")
+    assert not list(tmp_path.iterdir())

@@ -40,7 +40,7 @@ def all_of(source: str = HEADS) -> str:
 #: Types that values can be kept in, the usual one first.
 PRECISIONS = ("float32", "float16")
 
-_LISTED = re.compile(r"\d+\.\d+(\s*,\s*\d+\.\d+)*")
+_LISTED = re.compile(r"\d{1,9}\.\d{1,9}(\s*,\s*\d{1,9}\.\d{1,9})*")
 
 
 def heads_key(heads: Iterable[Head]) -> str:

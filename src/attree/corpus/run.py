@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +28,7 @@ from attree.corpus.output import Statistics, remove_shard, shard_path, shard_sta
 from attree.corpus.pipeline import WorkerSetup
 from attree.corpus.workers import workers
 from attree.errors import AttreeError
+from attree.process import end
 from attree.provenance import code_hash
 from attree.text import say
 
@@ -85,7 +85,7 @@ def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[st
             with (
                 workers(place, request.setup) as found,
                 progress("corpus", total=manifest.lines, unit="lines", done=before) as advance,
-                stop.listening(lambda: os._exit(130)),
+                stop.listening(lambda: end(130)),
             ):
                 driver = Driver(
                     manifest,

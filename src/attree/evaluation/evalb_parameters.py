@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
+from attree.files import opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +84,9 @@ def read_parameters(path: str | Path) -> Parameters:
             raise AttreeError(f"{keyword} needs {wanted} values", file=path, line=line)
         if keyword in _NUMBERS:
             number = values[0]
-            if not number.isdecimal():
-                raise AttreeError(f"{keyword} {number} is not a number", file=path, line=line)
+            if not re.fullmatch(r"\d{1,9}", number):
+                problem = f"{keyword} {number[:20]} is not a number of at most nine digits"
+                raise AttreeError(problem, file=path, line=line)
             found[_NUMBERS[keyword]] = bool(int(number)) if keyword == "LABELED" else int(number)
         elif keyword in _SETS:
             found.setdefault(_SETS[keyword], set()).add(values[0])
@@ -98,9 +102,9 @@ def read_parameters(path: str | Path) -> Parameters:
 
 
 def lines(path: str | Path, what: str) -> Iterator[str]:
-    """Yield the lines of a text file; bytes that are not UTF-8 pass through."""
-    try:
-        with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            yield from file
-    except FileNotFoundError:
-        raise AttreeError(f"this {what} does not exist", file=path) from None
+    """Yield the lines of a text file or stream; bytes that are not UTF-8 pass through."""
+    with (
+        opened(path, what=what, stream=True) as handle,
+        io.TextIOWrapper(handle, "utf-8", "surrogateescape", newline="\n") as file,
+    ):
+        yield from file

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 
 from attree.errors import AttreeError
-from attree.files import check_regular, read_described, whole_file, write_json
+from attree.files import check_regular, described, read_described, whole_file, write_json
 from attree.grammar import ABOUT
 from attree.grammar.model import CompoundPCFG
 from attree.grammar.options import Sizes
@@ -33,6 +33,17 @@ _EPOCHS = pa.schema(
 )
 
 
+class _Settings(msgspec.Struct):
+    seed: int | None = None
+
+
+class _Made(msgspec.Struct):
+    """What is read of a grammar's provenance."""
+
+    text: list[str] = []
+    settings: _Settings = msgspec.field(default_factory=_Settings)
+
+
 class About(msgspec.Struct):
     """What ``grammar.json`` holds.
 
@@ -49,8 +60,9 @@ class About(msgspec.Struct):
     @property
     def made_from(self) -> str:
         """What tables say that it was trained on."""
-        seed = (self.provenance.get("settings") or {}).get("seed")
-        return f"words of {', '.join(self.provenance.get('text') or ['?'])} (no trees, seed {seed})"
+        made = msgspec.convert(self.provenance, _Made)
+        text = ", ".join(made.text) or "?"
+        return f"words of {text} (no trees, seed {made.settings.seed})"
 
 
 def write_grammar(
@@ -92,6 +104,8 @@ def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
             f"this {_WHAT} is not valid: words: a word stands twice, or the unknown one not first"
         )
         raise AttreeError(problem, file=folder / ABOUT, fix=_AGAIN)
+    what = "provenance of a grammar"
+    described(about.provenance, _Made, file=folder / ABOUT, what=what, fix=_AGAIN)
     return _read_weights(folder / WEIGHTS, about), Vocabulary(tuple(about.words)), about
 
 

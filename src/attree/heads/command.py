@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -73,7 +74,7 @@ def heads_command(
         raise AttreeError(
             f"heads are not ranked by {rank_by!r}", fix=f"choose one of {', '.join(RANKED_BY)}"
         )
-    if trees != "all" and not (trees.isdigit() and int(trees) > 0):
+    if not re.fullmatch("all|[1-9][0-9]{0,8}", trees):
         raise AttreeError(f"--trees {trees} is not a number of trees", fix="give a number, or all")
     with as_tables([sentences]) as (gold,):
         rank_heads(

@@ -47,9 +47,9 @@ class HeadSelection:
         kind, _, argument = text.strip().partition(":")
         if kind == "all" and not argument:
             return cls("all")
-        if kind == "best" and re.fullmatch(r"(\d+)?", argument) and argument != "0":
+        if kind == "best" and re.fullmatch(r"([1-9]\d{0,8})?", argument):
             return cls("best", number=int(argument or 1))
-        if kind == "above" and re.fullmatch(r"\d+(\.\d+)?", argument):
+        if kind == "above" and re.fullmatch(r"\d{1,9}(\.\d+)?", argument):
             return cls("above", number=float(argument))
         if kind == "list" and (heads := listed(argument)):
             return cls("list", heads=heads)

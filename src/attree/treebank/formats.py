@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from attree.errors import AttreeError
+from attree.files import opened
 from attree.treebank import (
     brackets,
     conllu,
@@ -67,9 +68,9 @@ def recognised(path: str | Path, family: str) -> str | None:
     Formats of a family are told from each other only where the file is known to be of that family.
     """
     try:
-        with Path(path).open("rb") as handle:
+        with opened(path, what="file") as handle:
             head = handle.read(_HEAD)
-    except OSError:
+    except AttreeError:
         return None
     text = head.decode("utf-8", errors="replace").replace("\r\n", "\n")
     for name, one in sorted(FORMATS.items(), key=lambda item: bool(item[1].extensions)):
@@ -158,7 +159,7 @@ def resolve(settings: Settings, files: Sequence[str | Path]) -> Settings:
 def _encoding(file: str | Path, fallback: str) -> str:
     """Return the encoding that an XML file declares, or ``fallback`` for what is not UTF-8."""
     try:
-        with Path(file).open("rb") as handle:
+        with opened(file, what="file") as handle:
             head = handle.read(_HEAD)
             if found := _DECLARED.match(head):
                 return found[1].decode("ascii").lower()
@@ -166,7 +167,7 @@ def _encoding(file: str | Path, fallback: str) -> str:
                 (head + handle.read()).decode("utf-8")
     except UnicodeDecodeError:
         return fallback
-    except OSError:  # told when the file is read
+    except AttreeError:  # told when the file is read
         pass
     return "utf-8"
 

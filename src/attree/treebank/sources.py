@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attree.errors import AttreeError
+from attree.files import opened
 
-_RANGE = re.compile(r"\{(\d+)\.\.(\d+)\}")
+_RANGE = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")
 _LIST = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _ALTERNATIVE = re.compile(r"\s+\|\s+")
 _MOST = 100_000
@@ -121,15 +122,10 @@ def read_text(path: str | Path, encoding: str) -> str:
 
     Raises:
         AttreeError: the file is absent or a folder, is UTF-16 when UTF-8 was said, or the encoding
-            is unknown.
+            is unknown or none of text.
     """
-    path = Path(path)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise AttreeError("this treebank file does not exist", file=path) from None
-    except IsADirectoryError:
-        raise AttreeError("this is a folder, not a treebank file", file=path) from None
+    with opened(path, what="treebank file") as handle:
+        data = handle.read()
     if encoding.lower() in _UTF8 and data.startswith(_UTF16):
         raise AttreeError("this file is UTF-16", file=path, fix="set encoding: utf-16")
     data = data.removeprefix(codecs.BOM_UTF8)
@@ -144,6 +140,9 @@ def read_text(path: str | Path, encoding: str) -> str:
         raise AttreeError(
             f"this file is not {encoding}", file=path, line=line, fix="set another encoding"
         ) from None
+    except ValueError:  # "idna" and "undefined" are codecs, and what follows a NUL is no name
+        fix = "use a name such as utf-8 or latin-1"
+        raise AttreeError(f"{encoding!r} is no encoding of text", file=path, fix=fix) from None
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text
