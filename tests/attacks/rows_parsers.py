@@ -235,8 +235,6 @@ def _options() -> list[Row]:
         "{base}/bert.json",
         "--output",
         "out",
-        "--trees",
-        "4",
         "--steps",
         "1",
     )
@@ -246,7 +244,7 @@ def _options() -> list[Row]:
         "rate": (("--learning-rate", "-1"), "learning", 1),
         "rate-nan": (("--learning-rate", "nan"), "learning", 1),
         "dropout": (("--dropout", "5"), "dropout", 2),
-        "trees": (("--trees", "99999"), "99999", 1),
+        "trees": (("--trees", "0"), "0 trees are asked for", 1),
         "trees-text": (("--trees", "lots"), "lots", 1),
         "ids": (("--ids", "1,x"), "x", 1),
         "ids-far": (("--ids", "99999"), "99999", 1),
