@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from cyclopts import (
     App,
@@ -30,8 +30,7 @@ from cyclopts import (
 import attree
 from attree import help, process
 from attree.errors import AttreeError
-from attree.options import EXCLUDES, NEEDS
-from attree.plan import nearest
+from attree.options import EXCLUDES, NEEDS, matching, separated
 from attree.text import safe
 
 #: title → command → ``module:function``, whose annotations declare the options, or ``module:app``,
@@ -74,7 +73,7 @@ COMMANDS = {name: place for section in SECTIONS.values() for name, place in sect
 DEBUG = "ATTREE_DEBUG"
 
 #: Names of the arguments that are files or folders to write.
-_WRITTEN = ("output", "rejected", "selection", "summary", "svg")
+_WRITTEN = ("output", "output_selection", "associations", "rejected", "summary", "svg")
 
 
 def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -93,8 +92,11 @@ def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None
     paths: dict[bool, list[Path]] = {True: [], False: []}
     for one in arguments:
         # FILES of treebanks are patterns, or names
-        if one.index is not None or one.hint is Path or Path in get_args(one.hint):
-            paths[one.field_info.name in _WRITTEN] += [Path(token.value) for token in one.tokens]
+        if one.index is not None or "Path" in help.kind(one):
+            items = [item for token in one.tokens for item in separated(token.value)]
+            paths[one.field_info.name in _WRITTEN] += [
+                file for one in items for file in matching(one)
+            ]
     check_apart(outputs=paths[True], inputs=paths[False])
 
 
@@ -213,6 +215,8 @@ def _misused(error: CycloptsError) -> str:
         case RepeatArgumentError():
             return f"{error.token.keyword} is given twice; it takes one value"
         case UnknownCommandError(unused_tokens=[str(word), *_], app=App() as group):
+            from attree.plan import nearest  # no stage hangs on what it imports
+
             names = [name for name in group if not name.startswith("-")]
             return f"there is no command {word}; {nearest(word, names)}"
         case UnusedCliTokensError(unused_tokens=list(words)):

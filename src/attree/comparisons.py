@@ -187,7 +187,7 @@ class Comparisons:
                 for each in self._rows_of(name, wildcards.comparison)
                 for row in rows
             ]
-        return as_options(options)
+        return as_options(options, first="timed")
 
     def timed(self, wildcards: Any) -> list[str]:
         """Return what the parsers of an encoder are loaded from, to time them on a split."""

@@ -21,7 +21,7 @@ from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, gold_spans, score, upper_bound
 from attree.evaluation.significance import corpus_f1_parts, interval, paired_bootstraps
-from attree.given import Treebank
+from attree.given import Treebank, is_table
 from attree.parses import Parses
 from attree.schemas import SKIPPED
 from attree.tables.render import Table, number
@@ -67,17 +67,17 @@ class Gold:
     whole: list[list[str]] | None = None
 
     @classmethod
-    def read(cls, path: Path, settings: Settings) -> Gold:
-        """Read a treebank file or a sentence table.
+    def read(cls, paths: Sequence[Path], settings: Settings) -> Gold:
+        """Read treebanks or sentence tables: a file, a pattern or a folder each.
 
         Raises:
-            AttreeError: see :meth:`attree.given.Treebank.read`.
+            AttreeError: see :meth:`attree.given.Treebank.of`.
         """
-        found = Treebank.read(path, settings)
+        found = Treebank.of(paths, settings)
         gold = cls.of_table(found.table, found.punctuation, found.refused)
-        if found.punctuation == "keep" or path.suffix == ".parquet":
+        if found.punctuation == "keep" or any(map(is_table, paths)):
             return gold
-        whole = Treebank.read(path, replace(settings, punctuation="keep"))
+        whole = Treebank.of(paths, replace(settings, punctuation="keep"))
         return replace(gold, whole=whole.table["words"].to_pylist())
 
     @classmethod

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attree.errors import AttreeError
 from attree.files import opened
+from attree.options import matching
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,8 +37,8 @@ class Treebank:
     punctuation: str
 
     @classmethod
-    def read(cls, path: Path, settings: Settings, *, half: bool = False) -> Treebank:
-        """Read a treebank file or a sentence table, ``half`` where half-known trees will do.
+    def read(cls, files: Sequence[Path], settings: Settings, *, half: bool = False) -> Treebank:
+        """Read treebank files, or a sentence table, ``half`` where half-known trees will do.
 
         Raises:
             AttreeError: no sentence of it can be read, more is lost than can be right (see
@@ -49,9 +50,10 @@ class Treebank:
         from attree.treebank.sentence import Rejected
         from attree.treebank.table import TableBuilder
 
-        how, counts, seen = resolve(settings, [path]), cleaning.Counts(), check.Inspector()
+        path = files[0]
+        how, counts, seen = resolve(settings, files), cleaning.Counts(), check.Inspector()
         builder, refused = TableBuilder(), []
-        for item in cleaning.prepare(read_files([path], how), how, counts):
+        for item in cleaning.prepare(read_files(files, how), how, counts):
             builder.add(item)
             seen.add(item)
             if isinstance(item, Rejected):
@@ -70,6 +72,23 @@ class Treebank:
         if policy == "keep" and is_table(path):  # words were removed when it was made
             policy = read_metadata(path).get("punctuation") or policy
         return cls(table, refused, policy)
+
+    @classmethod
+    def of(cls, paths: Iterable[Path], settings: Settings, *, half: bool = False) -> Treebank:
+        """Read several treebanks as one, sentences numbered on: a file, pattern or folder each.
+
+        Raises:
+            AttreeError: see :meth:`read`, or other words were removed from one than from another.
+        """
+        groups = [files for path in paths for files in together(path, settings.format)]
+        read = [cls.read(files, settings, half=half) for files in groups]
+        policies = list(dict.fromkeys(one.punctuation for one in read))
+        if len(policies) > 1:
+            problem = f"punctuation is not removed alike from these: {', '.join(policies)}"
+            fix = "give tables of `attree treebank`, made with one --punctuation"
+            raise AttreeError(problem, file=groups[0][0], fix=fix)
+        refused = [line for one in read for line in one.refused]
+        return cls(joined([one.table for one in read]), refused, policies[0])
 
     def write(self, path: Path, **about: Any) -> None:
         """Write the table, with ``about`` in its metadata."""
@@ -96,12 +115,13 @@ def settings_of(**given: Any) -> Settings:
 def as_tables(
     paths: Iterable[Path], *, half: Iterable[Path] = (), settings: Settings | None = None
 ) -> Iterator[list[Path]]:
-    """Yield sentence tables, for as long as a command runs: what is none is read as a treebank.
+    """Yield a sentence table for each path, as long as a command runs: treebanks are read.
 
     Sentences that are not read are told on stderr, each with file, line and reason.
 
     Args:
-        paths: sentence tables, which stay as they are, or treebank files.
+        paths: sentence tables, which stay as they are, and treebanks: a file, a pattern of files or
+            a folder of them each.
         half: those of them whose trees may be half known; of the others dependency trees are read
             whole.
         settings: how files are read; by default as suits each.
@@ -112,12 +132,13 @@ def as_tables(
     with TemporaryDirectory(prefix="attree-") as folder:
         found, half = [], set(half)
         for number, path in enumerate(paths):
-            if is_table(path):
-                found.append(path)
+            first, *others = matching(path)
+            if is_table(first) and not others:
+                found.append(first)
                 continue
-            found.append(Path(folder) / f"{number}-{path.stem[:40]}.parquet")
+            found.append(Path(folder) / f"{number}-{first.stem[:40]}.parquet")
             one = _read(path, settings, half=path in half)
-            one.write(found[-1], language=path.stem, split="")
+            one.write(found[-1], language=first.stem, split="")
         yield found
 
 
@@ -133,26 +154,53 @@ def as_table(
         if len(found) == 1:
             yield found[0]
             return
-        import pyarrow as pa
-
-        from attree.schemas import HALF, HALF_KNOWN, read_table, write_table
+        from attree.schemas import HALF_KNOWN, read_table, write_table
 
         read = [read_table(path, schema=HALF_KNOWN) for path in found]
-        tables = [table for table, _ in read]
-        if any(HALF.name in table.schema.names for table in tables):
-            tables = [
-                table
-                if HALF.name in table.schema.names
-                else table.append_column(HALF, pa.array([False] * len(table)))
-                for table in tables
-            ]
-        joined = pa.concat_tables(tables)
-        numbers = pa.array(range(len(joined)), pa.int32())
-        joined = joined.set_column(0, joined.schema.field(0), numbers)
+        whole = joined([table for table, _ in read])
         with TemporaryDirectory(prefix="attree-") as folder:
             path = Path(folder) / "joined.parquet"
-            write_table(path, joined, schema=joined.schema, metadata=read[0][1])
+            write_table(path, whole, schema=whole.schema, metadata=read[0][1])
             yield path
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Join sentence tables, and number the sentences on; what one of them says half is told."""
+    import pyarrow as pa
+
+    from attree.schemas import HALF
+
+    if len(tables) == 1:
+        return tables[0]
+    if any(HALF.name in table.schema.names for table in tables):
+        tables = [
+            table
+            if HALF.name in table.schema.names
+            else table.append_column(HALF, pa.array([False] * len(table)))
+            for table in tables
+        ]
+    whole = pa.concat_tables(tables)
+    return whole.set_column(0, whole.schema.field(0), pa.array(range(len(whole)), pa.int32()))
+
+
+def together(path: Path, format: str | None = None) -> list[list[Path]]:
+    """Return the files that a path stands for, in groups that are read together.
+
+    Args:
+        path: a file, a pattern of files, or a folder with treebanks in it.
+        format: of the files; of a folder, only those in this format are taken.
+
+    Raises:
+        AttreeError: a folder without a treebank.
+    """
+    if not path.is_dir():
+        return [matching(path)]
+    from attree.treebank.formats import in_folder
+
+    groups, _ = in_folder(path, format)
+    if not groups:
+        raise AttreeError("no treebank is in this folder", file=path, fix="name its files")
+    return list(groups.values())
 
 
 def check_files(paths: Iterable[Path], option: str) -> None:
@@ -162,7 +210,7 @@ def check_files(paths: Iterable[Path], option: str) -> None:
         AttreeError: one of them is a table.
     """
     for path in paths:
-        if path.is_file() and is_table(path):
+        if matching(path)[0].is_file() and is_table(path):
             fix = f"leave {option} out, or give the treebank's own file"
             raise AttreeError("this table was cleaned when it was made", file=path, fix=fix)
 
@@ -175,15 +223,21 @@ def _read(path: Path, settings: Settings | None, *, half: bool) -> Treebank:
     settings = settings or Settings()
     if not half:
         settings = dataclasses.replace(settings, dependencies="whole")
-    one = Treebank.read(path, settings, half=half)
+    one = Treebank.of([path], settings, half=half)
     for line in one.refused:
         say(line)
     return one
 
 
 def is_table(path: Path) -> bool:
-    """Tell a table by its name or its first bytes; what is no file is left to who reads tables."""
-    if path.suffix == ".parquet" or not path.is_file():
+    """Tell a table by its name or its first bytes; what is not there is left to who reads tables.
+
+    Of a pattern the first file tells; a folder is no table.
+    """
+    path = matching(path)[0]
+    if path.suffix == ".parquet" or not path.exists():
         return True
+    if path.is_dir():
+        return False
     with opened(path, what="file") as handle:
         return handle.read(len(_PARQUET)) == _PARQUET

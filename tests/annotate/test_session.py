@@ -155,7 +155,7 @@ def test_accepting_saves_a_treebank_that_attree_reads(session: Session, tmp_path
     session.accept()
     session.skip()
     path = tmp_path / "bank" / TREES
-    table = Treebank.read(path, Settings()).table.to_pylist()
+    table = Treebank.read([path], Settings()).table.to_pylist()
     assert [" ".join(row["words"]) for row in table] == [FIRST]
     found = dict(
         zip(zip(table[0]["starts"], table[0]["ends"], strict=True), table[0]["labels"], strict=True)

@@ -35,7 +35,7 @@ COMMANDS = (
         *RECIPE,
         "--output",
         "heads.parquet",
-        "--selection",
+        "--output-selection",
         "selection.json",
     ),
     (
@@ -43,7 +43,7 @@ COMMANDS = (
         "dev.parquet",
         "--encoder",
         "bert.json",
-        "--selections",
+        "--selection",
         "selection.json",
         "--output",
         "selected.json",

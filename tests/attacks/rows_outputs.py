@@ -55,7 +55,7 @@ _WRITERS: dict[str, tuple[str, ...]] = {
         "best",
         "--output",
         "OUT",
-        "--selection",
+        "--output-selection",
         "s.json",
     ),
     "decode": (
@@ -232,7 +232,9 @@ def _bulk(
         found = pq.read_table(work / "out/trees", partitioning=None).to_pydict()["status"]
         assert " ".join(map(str, found)) == statuses, found
 
-    command = ("parse", *_PARSE, "--output", "out", *argv, "--", *inputs)
+    usual = zip(_PARSE[::2], _PARSE[1::2], strict=True)  # but those that may come once
+    given = [word for pair in usual if pair[0] not in argv for word in pair]
+    command = ("parse", *given, "--output", "out", *argv, "--", *inputs)
     return Row(f"bulk-{name}", command, (), files, status=0, makes=_MADE, check=check, **more)
 
 
@@ -245,7 +247,9 @@ def _bulk_refused(
     inputs: tuple[str, ...] = ("in.txt",),
     **more: Any,
 ) -> Row:
-    command = ("parse", *_PARSE, "--output", "out", *argv, "--", *inputs)
+    usual = zip(_PARSE[::2], _PARSE[1::2], strict=True)  # but those that may come once
+    given = [word for pair in usual if pair[0] not in argv for word in pair]
+    command = ("parse", *given, "--output", "out", *argv, "--", *inputs)
     makes = ("out", "out/.lock", "out/manifest.json")
     return Row(f"bulk-{name}", command, says, files, **{"makes": makes, **more})
 
@@ -461,9 +465,9 @@ def _rows_of_text() -> list[Row]:
                 "o.parquet",
                 "--summary",
                 "s.json",
-                "--labels",
+                "--recall",
                 _ESCAPE,
-                "--encoder",
+                "--encoder-name",
                 _ESCAPE,
             ),
             (),
@@ -492,7 +496,7 @@ def _rows_of_text() -> list[Row]:
                 _ESCAPE,
                 "--output",
                 "o",
-                "--selection",
+                "--output-selection",
                 "s",
             ),
             ("selection",),

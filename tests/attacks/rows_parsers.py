@@ -240,22 +240,25 @@ def _options() -> list[Row]:
     )
     made: dict[str, tuple[tuple[str, ...], str, int]] = {
         "size": (("--size", "-1"), "size", 1),
-        "seed": (("--seed", "-1"), "seed", 1),
-        "rate": (("--learning-rate", "-1"), "learning", 1),
-        "rate-nan": (("--learning-rate", "nan"), "learning", 1),
+        "seed": (("--seed", "-1"), "seed", 2),
+        "rate": (("--learning-rate", "-1"), "learning", 2),
+        "rate-nan": (("--learning-rate", "nan"), "learning", 2),
         "dropout": (("--dropout", "5"), "dropout", 2),
         "trees": (("--trees", "0"), "0 trees are asked for", 1),
         "trees-text": (("--trees", "lots"), "lots", 1),
-        "ids": (("--ids", "1,x"), "x", 1),
+        "ids": (("--ids", "1,x"), "x", 2),
         "ids-far": (("--ids", "99999"), "99999", 1),
+        "ids-trees": (("--ids", "1", "--trees", "2"), "--ids and --trees exclude each other", 2),
+        "layers-text": (("--tune-on", "2", "--tune-layers", "evil"), "evil", 1),
+        "no-effect": (("--tune-layers", "1"), "--tune-on", 2),
         "parser": (("--parser", "../x"), "../x", 1),
         "layer": (("--layer", "99"), "99", 1),
-        "layer-text": (("--layer", "evil"), "evil", 1),
+        "layer-text": (("--layer", "evil"), "evil", 2),
         "start": (("--start", "evil"), "evil", 1),
         "objective": (("--objective", "evil"), "evil", 1),
         "factor": (("--factor", "evil"), "evil", 1),
         "device": (("--device", "evil"), "evil", 1),
-        "held-out": (("--held-out", "-3"), "held", 1),
+        "held-out": (("--held-out", "-3"), "held", 2),
     }
     return [
         Row(f"train-{name}", (*train, *options), (says,), status=status, full=name != "rate")

@@ -114,7 +114,7 @@ def one_core() -> Iterator[None]:
 def labelled() -> dict[str, Any]:
     """Bulk parsing by a parser with labels and tags, to the same structure without, in turn."""
     folder = Path(__file__).parents[2] / "workflow/resources/treebanks/english"
-    table = Treebank.read(folder / "dev.mrg", Settings()).table
+    table = Treebank.read([folder / "dev.mrg"], Settings()).table
     gold = gold_trees(table, range(min(10, len(table))))
     lines, rates = texts(LINES), []
     with one_core():

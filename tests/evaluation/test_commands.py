@@ -10,7 +10,7 @@ import pytest
 from attree.cli import app
 from attree.decoding import FIXED
 from attree.errors import AttreeError
-from attree.evaluation.command import _label_names
+from attree.evaluation import DEFAULT_LABELS
 from attree.files import read_json
 from attree.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
 from tests.command_line import CliRunner
@@ -59,7 +59,7 @@ def score(folder: Path, *options: object) -> dict[str, Any]:
 
 
 def test_score_writes_percentages_and_the_protocol(folder: Path) -> None:
-    found = score(folder, "--parser", "upoa")
+    found = score(folder, "--parser-name", "upoa")
     assert (found["parser"], found["encoder"]) == ("upoa", "tiny")
     assert (found["language"], found["split"]) == ("english", "test")
     assert found["corpus_f1"] == pytest.approx(100 * 2 * 6 / (6 + 8))
@@ -95,7 +95,7 @@ def test_score_writes_a_row_a_sentence(folder: Path) -> None:
 
 
 def test_score_takes_labels_a_profile_and_a_length(folder: Path) -> None:
-    options = ("--labels", "S,VP", "--labels", "NP", "--profile", "prpn", "--max-words", 4)
+    options = ("--recall", "S,VP", "--recall", "NP", "--profile", "prpn", "--max-words", 4)
     found = score(folder, *options)
     assert list(found["label_recall"]) == ["NP", "S", "VP"]  # keys are sorted
     assert found["sentence_f1"] == pytest.approx(100.0)
@@ -105,9 +105,10 @@ def test_score_takes_labels_a_profile_and_a_length(folder: Path) -> None:
         score(folder, "--profile", "evalb")
 
 
-def test_labels_may_be_repeated_or_joined() -> None:
-    assert _label_names(["NP, VP", "NP", "X"]) == ["NP", "VP", "X"]
-    assert _label_names(None) == _label_names([","]) == ["NP", "VP", "PP", "ADJP", "SBAR", "ADVP"]
+def test_labels_may_be_repeated_or_joined(folder: Path) -> None:
+    mine = score(folder, "--recall", "NP, VP", "--recall", "NP", "--recall", "X")
+    assert sorted(mine["label_recall"]) == ["NP", "VP", "X"]
+    assert sorted(score(folder)["label_recall"]) == sorted(DEFAULT_LABELS)
 
 
 def test_baselines_have_all_kinds_and_their_spread(folder: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from attree.cli import app
 from attree.constraints import UNKNOWN, Constraints
 from attree.errors import AttreeError
-from attree.fewshot.choice import Choice, choose_trees
+from attree.fewshot.choice import choose_trees
 from attree.fewshot.fit import fit, source_of
 from attree.fewshot.gold import (
     GoldTree,
@@ -29,6 +29,7 @@ from attree.fewshot.gold import (
 from attree.fewshot.half_labels import Guess
 from attree.fewshot.label_fit import LabelledSpans
 from attree.fewshot.labels import labelled_tree_crf
+from attree.fewshot.options import Choice
 from attree.fewshot.recipes import RECIPES, TrainingPlan
 from attree.fewshot.training import tree_crf
 from attree.schemas import HALF_KNOWN, read_table, write_table
@@ -216,11 +217,11 @@ def test_files_of_whole_and_half_known_trees_are_one_set(treebank: Path, tmp_pat
     table, about = read_table(treebank)
     some, also = halved(table, [0, 1, 2, 3], 0), [tmp_path / "h.parquet"]
     write_table(also[0], some, schema=HALF_KNOWN, metadata={})
-    chosen = choose_trees(treebank, Choice("all", None, 0), [], also=also)
+    chosen = choose_trees(treebank, Choice(["all"], None, 0), [], also=also)
     known = [tree for tree in chosen.trees.gold if tree.known is not None]
     assert 0 < len(known) <= 4 and chosen.provenance["language"] == about["language"]
     assert len(set(chosen.trees.sentence)) == len(chosen.trees.sentence)
-    drawn_ones = choose_trees(treebank, Choice("8", None, 0, held_out=9, tuning=9), [], also=also)
+    drawn_ones = choose_trees(treebank, Choice(["8"], None, 0, held_out=9, tuning=9), [], also=also)
     for part in (drawn_ones.held_out, drawn_ones.tuning):
         assert part is not None and not [tree for tree in part.gold if tree.known is not None]
 

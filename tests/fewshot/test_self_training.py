@@ -10,9 +10,10 @@ import pytest
 
 from attree.errors import AttreeError
 from attree.fewshot import self_training
-from attree.fewshot.choice import Choice, choose_trees
+from attree.fewshot.choice import choose_trees
 from attree.fewshot.fit import fit
 from attree.fewshot.gold import GoldTrees, read_trees
+from attree.fewshot.options import Choice
 from attree.fewshot.recipes import TrainingPlan, recipe
 from attree.fewshot.self_training import fit_in_rounds, sure_trees, sureness
 from attree.fewshot.session import Request, train_parser
@@ -84,21 +85,21 @@ def test_the_session_gives_it_the_other_sentences_and_none_that_is_evaluated(
     treebank, tmp_path: Path
 ) -> None:
     rows = read_table(treebank)[0]
-    plain = choose_trees(treebank, Choice("4", None, 0), [], raw=True)
+    plain = choose_trees(treebank, Choice(["4"], None, 0), [], raw=True)
     assert len(plain.raw) == len(rows) - 4
     tested = tmp_path / "tested.parquet"
     every = rows["words"].to_pylist()
     left = next(row for row, words in enumerate(every) if len(words) > 6 and words in plain.raw)
     write_table(tested, rows.slice(left, 1), schema=SENTENCES, metadata={})
-    chosen = choose_trees(treebank, Choice("4", None, 0), [tested], raw=True)
+    chosen = choose_trees(treebank, Choice(["4"], None, 0), [tested], raw=True)
     assert every[left] not in chosen.raw
     assert chosen.trees.sentence == plain.trees.sentence
-    assert choose_trees(treebank, Choice("4", None, 0), []).raw == []
+    assert choose_trees(treebank, Choice(["4"], None, 0), []).raw == []
 
 
 def test_the_gold_trees_of_raw_sentences_do_not_matter(treebank, resolved, tmp_path: Path) -> None:
     table, metadata = read_table(treebank)
-    drawn = choose_trees(treebank, Choice("6", None, 0), []).trees.sentence
+    drawn = choose_trees(treebank, Choice(["6"], None, 0), []).trees.sentence
     rows = [
         row
         if row["sentence"] in drawn
@@ -107,11 +108,11 @@ def test_the_gold_trees_of_raw_sentences_do_not_matter(treebank, resolved, tmp_p
     ]
     flat = tmp_path / "flat.parquet"
     write_table(flat, pa.Table.from_pylist(rows, SENTENCES), schema=SENTENCES, metadata=metadata)
-    ids = ",".join(map(str, drawn))
+    ids = list(map(int, drawn))
     weights = []
     for path in (treebank, flat):
         training = {"steps": 20, "batch": 4, "size": 8}
-        request = Request(path, resolved, recipe("fss"), Choice("6", ids, 0), training=training)
+        request = Request(path, resolved, recipe("fss"), Choice(["6"], ids, 0), training=training)
         weights.append(train_parser(request, tmp_path / path.stem).scorer.state_dict())
     assert all((weights[0][key] == value).all() for key, value in weights[1].items())
 

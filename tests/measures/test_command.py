@@ -157,7 +157,7 @@ def test_bad_input_is_one_line(
 
 
 def test_a_folder_that_is_none_of_bulk_parsing(tmp_path: Path) -> None:
-    assert "has no trees of `attree parse`" in run(tmp_path, "--output", tmp_path / "m", ok=False)
+    assert "no treebank is in this folder" in run(tmp_path, "--output", tmp_path / "m", ok=False)
 
 
 def test_a_bad_tree_costs_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def run(*arguments: object) -> Result:
 
 def scored(gold: Path, *predicted: Path, **settings: str) -> Evaluation:
     how = Settings(**settings)  # type: ignore[arg-type]
-    return evaluate(Gold.read(gold, how), list(map(str, predicted)), How(how))
+    return evaluate(Gold.read([gold], how), list(map(str, predicted)), How(how))
 
 
 def counts(found: Evaluation) -> dict[str, Counts]:
@@ -110,7 +110,7 @@ def test_labelled_f1_is_that_of_evalb_with_the_settings_that_it_names(
     gold, predicted = lines("gold", GOLD), lines("predicted", PREDICTED)
     found = scored(gold, predicted, punctuation=policy)
     assert f"attree evalb --prm collins --punctuation {policy}" in found.tables()[0].note
-    rows = list(results(gold, predicted, read_parameters("collins"), punctuation=policy))
+    rows = list(results([gold], [predicted], read_parameters("collins"), punctuation=policy))
     both, right, guessed = (
         sum(getattr(row, name) for row in rows) for name in ("matched", "gold", "test")
     )

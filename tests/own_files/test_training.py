@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from cyclopts import CycloptsError
 
 from attree.cli import app
 from attree.encoder.source import resolve
@@ -59,7 +60,7 @@ def test_each_number_of_trees_is_a_row_beside_the_baselines(
     shown = run("--train", train, "--test", test, *how, "--device", "cpu").stdout
     for name in ("tree-crf-full, 3 trees", "tree-crf-full, 6 trees", "balanced", "binary ceiling"):
         assert name in shown
-    gold = Parses.gold(Treebank.read(test, Settings()).table)
+    gold = Parses.gold(Treebank.read([test], Settings()).table)
     right = score(gold, fixed_parses("right_branching", gold)).counts
     assert f"{right.corpus_f1:.2f}" in shown
     assert "Means of 2 draws of trees" in " ".join(shown.split())
@@ -100,9 +101,13 @@ def test_numbers_that_cannot_be_filled_are_dropped_and_said(tmp_path: Path) -> N
 
 def test_what_is_evaluated_must_be_clear(files: tuple[Path, Path]) -> None:
     train, test = files
-    for given in ((), ("--train", train), (train,), (train, "--gold", test, "--test", test)):
+    for given in ((), ("--train", train), (train,)):
         with pytest.raises(AttreeError, match="it is not clear what to evaluate"):
             run(*given)
+    with pytest.raises(CycloptsError, match="--gold and --test exclude each other"):
+        run(train, "--gold", test, "--test", test)
+    with pytest.raises(CycloptsError, match="--steps has no effect without --train or --split"):
+        run(train, "--gold", test, "--steps", 3)
     with pytest.raises(AttreeError, match="--trees ten is not numbers of trees"):
         run("--train", train, "--test", test, "--trees", "ten")
 
@@ -127,7 +132,7 @@ def test_the_heads_are_those_that_the_heads_stage_selects(
 ) -> None:
     save("bert", checkpoint := tmp_path / "checkpoint")
     plan = Plan(("upio",), (5,), encoder=str(checkpoint), device="cpu")
-    train, test = (Treebank.read(path, Settings()) for path in files)
+    train, test = (Treebank.read([path], Settings()) for path in files)
     bench = training._Bench(tmp_path, train, test, plan)
     found = bench.parse("upio", 5, 0)
 
@@ -146,7 +151,7 @@ def test_the_heads_are_those_that_the_heads_stage_selects(
             [
                 *("heads", str(tmp_path / "a.json"), "--sentences", str(drawn), "--heads", heads),
                 *("--score", "inside_outside", "--decoder", "chart", *to("h.parquet")),
-                *("--selection", str(tmp_path / "h.json")),
+                *("--output-selection", str(tmp_path / "h.json")),
             ],
         )
         if result.exit_code == 0:
@@ -174,7 +179,7 @@ def table_of(table: pa.Table, rows: list[int], path: Path) -> Path:
 def test_one_file_is_split_by_sentences(
     files: tuple[Path, Path], tested: str, train: list[int], test: list[int]
 ) -> None:
-    whole = Treebank.read(files[0], Settings())
+    whole = Treebank.read(files[:1], Settings())
     words = whole.table["words"].to_pylist()
     parts = split(whole, tested, files[0])
     for part, wanted in zip(parts, (train, test), strict=True):

@@ -45,7 +45,7 @@ def table(folder: Path, text: str = GOLD) -> Path:
 
 def imported(folder: Path, text: str, sentences: Path) -> list[tuple[str, list[tuple[int, int]]]]:
     (folder / "p.mrg").write_text(text)
-    write_imported(folder / "p.mrg", sentences, folder / "p.parquet", Settings(), accept_loss=1)
+    write_imported([folder / "p.mrg"], sentences, folder / "p.parquet", Settings(), accept_loss=1)
     rows = read_table(folder / "p.parquet", schema=PARSES)[0].to_pylist()
     return [(r["status"], list(zip(r["starts"], r["ends"], strict=True))) for r in rows]
 
@@ -91,8 +91,8 @@ def test_functions_stay_where_the_gold_table_has_them(tmp_path: Path) -> None:
         command = ["treebank", str(tmp_path / "p.mrg"), "--output", str(tmp_path / "g.parquet")]
         done = CliRunner().invoke(app, [*command, "--functions", functions, "--overwrite"])
         assert done.exit_code == 0, done.output
-        paths = (tmp_path / name for name in ("p.mrg", "g.parquet", "p.parquet"))
-        write_imported(*paths, Settings())
+        mine, gold, parses = (tmp_path / name for name in ("p.mrg", "g.parquet", "p.parquet"))
+        write_imported([mine], gold, parses, Settings())
         assert nodes(tmp_path) == [[(0, 2, "S"), (0, 1, subject), (1, 2, "VP")]]
 
 
@@ -117,8 +117,8 @@ def test_a_label_that_tells_nothing_is_none(
 def scores(folder: Path, sentences: Path) -> dict[str, Any]:
     done = CliRunner().invoke(
         app,
-        ["score", str(folder / "p.parquet"), "--sentences", str(sentences), "--encoder",
-         "imported", "--parser", "theirs", "--output", str(folder / "s.parquet"),
+        ["score", str(folder / "p.parquet"), "--sentences", str(sentences), "--encoder-name",
+         "imported", "--parser-name", "theirs", "--output", str(folder / "s.parquet"),
          "--summary", str(folder / "s.json")],
     )  # fmt: skip
     assert done.exit_code == 0, done.output
@@ -150,9 +150,9 @@ def test_labelled_f1_is_evalb_s_on_the_bundled_treebanks(tmp_path: Path, place: 
         tops = [line.replace("( (", "(TOP (", 1) if line[:2] == "( " else line for line in lines]
         (tmp_path / name).write_text("\n".join(tops), encoding="utf-8")
     sentences = tmp_path / "gold.parquet"
-    write_imported(tmp_path / "p.mrg", sentences, tmp_path / "p.parquet", Settings())
+    write_imported([tmp_path / "p.mrg"], sentences, tmp_path / "p.parquet", Settings())
     found = scores(tmp_path, sentences)
-    rows = list(results(tmp_path / "g.mrg", tmp_path / "p.mrg", COLLINS))
+    rows = list(results([tmp_path / "g.mrg"], [tmp_path / "p.mrg"], COLLINS))
     assert {one.status for one in rows} == {0}
     both, right, guessed = (
         sum(getattr(row, x) for row in rows) for x in ("matched", "gold", "test")
@@ -192,7 +192,7 @@ def test_a_file_of_other_sentences_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(
         AttreeError, match=r"no tree has the words of a sentence \(first: .*p\.mrg:1"
     ):
-        write_imported(tmp_path / "p.mrg", sentences, tmp_path / "p.parquet", Settings())
+        write_imported([tmp_path / "p.mrg"], sentences, tmp_path / "p.parquet", Settings())
     assert not (tmp_path / "p.parquet").exists()
 
 

@@ -29,7 +29,7 @@ def test_every_parser_has_its_speed(
     encoder.write(description)
     names = ["one", "two"]
     given = [f"{name}={selection}" for name in names]
-    speed_command(make_table(), parser=given, encoder=description, output=output, first=4)
+    speed_command([make_table()], parser=given, encoder=description, output=output, first=4)
     found = read_json(output, what="speeds")
     assert (found["language"], found["split"], found["sentences"]) == ("english", "dev", 4)
     assert list(found["sentences_a_second"]) == names
@@ -42,6 +42,6 @@ def test_parsers_without_a_path_or_of_one_name_are_one_line(
 ) -> None:
     with pytest.raises(AttreeError, match="give each as NAME=PATH"):
         speed_command(
-            make_table(), parser=given, encoder=tmp_path / "e.json", output=tmp_path / "out.json"
+            [make_table()], parser=given, encoder=tmp_path / "e.json", output=tmp_path / "out.json"
         )
     assert not (tmp_path / "out.json").exists()

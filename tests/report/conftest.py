@@ -126,7 +126,7 @@ def _read(folder: Path, language: str, trees: list[str]) -> Path:
     file = folder.parent / f"{language}.mrg"
     file.write_text("".join(f"( {tree} )\n" for tree in trees), encoding="utf-8")
     path = folder / f"treebanks/{language}/test.parquet"
-    found = Treebank.read(file, Settings())
+    found = Treebank.read([file], Settings())
     about = {
         "language": language,
         "split": "test",
@@ -216,7 +216,7 @@ def _import(folder: Path) -> None:
     sentences, trees = folder / "treebanks/english/test.parquet", folder.parent / "labelled.mrg"
     trees.write_text(LABELLED, encoding="utf-8")
     parses = folder / "parses/tiny/labelled/english/test.parquet"
-    write_imported(trees, sentences, parses, Settings())
+    write_imported([trees], sentences, parses, Settings())
     _score(folder, "labelled")
 
 

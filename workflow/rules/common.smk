@@ -237,7 +237,7 @@ def selections(wildcards):
 
 
 def selections_options(wildcards, input):
-    return as_options({"selections": list(input.selections)})
+    return as_options({"selection": list(input.selections)})
 
 
 def all_options(wildcards):
@@ -274,7 +274,8 @@ def averaged(wildcards):
 def average_options(wildcards):
     weights = PLAN.weights(wildcards.parser)
     given = but(config["averages"][wildcards.parser], "of")
-    return as_options(given | ({"weight": weights} if min(weights) < 1 else {}))
+    weighted = {"weight": weights} if min(weights) < 1 else {}
+    return as_options(given | weighted, threshold="majority")
 
 
 def selection_options(wildcards):

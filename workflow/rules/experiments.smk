@@ -105,7 +105,7 @@ rule experiment_picture:
     params:
         code=code_of("attree.experiments.command:picture"),
     shell:
-        "attree experiment picture --table {input:q} --output {output:q} 2> {log:q}"
+        "attree experiment picture {input:q} --output {output:q} 2> {log:q}"
 
 
 rule experiment_weights:

@@ -17,4 +17,4 @@ rule heads:
         selection=selection_options,
     shell:
         "attree heads {input.attention:q} --sentences {input.sentences:q} {params.recipe}"
-        " {params.selection} --output {output.ranking:q} --selection {output.selection:q} 2> {log:q}"
+        " {params.selection} --output {output.ranking:q} --output-selection {output.selection:q} 2> {log:q}"

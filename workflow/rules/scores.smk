@@ -11,10 +11,10 @@ rule score:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.evaluation.command:score_command"),
-        options=as_options(config["evaluation"]),
+        options=as_options(config["evaluation"], labels="recall"),
     shell:
-        "attree score {input.parses:q} --sentences {input.sentences:q} --encoder {wildcards.encoder:q}"
-        " --parser {wildcards.parser:q} {params.options} --output {output.sentences:q}"
+        "attree score {input.parses:q} --sentences {input.sentences:q} --encoder-name {wildcards.encoder:q}"
+        " --parser-name {wildcards.parser:q} {params.options} --output {output.sentences:q}"
         " --summary {output.summary:q} > {log:q} 2>&1"
 
 
@@ -29,6 +29,6 @@ rule baselines:
         "../../envs/cpu.yaml"
     params:
         code=code_of("attree.evaluation.command:baselines_command"),
-        options=as_options(config["evaluation"]),
+        options=as_options(config["evaluation"], labels="recall"),
     shell:
         "attree baselines {input:q} {params.options} --output {output:q} 2> {log:q}"

@@ -7,37 +7,38 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from attree.attention.sources import HEADS, SOURCES
+from attree import options
+from attree.attention.sources import HEADS
 from attree.options import between
+
+_SOURCES = [HEADS]
 
 
 def attention_command(
-    sentences: Annotated[Path, Parameter(help="A treebank file or a sentence table.")],
+    sentences: options.Trees,
     /,
     *,
-    encoder: Annotated[Path, Parameter(help="A description, a folder, a name, or a package.")],
+    encoder: options.Encoder,
     output: Annotated[
-        Path, Parameter(help="The manifest to write; its shards are written beside it.")
+        options.Output,
+        Parameter(help="Where to write: the manifest, its shards beside it."),
     ],
     heads: Annotated[
         list[str] | None,
-        Parameter(help="all: every head by itself; list:1.7,2.8: their mean. Repeatable."),
-    ] = None,
-    selections: Annotated[
-        list[Path] | None,
-        Parameter(help="A selection of `attree heads`: the mean of its heads. Repeatable."),
-    ] = None,
-    source: Annotated[
-        list[str] | None,
         Parameter(
-            help=f"What --heads are heads of: {', '.join(SOURCES)}. A layer of hidden states is "
-            f"written 4.0. Repeatable; {HEADS} by default."
+            converter=options.words,
+            help="Heads: all, each by itself; list:1.7,2.8, their mean. A layer is written 4.0.",
         ),
     ] = None,
-    too_long: Annotated[
-        str,
-        Parameter(help="For sentences past the encoder's limit: right_branching, skip, error."),
-    ] = "right_branching",
+    selection: Annotated[
+        list[Path] | None,
+        Parameter(
+            converter=options.paths,
+            help="Selection of heads: what `attree heads` wrote; the mean of its heads.",
+        ),
+    ] = None,
+    source: options.Sources = _SOURCES,
+    too_long: options.TooLong = "right_branching",
     precision: Annotated[
         str,
         Parameter(help="float32; float16 halves the shards and changes one tree in 900."),
@@ -45,32 +46,18 @@ def attention_command(
     partition_size: Annotated[
         int, Parameter(validator=between(1), help="Sentences in one shard.")
     ] = 2000,
-    tokens_per_batch: Annotated[
-        int | None,
-        Parameter(
-            validator=between(1), help="Word pieces in one batch; by default what suits the device."
-        ),
-    ] = None,
-    workers: Annotated[
-        int, Parameter(validator=between(1), help="Worker processes on this machine.")
-    ] = 1,
-    threads: Annotated[
-        int | None, Parameter(validator=between(1), help="Threads of each worker.")
-    ] = None,
-    scheduler: Annotated[
-        str,
-        Parameter(help="local, or a Dask scheduler's address (TLS as Dask is configured)."),
-    ] = "local",
-    device: Annotated[
-        str | None, Parameter(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
-    ] = None,
+    tokens_per_batch: options.TokensPerBatch | None = None,
+    workers: Annotated[options.Workers, Parameter(validator=between(1))] = 1,
+    threads: options.Threads | None = None,
+    scheduler: options.Scheduler | None = None,
+    device: options.Device | None = None,
 ) -> None:
     """Run an encoder over sentences and keep the attention of its heads, word by word."""
     from attree import process
     from attree.attention.compute import StageSettings
     from attree.attention.stage import columns_for, compute_attention
     from attree.encoder.source import find_encoder
-    from attree.given import as_tables
+    from attree.given import as_table
 
     process.follow()
     described = find_encoder(encoder)
@@ -79,8 +66,8 @@ def attention_command(
         described,
         every=every,
         sets=sets,
-        selections=selections or [],
-        sources=source or [HEADS],
+        selections=selection or [],
+        sources=source,
         precision=precision,
     )
     settings = StageSettings(
@@ -89,10 +76,10 @@ def attention_command(
         too_long=too_long,
         workers=workers,
         threads=threads,
-        scheduler=scheduler,
+        scheduler=scheduler or "local",
         device=device,
     )
-    with as_tables([sentences]) as (table,):
+    with as_table(sentences) as table:
         compute_attention(table, described, columns, output, settings)
 
 
@@ -106,6 +93,6 @@ def _asked(heads: list[str]) -> tuple[bool, list[tuple[tuple[int, int], ...]]]:
     if len(known) < len(sets):
         raise AttreeError(
             "only `attree heads` can choose heads by their F1",
-            fix="give --heads all, --heads list:LAYER.HEAD,… or --selections",
+            fix="give --heads all, --heads list:LAYER.HEAD,… or --selection",
         )
     return "all" in heads, known

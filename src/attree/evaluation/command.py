@@ -3,49 +3,49 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from attree import options
 from attree.evaluation import DEFAULT_LABELS, METRICS
-from attree.options import between
-
-Profile = Annotated[
-    str, Parameter(help="default, or prpn: one-word sentences count as 1 in sentence F1.")
-]
-Labels = Annotated[
-    list[str] | None,
-    Parameter(
-        help="Labels whose recall is reported: NP,VP,…; repeatable.",
-        show_default=",".join(DEFAULT_LABELS),
-    ),
-]
-MaxWords = Annotated[
-    int | None,
-    Parameter(validator=between(1), help="Score only sentences of at most this many words."),
-]
 
 
-def _label_names(given: Sequence[str] | None) -> list[str]:
-    """Return the labels of repeated or comma-separated options, else the usual ones."""
-    names = [name.strip() for text in given or () for name in text.split(",")]
-    return list(dict.fromkeys(name for name in names if name)) or list(DEFAULT_LABELS)
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How trees are scored.
+
+    Attributes:
+        profile: a name of ``attree.evaluation.PROFILES``.
+        recall: labels whose recall is reported.
+        max_words: of the sentences scored.
+    """
+
+    profile: options.Profile = "default"
+    recall: options.Recall = DEFAULT_LABELS
+    max_words: options.MaxWords | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return them as the functions that score take them."""
+        labels = list(dict.fromkeys(self.recall))
+        return {"profile": self.profile, "labels": labels, "max_words": self.max_words}
 
 
 def score_command(
-    parses: Annotated[Path, Parameter(help="The parses: a table of `attree decode`.")],
+    parses: options.ParsesTable,
     /,
     *,
-    sentences: Annotated[Path, Parameter(help="Gold trees: a sentence table or treebank file.")],
-    output: Annotated[Path, Parameter(help="The table to write, a row a sentence (Parquet).")],
-    summary: Annotated[Path, Parameter(help="The summary to write (JSON).")],
-    profile: Profile = "default",
-    labels: Labels = None,
-    max_words: MaxWords = None,
-    encoder: Annotated[str | None, Parameter(help="The encoder's name in tables.")] = None,
-    parser: Annotated[str | None, Parameter(help="The parser's name in tables.")] = None,
+    sentences: options.Trees,
+    output: Annotated[
+        options.Output, Parameter(help="Where to write: a table, a row a sentence (Parquet).")
+    ],
+    summary: Annotated[Path, Parameter(help="Where to write the summary (JSON).")],
+    counting: Annotated[Counting, Parameter(name="*")] = Counting(),
+    encoder_name: Annotated[str | None, Parameter(help="The encoder's name in tables.")] = None,
+    parser_name: Annotated[str | None, Parameter(help="The parser's name in tables.")] = None,
 ) -> None:
     """Score parses against gold trees: corpus F1, sentence F1 and recall by label.
 
@@ -53,20 +53,18 @@ def score_command(
     """
     from attree import process
     from attree.evaluation.summary import score_parses
-    from attree.given import as_tables
+    from attree.given import as_table
 
     process.follow()
-    with as_tables([sentences]) as (gold,):
+    with as_table(sentences) as gold:
         found = score_parses(
             parses,
             gold,
             output=output,
             summary=summary,
-            profile=profile,
-            labels=_label_names(labels),
-            max_words=max_words,
-            encoder=encoder,
-            parser=parser,
+            encoder=encoder_name,
+            parser=parser_name,
+            **counting.settings(),
         )
     print(_told(found))
 
@@ -83,49 +81,39 @@ def _told(summary: Mapping[str, Any]) -> str:
 
 
 def baselines_command(
-    sentences: Annotated[Path, Parameter(help="Gold trees: a sentence table or treebank file.")],
+    sentences: options.Trees,
     /,
     *,
-    output: Annotated[Path, Parameter(help="The summary to write (JSON).")],
-    profile: Profile = "default",
-    labels: Labels = None,
-    max_words: MaxWords = None,
+    output: Annotated[options.Output, Parameter(help="Where to write: the summary (JSON).")],
+    counting: Annotated[Counting, Parameter(name="*")] = Counting(),
     seeds: Annotated[
-        int, Parameter(validator=between(1), help="Seeds of each kind of random trees.")
+        int, Parameter(validator=options.between(1), help="Seeds of each kind of random trees.")
     ] = 5,
 ) -> None:
     """Score left-branching, right-branching, balanced and random trees, and the binary ceiling."""
     from attree import process
     from attree.evaluation.baselines import write_baselines
-    from attree.given import as_tables
+    from attree.given import as_table
 
     process.follow()
-    with as_tables([sentences]) as (gold,):
-        write_baselines(
-            gold,
-            output,
-            profile=profile,
-            labels=_label_names(labels),
-            max_words=max_words,
-            seeds=seeds,
-        )
+    with as_table(sentences) as gold:
+        write_baselines(gold, output, seeds=seeds, **counting.settings())
 
 
 def evalb_command(
-    gold: Annotated[Path, Parameter(help="Gold trees in brackets, a tree a line.")],
-    test: Annotated[Path, Parameter(help="The trees to score, in the same order.")],
+    gold: Annotated[
+        Path, Parameter(help="Gold trees in brackets, a tree a line: a file, or a pattern.")
+    ],
+    test: Annotated[
+        Path, Parameter(help="Trees to score, in the same order: a file, or a pattern.")
+    ],
     /,
     *,
     prm: Annotated[
         Path | None,
         Parameter(help="A parameter file of EVALB, or collins; without it nothing is deleted."),
     ] = None,
-    punctuation: Annotated[
-        str | None,
-        Parameter(
-            help="Words to remove from both trees, by the gold one: keep, ptb, unicode, 'drop:TAG'."
-        ),
-    ] = None,
+    punctuation: options.Punctuation | None = None,
     unlabelled: Annotated[bool, Parameter(help="Ignore labels.")] = False,
     release: Annotated[
         str, Parameter(help="Print as the release of 2008, 2006 or 1997 does.")
@@ -154,6 +142,7 @@ def evalb_command(
     parameters = Parameters() if prm is None else read_parameters(prm)
     if unlabelled:
         parameters = dataclasses.replace(parameters, labelled=False)
-    found = results(gold, test, parameters, punctuation=punctuation)
+    files = options.matching(gold), options.matching(test)
+    found = results(*files, parameters, punctuation=punctuation)
     for line, is_error in report(found, parameters, release):
         print(line, file=sys.stderr if is_error else sys.stdout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -15,9 +15,13 @@ from attree.treebank.sentence import Sentence, cut_label
 
 
 def results(
-    gold: Path, test: Path, parameters: Parameters, *, punctuation: str | None = None
+    gold: Sequence[Path],
+    test: Sequence[Path],
+    parameters: Parameters,
+    *,
+    punctuation: str | None = None,
 ) -> Iterator[Result]:
-    """Score a file of trees against gold ones, a tree a line.
+    """Score files of trees against gold ones, a tree a line.
 
     Args:
         gold, test: the files.
@@ -29,7 +33,10 @@ def results(
     Raises:
         AttreeError: a file that is not there, or an unknown policy.
     """
-    both = zip_longest(lines(gold, "gold file"), lines(test, "file of trees"))
+    right_lines = (line for file in gold for line in lines(file, "gold file"))
+    both = zip_longest(
+        right_lines, (line for file in test for line in lines(file, "file of trees"))
+    )
     keep = None if punctuation is None else policy(punctuation)
     how = parameters
     if punctuation is not None:

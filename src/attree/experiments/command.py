@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
+from attree import options
+
 app = App(
     name="experiment",
     help="Run the experiments' rows and gather them into tables (the workflow calls this).",
@@ -16,8 +18,6 @@ app = App(
 
 PlanFile = Annotated[Path, Parameter(help="What the experiments ask for (plan.json).")]
 Lists = Annotated[list[Path], Parameter(help="What `attree experiment rows` wrote.")]
-EncoderFile = Annotated[Path, Parameter(help="What `attree encoder resolve` wrote.")]
-Device = Annotated[str | None, Parameter(help="cpu or cuda; default: a GPU if there is one.")]
 Name = Annotated[str, Parameter(help="Name of the experiment.")]
 
 
@@ -27,9 +27,11 @@ def rows(
     /,
     *,
     plan: PlanFile,
-    encoder: EncoderFile,
-    output: Annotated[Path, Parameter(help="The list of the rows' records to write (JSON).")],
-    device: Device = None,
+    encoder: options.Encoder,
+    output: Annotated[
+        options.Output, Parameter(help="Where to write: the list of the rows' records (JSON).")
+    ],
+    device: options.Device | None = None,
 ) -> None:
     """Run those rows of a job that have no record yet."""
     from attree import process
@@ -51,9 +53,9 @@ def sentence(
     *,
     experiment: Name,
     plan: PlanFile,
-    encoder: EncoderFile,
-    output_prefix: Annotated[str, Parameter(help="Writes PREFIX.png, .csv and .parquet.")],
-    device: Device = None,
+    encoder: options.Encoder,
+    output_prefix: options.OutputPrefix,
+    device: options.Device | None = None,
 ) -> None:
     """Draw one sentence's association: a random head, and the heads and parsers of the rows."""
     from attree import process
@@ -78,7 +80,7 @@ def weights(
     *,
     experiment: Name,
     plan: PlanFile,
-    output_prefix: Annotated[str, Parameter(help="Writes PREFIX.png, .csv and .parquet.")],
+    output_prefix: options.OutputPrefix,
 ) -> None:
     """Draw the weights over the encoder's heads that rows have learned."""
     from attree.experiments.maps import write_weights
@@ -93,7 +95,7 @@ def reliability(
     *,
     experiment: Name,
     plan: PlanFile,
-    output_prefix: Annotated[str, Parameter(help="Writes PREFIX.png, .csv and .parquet.")],
+    output_prefix: options.OutputPrefix,
 ) -> None:
     """Draw how often spans are right over how probable rows hold them."""
     from attree.experiments.reliability import write_reliability
@@ -108,8 +110,8 @@ def table(
     *,
     experiment: Name,
     plan: PlanFile,
-    output_prefix: Annotated[str, Parameter(help="Writes PREFIX.parquet, .csv and .md.")],
-    published: Annotated[Path | None, Parameter(help="CSV of the article's figures.")] = None,
+    output_prefix: options.OutputPrefix,
+    published: options.Published | None = None,
 ) -> None:
     """Gather rows into a table: mean, standard deviation and maximum over the draws."""
     from attree.experiments.table import cells, tables
@@ -126,9 +128,10 @@ def table(
 
 @app.command
 def picture(
+    table: Annotated[Path, Parameter(help="Table: of `attree experiment table` (Parquet).")],
+    /,
     *,
-    table: Annotated[Path, Parameter(help="A table of `attree experiment table` (Parquet).")],
-    output: Annotated[Path, Parameter(help="The picture: .png, .svg or .pdf.")],
+    output: options.PictureOutput,
 ) -> None:
     """Draw a table: a line a parser over its columns, the deviation of its draws as error bars."""
     from attree.figures import axis_of, check_format

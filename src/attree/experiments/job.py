@@ -20,7 +20,7 @@ from attree.provenance import digest, provenance
 def run_job(
     rows: Sequence[Row],
     *,
-    encoder: Path,
+    encoder: str | Path,
     sets: Mapping[str, Path],
     manifests: Mapping[str, Path],
     records: Path,
@@ -66,7 +66,7 @@ def run_job(
     write_json(output, {"rows": done, "provenance": made})
 
 
-def _load(encoder: Path, device: str | None) -> Any:
+def _load(encoder: str | Path, device: str | None) -> Any:
     from attree.encoder.load import load_encoder
 
     return load_encoder(encoder, device=device)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 import operator
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,66 +17,13 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.fewshot.gold import GoldTrees, read_trees
+from attree.fewshot.options import Choice
 from attree.sampling import by_id, draw_trees, shared_rows, usable_trees
 from attree.schemas import HALF, HALF_KNOWN, SENTENCES, read_table
 from attree.text import say
 
 #: Trees that are drawn where no number is asked for: of 80 the best layers and settings are known.
 USUAL_TREES = 80
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What is asked for.
-
-    Attributes:
-        trees: a number, or ``all``; or as many of them as there are treebanks, ``600,200``. By
-            default all, but at most :data:`USUAL_TREES`; where there are fewer than asked for, all
-            there are.
-        ids: sentence numbers, comma-separated, in place of a draw.
-        seed: of the draws.
-        factor: how trees are binarised.
-        held_out, tuning: how many further trees for early stopping and for choosing settings; they
-            are set apart first.
-        shares: of the treebanks, of every batch: ``even``, or a number for each. With them
-            ``trees`` are drawn of each treebank, else of all together.
-    """
-
-    trees: str | None = None
-    ids: str | None = None
-    seed: int = 0
-    factor: str = "right"
-    held_out: int = 0
-    tuning: int = 0
-    shares: str | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that no draw can be made by."""
-        given = {"seed": self.seed, "held-out": self.held_out, "tune-on": self.tuning}
-        for name, number in given.items():
-            if number < 0:
-                raise AttreeError(f"--{name} is {number}", fix="give 0 or more")
-        if self.shares is not None and self.ids is not None:
-            raise AttreeError("--ids chooses of all treebanks together", fix="leave --shares out")
-
-    def shares_of(self, treebanks: int) -> tuple[float, ...]:
-        """Return the share of each treebank, none if nothing is asked for.
-
-        Raises:
-            AttreeError: not one number above 0 for each.
-        """
-        if self.shares in (None, "even"):
-            return (1.0,) * treebanks if self.shares else ()
-        try:
-            found = tuple(float(part) for part in str(self.shares).split(","))
-        except ValueError:
-            found = ()
-        if len(found) != treebanks or not all(0 < one < math.inf for one in found):
-            raise AttreeError(
-                f"--shares {self.shares} is not a number above 0 for each of {treebanks} treebanks",
-                fix=f"write even, or {','.join('1' * treebanks)}",
-            )
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +151,7 @@ def _training_rows(
 ) -> list[list[int]]:
     """Return the rows to train on: of each treebank if they are drawn apart, else one list."""
     if choice.ids is not None:
-        rows = by_id(table, _numbers(choice.ids, "sentence numbers"))
+        rows = by_id(table, choice.ids)
         if shared := left_out.intersection(rows):
             raise AttreeError(
                 f"{len(shared)} of the sentences of --ids are to be evaluated on",
@@ -239,12 +186,13 @@ def _training_rows(
 
 def _asked(choice: Choice, treebanks: int) -> list[int | None]:
     """Return how many trees are asked for, None for all: one number if they are drawn together."""
-    wanted = [_number_of_trees(text) for text in (choice.trees or str(USUAL_TREES)).split(",")]
+    wanted = [_number_of_trees(text) for text in choice.trees or [str(USUAL_TREES)]]
     if len(wanted) == 1:
         return wanted if choice.shares is None else wanted * treebanks
     if len(wanted) != treebanks:
         raise AttreeError(
-            f"--trees {choice.trees} is of {len(wanted)} treebanks, there are {treebanks}",
+            f"--trees {','.join(choice.trees or ())} is of {len(wanted)} treebanks, there are "
+            f"{treebanks}",
             fix="give one number for all, or one for each",
         )
     return wanted
@@ -275,14 +223,8 @@ def _counts(asked: Sequence[int | None], there: Sequence[int], apart: int) -> li
 def _number_of_trees(text: str) -> int | None:
     if text == "all":
         return None
-    (found,) = _numbers(text, "number of trees")
-    if found < 1:
-        raise AttreeError(f"{found} trees are asked for", fix="ask for 1 or more")
-    return found
-
-
-def _numbers(text: str, what: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise AttreeError(f"{text!r} is not a {what}", fix="write it in digits") from None
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise AttreeError(f"{text!r} is not a number of trees", fix="write it in digits")
+    if int(text) < 1:
+        raise AttreeError(f"{text} trees are asked for", fix="ask for 1 or more")
+    return int(text)

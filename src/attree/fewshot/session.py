@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
@@ -14,8 +15,9 @@ from attree.encoder.source import find_encoder
 from attree.errors import AttreeError
 from attree.evaluate import Evaluation, Gold, parsed_by
 from attree.fewshot.card import card, scored
-from attree.fewshot.choice import Choice, Chosen, choose_trees
+from attree.fewshot.choice import Chosen, choose_trees
 from attree.fewshot.fit import as_started, choose, grid
+from attree.fewshot.options import Choice
 from attree.fewshot.parser import (
     ABOUT,
     FILES,
@@ -186,15 +188,15 @@ def around_middle(n_layers: int, spread: int) -> Layers:
 
 
 def parse_layers(text: str) -> Layers:
-    """Read ``3`` or ``2,3,4``.
+    """Read ``3`` or ``2+3+4``; a configuration may have commas.
 
     Raises:
         AttreeError: not numbers.
     """
     try:
-        return tuple(int(part) for part in text.split(","))
+        return tuple(int(part) for part in re.split("[+,]", text))
     except ValueError:
-        raise AttreeError(f"{text!r} is not a list of layers", fix="write 3, or 2,3,4") from None
+        raise AttreeError(f"{text!r} is not a list of layers", fix="write 3, or 2+3+4") from None
 
 
 def summary(parser: TrainedParser, output: Path) -> Iterator[str]:

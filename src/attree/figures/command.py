@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
+from attree import options
+
 #: Labels that have a row and a column of their own.
 _LABELS_SHOWN = 20
 
@@ -17,8 +19,8 @@ app = App(name="figure", help="Draw figures from tables.")
 def heads(
     *,
     ranking: Annotated[Path, Parameter(help="The table written by `attree heads`.")],
-    output: Annotated[Path, Parameter(help="The picture: .png, .svg or .pdf.")],
-    title: Annotated[str, Parameter(help="Heading of the picture.")] = "",
+    output: options.PictureOutput,
+    title: options.Title = "",
 ) -> None:
     """The layer × head heat map: F1 of every head, the selected ones framed."""
     from attree.figures import check_format
@@ -35,8 +37,8 @@ def heads(
 def labels(
     *,
     scores: Annotated[Path, Parameter(help="The summary written by `attree score`.")],
-    output: Annotated[Path, Parameter(help="The picture: .png, .svg or .pdf.")],
-    title: Annotated[str, Parameter(help="Heading of the picture.")] = "",
+    output: options.PictureOutput,
+    title: options.Title = "",
 ) -> None:
     """Which label is taken for which: gold × predicted, in percent of each gold label.
 

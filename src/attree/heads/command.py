@@ -8,41 +8,35 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from attree import completion
-from attree.attention.sources import HEADS, SOURCES
+from attree import completion, options
+from attree.attention.sources import HEADS
 from attree.decoding import DECODERS
 from attree.heads.selection import RANKED_BY, HeadSelection
-from attree.scoring import ASSOCIATIONS, SCORES
+from attree.scoring import SCORES
 
 
 def heads_command(
-    attention: Annotated[Path, Parameter(help="A manifest of `attree attention --heads all`.")],
+    attention: Annotated[
+        options.Attention,
+        Parameter(help="Attention: a manifest of `attree attention --heads all`."),
+    ],
     /,
     *,
-    sentences: Annotated[
-        Path, Parameter(help="The sentence table or treebank file it was made from.")
-    ],
-    score: Annotated[
-        str,
-        Parameter(help=f"Split score: {', '.join(SCORES)}.", completer=completion.scores),
-    ],
+    sentences: options.Trees,
+    score: Annotated[options.Score, Parameter(help=f"Split score, such as {', '.join(SCORES)}.")],
     decoder: Annotated[
-        str,
+        options.Decoder,
         Parameter(help=f"Decoder: {', '.join(DECODERS)}.", completer=completion.decoders),
     ],
-    output: Annotated[Path, Parameter(help="The table of all heads to write (Parquet).")],
-    selection: Annotated[Path, Parameter(help="The selection to write (JSON).")],
+    output: Annotated[
+        options.Output, Parameter(help="Where to write: the table of all heads (Parquet).")
+    ],
+    output_selection: Annotated[Path, Parameter(help="Where to write the selection (JSON).")],
     association: Annotated[
-        str,
-        Parameter(help=", ".join(ASSOCIATIONS) + ".", completer=completion.associations),
+        options.Association, Parameter(help="How attention becomes association: raw or log.")
     ] = "raw",
-    source: Annotated[
-        str,
-        Parameter(help=f"What is ranked: {', '.join(SOURCES)}.", completer=completion.sources),
-    ] = HEADS,
-    heads: Annotated[
-        str, Parameter(help="all, best, best:K, above:PERCENT or list:LAYER.HEAD,…")
-    ] = "above:30",
+    source: options.Source = HEADS,
+    heads: options.Heads = "above:30",
     rank_by: Annotated[
         str,
         Parameter(
@@ -50,9 +44,9 @@ def heads_command(
         ),
     ] = RANKED_BY[0],
     trees: Annotated[
-        str, Parameter(help="all, or the number of trees drawn to rank heads on.")
+        str, Parameter(help="How many trees are drawn at random: a number, or all.")
     ] = "all",
-    seed: Annotated[int, Parameter(help="Seed of the draw.")] = 0,
+    seed: options.Seed = 0,
 ) -> None:
     """Score every head as a parser of its own on gold trees, and select heads.
 
@@ -61,12 +55,13 @@ def heads_command(
 
     Example:
       attree heads all.json --sentences dev.mrg --score inside_outside --decoder chart
-        --heads best:20 --rank-by agreement --output heads.parquet --selection upio.json
+        --heads best:20 --rank-by agreement --output heads.parquet
+        --output-selection upio.json
     """
     from attree import process
     from attree.decoding import Recipe
     from attree.errors import AttreeError
-    from attree.given import as_tables
+    from attree.given import as_table
     from attree.heads.ranking import rank_heads
 
     process.follow()
@@ -76,7 +71,7 @@ def heads_command(
         )
     if not re.fullmatch("all|[1-9][0-9]{0,8}", trees):
         raise AttreeError(f"--trees {trees} is not a number of trees", fix="give a number, or all")
-    with as_tables([sentences]) as (gold,):
+    with as_table(sentences) as gold:
         rank_heads(
             attention,
             gold,
@@ -87,5 +82,5 @@ def heads_command(
             trees=None if trees == "all" else int(trees),
             seed=seed,
             table=output,
-            selection=selection,
+            selection=output_selection,
         )

@@ -7,20 +7,20 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from attree import completion
-from attree.options import Overwrite
+from attree import options
 
 
 def measures_command(
-    inputs: Annotated[
+    trees: Annotated[
         list[Path],
         Parameter(
-            help="Treebank files of any format, sentence tables, folders of `attree parse`.",
+            converter=options.treebanks,
+            help="Trees: treebank files, patterns, folders, tables, output of `attree parse`.",
         ),
     ],
     /,
     *,
-    output: Annotated[Path, Parameter(help="Folder for the tables.")],
+    output: Annotated[options.Output, Parameter(help="Where to write: a folder for the tables.")],
     plain: Annotated[
         bool,
         Parameter(
@@ -28,17 +28,8 @@ def measures_command(
             "compare labelled trees with unlabelled ones.",
         ),
     ] = False,
-    format: Annotated[
-        str | None,
-        Parameter(
-            help="Of treebank files. Default: told by their extensions.",
-            completer=completion.treebank_formats,
-        ),
-    ] = None,
-    punctuation: Annotated[
-        str, Parameter(help="Leave words out of treebank files: ptb, unicode, drop:TAG TAG.")
-    ] = "keep",
-    overwrite: Overwrite = False,
+    how: Annotated[options.ReadingOptions, Parameter(name="*")] = options.ReadingOptions(),
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Take numbers out of trees for a study, each table as Parquet and as TSV.
 
@@ -52,13 +43,14 @@ def measures_command(
       attree measures trees/de --output measures/de
       attree measures wsj_0001.mrg --output measures/wsj
     """
+    from attree.given import settings_of
     from attree.measures.sources import Reading
     from attree.measures.tables import check_output, write_measures
     from attree.text import safe
 
     check_output(output, overwrite=overwrite)
-    reading = Reading(format, punctuation)
-    rows = write_measures(reading.all(inputs), output, plain=plain)
+    reading = Reading(settings_of(**{"punctuation": "keep", **how.given()}))
+    rows = write_measures(reading.all(trees), output, plain=plain)
     refused = f", {reading.refused:,} not read" if reading.refused else ""
     print(
         f"{rows['sentences']:,} sentences{refused}; {rows['words']:,} words; "

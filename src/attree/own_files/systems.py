@@ -11,6 +11,7 @@ import numpy as np
 from attree.corpus.output import is_output, read_trees
 from attree.errors import AttreeError
 from attree.evaluate import Evaluation, Gold, System, parsed_by
+from attree.options import matching
 from attree.parser import Parser
 from attree.sampling import fingerprints
 from attree.text import say
@@ -136,8 +137,8 @@ def _trees_of(path: Path, settings: Settings) -> tuple[list[Sentence], bool] | N
         return with_labels(read, labelling) if universal else read, True
     if path.is_dir() and not (path / "parser.json").exists():
         found = _treebank_files(path, settings)
-    elif path.is_file() and path.suffix != ".json":
-        found = [path]
+    elif matching(path)[0].is_file() and path.suffix != ".json":
+        found = matching(path)
     else:
         return None
     refused: list[str] = []

@@ -7,22 +7,18 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from attree.decoding import DECODERS
-from attree.options import between
-from attree.scoring import ASSOCIATIONS, SCORES
-
-_OWN = "default: as in the selection."
+from attree import completion, options
 
 
 def decode_command(
-    attention: Annotated[Path, Parameter(help="A manifest of `attree attention`.")],
+    attention: options.Attention,
     /,
     *,
-    selection: Annotated[Path, Parameter(help="A selection of `attree heads`.")],
-    output: Annotated[Path, Parameter(help="The table of parses to write (Parquet).")],
-    association: Annotated[str | None, Parameter(help=f"{', '.join(ASSOCIATIONS)}; {_OWN}")] = None,
-    score: Annotated[str | None, Parameter(help=f"{', '.join(SCORES)}; {_OWN}")] = None,
-    decoder: Annotated[str | None, Parameter(help=f"{', '.join(DECODERS)}; {_OWN}")] = None,
+    selection: options.Selection,
+    output: options.ParsesOutput,
+    association: options.Association | None = None,
+    score: options.Score | None = None,
+    decoder: Annotated[options.Decoder | None, Parameter(completer=completion.decoders)] = None,
 ) -> None:
     """Parse every sentence by the mean attention of the selected heads."""
     from attree import process
@@ -34,23 +30,16 @@ def decode_command(
 
 
 def apply_command(
-    sentences: Annotated[Path, Parameter(help="A sentence table or a treebank file.")],
+    sentences: options.Trees,
     /,
     *,
-    parser: Annotated[Path, Parameter(help="A folder that `attree train` wrote.")],
-    encoder: Annotated[
-        Path,
-        Parameter(help="The encoder it was trained with."),
+    parser: Annotated[
+        options.Parser, Parameter(help="Parser: a folder that `attree train` wrote.")
     ],
-    output: Annotated[Path, Parameter(help="The table of parses to write (Parquet).")],
-    decoder: Annotated[str | None, Parameter(help="Another decoder than the parser's own.")] = None,
-    threshold: Annotated[
-        str,
-        Parameter(
-            help="Drop spans of a lower marginal, so that trees need not be binary: a number, or "
-            "chosen (on the held-out trees of its training)."
-        ),
-    ] = "0",
+    encoder: options.Encoder,
+    output: options.ParsesOutput,
+    decoder: options.Decoder | None = None,
+    threshold: options.Threshold = "0",
     associations: Annotated[
         Path | None,
         Parameter(
@@ -58,22 +47,15 @@ def apply_command(
             "spans are (Parquet)."
         ),
     ] = None,
-    too_long: Annotated[
-        str,
-        Parameter(help="For sentences past the encoder's limit: right_branching, skip, error."),
-    ] = "right_branching",
-    allow_overlap: Annotated[
-        bool, Parameter(help="Also parse sentences that it was trained on.")
-    ] = False,
+    too_long: options.TooLong = "right_branching",
+    allow_overlap: options.AllowOverlap = False,
     keep_known: Annotated[
         bool,
         Parameter(
             help="Keep what the trees of SENTENCES say; half-known trees (.half) will do.",
         ),
     ] = False,
-    device: Annotated[
-        str | None, Parameter(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
-    ] = None,
+    device: options.Device | None = None,
 ) -> None:
     """Parse every sentence of a table by a trained parser.
 
@@ -84,14 +66,14 @@ def apply_command(
     from attree import process
     from attree.encoder.load import load_encoder
     from attree.fewshot.parser import TrainedModel, load_parser
-    from attree.given import as_tables
+    from attree.given import as_table
     from attree.parsing.from_parser import write_parses
 
     process.follow()
     loaded = load_encoder(encoder, device=device)
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
     model = TrainedModel(trained, loaded, trained.threshold(threshold))
-    with as_tables([sentences], half=[sentences] if keep_known else []) as (table,):
+    with as_table(sentences, half=keep_known) as table:
         write_parses(
             model,
             table,
@@ -104,41 +86,37 @@ def apply_command(
 
 
 def import_command(
-    predictions: Annotated[Path, Parameter(help="Trees in any treebank format.")],
+    predictions: options.Predictions,
     /,
     *,
-    sentences: Annotated[Path, Parameter(help="A sentence table of `attree treebank`.")],
-    output: Annotated[Path, Parameter(help="The table of parses to write (Parquet).")],
-    format: Annotated[
-        str | None, Parameter(help="A treebank format; by default what the extension says.")
-    ] = None,
-    encoding: Annotated[str | None, Parameter(help="Of the file; by default UTF-8.")] = None,
-    accept_loss: Annotated[
-        float,
-        Parameter(
-            validator=between(0, 1),
-            help="The share of sentences that may be without a tree; a tenth always may.",
-        ),
-    ] = 0.0,
+    sentences: options.Trees,
+    output: options.ParsesOutput,
+    format: options.Format | None = None,
+    encoding: options.Encoding | None = None,
+    accept_loss: options.AcceptLoss = 0.0,
 ) -> None:
     """Take another parser's trees as parses, sentence by sentence, by their words."""
     from attree import process
-    from attree.given import as_tables
+    from attree.given import as_table, together
     from attree.parsing.from_others import write_imported
     from attree.treebank.sentence import Settings
 
     process.follow()
     settings = Settings(format=format, encoding=encoding)
-    with as_tables([sentences]) as (table,):
-        write_imported(predictions, table, output, settings, accept_loss=accept_loss)
+    files = [file for one in predictions for some in together(one, format) for file in some]
+    with as_table(sentences) as table:
+        write_imported(files, table, output, settings, accept_loss=accept_loss)
 
 
 def average_command(
-    parses: Annotated[list[Path], Parameter(help="Tables of parses of the same sentences.")],
+    parses: Annotated[
+        list[Path],
+        Parameter(converter=options.paths, help="Parses: tables of the same sentences."),
+    ],
     /,
     *,
-    output: Annotated[Path, Parameter(help="The table of parses to write (Parquet).")],
-    threshold: Annotated[
+    output: options.ParsesOutput,
+    majority: Annotated[
         float | None,
         Parameter(
             help="Keep spans that more than this share of the parsers have, so that trees need not "
@@ -147,7 +125,10 @@ def average_command(
     ] = None,
     weight: Annotated[
         list[float] | None,
-        Parameter(help="How much a table counts: one for each, in their order."),
+        Parameter(
+            converter=options.decimals,
+            help="How much a table counts: one for each, in their order.",
+        ),
     ] = None,
 ) -> None:
     """Write the trees that agree best with those of several parsers."""
@@ -155,23 +136,24 @@ def average_command(
     from attree.parsing.from_others import write_average
 
     process.follow()
-    write_average(parses, output, threshold=threshold, weights=weight or None)
+    write_average(parses, output, threshold=majority, weights=weight or None)
 
 
 def speed_command(
-    sentences: Annotated[Path, Parameter(help="A sentence table or a treebank file.")],
+    sentences: options.Trees,
     /,
     *,
     parser: Annotated[
         list[str],
-        Parameter(help="NAME=PATH, of `attree heads` or `attree train`; repeatable."),
+        Parameter(
+            converter=options.words,
+            help="Parser: NAME=PATH, a selection of `attree heads` or a folder of `attree train`.",
+        ),
     ],
-    encoder: Annotated[Path, Parameter(help="The encoder of all of them.")],
-    output: Annotated[Path, Parameter(help="The speeds to write (JSON).")],
-    first: Annotated[int, Parameter(validator=between(1), help="Parse this many sentences.")] = 100,
-    device: Annotated[
-        str | None, Parameter(help="cpu, cuda, cuda:1…; by default a GPU if there is one.")
-    ] = None,
+    encoder: options.Encoder,
+    output: Annotated[options.Output, Parameter(help="Where to write: the speeds (JSON).")],
+    first: options.First = 100,
+    device: options.Device | None = None,
 ) -> None:
     """Time parsers on the same sentences, words to trees, one CPU thread each.
 
@@ -181,7 +163,7 @@ def speed_command(
     """
     from attree import process
     from attree.errors import AttreeError
-    from attree.given import as_tables
+    from attree.given import as_table
     from attree.parsing.speed import write_speeds
 
     process.follow()
@@ -190,5 +172,5 @@ def speed_command(
         raise AttreeError(
             "a --parser has no path, or two have one name", fix="give each as NAME=PATH"
         )
-    with as_tables([sentences]) as (table,):
+    with as_table(sentences) as table:
         write_speeds(named, table, encoder, output, first=first, device=device)

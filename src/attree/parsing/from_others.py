@@ -28,7 +28,7 @@ _NAMED = 20
 
 
 def write_imported(
-    predictions: Path,
+    predictions: Sequence[Path],
     sentences: Path,
     output: Path,
     settings: Settings,
@@ -44,7 +44,7 @@ def write_imported(
     parser was given.
 
     Args:
-        predictions: trees in a treebank format.
+        predictions: files of trees in a treebank format.
         sentences: the SENTENCES table.
         output: the PARSES table to write.
         settings: how the file is read.
@@ -60,28 +60,30 @@ def write_imported(
     refused: list[str] = []
     functions = metadata.get("settings", {}).get("functions", settings.functions)
     how = replace(settings, functions=functions)
-    found = dict(paired(gold, read_whole(predictions, how, refused), refused))
+    read = [one for file in predictions for one in read_whole(file, how, refused)]
+    found = dict(paired(gold, read, refused))
     if not found:
         first = f" (first: {refused[0]})" if refused else ""
         raise AttreeError(
             f"no tree has the words of a sentence{first}",
-            file=predictions,
+            file=predictions[0],
             fix=f"check that it parses the sentences of {sentences}",
         )
     more = [f"and {len(refused) - _NAMED:,} more"] if len(refused) > _NAMED else []
-    total = f"{predictions}: trees of {len(found):,} of {len(gold):,} sentences"
+    names = ", ".join(map(str, predictions))
+    total = f"{names}: trees of {len(found):,} of {len(gold):,} sentences"
     for line in (*refused[:_NAMED], *more, total):
         print(f"attree: {safe(line)}", file=sys.stderr)
     if len(gold) - len(found) > max(MOST_SENTENCES, accept_loss) * len(gold):
         raise AttreeError(
             f"only {len(found):,} of {len(gold):,} sentences have a tree (first: {refused[0]})",
-            file=predictions,
+            file=predictions[0],
             fix="give the trees of the same sentences; if this is right, --accept-loss SHARE"
             " (accept_loss under systems in config.yaml)",
         )
-    parses = as_parses(gold, found, labelled=has_labels(found.values(), predictions))
+    parses = as_parses(gold, found, labelled=has_labels(found.values(), predictions[0]))
     parses = replace(parses, sentence=table["sentence"].to_numpy())
-    about = {"file": predictions.name, "refused": len(refused)}
+    about = {"file": ", ".join(path.name for path in predictions), "refused": len(refused)}
     _write(output, parses.table(), metadata, "attree.parsing.command:import_command", about)
 
 

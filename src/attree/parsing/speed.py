@@ -19,7 +19,7 @@ from attree.schemas import SENTENCES, read_table
 def write_speeds(
     parsers: Mapping[str, str],
     sentences: Path,
-    encoder: Path,
+    encoder: str | Path,
     output: Path,
     *,
     first: int,

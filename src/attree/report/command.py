@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from attree import options
 from attree.options import between
 
 
@@ -14,8 +15,8 @@ def report_command(
     results: Annotated[Path, Parameter(help="Folder of results that the workflow filled.")],
     /,
     *,
-    output: Annotated[Path, Parameter(help="The page to write (.html).")],
-    sentences: Annotated[
+    output: Annotated[options.Output, Parameter(help="Where to write: the page (.html).")],
+    trees_shown: Annotated[
         int,
         Parameter(
             validator=between(1), help="Trees shown of each test set, half of them the worst."
@@ -31,4 +32,4 @@ def report_command(
     """
     from attree.report.page import write_page
 
-    write_page(results, output, sentences=sentences, run=run)
+    write_page(results, output, sentences=trees_shown, run=run)

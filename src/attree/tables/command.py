@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
+from attree import options
 from attree.errors import AttreeError
-from attree.options import Overwrite, between
+from attree.options import between
 
 app = App(
     name="table",
@@ -17,10 +18,9 @@ app = App(
 )
 
 Summaries = Annotated[
-    list[Path], Parameter(help="Summaries of `attree score` and `attree baselines`.")
+    list[Path],
+    Parameter(converter=options.paths, help="Summaries of `attree score` and `attree baselines`."),
 ]
-PublishedFile = Annotated[Path | None, Parameter(help="CSV of the article's figures.")]
-Prefix = Annotated[str, Parameter(help="Writes PREFIX.parquet, PREFIX.csv and PREFIX.md.")]
 
 
 @app.command
@@ -28,10 +28,10 @@ def crosslingual(
     summaries: Summaries,
     /,
     *,
-    output_prefix: Prefix,
-    published: PublishedFile = None,
+    output_prefix: options.OutputPrefix,
+    published: options.Published | None = None,
     published_table: Annotated[str, Parameter(help="Which of its tables.")] = "cross-lingual",
-    title: Annotated[str, Parameter(help="Heading of the table.")] = "Across languages",
+    title: options.Title = "Across languages",
 ) -> None:
     """A table over languages: every parser beside every baseline, corpus and sentence F1."""
     from attree.tables import build
@@ -46,7 +46,7 @@ def language(
     summaries: Summaries,
     /,
     *,
-    output_prefix: Prefix,
+    output_prefix: options.OutputPrefix,
 ) -> None:
     """One language's table: three F1 scores and label recall of every parser and baseline."""
     from attree.tables import build
@@ -57,11 +57,11 @@ def language(
 
 @app.command
 def sizes(
-    treebanks: Annotated[list[Path], Parameter(help="Sentence tables.")],
+    treebanks: Annotated[list[Path], Parameter(converter=options.paths, help="Sentence tables.")],
     /,
     *,
-    output_prefix: Prefix,
-    published: PublishedFile = None,
+    output_prefix: options.OutputPrefix,
+    published: options.Published | None = None,
 ) -> None:
     """The dataset-size table: sentences counted in each split, beside the article's counts."""
     from attree.tables.build import read_published
@@ -77,30 +77,41 @@ def comparison(
     summaries: Summaries,
     /,
     *,
-    output_prefix: Prefix,
+    output_prefix: options.OutputPrefix,
     sentences: Annotated[
-        list[Path] | None, Parameter(help="The sentence table of a split; repeatable.")
+        options.Trees | None,
+        Parameter(converter=options.paths, help="Sentences with trees: the table of each split."),
     ] = None,
     speeds: Annotated[
-        list[Path] | None, Parameter(help="What `attree speed` wrote; repeatable.")
+        list[Path] | None,
+        Parameter(converter=options.paths, help="What `attree speed` wrote."),
     ] = None,
     lengths: Annotated[
         list[int] | None,
-        Parameter(validator=between(2), help="A longest sentence, in words; repeatable."),
+        Parameter(
+            converter=options.numbers,
+            validator=between(2),
+            help="Longest sentences, in words: a table for each.",
+        ),
     ] = None,
-    published: PublishedFile = None,
+    published: options.Published | None = None,
     row: Annotated[
         list[str] | None,
-        Parameter(help="SYSTEM=TABLE/ROW, or …@COLUMN: a published figure; repeatable."),
+        Parameter(
+            converter=options.words,
+            help="Published figure: SYSTEM=TABLE/ROW, or SYSTEM=TABLE/ROW@COLUMN.",
+        ),
     ] = None,
     average: Annotated[
         list[str] | None,
-        Parameter(help="AVERAGE=SYSTEM,SYSTEM,…: what it averages; repeatable."),
+        Parameter(converter=options.words, help="What averages: AVERAGE=SYSTEM,SYSTEM,…"),
     ] = None,
-    first: Annotated[int, Parameter(help="Sentences that speed was measured on.")] = 100,
-    profile: Annotated[str, Parameter(help="As of `attree score`.")] = "default",
-    max_words: Annotated[int | None, Parameter(help="As of `attree score`.")] = None,
-    title: Annotated[str, Parameter(help="Heading of the tables.")] = "Comparison",
+    timed: Annotated[
+        int, Parameter(validator=between(1), help="Sentences that speed was measured on.")
+    ] = 100,
+    profile: options.Profile = "default",
+    max_words: options.MaxWords | None = None,
+    title: options.Title = "Comparison",
 ) -> None:
     """Every system side by side: scores, p values, speed, lengths, and the article's figures.
 
@@ -118,7 +129,7 @@ def comparison(
     found = systems(summaries, sentences or (), speeds or (), figures, **how)
     ordered, pairs = compared(found, lengths or ())
     _save(f"{output_prefix}.pairs", pairs, [])
-    made = as_tables(ordered, title, first, averages)
+    made = as_tables(ordered, title, timed, averages)
     _save(output_prefix, [one.flat() for one in ordered], made)
 
 
@@ -133,6 +144,7 @@ def _average(text: str) -> tuple[str, list[str]]:
 def compare(
     first: Annotated[Path, Parameter(help="Sentence scores of `attree score` (.parquet).")],
     second: Annotated[Path, Parameter(help="Those of another parser, same sentences.")],
+    /,
 ) -> None:
     """Whether one parser beats another: difference in F1, 95 % interval, p (paired bootstrap).
 
@@ -155,12 +167,15 @@ def compare(
 
 
 @app.command
+@options.needs(overwrite="svg")
 def show(
-    table: Annotated[Path, Parameter(help="A .parquet of `attree table`, or a summary of scores.")],
+    table: Annotated[
+        Path, Parameter(help="Table: a .parquet of `attree table`, or a summary of scores.")
+    ],
     /,
     *,
-    svg: Annotated[Path | None, Parameter(help="Draw what is printed to this file too.")] = None,
-    overwrite: Overwrite = False,
+    svg: options.Svg | None = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Print a table, or a summary of `attree score`, to the terminal."""
     from rich.console import Console
