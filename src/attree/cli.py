@@ -144,6 +144,7 @@ class _Attree(App):
 _OPTIONS = [
     ("--version", "Print the version and stop."),
     ("--debug", "Print the traceback of an error."),
+    ("--options", "Print every option, what it means, and the commands that have it."),
     ("--install-completion", "Let bash, zsh or fish complete commands and names at TAB."),
     ("--help", "Show this message and stop."),
 ]
@@ -168,6 +169,14 @@ app = _Attree(
 for _name, _place in COMMANDS.items():
     app.command(_place, name=_name)
 app.register_install_completion_command(show=False)
+
+
+@app.command(name="--options", show=False)
+def _options() -> None:
+    """Print every option, what it means, and the commands that have it."""
+    from attree.option_table import table
+
+    print(table(app))
 
 
 def main() -> None:

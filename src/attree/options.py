@@ -266,7 +266,7 @@ Association = Annotated[
 Score = Annotated[
     str,
     Parameter(
-        help="Split score, such as inside_outside. Default: as the parser has it.",
+        help="Split score: outside, inside_outside and others. Default: as the parser has it.",
         completer=completion.scores,
     ),
 ]

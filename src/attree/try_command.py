@@ -68,7 +68,7 @@ def try_command(
     Example:
       attree try "A cat chased the mice."
       attree try "Old men and women left." --best 3
-      echo "the old man walked home" | attree try - --brackets --tokenizer whitespace
+      echo "the old man left" | attree try - --brackets --tokenizer whitespace
     """
     from attree.files import check_new
     from attree.parser import Parser

@@ -16,7 +16,16 @@ TREES = "( (S (NP (DT the) (JJ old) (NN man)) (VP (VBD walked) (NP (NN home)))) 
 RECIPE = ("--score", "inside_outside", "--decoder", "chart", "--heads", "best:2")
 COMMANDS = (
     ("encoder", "resolve", "--slug", "bert", "--path", "checkpoint", "--output", "bert.json"),
-    ("treebank", "dev.mrg", "--language", "english", "--split", "dev", "--output", "dev.parquet"),
+    (
+        "treebank",
+        "dev.mrg",
+        "--language",
+        "english",
+        "--split-name",
+        "dev",
+        "--output",
+        "dev.parquet",
+    ),
     (
         "attention",
         "dev.parquet",

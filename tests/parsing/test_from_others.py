@@ -37,7 +37,7 @@ def table(folder: Path, text: str = GOLD) -> Path:
     done = CliRunner().invoke(
         app,
         ["treebank", str(folder / "gold.mrg"), "--output", str(folder / "gold.parquet"),
-         "--punctuation", "ptb", "--language", "x", "--split", "test", "--accept-loss", "1"],
+         "--punctuation", "ptb", "--language", "x", "--split-name", "test", "--accept-loss", "1"],
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     return folder / "gold.parquet"

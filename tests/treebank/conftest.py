@@ -30,7 +30,7 @@ def attree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], 
             status = end.code
         captured = capsys.readouterr()
         errors = [one for one in captured.err.splitlines() if one.startswith("attree: error: ")]
-        status = "\n".join(errors) or status if status == 1 else status
+        status = "\n".join(errors) or status
         return Result(captured.out, captured.err, status or 0)
 
     return run

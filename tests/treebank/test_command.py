@@ -15,7 +15,7 @@ def test_output_and_rejected(attree, tmp_path: Path) -> None:
     (tmp_path / "a.mrg").write_text(TREE + "(S (A a)\n" + TREE)
     done = attree(
         "a.mrg", "--output", "o.parquet", "--rejected", "r.parquet",
-        "--language", "english", "--split", "dev", "--accept-loss", "0.4",
+        "--language", "english", "--split-name", "dev", "--accept-loss", "0.4",
     )  # fmt: skip
     assert done.status == 0
     assert done.out == ""
@@ -58,7 +58,9 @@ def test_check_of_a_language(attree, tmp_path: Path) -> None:
     done = attree("--language", "klingon", "--check")
     assert "klingon train" in done.out
     assert "klingon test" in done.out
-    done = attree("--language", "klingon", "--split", "test", "--check", "--punctuation", "ptb")
+    done = attree(
+        "--language", "klingon", "--split-name", "test", "--check", "--punctuation", "ptb"
+    )
     assert "klingon train" not in done.out
     assert "1 more removed as punctuation" in done.out
     done = attree("--language", "klingon", "--output", "x.parquet")
@@ -113,17 +115,21 @@ def test_tags_that_would_leave_punctuation_out(attree, tmp_path: Path) -> None:
         (b"(A a)", ["a.mrg", "--check", "--format", "xml"], "format must be one of ptb"),
         (b"(A a)", ["a.mrg", "--check", "--encoding", "x-8"], "encoding must be the name"),
         (b"(A a)", ["a.mrg", "--check", "--punctuation", "no"], "punctuation must be auto, keep"),
-        (b"(A a)", ["a.mrg", "--check", "--first", "0"], "first must be a whole number"),
+        (b"(A a)", ["a.mrg", "--check", "--first", "0"], "--first"),
         (b"(A a)", ["a.mrg", "--check", "--part", "3/2"], "part must be a part such as 1/5"),
         (b"(A a)", ["a.mrg"], "add --output FILE, or --check"),
         (b"(A a)", ["--check"], "no files are given"),
         (b"(A a)", ["a.mrg", "--exclude", "*.mrg", "--check"], "every file is excluded"),
         (b"(A a)", ["a.txt", "--check"], "a.txt: no such file"),
-        (b"(A a)", [".", "--output", "o.parquet"], ".: this is a folder — name its files, './*'"),
+        (None, [".", "--output", "o.parquet"], "no treebank is in this folder — name its files"),
         (None, [".", "--check"], "no treebank is in this folder"),
         (b"(A a)", [".", "a.mrg", "--check"], "a folder is checked whole, by itself"),
         (b"(A a)", [".", "--check", "--exclude", "*.mrg"], "a folder is checked whole, by itself"),
-        (b"(A a)", [".", "--check", "--split", "test"], "a folder is checked whole, by itself"),
+        (
+            b"(A a)",
+            [".", "--check", "--split-name", "test"],
+            "a folder is checked whole, by itself",
+        ),
         ("(A a)".encode("utf-16"), ["a.mrg", "--check"], "UTF-16 — set encoding: utf-16"),
     ],
 )
@@ -152,9 +158,7 @@ def test_bytes_of_all_kinds(attree, tmp_path: Path) -> None:
         b"(S (NN last))",
     ]
     (tmp_path / "a.mrg").write_bytes(b"\r\n".join(lines) + b"\r\n")
-    done = attree(
-        "a.mrg", "--output", "o.parquet", "--rejected", "r.parquet", "--accept-loss", "true"
-    )
+    done = attree("a.mrg", "--output", "o.parquet", "--rejected", "r.parquet", "--accept-loss", "1")
     assert "a.mrg:3: byte 0xE9 is not utf-8 — set encoding: latin-1" in done.err
     table, _ = read_table(tmp_path / "o.parquet")
     words = [one[0] for one in table["words"].to_pylist()]

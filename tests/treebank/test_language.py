@@ -203,7 +203,7 @@ class TestCommandLine:
         )
         line = found.arguments("test")
         parts = shlex.split(line)
-        assert parts[:4] == ["--language", "klingon", "--split", "test"]
+        assert parts[:4] == ["--language", "klingon", "--split-name", "test"]
         assert "--derived" not in parts
         output = tmp_path / "out.parquet"
         command = f"{shlex.quote(sys.executable)} -m attree.cli treebank {line} --output {output}"

@@ -131,7 +131,7 @@ def show(
     folder: Annotated[Path, Parameter(help="Output folder of attree parse.")],
     /,
     *,
-    as_json: Annotated[bool, Parameter(name="--json", help="Everything, as JSON.")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Show how far a run is, during it or afterwards."""
     from attree.corpus.folder import status

@@ -7,29 +7,29 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from attree.options import Overwrite
+from attree.options import Output, Overwrite, paths
 
 
 def publish_command(
     parser: Annotated[Path, Parameter(help="Folder of attree train.")],
     /,
     *,
-    output: Annotated[Path, Parameter(help="Folder for the copy.")],
+    output: Annotated[Output, Parameter(help="Where to write: a folder for the copy.")],
     licence: Annotated[str, Parameter(help="Of the weights: cc-by-4.0, cc-by-sa-4.0 …")],
     sources: Annotated[
         str,
         Parameter(help="Treebanks and their licences, in Markdown.", allow_leading_hyphen=True),
     ],
     table: Annotated[
-        list[Path] | None, Parameter(help="Tables of F1 in Markdown (repeatable).")
+        list[Path] | None, Parameter(converter=paths, help="Tables of F1 in Markdown.")
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Copy a trained parser, with its licence, its sources and its F1 in its model card.
 
     Example:
-      attree publish my-parser --licence cc-by-4.0 --sources "My treebank (CC BY 4.0)"
-        --output published/my-parser
+      attree publish my-parser --licence cc-by-4.0
+        --sources "My treebank (CC BY 4.0)" --output published/my-parser
     """
     import shutil
 

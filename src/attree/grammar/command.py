@@ -19,7 +19,8 @@ def train(
         list[Path],
         Parameter(
             converter=options.paths,
-            help="Treebank files or sentence tables, or .txt, a sentence a line.",
+            help="Sentences with trees: treebank files or sentence tables; or .txt, a sentence a "
+            "line, for no tree is looked at.",
         ),
     ],
     /,
@@ -61,7 +62,8 @@ def parse(
     """Parse every sentence by a grammar: most spans expected to be right.
 
     Example:
-      attree grammar parse test.mrg --grammar grammars/mine --output parses.parquet
+      attree grammar parse test.mrg --grammar grammars/mine
+        --output parses.parquet
     """
     from attree import process
 

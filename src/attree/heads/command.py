@@ -23,7 +23,7 @@ def heads_command(
     /,
     *,
     sentences: options.Trees,
-    score: Annotated[options.Score, Parameter(help=f"Split score, such as {', '.join(SCORES)}.")],
+    score: Annotated[options.Score, Parameter(help=f"Split score: {', '.join(SCORES)}.")],
     decoder: Annotated[
         options.Decoder,
         Parameter(help=f"Decoder: {', '.join(DECODERS)}.", completer=completion.decoders),
@@ -54,8 +54,8 @@ def heads_command(
     agree with those of the other heads.
 
     Example:
-      attree heads all.json --sentences dev.mrg --score inside_outside --decoder chart
-        --heads best:20 --rank-by agreement --output heads.parquet
+      attree heads all.json --sentences dev.mrg --score inside_outside
+        --decoder chart --heads best:20 --rank-by agreement --output heads.parquet
         --output-selection upio.json
     """
     from attree import process

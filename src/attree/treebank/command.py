@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from attree import completion
+from attree import completion, options
 from attree.errors import AttreeError
-from attree.options import Overwrite
+from attree.options import ReadingOptions
 from attree.treebank.language_file import LANGUAGE_KEYS
 
 if TYPE_CHECKING:
@@ -23,27 +24,81 @@ if TYPE_CHECKING:
 _CODE = ("attree.treebank.command:run",)
 _LONG = 30_000_000  # bytes: from here on progress is shown
 _SHOWN = 20  # rejected sentences told on stderr
+_AS_IT_IS = ReadingOptions()
 
-#: Options that are given once for each label → their keys.
-_KEYS = {"dummy_root": "dummy_roots", "drop_label": "drop_labels"}
-_LABELS = "repeatable; - for none"
+_READING = "How files are read"
 
-Text = str | None
-Texts = list[str] | None
-Paths = list[Path] | None
+Files = Annotated[
+    list[str],
+    Parameter(
+        converter=options.words,
+        help="Treebank files, patterns such as 'wsj_{0125..0149}.mrg', or folders.",
+    ),
+]
 
 
-def _setting(key: str, more: str = "") -> Any:
+def _of(key: str, *, several: bool = False) -> Parameter:
     """Return the option of a key of ``language.yaml``, with the help that the key has."""
     kind, sets = LANGUAGE_KEYS[key].kind, LANGUAGE_KEYS[key].sets
-    about = more or kind.words.removeprefix("one of ")
+    about = "several, or - for none" if several else kind.words.removeprefix("one of ")
     text = f"{sets[0].upper()}{sets[1:]} ({about})."
-    offered = completion.treebank_formats if key == "format" else None
-    panel = "How files are read"
-    hyphen = key in _KEYS.values()
     return Parameter(
-        allow_leading_hyphen=hyphen, help=text, metavar="", group=panel, completer=offered
+        help=text, converter=options.words if several else None, allow_leading_hyphen=several
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions:
+    """What becomes of the trees of files; None leaves it to their format.
+
+    Attributes:
+        traces, drop_label, functions, escapes, nonprojective: keys of ``language.yaml``.
+        dependencies: what dependency trees are taken for.
+    """
+
+    traces: Annotated[str | None, _of("traces")] = None
+    drop_label: Annotated[list[str] | None, _of("drop_labels", several=True)] = None
+    functions: Annotated[str | None, _of("functions")] = None
+    escapes: Annotated[str | None, _of("escapes")] = None
+    nonprojective: Annotated[str | None, _of("nonprojective")] = None
+    dependencies: options.Dependencies | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return those that were asked for, by their keys."""
+        found = {key: value for key, value in asdict(self).items() if value is not None}
+        return _without_hyphen("drop_label", "drop_labels", found)
+
+
+@dataclass(frozen=True, slots=True)
+class WordOptions:
+    """Which words and sentences of files are taken; None leaves it to their format.
+
+    Attributes:
+        dummy_root, final_punctuation, part, derived: keys of ``language.yaml``.
+        max_words, first: which sentences are taken.
+        accept_loss: share of sentences.
+    """
+
+    dummy_root: Annotated[list[str] | None, _of("dummy_roots", several=True)] = None
+    final_punctuation: Annotated[str | None, _of("final_punctuation")] = None
+    max_words: options.MaxWords | None = None
+    part: Annotated[str | None, _of("part")] = None
+    first: options.First | None = None
+    derived: Annotated[str | None, _of("derived")] = None
+    accept_loss: options.AcceptLoss | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return those that were asked for, by their keys."""
+        found = {key: value for key, value in asdict(self).items() if value is not None}
+        return _without_hyphen("dummy_root", "dummy_roots", found)
+
+
+def _without_hyphen(option: str, key: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Give an option's labels under their key; ``-`` alone stands for none."""
+    if option in found:
+        labels = found.pop(option)
+        found[key] = [] if labels == ["-"] else labels
+    return found
 
 
 app = App(
@@ -54,37 +109,32 @@ app = App(
 
 @app.default
 @app.command(name="read")
+@options.needs(folder="language", exclude="FILES", split_name="language FILES")
 def run(
-    files: Annotated[
-        Texts, Parameter(help="Files, or patterns such as 'wsj_{0125..0149}.mrg'.")
-    ] = None,
+    files: Files | None = None,
     /,
     *,
-    output: Annotated[Path | None, Parameter(help="Write the sentence table.")] = None,
+    output: Annotated[
+        options.Output | None, Parameter(help="Where to write: the sentence table.")
+    ] = None,
     rejected: Annotated[Path | None, Parameter(help="Write what was not read, and why.")] = None,
     check: Annotated[bool, Parameter(help="Print what is in the files.")] = False,
-    language: Annotated[str, Parameter(help="The language's name.")] = "",
-    split: Annotated[str, Parameter(help="The split's name.")] = "",
-    folder: Annotated[Paths, Parameter(help="Holds --language, if no FILES are given.")] = None,
-    format: Annotated[Text, _setting("format")] = None,
-    encoding: Annotated[Text, _setting("encoding", "utf-8, latin-1 …")] = None,
-    punctuation: Annotated[Text, _setting("punctuation")] = None,
-    dummy_root: Annotated[Texts, _setting("dummy_roots", _LABELS)] = None,
-    traces: Annotated[Text, _setting("traces")] = None,
-    drop_label: Annotated[Texts, _setting("drop_labels", _LABELS)] = None,
-    functions: Annotated[Text, _setting("functions")] = None,
-    escapes: Annotated[Text, _setting("escapes")] = None,
-    nonprojective: Annotated[Text, _setting("nonprojective")] = None,
-    dependencies: Annotated[Text, _setting("dependencies")] = None,
-    labels: Annotated[Text, _setting("labels")] = None,
-    final_punctuation: Annotated[Text, _setting("final_punctuation")] = None,
-    max_words: Annotated[int | None, _setting("max_words")] = None,
-    part: Annotated[Text, _setting("part")] = None,
-    first: Annotated[int | None, _setting("first")] = None,
-    exclude: Annotated[Texts, Parameter(help="Files to leave out (repeatable).")] = None,
-    derived: Annotated[Text, _setting("derived")] = None,
-    accept_loss: Annotated[Text, _setting("accept_loss")] = None,
-    overwrite: Overwrite = False,
+    language: Annotated[
+        options.Language,
+        Parameter(help="Language, by name or code: of FILES; without FILES, what is looked up."),
+    ] = "",
+    split_name: Annotated[str, Parameter(help="The split's name.")] = "",
+    folder: Annotated[
+        list[Path] | None,
+        Parameter(converter=options.paths, help="Holds --language, if no FILES are given."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, Parameter(converter=options.words, help="Files to leave out.")
+    ] = None,
+    reading: Annotated[ReadingOptions, Parameter(name="*", group=_READING)] = _AS_IT_IS,
+    trees: Annotated[TreeOptions, Parameter(name="*", group=_READING)] = TreeOptions(),
+    words: Annotated[WordOptions, Parameter(name="*", group=_READING)] = WordOptions(),
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Check what is in treebank FILES, or write them as a sentence table.
 
@@ -94,29 +144,27 @@ def run(
 
     Example: attree treebank mine/test.ptb --check
     """
-    arguments = dict(locals())
     from attree.files import check_apart, check_new
     from attree.treebank.check import other_scripts
     from attree.treebank.jobs import of_files, of_folder, of_language
 
     if output is None and rejected is None and not check:
         raise AttreeError("nothing to do", fix="add --output FILE, or --check")
-    del arguments["folder"]  # where languages lie; the setting of that name is a language's own
-    given = _given(arguments)
+    given = reading.given() | trees.given() | words.given()
     folders = [name for name in files or [] if check and Path(name).is_dir()]
     if folders:
         others = len(folders) < len(files or [])
-        if others or output or rejected or exclude or language or split:
+        if others or output or rejected or exclude or language or split_name:
             fix = "give --check and folders alone, or name files"
             raise AttreeError("a folder is checked whole, by itself", fix=fix)
         _check_each([job for place in folders for job in of_folder(Path(place), given)])
         return
     if files:
-        jobs = [of_files(files, exclude or [], given, language=language, split=split)]
+        jobs = [of_files(files, exclude or [], given, language=language, split=split_name)]
     else:
-        jobs = list(of_language(language, split, folder, given))
+        jobs = list(of_language(language, split_name, folder, given))
     if len(jobs) > 1 and (output or rejected):
-        raise AttreeError("one table holds one split", fix="add --split")
+        raise AttreeError("one table holds one split", fix="add --split-name")
     check_apart(filter(None, (output, rejected)), [file for job in jobs for file in job.files])
     check_new((output, rejected), overwrite=overwrite)
     scripts = {job.title: _convert(job, output, rejected, check=check) for job in jobs}
@@ -126,29 +174,26 @@ def run(
 
 @app.command(name="convert")
 def convert_command(
-    files: Annotated[list[str], Parameter(help="Treebank files, or patterns.")],
+    files: Files,
     /,
     *,
-    output: Annotated[Path, Parameter(help="The file to write, UTF-8.")],
+    output: Annotated[options.Output, Parameter(help="Where to write: a treebank file, UTF-8.")],
     to: Annotated[
-        Text,
+        str | None,
         Parameter(
-            help="Its format (default: by its extension).",
+            help="Format to write: see above. Default: by the output's extension.",
             completer=completion.written_formats,
         ),
     ] = None,
-    format: Annotated[Text, _setting("format")] = None,
-    encoding: Annotated[Text, _setting("encoding", "utf-8, latin-1 …")] = None,
-    traces: Annotated[Text, _setting("traces")] = None,
-    drop_label: Annotated[Texts, _setting("drop_labels", _LABELS)] = None,
-    escapes: Annotated[Text, _setting("escapes")] = None,
-    functions: Annotated[str, _setting("functions")] = "keep",
-    nonprojective: Annotated[Text, _setting("nonprojective")] = None,
-    dependencies: Annotated[Text, _setting("dependencies")] = None,
-    labels: Annotated[Text, _setting("labels")] = None,
-    overwrite: Overwrite = False,
+    format: Annotated[options.Format | None, Parameter(group=_READING)] = None,
+    encoding: Annotated[options.Encoding | None, Parameter(group=_READING)] = None,
+    labels: Annotated[options.Labels | None, Parameter(group=_READING)] = None,
+    trees: Annotated[TreeOptions, Parameter(name="*", group=_READING)] = TreeOptions(),
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Write the trees of FILES in another format; no word is taken out but traces.
+
+    Functions stay in labels unless --functions cut.
 
     Formats: ptb (.mrg), spmrl (.ptb), stanza (.conllu, trees in comments), export (.export),
     discbracket (.discbracket), tigerxml (.xml), half (.half, half-known trees: of dependency trees
@@ -156,12 +201,12 @@ def convert_command(
 
     Example: attree treebank convert tiger.xml --output tiger.mrg
     """
-    arguments = dict(locals())
     from attree.files import check_apart, check_new
     from attree.treebank.convert import convert, target
     from attree.treebank.jobs import of_files
 
-    job = of_files(files, [], _given(arguments))
+    how = ReadingOptions(format, encoding, labels=labels)
+    job = of_files(files, [], {"functions": "keep"} | how.given() | trees.given())
     check_apart([output], job.files)
     check_new([output], overwrite=overwrite)
     to = to or target(output)
@@ -174,30 +219,6 @@ def convert_command(
     if done.words:
         shown = ", ".join(repr(word) for word, _ in done.words.most_common(5))
         _say(f"warning: {done.words.total():,} words cannot stand in {to} as they are: {shown}")
-
-
-def _given(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings among a command's arguments, by their keys, that were given."""
-    values = {_KEYS.get(name, name): value for name, value in arguments.items()}
-    values["accept_loss"] = _share(values.get("accept_loss"))
-    for name in _KEYS.values():
-        values[name] = _labels(values.get(name))
-    return {key: values[key] for key in LANGUAGE_KEYS if values.get(key) is not None}
-
-
-def _labels(given: Texts) -> list[str] | None:
-    """Return the labels given; ``-`` alone stands for none."""
-    return [] if given == ["-"] else given or None
-
-
-def _share(given: Text) -> Any:
-    """Return ``true`` or a number as such; what is neither is left for the check to refuse."""
-    if given is None or given.lower() == "true":
-        return given and True
-    try:
-        return float(given)
-    except ValueError:
-        return given
 
 
 def _check_each(jobs: list[Job]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
+from attree.given import together
+from attree.languages import code_in, code_of
 from attree.text import say
 from attree.treebank.formats import in_folder, resolve
 from attree.treebank.language import discover
@@ -58,7 +60,7 @@ def of_files(
         AttreeError: nothing matches, or an option cannot be.
     """
     check_settings(given, "command line")
-    files = _found(patterns, exclude)
+    files = _found(patterns, exclude, given.get("format"))
     return Job(files, resolve(Settings(**as_settings(given)), files), **names)
 
 
@@ -71,9 +73,22 @@ def of_language(
     check_settings(given, "command line")
     options = as_settings(given)
     catalogue = discover(folders or _FOLDERS)
+    language = _named(language, catalogue)
     for name in [split] if split else list(catalogue[language].splits):
         one = catalogue[language].split(name)
         yield Job(one.files, dataclasses.replace(one.settings, **options), language, name)
+
+
+def _named(language: str, names: Iterable[str]) -> str:
+    """Return the one of these treebanks' names that is meant by a name or a code."""
+    if language in (names := list(names)):
+        return language
+    try:
+        code = code_of(language)
+    except AttreeError:
+        return language
+    found = [name for name in names if code_in(name) == code]
+    return found[0] if len(found) == 1 else language
 
 
 def of_folder(folder: Path, given: dict[str, Any]) -> Iterator[Job]:
@@ -96,20 +111,22 @@ def of_folder(folder: Path, given: dict[str, Any]) -> Iterator[Job]:
         yield Job(tuple(files), resolve(settings, files), place=str(place))
 
 
-def _found(patterns: Sequence[str], exclude: Sequence[str]) -> tuple[Path, ...]:
-    """Return the files that patterns match; each pattern must match one."""
+def _found(patterns: Sequence[str], exclude: Sequence[str], format: str | None) -> tuple[Path, ...]:
+    """Return the files that patterns match, and those in folders; each must stand for one."""
+    found: dict[Path, None] = {}
     for pattern in patterns:
+        if Path(pattern).is_dir():
+            some = [file for files in together(Path(pattern), format) for file in files]
+            found.update(dict.fromkeys(some))
+            continue
         matched = find([pattern])
         if not matched.files:
-            if Path(pattern).is_dir():
-                problem, fix = "this is a folder", f"name its files, '{pattern}/*', or --check it"
-            else:
-                problem, fix = "no such file", "check its name"
-            raise AttreeError(problem, file=pattern, fix=fix)
+            raise AttreeError("no such file", file=pattern, fix="check its name")
+        found.update(dict.fromkeys(matched.files))
         if matched.missing:
             say(f"warning: {len(matched.missing)} of {pattern} do not exist")
     excluded = set(find(exclude).files)
-    files = tuple(file for file in find(patterns).files if file not in excluded)
+    files = tuple(file for file in found if file not in excluded)
     if not files:
         raise AttreeError("every file is excluded", fix="correct --exclude")
     return files

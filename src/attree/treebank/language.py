@@ -94,7 +94,14 @@ class Language:
         """Return the options of ``attree treebank`` for a split; the format's defaults left out."""
         one = self.split(split)
         usual = resolve(Settings(format=one.settings.format), [])
-        options = ["--language", self.name, "--split", split, "--format", str(one.settings.format)]
+        options = [
+            "--language",
+            self.name,
+            "--split-name",
+            split,
+            "--format",
+            str(one.settings.format),
+        ]
         for key in sorted(_SETTINGS - {"format"}):
             value = getattr(one.settings, key)
             if value == getattr(usual, key):

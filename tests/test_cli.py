@@ -1,0 +1,160 @@
+"""The command line as one thing: a name has one meaning, help fits, no option is taken in vain."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import pytest
+from cyclopts import App, CycloptsError
+
+from attree import help
+from attree.cli import app
+from attree.errors import AttreeError
+from attree.option_table import Declared, declared
+from attree.options import EXCLUDES, NEEDS, separated
+from tests.command_line import CliRunner
+
+
+def commands(group: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command and group of commands, by the words that call it."""
+    for name in [name for name in group if not name.startswith("-")]:
+        yield (*path, name)
+        yield from commands(group[name], (*path, name))
+
+
+COMMANDS = list(commands(app))
+
+
+def called(path: tuple[str, ...]) -> App:
+    found: App = app
+    for name in path:
+        found = found[name]
+    return found
+
+
+@pytest.fixture(scope="module")
+def options() -> list[Declared]:
+    return list(declared(app))
+
+
+def test_a_name_has_one_meaning_and_one_type(options: list[Declared]) -> None:
+    said = defaultdict(set)
+    for one in options:
+        said[one.name].add((one.meaning, one.kind))
+    assert {name: meanings for name, meanings in said.items() if len(meanings) > 1} == {}
+
+
+def test_a_second_meaning_is_found() -> None:
+    group = App()
+
+    @group.command
+    def one(*, size: int) -> None:
+        """One.
+
+        Args:
+            size: Size of a batch: many.
+        """
+
+    @group.command
+    def two(*, size: int) -> None:
+        """Two.
+
+        Args:
+            size: Size of a file.
+        """
+
+    assert [each.meaning for each in declared(group)] == ["Size of a batch", "Size of a file"]
+
+
+def test_every_option_says_what_it_is_for(options: list[Declared]) -> None:
+    assert [one for one in options if not one.meaning] == []
+
+
+def test_the_table_has_every_option_of_every_command(options: list[Declared]) -> None:
+    lines = CliRunner().invoke(app, ["--options"]).stdout.splitlines()
+    assert max(map(len, (line for line in lines if line.startswith(" ")))) <= 80
+    assert [line.split(" ")[0] for line in lines if not line.startswith(" ")] == sorted(
+        {one.name for one in options}, key=lambda name: (not name.startswith("-"), name)
+    )
+    text = " ".join(" ".join(lines).split())
+    heads = text.partition("--heads (str): Heads ")[2].partition(" --")[0]
+    assert heads == "parse, annotate, attention, heads"
+
+
+@pytest.mark.parametrize("path", [(), *COMMANDS], ids=" ".join)
+def test_help_fits_into_80_columns_and_names_its_options(path: tuple[str, ...]) -> None:
+    ran = CliRunner().invoke(app, [*path, "--help"])
+    assert ran.exit_code == 0
+    lines = ran.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    if path and (command := called(path)).default_command is not None:
+        for one in help.options(command):
+            assert one.index is not None or any(f"  {one.name}" in line for line in lines), one.name
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_what_is_said_of_options_is_said_of_options_that_are_there(path: tuple[str, ...]) -> None:
+    command = called(path).default_command
+    there = {one.name for one in help.options(called(path))} if command else set()
+    named = [
+        name for one, leaders in getattr(command, NEEDS, {}).items() for name in (one, leaders)
+    ]
+    for words in (*named, *getattr(command, EXCLUDES, ())):
+        for word in words.split():
+            assert (word if word.isupper() else f"--{word.replace('_', '-')}") in there
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            "train --sentences a.mrg --output p --parser fpio --parser fpoa",
+            "--parser is given twice",
+        ),
+        ("train --sentences a.mrg --output p --tune-layers 1", "no effect without --tune-on"),
+        ("train --sentences a.mrg --output p --ids 1 --trees 2", "--ids and --trees exclude"),
+        (
+            "train --sentences a.mrg --output p --layer 1 --tune-on 2",
+            "--layer and --tune-on exclude",
+        ),
+        ("train --sentences a.mrg --output p --allow-overlap", "no effect without --evaluate-on"),
+        ("evaluate a.mrg --gold b.mrg --draws 2", "no effect without --train or --split"),
+        ("evaluate a.mrg --split 2: --worst 2", "--worst and --split exclude each other"),
+        ("treebank a.mrg --check --folder x", "--folder has no effect without --language"),
+        ("treebank --language x --check --exclude y", "--exclude has no effect without FILES"),
+        ("table show x.parquet --overwrite", "--overwrite has no effect without --svg"),
+        ("try x --overwrite", "--overwrite has no effect without --svg"),
+        ("score p --sentences s --output o --summary j --profile a --profile b", "is given twice"),
+    ],
+)
+def test_options_without_effect_and_second_ones_are_refused(words: str, says: str) -> None:
+    ran = CliRunner().invoke(app, words.split())
+    assert ran.exit_code == 2
+    from attree.cli import _said
+
+    assert isinstance(ran.exception, CycloptsError)
+    assert says in _said(ran.exception)
+
+
+@pytest.mark.parametrize("option", ["heads", "association", "score", "decoder"])
+def test_a_trained_parser_has_no_choice_left(option: str) -> None:
+    from attree.parser_source import Overrides, find_parser
+
+    with pytest.raises(AttreeError, match=f"--{option} has no effect beside this parser"):
+        find_parser("universal", Overrides(**{option: "x"}))
+
+
+@pytest.mark.parametrize(
+    ("word", "items"),
+    [
+        ("a,b", ["a", "b"]),
+        ("NP, VP", ["NP", "VP"]),
+        ("x.{a,b}.mrg,y", ["x.{a,b}.mrg", "y"]),
+        ("list:1.2,3.4", ["list:1.2,3.4"]),
+        ("average=a,b", ["average=a,b"]),
+        (",", [","]),
+    ],
+)
+def test_commas_separate_items(word: str, items: list[str]) -> None:
+    assert separated(word) == items
