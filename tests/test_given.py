@@ -8,8 +8,9 @@ import pytest
 
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.given import as_tables
+from attree.given import Treebank, as_table, as_tables
 from attree.schemas import SENTENCES, read_table
+from attree.treebank.sentence import Settings
 from tests.command_line import CliRunner
 
 TREE = "(S (NP (DT the) (NN cat)) (VP (VBD sat)) (. .))\n"
@@ -54,3 +55,30 @@ def test_what_is_neither_is_told(tmp_path: Path) -> None:
     other.write_text("no trees")
     with pytest.raises(AttreeError, match="the format is not known"), as_tables([other]):
         pass
+
+
+@pytest.mark.parametrize("given", ["{}/*.mrg", "{}/{{a,b}}.mrg", "{}", "{}/[ab].mrg"])
+def test_files_patterns_and_folders_are_one_treebank(tmp_path: Path, given: str) -> None:
+    for name, count in (("a.mrg", 3), ("b.mrg", 2)):
+        (tmp_path / name).write_text(TREE * count)
+    found = Treebank.of([Path(given.format(tmp_path))], Settings())
+    assert found.table["sentence"].to_pylist() == [0, 1, 2, 3, 4]
+    assert len(set(found.table["file"].to_pylist())) == 2
+    table = tmp_path / "all.parquet"
+    found.write(table, language="x", split="")
+    mine = [Path(given.format(tmp_path)), tmp_path / "a.mrg", table]
+    with as_table(mine[1:]) as joined:
+        assert read_table(joined)[0]["sentence"].to_pylist() == list(range(8))
+    with as_tables(mine) as tables:  # the folder now holds the table as well
+        counts = [read_table(one)[0].num_rows for one in tables]
+    assert counts == [10 if given == "{}" else 5, 3, 5]
+
+
+def test_folders_without_a_treebank_and_other_policies_are_told(tmp_path: Path) -> None:
+    with pytest.raises(AttreeError, match="no treebank is in this folder"):
+        Treebank.of([tmp_path], Settings())
+    (tmp_path / "a.mrg").write_text(TREE)
+    found = Treebank.of([tmp_path / "a.mrg"], Settings(punctuation="keep"))
+    found.write(tmp_path / "b.parquet", language="x", split="")
+    with pytest.raises(AttreeError, match=r"punctuation is not removed alike .* ptb, keep"):
+        Treebank.of([tmp_path / "a.mrg", tmp_path / "b.parquet"], Settings())
