@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -114,3 +115,12 @@ def test_as_many_threads_as_allowed_compute() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == f"8000000 {MOST_THREADS}\n", done.stderr
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    program = f"{shlex.quote(sys.executable)} -m attree.cli annotate --help"
+    for reader in ("head -1", "true"):
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {program} | {reader}"], capture_output=True, text=True
+        )
+        assert (done.returncode, done.stderr) == (0, "")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -179,7 +180,11 @@ def _forked(beside: Any) -> None:
     beside._owner = 0
 
 
-@pytest.mark.parametrize("fault", [_killed, _forked])
+def _stopped(beside: Any) -> None:
+    beside._child.send_signal(signal.SIGSTOP)
+
+
+@pytest.mark.parametrize("fault", [_killed, _forked, _stopped])
 @pytest.mark.parametrize("after", [0, 1])
 def test_texts_are_split_here_when_nobody_splits_them_beside(
     on_two_cores: pytest.MonkeyPatch, fault: Callable[[Any], None], after: int
@@ -188,6 +193,7 @@ def test_texts_are_split_here_when_nobody_splits_them_beside(
     for _ in range(after):
         assert beside("Geht es?", split=False) == ("de", [["Geht", "es", "?"]])
     fault(beside)
+    on_two_cores.setattr("attree.words._SECONDS_TO_ANSWER", 0.5)
     assert beside("Das geht.", split=True) == ("de", [["Das", "geht", "."]])
     assert beside._is_here
 

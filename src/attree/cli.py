@@ -185,9 +185,13 @@ def main() -> None:
         os.environ[DEBUG] = "1"
     try:
         app([word for word in sys.argv[1:] if word != "--debug"])
+        sys.stdout.flush()
         sys.exit(0)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # whoever reads has enough, such as head; nothing is left to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(0)
     except Exception as error:
         if os.environ.get(DEBUG) and not isinstance(error, AttreeError | CycloptsError):
             traceback.print_exc()

@@ -210,6 +210,10 @@ if select.select([sys.stdin], [], [], 60)[0]:
 """
 
 
+#: Until what the process beside was asked is split here; loading takes a second or two.
+_SECONDS_TO_ANSWER = 30.0
+
+
 @functools.cache
 def splitter_beside(language: str) -> Splitter:
     """Return a splitter that works in a process of its own, started now.
@@ -268,6 +272,9 @@ class _Beside(Splitter):
     def _asked(self, question: list[Any]) -> tuple[str, Sentences] | None:
         """Return what the process answers, None where there is no answer."""
         assert self._child.stdin is not None and self._child.stdout is not None
+        late = threading.Timer(_SECONDS_TO_ANSWER, self._child.kill)  # one may have been stopped
+        late.daemon = True
+        late.start()
         try:
             self._child.stdin.write(json.dumps(question).encode() + b"\n")
             self._child.stdin.flush()
@@ -278,6 +285,8 @@ class _Beside(Splitter):
         except BaseException:  # interrupted: the answer to come must not be taken for the next one
             self._end()
             raise
+        finally:
+            late.cancel()
         return code, sentences
 
 
