@@ -123,7 +123,8 @@ def test_files_score_as_their_trees_do_whatever_is_around_them(
         file.write_text("".join(f"{wrapped.format(line)}\n" for line in whole))
         settings = Settings(punctuation=punctuation, accept_loss=0.5)
         trees.append(Parses.gold(Treebank.read([file], settings).table).trees)
-    found = list(results(*files, COLLINS, punctuation=punctuation))
+    gold, other = files
+    found = list(results([gold], [other], COLLINS, punctuation=punctuation))
     assert [counts(one) for one in found] == list(map(tuple, labelled_results(*trees).tolist()))
 
 
