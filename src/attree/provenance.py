@@ -39,6 +39,7 @@ NEUTRAL = {
     "attree.plan_checks": "says what is wrong with what is asked for",
     "attree.process": "ends a command with its parent",
     "attree.progress": "shows a bar",
+    "attree.ready": "finds the files of parsers that come with attree",
     "attree.registry": "finds what has a name",
     "attree.results": "says where results lie",
     "attree.provenance": "writes down what a result was made from",

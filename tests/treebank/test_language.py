@@ -94,6 +94,14 @@ class TestSettings:
         assert (settings.punctuation, settings.max_words) == ("keep", 7)
         assert settings.dummy_roots == ("X", "")
 
+    def test_a_folder_of_a_variable_that_is_not_there_is_said(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("KLINGON_HOME", str(tmp_path))
+        found = discover(["$KLINGON_HOME/trees", tmp_path / "absent"])
+        missing = f"{tmp_path}/trees: this folder ($KLINGON_HOME/trees) does not exist"
+        assert found.warnings == [missing]
+
     def test_folder_with_a_variable(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         put(tmp_path / "elsewhere", "wsj_0001.mrg", "wsj_0002.mrg", "wsj_0003.mrg")
         monkeypatch.setenv("KLINGON_HOME", str(tmp_path))

@@ -60,7 +60,8 @@ try:
         check(config, Path(workflow.source_path("../schemas/config.schema.yaml")))
     config |= without_null(config, "tables", "comparisons", "experiments")
     validate(config, "../schemas/config.schema.yaml")  # fills in the defaults
-    config["treebanks"] = expand_variables(config["treebanks"], "treebanks")
+    # discover() names a folder as it is written
+    expand_variables(config["treebanks"], "treebanks")
     config["encoders"] = expand_variables(config["encoders"], "encoders")
     config["systems"] = expand_variables(config["systems"], "systems")
     config["published"] = expand_variables(config["published"], "published")

@@ -162,9 +162,9 @@ def discover(
     """Find all languages.
 
     Args:
-        folders: folders of languages; one that is absent is passed over, and a language in a later
-            folder replaces one of the same name in an earlier one. Variables such as ``$HOME`` are
-            expanded.
+        folders: folders of languages; one that is absent is passed over, with a warning where its
+            name has a variable such as ``$HOME``, which is expanded. A language in a later folder
+            replaces one of the same name in an earlier one.
         languages: name → settings that override ``language.yaml``, and ``folder`` for a language
             that lies elsewhere.
 
@@ -176,7 +176,9 @@ def discover(
     catalogue = Catalogue()
     places: dict[str, Path] = {}
     for folder in folders:
-        top = _path(folder, "treebanks")
+        top = _path(folder, "treebanks.folders")
+        if "$" in str(folder) and not top.is_dir():
+            catalogue.warnings.append(f"{top}: this folder ({folder}) does not exist")
         if loose := treebank_files(top):
             fix = f"move to {top}/<language>/"
             catalogue.warnings.append(f"{top}: {_some(loose)} in no language's folder — {fix}")
