@@ -108,7 +108,7 @@ def rows() -> list[Row]:
     """Return them all."""
     prm = ("evalb", "{base}/dev.mrg", "{base}/dev.mrg", "--prm", "x.prm")
     heads = ("heads", "{base}/all.json", "--sentences", "{base}/dev.parquet", "--score", "inside")
-    heads = (*heads, "--decoder", "chart", "--output", "h.parquet", "--selection", "s.json")
+    heads = (*heads, "--decoder", "chart", "--output", "h.parquet", "--output-selection", "s.json")
     treebank = ("treebank", "x.mrg", "--output", "x.parquet", "--encoding")
     return [
         *_rows_of_inputs(),
