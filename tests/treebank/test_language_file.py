@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from typing import Any
 
 import pytest
@@ -11,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from attree.cli import app
 from attree.errors import AttreeError
+from attree.option_table import declared
 from attree.treebank.cleaning import POLICIES, policies
-from attree.treebank.command import run
 from attree.treebank.formats import FORMATS
 from attree.treebank.language_file import (
     LANGUAGE_KEYS,
@@ -82,10 +82,11 @@ def test_choices_come_from_their_registries() -> None:
 def test_every_setting_is_a_key_and_an_option() -> None:
     settings = {one.name for one in dataclasses.fields(Settings)}
     assert settings == set(LANGUAGE_KEYS) - {"folder", "layout", "splits"}
-    options = set(inspect.signature(run).parameters)
-    assert {
+    options = {one.name for one in declared(app) if one.command == "treebank read"}
+    keys = {
         key.removesuffix("s") if key.endswith(("_roots", "_labels")) else key for key in settings
-    } <= options
+    }
+    assert {f"--{key.replace('_', '-')}" for key in keys} <= options
 
 
 @pytest.mark.parametrize("key", sorted(LANGUAGE_KEYS))
