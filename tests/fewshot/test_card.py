@@ -156,6 +156,7 @@ def test_a_published_parser_has_its_licence_sources_and_f1(
     text = (tmp_path / "q/README.md").read_text(encoding="utf-8")
     assert "\nlicense: cc-by-4.0\n" in text and "Fill in" not in text
     assert text.index("## F1 of mine") < text.index("- mine (CC0)") < text.index("cc-by-4.0.")
+    assert "| F1 | in the tables below |" in text
     for name in ("parser.json", "weights.safetensors"):
         assert (tmp_path / "q" / name).read_bytes() == (tmp_path / "p" / name).read_bytes()
     arguments[1], arguments[-1] = tmp_path / "q", tmp_path / "r"

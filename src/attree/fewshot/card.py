@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -102,15 +103,19 @@ def published(card: str, *, licence: str, sources: str, tables: Iterable[str] = 
         card: as :func:`card` made it.
         licence: of the weights, an identifier such as ``cc-by-4.0``.
         sources: the treebanks and their licences, in Markdown.
-        tables: of F1, in Markdown, each with its heading.
+        tables: of F1, in Markdown, each with its heading; figures of the training, of tests that
+            the card does not name, give way to them.
 
     Raises:
         AttreeError: it is filled in already, or is no such card.
     """
     if not (_OPEN in card and card.endswith(_OPEN_LICENCE)):
         raise AttreeError("this model card is filled in already", fix="train the parser again")
+    below = "".join(f"{table.strip()}\n\n" for table in tables)
+    if below:
+        card = re.sub(r"^\| F1 \| .*$", "| F1 | in the tables below |", card, flags=re.M)
     filled = _LICENCE.format(
-        tables="".join(f"{table.strip()}\n\n" for table in tables),
+        tables=below,
         sources=sources.strip(),
         licence=licence,
     )
