@@ -144,10 +144,17 @@ def test_the_command(resolved: Path, treebank: Path, tmp_path: Path):
     assert len(run(*given).splitlines()) == 4  # three sentences, and what they cost
 
 
+def test_the_ready_parser_says_what_it_is_unsure_of_where_none_is_named(tmp_path: Path):
+    rows = ["The old man saw the dog with the telescope .", "The old man went home ."]
+    told = run(
+        "choose", text(tmp_path, rows), "--by", "uncertain", "--number", 1, "--device", "cpu"
+    )
+    assert told.splitlines()[0] == rows[0]
+
+
 def test_wrong_choices_are_told(tmp_path: Path):
     file = text(tmp_path, ["a b c d e f"])
     for arguments, problem in (
-        (("--by", "uncertain"), "uncertain needs a parser — add --parser"),
         (("--by", "best"), f"choose one of {', '.join(WAYS)}"),
         (("--output", str(file)), "the output is the input"),
         (("--by", "diverse", "--parser", "upio"), "no distribution over trees"),

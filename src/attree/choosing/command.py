@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from attree import completion, options
 from attree.choosing import RANDOM, WAYS
 from attree.options import TextOptions, between
+from attree.ready import usual_parser
 
 if TYPE_CHECKING:
     from attree.choosing.ranking import Measured
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _TEXT = "Text"
 
 
-@options.needs(encoder="parser", device="parser", overwrite="output")
+@options.needs(encoder="parser", device="parser by", overwrite="output")
 def choose_command(
     inputs: Annotated[
         list[Path],
@@ -42,7 +43,11 @@ def choose_command(
         ),
     ] = RANDOM,
     parser: Annotated[
-        options.Parser | None, Parameter(help="Parser: a folder of `attree train`, of a tree CRF.")
+        options.Parser | None,
+        Parameter(
+            help="Parser: a folder of `attree train`, of a tree CRF. Default: universal, but "
+            "none for random sentences."
+        ),
     ] = None,
     encoder: options.Encoder | None = None,
     min_words: Annotated[
@@ -70,7 +75,6 @@ def choose_command(
     """
     from attree.choosing.text import Window, read_pool
     from attree.corpus.stream import first_lines, how_split
-    from attree.errors import AttreeError
     from attree.files import check_apart, check_new
     from attree.parser_source import Overrides, find_parser
     from attree.registry import choose
@@ -78,7 +82,7 @@ def choose_command(
 
     rank = choose(WAYS, by, what="way of choosing")
     if by != RANDOM and parser is None:
-        raise AttreeError(f"{by} needs a parser", fix="add --parser, a folder of `attree train`")
+        parser = usual_parser()
     if output is not None:
         check_apart([output], inputs)
         check_new([output], overwrite=overwrite)
