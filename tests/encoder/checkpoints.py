@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +59,29 @@ _BERT: dict[str, Any] = {
 }
 
 
+def _word_pieces(specials: list[str]) -> tokenizers.Tokenizer:
+    """A tokeniser of the words of ``TEXT``: short words, letters, beginnings and ends.
+
+    It is not trained: a trainer orders pieces of like frequency by chance, and so every run would
+    have another encoder.
+    """
+    normalizer = normalizers.BertNormalizer(lowercase=True)
+    split = pre_tokenizers.BertPreTokenizer()
+    text = " ".join(map(normalizer.normalize_str, TEXT))
+    words = {word for word, _ in split.pre_tokenize_str(text)}
+    pieces = {piece for word in words for piece in (word[0], word[:3], f"##{word[-2:]}")}
+    pieces |= {f"##{letter}" for word in words for letter in word}
+    pieces |= {word for word in words if len(word) <= 7}
+    vocabulary = {piece: place for place, piece in enumerate([*specials, *sorted(pieces)])}
+    assert len(vocabulary) <= VOCABULARY
+    backend = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    backend.normalizer, backend.pre_tokenizer = normalizer, split
+    backend.add_special_tokens(specials)
+    return backend
+
+
 def _word_piece() -> PreTrainedTokenizerFast:
-    backend = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=specials)
-    backend.train_from_iterator(TEXT, trainer)
+    backend = _word_pieces(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"])
     backend.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
@@ -116,17 +133,21 @@ def _unigram() -> PreTrainedTokenizerFast:
         vocab_size=VOCABULARY, special_tokens=_ROBERTA_SPECIALS, unk_token="<unk>"
     )
     backend.train_from_iterator(TEXT, trainer)
+    # the trainer gives pieces of like score in another order every time
+    trained = [(piece, round(score, 2)) for piece, score in _unigram_scores(backend)]
+    specials = len(_ROBERTA_SPECIALS)
+    trained[specials:] = sorted(trained[specials:])
+    backend.model = models.Unigram(trained, unk_id=_ROBERTA_SPECIALS.index("<unk>"))
     return _roberta_like(backend)
+
+
+def _unigram_scores(backend: tokenizers.Tokenizer) -> list[tuple[str, float]]:
+    return [(piece, score) for piece, score in json.loads(backend.to_str())["model"]["vocab"]]
 
 
 def _mpnet_pieces() -> PreTrainedTokenizerFast:
     """Word pieces whose padding is number 1, behind which positions begin."""
-    backend = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    specials = ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"]
-    trainer = trainers.WordPieceTrainer(vocab_size=VOCABULARY, special_tokens=specials)
-    backend.train_from_iterator(TEXT, trainer)
+    backend = _word_pieces(["<s>", "<pad>", "</s>", "[UNK]", "<mask>"])
     tokeniser = _roberta_like(backend)
     tokeniser.unk_token = "[UNK]"
     return tokeniser
