@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from attree.parses import Parses
 from attree.schemas import SKIPPED
 from attree.tables.render import Table, number
 from attree.treebank.check import MOST_SENTENCES
-from attree.treebank.labels import OWN_LABELS, UNIVERSAL, Labelling, with_labels
+from attree.treebank.labels import OWN_LABELS, UNIVERSAL, Labelling, tables, with_labels
 from attree.treebank.pairing import as_parses, paired
 from attree.treebank.sentence import Sentence, Settings
 from attree.treebank.table import from_table, to_table
@@ -329,15 +330,15 @@ class Evaluation:
     def _other_labels(self) -> Iterator[str]:
         """Name the systems many of whose labels no gold tree has: they can't be right."""
         known = set(self.gold.parses.trees.label_of_each() or ())
+        universal = all(label in tables()[UNIVERSAL] for label in known)
         for one in self.systems:
-            labels = one.runs[0].trees.label_of_each() or []
-            others = {label: labels.count(label) for label in {*labels} - known}
-            if sum(others.values()) > _OTHER_LABELS * len(labels):
+            labels = Counter(one.runs[0].trees.label_of_each())
+            others = {label: count for label, count in labels.items() if label not in known}
+            if sum(others.values()) > _OTHER_LABELS * labels.total():
                 common = sorted(others, key=lambda label: (-others[label], label))
-                yield (
-                    f"{one.name} has labels that no gold tree has ({', '.join(common[:_SHOWN])}); "
-                    "--labels universal compares universal ones."
-                )
+                fix = "" if universal else "; --labels universal compares universal ones"
+                shown = ", ".join(common[:_SHOWN])
+                yield f"{one.name} has labels that no gold tree has ({shown}){fix}."
 
     def _pairs(self) -> Iterator[Table]:
         """Compare every two systems by paired bootstrap, on the sentences that both have."""

@@ -161,4 +161,7 @@ def test_wrong_choices_are_told(tmp_path: Path):
     ):
         done = CliRunner().invoke(app, ["choose", str(file), *arguments])
         assert done.exit_code == 1 and problem in str(done.exception)
+    trees = text(tmp_path, ["(S (NP (D the) (N cat)) (VP (V sat)))"], "trees.mrg")
+    done = CliRunner().invoke(app, ["choose", str(trees)])
+    assert done.exit_code == 1 and "this is trees in brackets, not text" in str(done.exception)
     assert next(iter(WAYS)) == RANDOM

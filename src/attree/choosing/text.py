@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from attree.corpus.inputs import InputFile, find_inputs, open_input
-from attree.corpus.lines import parse_lines
+from attree.corpus.lines import parse_lines, refuse_treebanks
 from attree.errors import AttreeError
 from attree.schemas import OK
 from attree.words import Tokeniser
@@ -71,10 +71,11 @@ def read_pool(
         column: of Parquet and JSON Lines.
 
     Raises:
-        AttreeError: an input cannot be read, or no sentence is left.
+        AttreeError: an input cannot be read, is a treebank, or no sentence is left.
     """
     generator, pool, known = np.random.default_rng(seed), Pool([], 0, Counter()), set[int]()
     files, _ = find_inputs(inputs)
+    refuse_treebanks(files)
     for words in (one for file in files for one in _sentences(file, split, column, pool.left_out)):
         if not window.least <= len(words) <= window.most:
             pool.left_out["too short or too long"] += 1
@@ -86,7 +87,8 @@ def read_pool(
     if not pool.words:
         why = ", ".join(f"{count:,} {reason}" for reason, count in pool.left_out.items())
         problem = f"no sentence to choose from ({why or 'no line'})"
-        raise AttreeError(problem, file=files[0].path, fix="widen --words, or give other text")
+        fix = "give another --min-words or --max-words, or other text"
+        raise AttreeError(problem, file=files[0].path, fix=fix)
     generator.shuffle(pool.words)
     return pool
 

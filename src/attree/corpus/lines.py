@@ -259,8 +259,8 @@ _NO_TEXT = {
 }
 _HEAD = 1 << 13
 _FIX = (
-    "`attree treebank FILE --output words.parquet` reads a treebank, and "
-    "`attree parse words.parquet --column words` parses its words"
+    "`attree treebank FILE --output words.parquet` reads a treebank; give words.parquet, with "
+    "--column words"
 )
 _FIXES = {"half-known trees": "let its name end in .half"}
 
