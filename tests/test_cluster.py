@@ -11,8 +11,7 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from attree.cluster import connected
-from attree.cluster_kinds import CLUSTERS, Wanted
+from attree.cluster import CLUSTERS, Wanted, connected
 from attree.errors import AttreeError
 
 #: What another user tries: no certificate, or one of his own.

@@ -19,8 +19,7 @@ from typing import Any
 
 from distributed import Client, WorkerPlugin, get_worker
 
-from attree.cluster import connected
-from attree.cluster_kinds import Cluster, Wanted
+from attree.cluster import Cluster, Wanted, connected
 from attree.corpus.driver import gpus
 from attree.corpus.folder import SECONDS_BETWEEN_HEARTBEATS, Writer
 from attree.corpus.options import Place

@@ -120,14 +120,14 @@ class Place:
 
     @property
     def cluster(self) -> str | None:
-        """A key of :data:`attree.cluster_kinds.CLUSTERS`, or None for what one machine needs."""
+        """A key of :data:`attree.cluster.CLUSTERS`, or None for what one machine needs."""
         return "slurm" if self.slurm else "address" if self.scheduler else None
 
     @property
     def of_cluster(self) -> Mapping[str, Any]:
         """Options of that cluster: Slurm's queue, or the address of a scheduler."""
         if self.slurm:
-            from attree.cluster_kinds import CLUSTERS
+            from attree.cluster import CLUSTERS
 
             return CLUSTERS["slurm"].parse(list(self.slurm))
         if self.scheduler is None:
