@@ -68,7 +68,7 @@ class Wanted:
 
     Attributes:
         count: how many.
-        slots: tasks that each has at once.
+        slots: tasks that each worker runs at once.
         threads: of each worker's encoder; by default its share of the machine.
         gpus: of this machine, dealt out to its workers in turn.
         folder: for the logs of batch jobs.

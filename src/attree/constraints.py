@@ -163,7 +163,7 @@ class Constraints:
         return found
 
 
-#: Place → what is known of the tree there; of the others nothing is.
+#: Position of a sentence → what is known of its tree. Sentences that are not in it are unknown.
 Known = Mapping[int, Constraints]
 NOTHING_KNOWN: Known = MappingProxyType({})
 
@@ -181,8 +181,8 @@ def paired(
         words: gives those of a sentence.
 
     Raises:
-        AttreeError: more of the one than of the other, a span outside its sentence, or a list with
-            an empty word, which no parser counts.
+        AttreeError: there are not as many constraints as sentences, a span lies outside its
+            sentence, or a word is empty.
     """
     if constraints is None:
         yield from ((words(one), None) for one in sentences)

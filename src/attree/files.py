@@ -107,7 +107,7 @@ def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
 
 
 def _identities(path: Path) -> set[Path | tuple[int, int]]:
-    """Return what two names of one file share: where links lead, and the file's number."""
+    """Return the paths and the inode of a file: two names of a file share one of them."""
     try:
         about = path.stat()
     except OSError:
@@ -165,7 +165,7 @@ def check_folder(
     above = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
     if not above.is_dir():
         raise AttreeError(
-            "a folder is needed here, and this is none", file=above, fix="choose another --output"
+            "this is a file where a folder is needed", file=above, fix="choose another --output"
         )
     there = {one.name for one in folder.iterdir()} if above == folder else set()
     ours = set(files) if there.intersection(signs) else set()

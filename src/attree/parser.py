@@ -230,7 +230,7 @@ class Parser:
 
         Args:
             words: of each sentence.
-            constraints: what is known of the first trees, of the others nothing is.
+            constraints: what is known of the tree of each sentence; those without one are unknown.
 
         Returns:
             the trees, and the status of each: ``ok``, ``too_long`` or ``failed``.
@@ -396,7 +396,7 @@ class Parser:
         return Trees.concatenate([*found, others]).take(order)
 
     def _branched_right(self, n_words: Sequence[int], known: Known) -> Trees:
-        """Return right-branching trees, of no number; with dummy labels and tags if need be."""
+        """Return right-branching trees without scores; labels and tags are dummies."""
         from attree.decoding.constrained import branched_right
         from attree.decoding.fixed import fixed_trees
 

@@ -246,7 +246,7 @@ def _checked(value: Line, words: list[str]) -> tuple[Line, str]:
     return value, OK
 
 
-#: What text that is certainly no text begins like, what it is → how to tell.
+#: Format → how a file of it begins. Such a file is a treebank or markup, not raw text.
 _NO_TEXT = {
     "XML": re.compile(r"\s*<(\?xml\b|!DOCTYPE|[A-Za-z][\w:-]*(\s[^<>]*)?>\s*<)"),
     "CoNLL-U": re.compile(r"(#[^\n]*\n|\s*\n)*1(-\d+)?\t[^\t\n]*\t([^\t\n]*\t){5,7}[^\t\n]*\n"),

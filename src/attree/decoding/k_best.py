@@ -4,9 +4,8 @@ Algorithm 3 of L. Huang and D. Chiang (2005), *Better k-best Parsing*: the best 
 is known from the chart; the next one of a span is asked for only when the next one of a span above
 it needs it, so that k trees cost little more than one. Exact, and no tree comes twice.
 
-Trees with labels need not be binary, and a tree of more than two children has several binary ones.
-Of these one is taken, in which what has no label is a right part, or a word: so no tree comes twice
-here either.
+Labelled trees need not be binary. A node with more than two children has several binarisations; we
+take the right-branching one, so no tree comes twice here either.
 """
 
 from __future__ import annotations

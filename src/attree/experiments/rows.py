@@ -144,7 +144,7 @@ class Row:
         return self.layer == TUNED or len((self.beside or {}).get("shares", ())) > 1
 
     def training(self) -> dict[str, Any]:
-        """Return what decides the trained weights: all but how spans become trees, and of what."""
+        """Return the settings that decide the trained weights, not those of decoding or test."""
         found = asdict(self)
         for other in ("parser", "test", "max_words", "timed", "calibrated"):
             del found[other]

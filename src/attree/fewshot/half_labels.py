@@ -1,12 +1,12 @@
-"""Labels of spans of half-known trees that nothing is said of, guessed.
+"""Guess labels for the spans of half-known trees that have none.
 
-In a half-known tree most phrases are not given, and what is no phrase hardly ever is. Taken as they
-are, given labels would teach that every span has one; and a span that is not given is no phrase
-more often than others. So the share of the phrases of each label that are given is estimated::
+A half-known tree gives some of its phrases, and hardly ever says that a span is no phrase. Training
+on the given spans alone would teach that every span is a phrase. So we estimate which share of the
+phrases of each label is given::
 
     g(label) = given / expected,    expected: as many as whole trees have, in as many spans
 
-or one half where there is no whole tree. A span that nothing is said of then has the label ::
+or one half where there is no whole tree. A span of which nothing is known then has the label ::
 
     q(label | i, j) ∝ p(label | i, j) (1 − g(label)),    g(empty) = 0
 

@@ -42,7 +42,7 @@ _CELLS_AT_A_TIME = 40_000
 WEIGHTS = "weights.safetensors"
 ABOUT = "parser.json"
 CARD = "README.md"
-#: All that a trained parser's folder holds; the card alone is nobody's parser.
+#: The files of a trained parser's folder. A folder with the card alone is no parser.
 FILES = (WEIGHTS, ABOUT, CARD)
 _AGAIN = "train it again"
 _WHAT = "description of a trained parser"
@@ -50,7 +50,7 @@ _WHAT = "description of a trained parser"
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 #: Settings that are sizes, and so at least 1.
 _SIZES = ("heads", "hidden", "size")
-#: No size of a parser is as large.
+#: The upper bound of every size in a parser's description.
 _LARGEST = 100_000
 
 

@@ -101,7 +101,7 @@ class SpanPart(BoundaryReader):
 
 
 def chart_margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
-    """``max_T (s(T) + Δ) - s(gold)``: the margin that the best wrong tree lacks, 0 or more.
+    """``max_T (s(T) + Δ) - s(gold)``: the hinge loss of a tree, 0 or more.
 
     ``T`` is a binary tree some of whose spans are constituents. ``Δ`` counts those of its spans
     that are one and should not be, or should be one and are not. The whole sentence is in every
