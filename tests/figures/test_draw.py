@@ -8,10 +8,8 @@ from typing import Any
 import matplotlib.image
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from attree.figures import BASELINE, CEILING, COMPUTED, axis_of, draw
-from attree.figures.draw import heads_map, labels_map
 
 
 def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:
@@ -19,7 +17,7 @@ def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:
         table = pa.table(
             {"layer": [0, 0, 1, 1], "head": [0, 1, 0, 1], "corpus_f1": f1, "selected": selected}
         )
-        heads_map(table, "tiny UPOA", tmp_path / name)
+        draw.save(draw.heads(table, "tiny UPOA"), tmp_path / name)
         return matplotlib.image.imread(tmp_path / name).tobytes()
 
     plain = drawn("a.png", [10, 20, 30, 40], [False, False, False, True])
@@ -28,36 +26,26 @@ def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:
     assert drawn("d.png", [10, 20, 30, 40], [False, False, True, True]) != plain
 
 
-def test_labels_are_drawn_in_percent_of_each_gold_label(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[Any] = []
-    save = draw._save
-    monkeypatch.setattr(draw, "_save", lambda figure, output: drawn.append(figure))
+def test_labels_are_drawn_in_percent_of_each_gold_label(tmp_path: Path) -> None:
     counts = np.array([[6, 2, 2], [0, 0, 0], [1, 0, 0]])
-    labels_map(["NP", "$V_{P", "no span"], counts, "T", tmp_path / "a.png")
-    axes = drawn[0].axes[0]
+    figure = draw.labels(["NP", "$V_{P", "no span"], counts, "T")
+    axes = figure.axes[0]
     assert [text.get_text() for text in axes.get_yticklabels()][:2] == ["NP (10)", "$V_{P (0)"]
     assert [text.get_text() for text in axes.texts][:4] == ["60", "20", "20", "0"]
-    labels_map([], counts[:0], "T", tmp_path / "b.png")
-    assert "no label" in drawn[1].axes[0].texts[0].get_text()
-    save(drawn[0], tmp_path / "a.png")
+    assert "no label" in draw.labels([], counts[:0], "T").axes[0].texts[0].get_text()
+    draw.save(figure, tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 1000
 
 
-def test_a_picture_of_prices_runs_over_brackets_and_leaves_out_what_has_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[Any] = []
-    monkeypatch.setattr(draw, "_save", lambda figure, output: drawn.append(figure))
+def test_a_picture_of_prices_runs_over_brackets_and_leaves_out_what_has_none() -> None:
     given = [("random", "10", 120.0), ("random", "20", 260.0), ("diverse", "10", 190.0)]
     rows = [
         {"label": label, "column": column, "source": COMPUTED, "corpus_f1": 50.0,
          "corpus_f1_std": 1.0, "brackets": brackets}
         for label, column, brackets in [*given, ("upio", "10", None)]
     ]  # fmt: skip
-    draw.line_plot(rows, "T", axis_of({"axis": "trees", "price": "random"}), tmp_path / "a.png")
-    (axes,) = drawn[0].axes
+    figure = draw.lines(rows, "T", axis_of({"axis": "trees", "price": "random"}))
+    (axes,) = figure.axes
     assert {each.get_label(): list(each.lines[0].get_xdata()) for each in axes.containers} == {
         "random": [120.0, 260.0],
         "diverse": [190.0],
@@ -66,11 +54,7 @@ def test_a_picture_of_prices_runs_over_brackets_and_leaves_out_what_has_none(
     assert axis_of({"axis": "trees", "price": None}) == "trees"
 
 
-def test_each_part_has_axes_of_its_own_and_its_highest_baseline(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[Any] = []
-    monkeypatch.setattr(draw, "_save", lambda figure, output: drawn.append(figure))
+def test_each_part_has_axes_of_its_own_and_its_highest_baseline() -> None:
 
     def row(panel: str, label: str, column: str, f1: float | None, source: str) -> dict[str, Any]:
         return {"panel": panel, "label": label, "column": column, "source": source,
@@ -85,8 +69,8 @@ def test_each_part_has_axes_of_its_own_and_its_highest_baseline(
     ]
     rows += [row("welsh", "left", "5", 4.0, BASELINE), row("welsh", "right", "5", 9.0, BASELINE)]
     rows += [row("welsh", "ceiling", "5", 99.0, CEILING)]
-    draw.line_plot(rows, "T", "trees", tmp_path / "a.png")
-    parts = [axes for axes in drawn[0].axes if axes.get_title()]
+    figure = draw.lines(rows, "T", "trees")
+    parts = [axes for axes in figure.axes if axes.get_title()]
     assert [axes.get_title() for axes in parts] == ["french", "welsh", "basque", "korean"]
     lines = {line.get_label(): line for line in parts[1].get_lines()}
     assert list(lines["highest baseline"].get_ydata()) == [9.0, 9.0]
@@ -97,6 +81,6 @@ def test_each_part_has_axes_of_its_own_and_its_highest_baseline(
         for axes in parts
     ]
     assert len(set(colors)) == 1, "a parser looks the same in every part"
-    (key,) = (axes.get_legend() for axes in drawn[0].axes if axes.get_legend())
+    (key,) = (axes.get_legend() for axes in figure.axes if axes.get_legend())
     assert [text.get_text() for text in key.get_texts()] == ["own", "both", "highest baseline"]
-    assert drawn[0].get_suptitle() == "T"
+    assert figure.get_suptitle() == "T"

@@ -110,8 +110,8 @@ def _experiment(prefix: Path) -> None:
     render.save(prefix, records, [shown], about)
     places = [(y, x) for y in range(6) for x in range(6)]
     maps = [{"map": EVIL, "from": y, "to": x, "value": y / 10} for y, x in places]
-    title = {"settings": {"title": "english/test, sentence 2"}}
-    render.save(f"{prefix}.sentence", maps, [], title)
+    words = {"settings": {"words": ["Rain", "fell", "on", "the", "old", "town"]}}
+    render.save(f"{prefix}.sentence", maps, [], words)
     weights = [{"map": "fpio, 5", "layer": y, "head": x, "value": 0.5} for y, x in places]
     render.save(f"{prefix}.weights", weights, [], {})
     bins = [

@@ -138,11 +138,11 @@ def picture(
     from attree.schemas import read_table
 
     check_format(output)
-    from attree.figures.draw import line_plot  # takes seconds
+    from attree.figures import draw  # takes seconds
 
     found, about = read_table(table)
     layout = about["settings"]
-    line_plot(found.to_pylist(), layout["title"], axis_of(layout), output)
+    draw.save(draw.lines(found.to_pylist(), layout["title"], axis_of(layout)), output)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from attree.errors import AttreeError
 from attree.experiments.data import Records, Sentences
 from attree.experiments.rows import Row
 from attree.experiments.table import record_names
-from attree.figures.draw import heat_maps
+from attree.figures import draw
 from attree.provenance import provenance
 from attree.tables.render import save
 
@@ -57,7 +57,7 @@ def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: s
     Args:
         matrices: title → matrix.
         prefix: where to.
-        labels: as for :func:`attree.figures.draw.heat_maps`.
+        labels: as for :func:`attree.figures.draw.maps`.
         title: for the provenance.
     """
     y, x = labels["y"], labels["x"]
@@ -66,8 +66,9 @@ def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: s
         for name, matrix in matrices.items()
         for row, column in np.ndindex(matrix.shape)
     ]
-    save(prefix, rows, [], provenance(code=["attree.experiments.maps"], settings={"title": title}))
-    heat_maps(matrices, labels, Path(f"{prefix}.png"))
+    settings = {"title": title, "words": labels.get("words")}
+    save(prefix, rows, [], provenance(code=["attree.experiments.maps"], settings=settings))
+    draw.save(draw.maps(matrices, labels), Path(f"{prefix}.png"))
 
 
 def write_sentence(

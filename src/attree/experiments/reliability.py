@@ -9,7 +9,7 @@ from typing import Any
 from attree.errors import AttreeError
 from attree.experiments.data import Records
 from attree.experiments.table import record_names
-from attree.figures.draw import reliability
+from attree.figures import draw
 from attree.provenance import provenance
 from attree.tables.render import save
 
@@ -47,7 +47,7 @@ def write_reliability(
     ]
     made = provenance(code=["attree.experiments.reliability"], settings={"title": layout["title"]})
     save(prefix, rows, [], made)
-    reliability(rows, layout["title"], Path(f"{prefix}.png"))
+    draw.save(draw.reliability(rows, layout["title"]), Path(f"{prefix}.png"))
     return rows
 
 

@@ -28,9 +28,9 @@ def heads(
 
     check_format(output)
     table, _ = read_table(ranking, schema=HEADS)
-    from attree.figures.draw import heads_map  # takes seconds
+    from attree.figures import draw  # takes seconds
 
-    heads_map(table, title or str(ranking), output)
+    draw.save(draw.heads(table, title or str(ranking)), output)
 
 
 @app.command
@@ -52,7 +52,8 @@ def labels(
     check_format(output)
     what, fix = "score summary", "run `attree score` again"
     found = confusion_of(read_described(scores, dict[str, Any], what=what, fix=fix), scores)
-    from attree.figures.draw import labels_map  # takes seconds
+    from attree.figures import draw  # takes seconds
 
     shown = found.most_frequent(_LABELS_SHOWN) if found else NOTHING
-    labels_map(shown.headings if found else [], shown.counts, title or str(scores), output)
+    names = shown.headings if found else []
+    draw.save(draw.labels(names, shown.counts, title or str(scores)), output)

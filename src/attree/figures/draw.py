@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ _PARTS_ACROSS = 3
 _BASELINE = "highest baseline"
 
 Matrix = NDArray[np.float64]
+_Rows = list[Mapping[str, Any]]
 
 #: axis → what stands under the picture
 AXIS_TITLES = {
@@ -42,18 +44,8 @@ AXIS_TITLES = {
 }
 
 
-def line_plot(rows: list[dict[str, Any]], title: str, axis: str, output: Path) -> None:
+def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
     """Draw corpus F1 over the columns of a table, a line a parser, its deviation as error bars.
-
-    Args:
-        rows, title, axis: as for :func:`line_figure`.
-        output: .png, .svg or .pdf.
-    """
-    _save(line_figure(rows, title, axis), output)
-
-
-def line_figure(rows: list[dict[str, Any]], title: str, axis: str) -> Figure:
-    """Return the picture of :func:`line_plot`, to be saved by whoever asked for it.
 
     Where the table has parts (languages), each has axes of its own, and the highest baseline there.
 
@@ -63,7 +55,7 @@ def line_figure(rows: list[dict[str, Any]], title: str, axis: str) -> Figure:
         title: of the picture.
         axis: a name in :data:`AXIS_TITLES`.
     """
-    shown = [
+    shown: _Rows = [
         row
         for row in rows
         if row["source"] in (COMPUTED, ARTICLE)
@@ -107,7 +99,7 @@ def _parts(count: int) -> tuple[Any, list[Any], Any]:
     return figure, list(grid.flat[:count]), grid.flat[count]
 
 
-def _lines(axes: Any, rows: list[dict[str, Any]], labels: list[str], axis: str) -> None:
+def _lines(axes: Any, rows: _Rows, labels: list[str], axis: str) -> None:
     """Draw a line for each parser; a parser looks the same in every part of a picture."""
     places = _places(list(dict.fromkeys(row["column"] for row in rows)))
     priced = axis == BRACKETS
@@ -137,7 +129,7 @@ def _lines(axes: Any, rows: list[dict[str, Any]], labels: list[str], axis: str) 
     axes.grid(alpha=0.3)
 
 
-def _best_baseline(axes: Any, rows: list[dict[str, Any]]) -> None:
+def _best_baseline(axes: Any, rows: _Rows) -> None:
     found = [row["corpus_f1"] for row in rows if row["source"] == BASELINE]
     if found:
         axes.axhline(max(found), color="grey", linestyle=":", label=_BASELINE)
@@ -158,7 +150,7 @@ def _write_key(each: list[Any], beside: Any, lines: int) -> None:
         each[0].legend(fontsize=8)
 
 
-def _without_repeats(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _without_repeats(rows: _Rows) -> _Rows:
     """Leave out what a set with fewer trees than were asked for gave once more."""
     seen: set[int] = set()
     kept = []
@@ -180,15 +172,14 @@ def _places(columns: list[str]) -> dict[str, float]:
         return {column: float(place) for place, column in enumerate(columns)}
 
 
-def heat_maps(matrices: dict[str, Matrix], labels: dict[str, Any], output: Path) -> None:
+def maps(matrices: Mapping[str, Matrix], sides: Mapping[str, Any]) -> Figure:
     """Draw matrices as heat maps, four side by side, lighter is higher as in the article.
 
     Args:
         matrices: title → matrix.
-        labels: ``x`` and ``y`` axis titles, and ``words`` to stand along both axes if any.
-        output: .png, .svg or .pdf.
+        sides: ``x`` and ``y`` axis titles, and ``words`` to stand along both axes if any.
     """
-    words = labels.get("words")
+    words = sides.get("words")
     across = min(len(matrices), _MAPS_ACROSS)
     down = -(-len(matrices) // _MAPS_ACROSS)
     side = 3.6 if words is None else max(3.2, 0.3 * len(words))
@@ -198,24 +189,23 @@ def heat_maps(matrices: dict[str, Matrix], labels: dict[str, Any], output: Path)
     for axes in every.flat[len(matrices) :]:
         axes.set_axis_off()
     for axes, (title, matrix) in zip(every.flat, matrices.items(), strict=False):
-        picture = _heat_map(axes, matrix, title, labels)
+        picture = _heat_map(axes, matrix, title, sides)
+        tell(picture, *(
+            f"{words[y]} → {words[x]}: {matrix[y, x]:.3f}" if words
+            else f"{sides['y']} {y}, {sides['x']} {x}: {matrix[y, x]:.3f}"
+            for y, x in np.ndindex(matrix.shape)
+        ))  # fmt: skip
         figure.colorbar(picture, ax=axes, shrink=0.8)
-    _save(figure, output)
+    return figure
 
 
-def reliability(rows: list[dict[str, Any]], title: str, output: Path) -> None:
+def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
     """Draw the share of right spans over their probability; on the diagonal both are equal.
 
     Args:
         rows: line, kind, spans, likely, right; a point is as large as its share of the spans.
         title: of the picture.
-        output: .png, .svg or .pdf.
     """
-    _save(reliability_figure(rows, title), output)
-
-
-def reliability_figure(rows: list[dict[str, Any]], title: str) -> Figure:
-    """Return the picture of :func:`reliability`."""
     figure, axes = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
     axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="right as often as said")
     for place in dict.fromkeys((row["line"], row["kind"]) for row in rows):
@@ -233,7 +223,7 @@ def reliability_figure(rows: list[dict[str, Any]], title: str) -> Figure:
     return figure
 
 
-def heads_map(ranking: pa.Table, title: str, output: Path) -> None:
+def heads(ranking: pa.Table, title: str) -> Figure:
     """Draw the F1 of every attention head, layers down, heads across, the selected ones framed.
 
     Each cell carries its F1, so that the picture can be read without the table.
@@ -241,7 +231,6 @@ def heads_map(ranking: pa.Table, title: str, output: Path) -> None:
     Args:
         ranking: columns layer, head, corpus_f1, selected.
         title: of the picture.
-        output: .png, .svg or .pdf.
     """
     places = (np.asarray(ranking["layer"]), np.asarray(ranking["head"]))
     f1 = np.full((places[0].max() + 1, places[1].max() + 1), np.nan)
@@ -257,11 +246,15 @@ def heads_map(ranking: pa.Table, title: str, output: Path) -> None:
         place = (head - 0.47, layer - 0.45)
         frame = plt.Rectangle(place, 0.94, 0.9, fill=False, edgecolor="red", linewidth=1.8)
         axes.add_patch(frame)
+    tell(picture, *(
+        f"layer {layer}, head {head}: {value:.2f}" + ", selected" * int(chosen[layer, head])
+        for (layer, head), value in np.ndenumerate(f1)
+    ))  # fmt: skip
     figure.colorbar(picture, ax=axes, label="corpus F1")
-    _save(figure, output)
+    return figure
 
 
-def labels_map(names: list[str], counts: NDArray[np.int64], title: str, output: Path) -> None:
+def labels(names: Sequence[str], counts: NDArray[np.int64], title: str) -> Figure:
     """Draw which label is taken for which: gold down, predicted across, percent of each gold label.
 
     Args:
@@ -269,41 +262,50 @@ def labels_map(names: list[str], counts: NDArray[np.int64], title: str, output: 
             which the picture says.
         counts: (names, names), spans.
         title: of the picture.
-        output: .png, .svg or .pdf.
     """
     if not names:
         figure, axes = plt.subplots(figsize=(5.4, 1.2), layout="constrained")
         axes.set_axis_off()
         axes.text(0.5, 0.5, "no label of the parser is a gold label", ha="center", va="center")
         axes.set_title(title, fontsize=9)
-        _save(figure, output)
-        return
+        return figure
     size = (2.4 + 0.5 * len(names), 1.8 + 0.36 * len(names))
     figure, axes = plt.subplots(figsize=size, layout="constrained")
     sums = counts.sum(1)
     shares = 100.0 * counts / np.maximum(sums, 1)[:, None]
-    labels = {"x": "predicted", "y": "gold (spans)", "words": names}
-    picture = _heat_map(axes, shares, title, labels)
+    sides = {"x": "predicted", "y": "gold (spans)", "words": names}
+    picture = _heat_map(axes, shares, title, sides)
     rows = [f"{name} ({count:,})" for name, count in zip(names, sums.tolist(), strict=True)]
     axes.set_yticks(range(len(names)), rows, fontsize=7)
     _write_values(axes, shares)
+    tell(picture, *(
+        f"gold {names[y]}, predicted {names[x]}: {counts[y, x]:,} of {sums[y]:,}"
+        for y, x in np.ndindex(counts.shape)
+    ))  # fmt: skip
     figure.colorbar(picture, ax=axes, label="% of the gold label")
-    _save(figure, output)
+    return figure
 
 
-def _heat_map(axes: Any, matrix: Matrix, title: str, labels: dict[str, Any]) -> Any:
-    picture = axes.imshow(matrix, cmap="viridis", aspect="auto")
+def _heat_map(axes: Any, matrix: Matrix, title: str, sides: Mapping[str, Any]) -> Any:
+    picture = axes.pcolormesh(*_edges(matrix), matrix, cmap="viridis", edgecolors="face")
+    axes.invert_yaxis()
     axes.set_title(title, fontsize=9)
-    words = labels.get("words")
+    words = sides.get("words")
     if words is None:
         axes.set_xticks(range(matrix.shape[1]))
         axes.set_yticks(range(matrix.shape[0]))
     else:
         axes.set_xticks(range(len(words)), words, rotation=90, fontsize=7)
         axes.set_yticks(range(len(words)), words, fontsize=7)
-    axes.set_xlabel(labels["x"])
-    axes.set_ylabel(labels["y"])
+    axes.set_xlabel(sides["x"])
+    axes.set_ylabel(sides["y"])
     return picture
+
+
+def _edges(matrix: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return where cells begin and end, across and down: each is around its number."""
+    down, across = matrix.shape
+    return np.arange(across + 1) - 0.5, np.arange(down + 1) - 0.5
 
 
 def _write_values(axes: Any, matrix: Matrix) -> None:
@@ -315,9 +317,29 @@ def _write_values(axes: Any, matrix: Matrix) -> None:
         axes.text(column, row, f"{value:.0f}", **text)
 
 
-def _save(figure: Any, output: Path) -> None:
-    for text in figure.findobj(matplotlib.text.Text):
-        text.set_text("\n".join(map(safe, text.get_text().split("\n"))))
+def tell(part: Any, *tips: str) -> None:
+    """Say what a part of a picture shows; of a heat map each cell, row by row.
+
+    A picture of the report has it where it is pointed at (:func:`attree.report.charts.svg`).
+    """
+    part.set_gid("told")
+    part.set_label("\n".join(tips))
+
+
+def told(figure: Figure) -> list[Any]:
+    """Return the parts of a figure that say what they show, in the order in which it has them."""
+    return [part for part in figure.findobj() if part.get_gid() == "told"]
+
+
+def save(figure: Figure, output: Path) -> None:
+    """Write a figure as .png, .svg or .pdf, whole or not at all."""
+    make_safe(figure)
     with whole_file(output) as part:
         figure.savefig(part, format=output.suffix[1:], dpi=150)
     plt.close(figure)
+
+
+def make_safe(figure: Figure) -> None:
+    """Show control characters of a figure's texts."""
+    for text in figure.findobj(matplotlib.text.Text):
+        text.set_text("\n".join(map(safe, text.get_text().split("\n"))))

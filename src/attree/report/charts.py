@@ -1,27 +1,32 @@
-"""Charts as SVG inside the page, drawn by matplotlib: they need no script and follow its colours.
+"""Pictures of :mod:`attree.figures.draw` as SVG inside the page: without a script, in its colours.
 
 Colours are drawn as placeholders, which become variables of the page's style: so one chart suits
-light, dark and paper. Text stays text, and every bar says its figures when it is pointed at.
+light, dark and paper. Text stays text, and every bar or cell says its figures when it is pointed
+at.
 """
 
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 from cycler import cycler
-
-matplotlib.use("Agg")
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
+from attree.evaluation.confusion import Confusion
+from attree.figures import draw
 from attree.report.scores import CEILING, is_parser, name_of
+from attree.schemas import HEADS, read_table
 from attree.tables.build import ScoreRow
 from attree.tables.render import number
 from attree.text import safe
@@ -81,30 +86,30 @@ def bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow], name: str) -> str:
         every: of the run, by which parsers are named.
         name: of the test set, for those who do not see the chart.
     """
+    return svg(partial(_bars, rows, every), f"Corpus F1 on {name}")
+
+
+def _bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow]) -> Figure:
     parsers = [row for row in rows if is_parser(row) and row.values["corpus_f1"] is not None]
     others = {row.parser: row for row in rows if row.parser in MARKS}
-    tips: dict[str, str] = {}
-    with _styled():
-        size = (_WIDTH, 0.42 + _ROW * (len(parsers) + 1.6))
-        figure = Figure(figsize=size, layout="constrained")
-        axes = figure.subplots()
-        names = [_short(name_of(row, every)) for row in parsers]
-        for place, row in enumerate(parsers):
-            _bar(axes, place, row, tips)
-        _baselines(axes, len(parsers), others, tips)
-        axes.set_yticks([*range(len(parsers)), len(parsers) + 0.2], [*names, "no parser"])
-        axes.set_ylim(len(parsers) + 0.8, -0.5)
-        axes.set_xlim(0, 118)
-        axes.set_xticks(range(0, 101, 20))
-        axes.spines["bottom"].set_bounds(0, 100)
-        axes.tick_params(axis="y", length=0)
-        axes.tick_params(axis="x", labelsize=9, length=3)
-        axes.spines["left"].set_visible(False)
-    said = "; ".join(tips.values())
-    return _svg(figure, f"Corpus F1 on {name}. {said}", tips)
+    size = (_WIDTH, 0.42 + _ROW * (len(parsers) + 1.6))
+    figure, axes = pyplot.subplots(figsize=size, layout="constrained")
+    names = [_short(name_of(row, every)) for row in parsers]
+    for place, row in enumerate(parsers):
+        _bar(axes, place, row)
+    _baselines(axes, len(parsers), others)
+    axes.set_yticks([*range(len(parsers)), len(parsers) + 0.2], [*names, "no parser"])
+    axes.set_ylim(len(parsers) + 0.8, -0.5)
+    axes.set_xlim(0, 118)
+    axes.set_xticks(range(0, 101, 20))
+    axes.spines["bottom"].set_bounds(0, 100)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=9, length=3)
+    axes.spines["left"].set_visible(False)
+    return figure
 
 
-def _bar(axes: Any, place: int, row: ScoreRow, tips: dict[str, str]) -> None:
+def _bar(axes: Any, place: int, row: ScoreRow) -> None:
     f1 = row.values["corpus_f1"]
     assert f1 is not None
     low, high = row.intervals.get("corpus_f1", (f1, f1))
@@ -114,11 +119,10 @@ def _bar(axes: Any, place: int, row: ScoreRow, tips: dict[str, str]) -> None:
     said = f"{row.heading}: {number(f1)}"
     if (low, high) != (f1, f1):
         said += f", 95 % interval {number(low)} to {number(high)}"
-    bar.set_gid(f"tip{len(tips)}")
-    tips[f"tip{len(tips)}"] = said
+    draw.tell(bar, said)
 
 
-def _baselines(axes: Any, place: int, rows: Mapping[str, ScoreRow], tips: dict[str, str]) -> None:
+def _baselines(axes: Any, place: int, rows: Mapping[str, ScoreRow]) -> None:
     known = {name: row.values["corpus_f1"] for name, row in rows.items()}
     there = {name: value for name, value in known.items() if value is not None}
     for level, (name, value) in enumerate(sorted(there.items(), key=lambda item: item[1])):
@@ -128,8 +132,7 @@ def _baselines(axes: Any, place: int, rows: Mapping[str, ScoreRow], tips: dict[s
         (mark,) = axes.plot(
             value, height, MARKS[name][0], color=_INK, markersize=size, clip_on=False
         )
-        mark.set_gid(f"tip{len(tips)}")
-        tips[f"tip{len(tips)}"] = f"{rows[name].heading}: {number(value)}"
+        draw.tell(mark, f"{rows[name].heading}: {number(value)}")
     best = [value for name, value in there.items() if name != CEILING]
     for values, style in ((best, "--"), ([there[n] for n in there if n == CEILING], ":")):
         if values:
@@ -137,62 +140,74 @@ def _baselines(axes: Any, place: int, rows: Mapping[str, ScoreRow], tips: dict[s
 
 
 def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
-    """Draw F1 over the columns of an experiment's table, as :mod:`attree.figures.draw` does.
+    """Draw F1 over the columns of a table, as :func:`attree.figures.draw.lines` takes them."""
 
-    Args:
-        rows: label, column, source, corpus_f1, corpus_f1_std.
-        title: of the table.
-        axis: a name in :data:`attree.figures.draw.AXIS_TITLES`.
-    """
-    from attree.figures.draw import line_figure
+    def drawn() -> Figure:
+        figure = draw.lines(rows, "", axis)
+        _fit(figure)
+        for axes in figure.axes if axis == "length" else ():
+            axes.set_ylim(bottom=0)
+        return figure
 
-    with _styled():
-        figure = line_figure([dict(row) for row in rows], "", axis)
-        pyplot.close(figure)
-        _fit(figure, from_zero=axis == "length")
-    points = "; ".join(
-        f"{row['label']} at {row['column']}: {number(row['corpus_f1'])}" for row in rows
-    )
-    return _svg(figure, f"{title}. {points}", {})
+    points = (f"{row['label']} at {row['column']}: {number(row['corpus_f1'])}" for row in rows)
+    return svg(drawn, title, *points)
 
 
 def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> str:
-    """Draw the share of right spans over their probability.
+    """Draw how far probabilities can be believed (:func:`attree.figures.draw.reliability`)."""
 
-    Args:
-        rows: line, kind, spans, likely, right.
-        title: of the experiment.
-    """
-    from attree.figures.draw import reliability_figure
+    def drawn() -> Figure:
+        figure = draw.reliability(rows, "")
+        _fit(figure)
+        return figure
 
-    with _styled():
-        figure = reliability_figure([dict(row) for row in rows], "")
-        pyplot.close(figure)
-        _fit(figure, from_zero=False)
-    points = "; ".join(
+    points = (
         f"{row['line']}, {row['kind']}: {row['likely']:.2f} said, {row['right']:.2f} right"
         for row in rows
     )
-    return _svg(figure, f"{title}. {points}", {})
+    return svg(drawn, title, *points)
 
 
-def _fit(figure: Figure, *, from_zero: bool) -> None:
+def heads(path: Path, results: Path) -> str:
+    """Draw the F1 of every head of a ranking."""
+    table, _ = read_table(path, schema=HEADS)
+    encoder, parser, name, split = path.relative_to(results / "heads").with_suffix("").parts
+    title = f"{parser} with {encoder}, ranked on {name} {split}"
+    return svg(partial(draw.heads, table, title), title)
+
+
+def labels(found: Confusion, title: str) -> str:
+    """Draw which label is taken for which."""
+    return svg(partial(draw.labels, found.headings, found.counts, title), title)
+
+
+def maps(path: Path) -> list[str]:
+    """Draw the heat maps that an experiment left as numbers (see ``attree.experiments.maps``)."""
+    table, about = read_table(path)
+    _, y, x, _ = table.column_names
+    by_map: dict[str, list[list[Any]]] = {}
+    for title, *cell in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        by_map.setdefault(title, []).append(cell)
+    sides = {"x": x, "y": y, "words": about.get("settings", {}).get("words")}
+    matrices = {}
+    for title, cells in by_map.items():
+        down, across, values = zip(*cells, strict=True)
+        matrices[title] = np.full((max(down) + 1, max(across) + 1), np.nan)
+        matrices[title][down, across] = values
+    return [
+        svg(partial(draw.maps, {title: matrix}, sides), title) for title, matrix in matrices.items()
+    ]
+
+
+def _fit(figure: Figure) -> None:
     """Make a picture that stands alone a chart of the page: smaller, with letters as large."""
     if len(figure.axes) == 1:
         figure.set_size_inches(5.6, 3.3)
     for axes in figure.axes:
         axes.tick_params(labelsize=10)
-        if from_zero:
-            axes.set_ylim(bottom=0)
         legend = axes.get_legend()
         for text in legend.get_texts() if legend is not None else ():
             text.set_fontsize(10)
-
-
-@contextmanager
-def _styled() -> Iterator[None]:
-    with matplotlib.rc_context(_STYLE):
-        yield
 
 
 def _short(name: str) -> str:
@@ -200,16 +215,24 @@ def _short(name: str) -> str:
     return name if len(name) <= 20 else f"{name[:19]}…"
 
 
-def _svg(figure: Figure, said: str, tips: Mapping[str, str]) -> str:
+def svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
     """Return a figure as an SVG element for the page.
 
     Args:
-        figure: drawn with placeholders as colours.
-        said: what a screen reader says of it.
-        tips: id of a part → what it says when it is pointed at.
+        drawn: returns the figure, whose colours are placeholders then.
+        title: what a screen reader says of it first.
+        points: what it says then; by default what the figure's parts tell
+            (:func:`attree.figures.draw.tell`).
     """
     text = io.StringIO()
-    with _styled():
+    with matplotlib.rc_context(_STYLE):
+        figure = drawn()
+        pyplot.close(figure)
+        draw.make_safe(figure)
+        tips: list[list[str]] = []
+        for part in draw.told(figure):
+            part.set_gid(f"told{len(tips)}")
+            tips.append(part.get_label().split("\n"))
         figure.savefig(
             text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format"))
         )
@@ -218,15 +241,27 @@ def _svg(figure: Figure, said: str, tips: Mapping[str, str]) -> str:
     found = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", found, flags=re.S)
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', found)
     assert size is not None
-    wide = ' class="parts"' if float(size[1]) > _ONE_CHART else ""
-    head = f'<svg role="img"{wide} aria-label="{escape(safe(said))}" {size[0]}>'
+    said = escape(safe(f"{title}. {'; '.join(points or itertools.chain(*tips))}"))
+    kind = "parts" if float(size[1]) > _ONE_CHART else ""
+    if any(len(own) > 1 for own in tips):
+        kind = f'heat" style="max-width: {size[1]}pt'  # as large as its cells need
+    head = f'<svg role="img" class="{kind}" aria-label="{said}" {size[0]}>'
     found = re.sub(r"<svg[^>]*>", lambda _: head, found, count=1)
-    for name, tip in tips.items():
-        found = found.replace(f'<g id="{name}">', f"<g><title>{escape(safe(tip))}</title>")
+    found = re.sub(
+        r'<g id="told(\d+)">(.*?</g>)', lambda g: _told(g[2], tips[int(g[1])]), found, flags=re.S
+    )
     found = _own_ids(found, f"chart{zlib.crc32(said.encode('utf-8', 'replace')):08x}")
     for colour, variable in _COLOURS.items():
         found = found.replace(colour, f"var(--{variable})")
     return re.sub(r"\n\s*", "\n", found)
+
+
+def _told(part: str, tips: Sequence[str]) -> str:
+    """Return a part of an SVG that says its tip, or whose shapes say one each."""
+    titles = iter(f"<title>{escape(safe(tip))}</title>" for tip in tips)
+    if len(tips) == 1:
+        return f"<g>{next(titles)}{part}"
+    return "<g>" + re.sub(r"<path([^>]*)/>", lambda p: f"<path{p[1]}>{next(titles)}</path>", part)
 
 
 def _own_ids(svg: str, prefix: str) -> str:

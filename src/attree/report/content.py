@@ -14,7 +14,7 @@ from attree.errors import AttreeError
 from attree.figures import COMPUTED, axis_of
 from attree.files import read_json
 from attree.provenance import versions
-from attree.report import charts, heat, reading, scores
+from attree.report import charts, reading, scores
 from attree.report.explorer import explorer
 from attree.report.run import Run
 from attree.results import SENTENCE_SCORES, path_of
@@ -60,7 +60,7 @@ def content(results: Path, run: Run, *, sentences: int) -> dict[str, Any]:
             for table in language(own, confusion=False)
         ],
         "labels": _labels(rows),
-        "heads": [heat.heads(path, results) for path in _rankings(results, rows)],
+        "heads": [charts.heads(path, results) for path in _rankings(results, rows)],
         "trees": explorer(results, rows, sentences, notes),
         "longest": WORDS_SHOWN,
         "treebanks": reading.treebanks(results, run),
@@ -133,7 +133,7 @@ def _labels(rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
         if row.confusion is not None:
             title = f"{row.language} {row.split}: labels of {scores.name_of(row, rows)}"
             f1 = f"labelled F1 {number(row.values['labelled_f1'])}"
-            shown = heat.labels(row.confusion.most_frequent(SHOWN), f"{title}, {f1}")
+            shown = charts.labels(row.confusion.most_frequent(SHOWN), f"{title}, {f1}")
             counts = confusion_table(row.confusion, f"{title}, spans")
             found.append({"map": shown, "counts": counts})
     return found
@@ -172,7 +172,7 @@ def _experiment(path: Path, results: Path) -> dict[str, Any]:
         "tables": saved_tables(path),
         "chart": charts.lines(rows, title, axis_of(layout)) if drawn else "",
         **_reliability(path.with_name(f"{path.stem}.reliability.parquet"), title),
-        "maps": {kind: heat.maps(file, results) for kind, file in beside.items() if file.is_file()},
+        "maps": {kind: charts.maps(file) for kind, file in beside.items() if file.is_file()},
     }
 
 
