@@ -12,11 +12,11 @@ import functools
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import resolve_name
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import attree
 
@@ -192,76 +192,45 @@ def _parts(module: str) -> list[_Part]:
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     tree = ast.parse(file.read_text(encoding="utf-8"), file)
     _drop_docstring(tree.body)
-    return [_Reader(package).read(statement) for statement in tree.body]
+    return [_part(statement, package) for statement in tree.body]
 
 
-class _Reader:
-    """Reads one statement in one pass: the workflow reads most modules when it starts."""
-
-    def __init__(self, package: str) -> None:
-        self._package = package
-        self._text: list[str] = []
-        self._imports: set[str] = set()
-        self._names: set[str] = set()
-        self._registers = False
-
-    def read(self, statement: ast.stmt) -> _Part:
-        """Return the statement as a part."""
-        self._registers = isinstance(statement, ast.Assign | ast.AnnAssign)
-        self._visit(statement)
-        defines = statement.name if isinstance(statement, _DEFINITIONS) else ""
-        hashed = hashlib.sha256(" ".join(self._text).encode()).hexdigest()
-        return _Part(defines, hashed, self._imports, self._names)
-
-    def _visit(self, node: ast.AST) -> None:
-        note = self._NOTED.get(type(node))
-        if note is not None:
-            note(self, node)
-        self._text.append(type(node).__name__)
-        for name in node._fields:
-            value = getattr(node, name, None)
-            if isinstance(value, list):
-                self._text.append("[")
-                for one in value:
-                    self._visit(one) if isinstance(one, ast.AST) else self._text.append(repr(one))
-                self._text.append("]")
-            elif isinstance(value, ast.AST):
-                self._visit(value)
-            else:
-                self._text.append(repr(value))
-
-    def _name(self, node: ast.Name) -> None:
-        self._names.add(node.id)
-
-    def _dict(self, node: ast.Dict) -> None:
-        if self._registers:
-            values = (one.value for one in node.values if isinstance(one, ast.Constant))
-            named = (one for one in values if isinstance(one, str) and one.startswith(_PREFIX))
-            self._imports.update(one.partition(":")[0] for one in named)
-
-    def _import(self, node: ast.Import) -> None:
-        self._imports.update(a.name for a in node.names if a.name.startswith(_PREFIX))
-
-    def _import_from(self, node: ast.ImportFrom) -> None:
-        module = resolve_name("." * node.level + (node.module or ""), self._package)
-        if f"{module}.".startswith(_PREFIX):
-            self._imports.update(f"{module}.{alias.name}" for alias in node.names)
-
-    def _if(self, node: ast.If) -> None:
-        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+def _part(statement: ast.stmt, package: str) -> _Part:
+    """Read a statement in one pass: the workflow reads most modules when it starts."""
+    syntax: list[str] = []  # every node, then its fields; of a list its length, then its items
+    imports: set[str] = set()
+    names: set[str] = set()
+    registers = isinstance(statement, ast.Assign | ast.AnnAssign)
+    todo: list[Any] = [statement]
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, ast.AST):
+            is_list = isinstance(node, list)
+            syntax.append(str(len(node)) if is_list else repr(node))
+            todo += node if is_list else ()
+            continue
+        if isinstance(node, ast.expr_context):  # loaded or stored: its place says so too
+            continue
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, _DEFINITIONS):
+            _drop_docstring(node.body)
+        elif isinstance(node, ast.Import):
+            imports.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = resolve_name("." * node.level + (node.module or ""), package)
+            imports.update(f"{origin}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             node.body = []
-
-    def _definition(self, node: Any) -> None:
-        _drop_docstring(node.body)
-
-    _NOTED: ClassVar[dict[type, Callable[[_Reader, Any], None]]] = {
-        ast.Name: _name,
-        ast.Dict: _dict,
-        ast.Import: _import,
-        ast.ImportFrom: _import_from,
-        ast.If: _if,
-        **dict.fromkeys(_DEFINITIONS, _definition),
-    }
+        elif isinstance(node, ast.Dict) and registers:
+            values = (one.value for one in node.values if isinstance(one, ast.Constant))
+            imports.update(one.partition(":")[0] for one in values if isinstance(one, str))
+        syntax.append(type(node).__name__)
+        todo += [getattr(node, field, None) for field in node._fields]
+    ours = {name for name in imports if name.startswith(_PREFIX)}
+    defines = statement.name if isinstance(statement, _DEFINITIONS) else ""
+    hashed = hashlib.sha256(" ".join(syntax).encode("utf-8", "backslashreplace")).hexdigest()
+    return _Part(defines, hashed, ours, names)
 
 
 def _drop_docstring(body: list[ast.stmt]) -> None:
