@@ -13,85 +13,19 @@ from tests.encoder.checkpoints import save
 TREES = "( (S (NP (DT the) (JJ old) (NN man)) (VP (VBD walked) (NP (NN home)))) )\n" * 3 + (
     "( (S (NP (DT a) (NN cat)) (VP (VBD chased) (NP (DT the) (NNS mice))) (. .)) )\n" * 20
 )
-RECIPE = ("--score", "inside_outside", "--decoder", "chart", "--heads", "best:2")
-COMMANDS = (
-    ("encoder", "resolve", "--slug", "bert", "--path", "checkpoint", "--output", "bert.json"),
-    (
-        "treebank",
-        "dev.mrg",
-        "--language",
-        "english",
-        "--split-name",
-        "dev",
-        "--output",
-        "dev.parquet",
-    ),
-    (
-        "attention",
-        "dev.parquet",
-        "--encoder",
-        "bert.json",
-        "--heads",
-        "all",
-        "--output",
-        "all.json",
-    ),
-    (
-        "heads",
-        "all.json",
-        "--sentences",
-        "dev.parquet",
-        *RECIPE,
-        "--output",
-        "heads.parquet",
-        "--output-selection",
-        "selection.json",
-    ),
-    (
-        "attention",
-        "dev.parquet",
-        "--encoder",
-        "bert.json",
-        "--selection",
-        "selection.json",
-        "--output",
-        "selected.json",
-    ),
-    ("decode", "selected.json", "--selection", "selection.json", "--output", "parses.parquet"),
-    (
-        "score",
-        "parses.parquet",
-        "--sentences",
-        "dev.parquet",
-        "--output",
-        "scores.parquet",
-        "--summary",
-        "summary.json",
-    ),
-    (
-        "train",
-        "--sentences",
-        "dev.parquet",
-        "--encoder",
-        "bert.json",
-        "--output",
-        "parser",
-        "--trees",
-        "8",
-        "--steps",
-        "2",
-    ),
-    (
-        "parse",
-        "lines.txt",
-        "--output",
-        "parsed",
-        "--encoder",
-        "checkpoint",
-        "--heads",
-        "list:0.1,1.2",
-    ),
-)
+#: What makes the other good files.
+COMMANDS = """
+encoder resolve --slug bert --path checkpoint --output bert.json
+treebank dev.mrg --language english --split-name dev --output dev.parquet
+attention dev.parquet --encoder bert.json --heads all --output all.json
+heads all.json --sentences dev.parquet --score inside_outside --decoder chart --heads best:2 \
+  --output heads.parquet --output-selection selection.json
+attention dev.parquet --encoder bert.json --selection selection.json --output selected.json
+decode selected.json --selection selection.json --output parses.parquet
+score parses.parquet --sentences dev.parquet --output scores.parquet --summary summary.json
+train --sentences dev.parquet --encoder bert.json --output parser --trees 8 --steps 2
+parse lines.txt --output parsed --encoder checkpoint --heads list:0.1,1.2
+"""
 
 
 @pytest.fixture(scope="session")
@@ -102,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (base / "dev.mrg").write_text(TREES)
     (base / "lines.txt").write_text("the old man walked home\na cat\n" * 3)
     made = Server(base)
-    for command in COMMANDS:
+    for command in COMMANDS.strip().splitlines():
         ran = made.run(base, command)
         assert ran["status"] == 0, (command, ran)
     yield made

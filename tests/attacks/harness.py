@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -37,8 +38,8 @@ class Row:
 
     Args:
         name: unique; also the test's id.
-        argv: what follows ``attree``; ``{base}`` is the folder of good files. The command runs in
-            a fresh folder that holds ``files`` and nothing else.
+        command: what follows ``attree``, as a shell reads it; ``{base}`` is the folder of good
+            files. The command runs in a fresh folder that holds ``files`` and nothing else.
         says: what the one line of the error must contain: the file at fault, the problem.
         files: path → content.
         status: 1 for what a command refuses, 2 for what its options refuse, 0 for what it reports
@@ -48,11 +49,10 @@ class Row:
         seconds: time bound.
         megabytes: memory bound.
         check: further conditions: the folder, stdout, stderr.
-        full: left out of `make test`.
     """
 
     name: str
-    argv: tuple[str, ...]
+    command: str
     says: tuple[str, ...] = ()
     files: Mapping[str, Content] = field(default_factory=dict)
     status: int = 1
@@ -61,7 +61,6 @@ class Row:
     seconds: float = 30.0
     megabytes: int = MEMORY
     check: Callable[[Path, str, str], None] | None = None
-    full: bool = True
 
 
 class Server:
@@ -78,12 +77,12 @@ class Server:
             env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "COLUMNS": "100"},
         )
 
-    def run(self, folder: Path, argv: tuple[str, ...], **asked: Any) -> dict[str, Any]:
+    def run(self, folder: Path, command: str, **asked: Any) -> dict[str, Any]:
         """Run one command in ``folder``; return its status, output, time and memory."""
         assert self._process.stdin is not None and self._process.stdout is not None
         places = {name: str(folder.parent / name) for name in ("stdout", "stderr")}
         request = {
-            "argv": [argument.replace("{base}", str(self.base)) for argument in argv],
+            "argv": [word.replace("{base}", str(self.base)) for word in shlex.split(command)],
             "folder": str(folder),
             "environment": {},
             "seconds": 60.0,
@@ -119,7 +118,7 @@ def attack(row: Row, server: Server, folder: Path) -> None:
         **_KERNELS,
         **row.environment,
     }
-    ran = server.run(work, row.argv, environment=environment, seconds=row.seconds)
+    ran = server.run(work, row.command, environment=environment, seconds=row.seconds)
     output = f"{ran['stdout']}\n{ran['stderr']}"
     shown = f"{row.name}: status {ran['status']}, {ran['seconds']:.1f} s\n{output[-3000:]}"
     assert not ran["killed"], f"it took longer than {row.seconds} s\n{shown}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,44 +39,28 @@ NOT_FILES: dict[str, Maker] = {
 }
 
 
-def _resolve(name: str, content: Any, says: tuple[str, ...], **more: Any) -> Row:
-    argv = ("encoder", "resolve", "--slug", "x", "--path", "x", "--output", "x.json")
-    return Row(f"encoder-{name}", argv, says, {"x": content}, **more)
+def _resolve(name: str, content: Any, *says: str, **more: Any) -> Row:
+    command = "encoder resolve --slug x --path x --output x.json"
+    return Row(f"encoder-{name}", command, says, {"x": content}, **more)
 
 
-def _tune(name: str, content: Any, says: tuple[str, ...]) -> Row:
-    argv = ("encoder", "tune", "--encoder", "x", "--text", "{base}/lines.txt", "--output", "out")
-    return Row(f"tune-{name}", argv, says, {"x": content}, makes=(".out.checkpoints*",))
+def _tune(name: str, content: Any, *says: str) -> Row:
+    command = "encoder tune --encoder x --text {base}/lines.txt --output out"
+    return Row(f"tune-{name}", command, says, {"x": content}, makes=(".out.checkpoints*",))
 
 
-def _attention(name: str, encoder: Any, says: tuple[str, ...], **more: Any) -> Row:
-    argv = (
-        "attention",
-        "{base}/dev.parquet",
-        "--encoder",
-        "x.json",
-        "--heads",
-        "all",
-        "--output",
-        "out.json",
-    )
-    makes = (".out.json.lock", "out.shards")
-    return Row(f"description-{name}", argv, says, {"x.json": encoder}, makes=makes, **more)
+_SHARDS = (".out.json.lock", "out.shards")
 
 
-def _parse(name: str, content: Any, says: tuple[str, ...], **more: Any) -> Row:
-    argv = (
-        "parse",
-        "{base}/lines.txt",
-        "--output",
-        "out",
-        "--encoder",
-        "x",
-        "--heads",
-        "list:0.1",
-    )
-    more = {"makes": ("out", "out/.lock", "out/manifest.json"), **more}
-    return Row(f"parse-encoder-{name}", argv, says, {"x": content}, **more)
+def _attention(name: str, encoder: Any, *says: str) -> Row:
+    command = "attention {base}/dev.parquet --encoder x.json --heads all --output out.json"
+    return Row(f"description-{name}", command, says, {"x.json": encoder}, makes=_SHARDS)
+
+
+def _parse(name: str, content: Any, *says: str) -> Row:
+    command = "parse {base}/lines.txt --output out --encoder x --heads list:0.1"
+    makes = ("out", "out/.lock", "out/manifest.json")
+    return Row(f"parse-encoder-{name}", command, says, {"x": content}, makes=makes)
 
 
 def _config(**changes: Any) -> Maker:
@@ -162,188 +147,92 @@ _REMOTE = {"AutoConfig": "evil.C", "AutoModel": "evil.M", "AutoTokenizer": ["evi
 
 def rows() -> list[Row]:
     """Return them all."""
-    found = [
-        _resolve(
-            f"config-{name}",
-            copied("checkpoint", config__json=text),
-            ("config.json",),
-            full=name != "nested",
+    return [*_files(), *_values(), *_weights_and_code(), *_options()]
+
+
+def _files() -> Iterator[Row]:
+    """What stands in a file's place is no JSON, no weights, no file."""
+    for name, text in NOT_JSON.items():
+        config, tokeniser, pieces = (
+            copied("checkpoint", **{file: text})
+            for file in ("config__json", "tokenizer_config__json", "tokenizer__json")
         )
-        for name, text in NOT_JSON.items()
-    ]
-    found += [
-        _resolve(
-            f"tokeniser-{name}",
-            copied("checkpoint", tokenizer_config__json=text),
-            ("tokenizer_config.json",),
-        )
-        for name, text in NOT_JSON.items()
-    ]
-    found += [
-        _resolve(
-            f"weights-{name}",
-            copied("checkpoint", model__safetensors=make),
-            ("model.safetensors",),
-            full=name not in ("fifo", "zeros"),
-        )
-        for name, make in NOT_FILES.items()
-    ]
-    found += [
-        _resolve(f"{file}-{name}", copied("checkpoint", **{file: make}), (".json",))
-        for file in ("tokenizer__json", "config__json")
-        for name, make in NOT_FILES.items()
-    ]
-    found += [
-        _resolve(
-            name,
-            _config(**changes),
-            ("config.json", says),
-            full=name not in ("layers-many", "kernel", "hidden-huge"),
-        )
-        for name, (changes, says) in _RANGES.items()
-    ]
-    found += [
-        _resolve(
-            f"index-{name.replace('/', '-')}",
-            _index(name),
-            ("index.json", says),
-            full=name != "evil.bin",
-        )
-        for name, says in (
-            ("evil.bin", ".safetensors"),
-            ("../evil.safetensors", ".safetensors"),
-            ("/etc/passwd", ".safetensors"),
-            ("model-3.safetensors", "model-3"),
-        )
-        if name != "model-3.safetensors"
-    ]
+        yield _resolve(f"config-{name}", config, "config.json")
+        yield _resolve(f"tokeniser-{name}", tokeniser, "tokenizer_config.json")
+        yield _parse(f"tokeniser-{name}", pieces, "x", "tokeniser")
+        yield _attention(f"is-{name}", text, "x.json")
+    for name, make in NOT_FILES.items():
+        weights = copied("checkpoint", model__safetensors=make)
+        yield _resolve(f"weights-{name}", weights, "model.safetensors")
+        for file in ("tokenizer__json", "config__json"):
+            yield _resolve(f"{file}-{name}", copied("checkpoint", **{file: make}), ".json")
+        yield _attention(f"is-{name}", make, "x.json")
+
+
+def _values() -> Iterator[Row]:
+    """What a description says cannot be."""
+    for name, (changes, says) in _RANGES.items():
+        yield _resolve(name, _config(**changes), "config.json", says)
+    for name, (changes, says) in _LOADED.items():
+        yield _parse(f"loaded-{name}", _config(**changes), "x", says)
+    for name, (changes, says) in _DESCRIPTION.items():
+        yield _attention(name, edited("bert.json", **changes), says)
+    for name in ("evil.bin", "../evil.safetensors", "/etc/passwd"):
+        file = f"index-{name.replace('/', '-')}"
+        yield _resolve(file, _index(name), "index.json", ".safetensors")
+
+
+def _weights_and_code() -> list[Row]:
     pickled = copied("checkpoint", model__safetensors=None, pytorch_model__bin=PICKLE)
-    found += [
-        _resolve("pickle", pickled, ("pytorch_model.bin", "pickle"), full=False),
-        _resolve("no-tokeniser", copied("checkpoint", tokenizer__json=None), ("tokeniser",)),
-        _resolve("absent", folder, ("config.json is missing",)),
-        _resolve("file", "x", ("no such folder",)),
-        _parse("nan", _weights(float("nan")), ("x", "NaN"), full=False),
-        _parse("infinite", _weights(float("inf")), ("x", "infinite")),
-        _parse(
-            "pickle-named-safetensors",
-            copied("checkpoint", model__safetensors=PICKLE),
-            ("config.json", "the files hold"),
-            full=False,
-        ),
-        _parse(
-            "indexed-pickle-inside", _index("evil.safetensors"), ("config.json", "the files hold")
-        ),
-        _parse(
-            "cut",
-            copied("checkpoint", model__safetensors=cut("model.safetensors")),
-            ("cannot be loaded",),
-        ),
-        _parse(
-            "index-text",
-            copied("checkpoint", model__safetensors=None, model__safetensors__index__json="[]"),
-            ("index.json",),
-        ),
-        _parse(
-            "remote-code",
-            copied(
-                "checkpoint",
-                config__json=edited("config.json", model_type="evil", auto_map=_REMOTE),
-                evil__py=CANARY,
-            ),
-            ("does not recognize",),
-            full=False,
-        ),
-        _parse(
-            "remote-tokeniser",
-            copied(
-                "checkpoint",
-                tokenizer_config__json={"auto_map": _REMOTE, "tokenizer_class": "evil.T"},
-                evil__py=CANARY,
-            ),
-            ("x", "no unknown piece"),
-        ),
-    ]
-    found += [
-        _parse(f"loaded-{name}", _config(**changes), ("x", says))
-        for name, (changes, says) in _LOADED.items()
-    ]
-    found += [
-        _parse(f"tokeniser-{name}", copied("checkpoint", tokenizer__json=text), ("x", "tokeniser"))
-        for name, text in NOT_JSON.items()
-    ]
-    found += [
-        _attention(name, edited("bert.json", **changes), (says,), full=name != "longest")
-        for name, (changes, says) in _DESCRIPTION.items()
-    ]
-    found += [_attention(f"is-{name}", text, ("x.json",)) for name, text in NOT_JSON.items()]
-    found += [_attention(f"is-{name}", make, ("x.json",)) for name, make in NOT_FILES.items()]
-    found += [
-        _tune("nan", _weights(float("nan")), ("x", "NaN")),
-        _tune("config", _config(num_hidden_layers=-1), ("num_hidden_layers",)),
-    ]
-    return found + _options()
-
-
-def _options() -> list[Row]:
-    resolve = ("encoder", "resolve", "--slug", "x", "--output", "x.json")
-    attention = (
-        "attention",
-        "{base}/dev.parquet",
-        "--encoder",
-        "{base}/bert.json",
-        "--heads",
-        "all",
-        "--output",
-        "out.json",
-    )
-    tune = ("encoder", "tune", "--encoder", "{base}/checkpoint", "--text", "{base}/lines.txt")
-    tune += ("--output", "out")
+    renamed = copied("checkpoint", model__safetensors=PICKLE)
+    shortened = copied("checkpoint", model__safetensors=cut("model.safetensors"))
+    named = _index("evil.safetensors")
+    listed = copied("checkpoint", model__safetensors=None, model__safetensors__index__json="[]")
+    model = edited("config.json", model_type="evil", auto_map=_REMOTE)
+    model = copied("checkpoint", config__json=model, evil__py=CANARY)
+    tokeniser = {"auto_map": _REMOTE, "tokenizer_class": "evil.T"}
+    tokeniser = copied("checkpoint", tokenizer_config__json=tokeniser, evil__py=CANARY)
     return [
-        Row("encoder-package-empty", (*resolve, "--package", ""), ("not installed",)),
-        Row("encoder-package-main", (*resolve, "--package", "__main__"), ("not installed",)),
-        Row("encoder-path-empty", (*resolve, "--path", ""), ("no such folder",)),
-        Row("encoder-path-nobody", (*resolve, "--path", "~nobody-x/y"), ("no such folder",)),
-        Row("encoder-hub-path", (*resolve, "--hub", "../../x"), ("hub",)),
-        Row(
-            "encoder-dtype",
-            (*resolve, "--path", "{base}/checkpoint", "--dtype", "evil"),
-            ("unknown dtype evil", "float32, bfloat16, auto"),
-        ),
-        Row(
-            "device-cuda",
-            (*attention, "--device", "cuda"),
-            ("no CUDA device",),
-            full=False,
-            environment={"CUDA_VISIBLE_DEVICES": ""},
-            makes=(".out.json.lock", "out.shards"),
-        ),
-        Row(
-            "device-evil",
-            (*attention, "--device", "evil"),
-            ("unknown device 'evil'",),
-            makes=(".out.json.lock", "out.shards"),
-        ),
-        Row(
-            "device-meta",
-            (*attention, "--device", "meta"),
-            ("unknown device 'meta'",),
-            makes=(".out.json.lock", "out.shards"),
-        ),
-        Row(
-            "threads-parse",
-            ("parse", "{base}/lines.txt", "--threads", "99999", "--output", "out"),
-            ("--threads", "between 1 and 1024"),
-            status=2,
-        ),
-        Row(
-            "threads-grammar",
-            ("grammar", "train", "{base}/dev.mrg", "--threads", "99999", "--output", "out"),
-            ("--threads", "between 1 and 1024"),
-            status=2,
-            full=False,
-        ),
-        Row("tune-rate", (*tune, "--learning-rate", "-1"), ("learning-rate",), status=2),
-        Row("tune-rate-nan", (*tune, "--learning-rate", "nan"), ("learning-rate",), status=2),
-        Row("tune-pieces", (*tune, "--length", "7"), ("length",), status=2),
+        _resolve("pickle", pickled, "pytorch_model.bin", "pickle"),
+        _resolve("no-tokeniser", copied("checkpoint", tokenizer__json=None), "tokeniser"),
+        _resolve("absent", folder, "config.json is missing"),
+        _resolve("file", "x", "no such folder"),
+        _parse("nan", _weights(float("nan")), "x", "NaN"),
+        _parse("infinite", _weights(float("inf")), "x", "infinite"),
+        _parse("pickle-named-safetensors", renamed, "config.json", "the files hold"),
+        _parse("indexed-pickle-inside", named, "config.json", "the files hold"),
+        _parse("cut", shortened, "cannot be loaded"),
+        _parse("index-text", listed, "index.json"),
+        _parse("remote-code", model, "does not recognize"),
+        _parse("remote-tokeniser", tokeniser, "x", "no unknown piece"),
+        _tune("nan", _weights(float("nan")), "x", "NaN"),
+        _tune("config", _config(num_hidden_layers=-1), "num_hidden_layers"),
     ]
+
+
+def _options() -> Iterator[Row]:
+    for name, options, *says in (
+        ("package-empty", "--package ''", "not installed"),
+        ("package-main", "--package __main__", "not installed"),
+        ("path-empty", "--path ''", "no such folder"),
+        ("path-nobody", "--path ~nobody-x/y", "no such folder"),
+        ("hub-path", "--hub ../../x", "hub"),
+        ("dtype", "--path {base}/checkpoint --dtype evil", "unknown dtype evil",
+         "float32, bfloat16, auto"),
+    ):  # fmt: skip
+        command = f"encoder resolve --slug x --output x.json {options}"
+        yield Row(f"encoder-{name}", command, tuple(says))
+    attention = "attention {base}/dev.parquet --encoder {base}/bert.json --heads all"
+    for device in ("cuda", "evil", "meta"):
+        says = "no CUDA device" if device == "cuda" else f"unknown device '{device}'"
+        command = f"{attention} --output out.json --device {device}"
+        hidden = {"CUDA_VISIBLE_DEVICES": ""} if device == "cuda" else {}
+        yield Row(f"device-{device}", command, (says,), makes=_SHARDS, environment=hidden)
+    for name, start in (("parse", "parse {base}/lines.txt"),
+                        ("grammar", "grammar train {base}/dev.mrg")):  # fmt: skip
+        command = f"{start} --threads 99999 --output out"
+        yield Row(f"threads-{name}", command, ("--threads", "between 1 and 1024"), status=2)
+    tune = "encoder tune --encoder {base}/checkpoint --text {base}/lines.txt --output out"
+    for name, option in (("rate", "learning-rate -1"), ("rate-nan", "learning-rate nan"),
+                         ("pieces", "length 7")):  # fmt: skip
+        yield Row(f"tune-{name}", f"{tune} --{option}", (option.split()[0],), status=2)

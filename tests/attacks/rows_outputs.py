@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,221 +11,87 @@ from tests.attacks.harness import Content, Row, copied, edited, fifo, folder, li
 from tests.attacks.rows_encoders import PICKLE
 
 GOOD = "( (S (NP (DT the) (NN cat)) (VP (VBD slept))) )\n"
-_PARSE = (
-    "--tokenizer",
-    "whitespace",
-    "--encoder",
-    "{base}/bert.json",
-    "--heads",
-    "list:0.1",
-)
+_PARSE = {"tokenizer": "whitespace", "encoder": "{base}/bert.json", "heads": "list:0.1"}
 _MADE = ("out", "out/*", "out/.*")
+_HEADS = "heads {base}/all.json --sentences {base}/dev.parquet --score inside --decoder chart"
+_SCORE = "score {base}/parses.parquet --sentences {base}/dev.parquet"
+
+
+def _parse(options: str = "", inputs: Iterable[str] = ("in.txt",)) -> str:
+    """Return a call of `attree parse`: the usual options, but for those that are given."""
+    usual = (f"--{key} {value}" for key, value in _PARSE.items() if f"--{key}" not in options)
+    return f"parse {' '.join(usual)} --output out {options} -- {shlex.join(inputs)}"
+
 
 #: Every command that writes, with OUT for its output.
-_WRITERS: dict[str, tuple[str, ...]] = {
-    "treebank": ("treebank", "{base}/dev.mrg", "--output", "OUT"),
-    "resolve": (
-        "encoder",
-        "resolve",
-        "--slug",
-        "x",
-        "--path",
-        "{base}/checkpoint",
-        "--output",
-        "OUT",
-    ),
-    "attention": (
-        "attention",
-        "{base}/dev.parquet",
-        "--encoder",
-        "{base}/bert.json",
-        "--heads",
-        "all",
-        "--output",
-        "OUT",
-    ),
-    "heads": (
-        "heads",
-        "{base}/all.json",
-        "--sentences",
-        "{base}/dev.parquet",
-        "--score",
-        "inside",
-        "--decoder",
-        "chart",
-        "--heads",
-        "best",
-        "--output",
-        "OUT",
-        "--output-selection",
-        "s.json",
-    ),
-    "decode": (
-        "decode",
-        "{base}/selected.json",
-        "--selection",
-        "{base}/selection.json",
-        "--output",
-        "OUT",
-    ),
-    "score": (
-        "score",
-        "{base}/parses.parquet",
-        "--sentences",
-        "{base}/dev.parquet",
-        "--output",
-        "OUT",
-        "--summary",
-        "s.json",
-    ),
-    "baselines": ("baselines", "{base}/dev.parquet", "--output", "OUT"),
-    "train": (
-        "train",
-        "--sentences",
-        "{base}/dev.parquet",
-        "--encoder",
-        "{base}/bert.json",
-        "--trees",
-        "4",
-        "--steps",
-        "1",
-        "--output",
-        "OUT",
-    ),
-    "apply": (
-        "apply",
-        "{base}/dev.parquet",
-        "--parser",
-        "{base}/parser",
-        "--encoder",
-        "{base}/bert.json",
-        "--allow-overlap",
-        "--output",
-        "OUT",
-    ),
-    "parse": ("parse", "{base}/lines.txt", *_PARSE, "--output", "OUT"),
-    "figure": ("figure", "heads", "--ranking", "{base}/heads.parquet", "--output", "OUT"),
-    "tune": (
-        "encoder",
-        "tune",
-        "--encoder",
-        "{base}/checkpoint",
-        "--text",
-        "{base}/lines.txt",
-        "--epochs",
-        "1",
-        "--batch",
-        "2",
-        "--head-steps",
-        "1",
-        "--output",
-        "OUT",
-    ),
+_WRITERS = {
+    "treebank": "treebank {base}/dev.mrg --output OUT",
+    "resolve": "encoder resolve --slug x --path {base}/checkpoint --output OUT",
+    "attention": "attention {base}/dev.parquet --encoder {base}/bert.json --heads all --output OUT",
+    "heads": f"{_HEADS} --heads best --output OUT --output-selection s.json",
+    "decode": "decode {base}/selected.json --selection {base}/selection.json --output OUT",
+    "score": f"{_SCORE} --output OUT --summary s.json",
+    "baselines": "baselines {base}/dev.parquet --output OUT",
+    "train": "train --sentences {base}/dev.parquet --encoder {base}/bert.json --trees 4 --steps 1"
+    " --output OUT",
+    "apply": "apply {base}/dev.parquet --parser {base}/parser --encoder {base}/bert.json"
+    " --allow-overlap --output OUT",
+    "parse": _parse(inputs=("{base}/lines.txt",)).replace("--output out", "--output OUT"),
+    "figure": "figure heads --ranking {base}/heads.parquet --output OUT",
+    "tune": "encoder tune --encoder {base}/checkpoint --text {base}/lines.txt --epochs 1 --batch 2"
+    " --head-steps 1 --output OUT",
 }
 _FOLDERS = ("train", "parse", "tune")
 _SIDE = ("s.json", ".*.lock", "*.shards", "*.shards/*", ".*.checkpoints*", "out", "out/.lock")
+_Files = Mapping[str, Content]
 
 
-def _writes(
-    command: str, name: str, out: str, files: dict[str, Content], says: tuple[str, ...], **more: Any
-) -> Row:
-    argv = tuple(out if part == "OUT" else part for part in _WRITERS[command])
-    more = {"makes": _SIDE, **more}
-    return Row(f"output-{command}-{name}", argv, says, files, **more)
+def _writes(command: str, name: str, out: str, files: _Files, *says: str, **more: Any) -> Row:
+    called = _WRITERS[command].replace("OUT", out)
+    return Row(f"output-{command}-{name}", called, says, files, **{"makes": _SIDE, **more})
 
 
 def _untouched(work: Path, stdout: str, stderr: str) -> None:
     assert (work / "precious").read_text() == "precious"
 
 
-def _rows_of_outputs() -> list[Row]:
-    found = []
+def _rows_of_outputs() -> Iterator[Row]:
+    away = link("nowhere/x")
     for command in _WRITERS:
-        under: dict[str, Content] = {"file": "x"}
-        found.append(
-            _writes(
-                command,
-                "under-a-file",
-                "file/out.png",
-                under,
-                ("file",),
-                full=command not in ("decode", "parse"),
-            )
-        )
+        yield _writes(command, "under-a-file", "file/out.png", {"file": "x"}, "file")
         if command in _FOLDERS:
-            found += [
-                _writes(command, "is-a-file", "out", {"out": "precious"}, ("out",)),
-                _writes(command, "is-dangling", "out", {"out": link("nowhere/x")}, ("out",)),
-                _writes(
-                    command,
-                    "is-foreign",
-                    "out",
-                    {"out/thesis.txt": "precious"},
-                    ("out",),
-                    full=command != "parse",
-                ),
-            ]
+            yield _writes(command, "is-a-file", "out", {"out": "precious"}, "out")
+            yield _writes(command, "is-dangling", "out", {"out": away}, "out")
+            yield _writes(command, "is-foreign", "out", {"out/thesis.txt": "precious"}, "out")
         else:
-            found += [
-                _writes(command, "is-a-folder", "x.png", {"x.png": folder}, ("x.png",)),
-                _writes(command, "in-dangling", "d/x.png", {"d": link("nowhere/x")}, ("d",)),
-            ]
-    locked = {".x.json.lock": link("precious"), "precious": "precious"}
-    found += [
-        _writes(
-            "attention",
-            "lock-is-a-link",
-            "x.json",
-            locked,
-            (".x.json.lock", "link"),
-            check=_untouched,
-            full=False,
-        ),
-        _writes(
-            "attention",
-            "lock-is-foreign",
-            "x.json",
-            {".x.json.lock": "precious"},
-            (".x.json.lock",),
-        ),
-        _writes("attention", "lock-is-a-fifo", "x.json", {".x.json.lock": fifo}, (".x.json.lock",)),
-        _writes(
-            "attention", "lock-is-a-folder", "x.json", {".x.json.lock": folder}, (".x.json.lock",)
-        ),
-        _writes(
-            "parse",
-            "lock-is-a-link",
-            "out",
-            {"out/.lock": link("../precious"), "precious": "precious"},
-            ("out",),
-            check=_untouched,
-        ),
-        _writes("figure", "format", "x.evil", {}, ("x.evil",), full=False),
-        _writes(
-            "parse", "foreign-part", "out", {"out/thesis.part": "precious"}, ("out",), full=False
-        ),
-        _writes(
-            "parse", "foreign-summary", "out", {"out/summary.json": "{}"}, ("out",), full=False
-        ),
-        _writes("parse", "foreign-progress", "out", {"out/progress.json": "x"}, ("out",)),
-        _writes("parse", "foreign-manifest", "out", {"out/manifest.json": "{}"}, ("out",)),
-        _writes("parse", "manifest-null", "out", {"out/manifest.json": "null"}, ("out",)),
-        _writes("parse", "manifest-fifo", "out", {"out/manifest.json": fifo}, ("out",)),
-        _writes("resolve", "long-name", "x" * 250, {}, (), status=0, makes=("x" * 250,)),
-        _writes("resolve", "longer-name", "x" * 300, {}, ("x" * 300, "too long")),
-    ]
-    return found
+            yield _writes(command, "is-a-folder", "x.png", {"x.png": folder}, "x.png")
+            yield _writes(command, "in-dangling", "d/x.png", {"d": away}, "d")
+    lock, precious = ".x.json.lock", {"precious": "precious"}
+    linked = {lock: link("precious"), **precious}
+    in_folder = {"out/.lock": link("../precious"), **precious}
+    for command, name, out, files, says, check in (
+        ("attention", "lock-is-a-link", "x.json", linked, (lock, "link"), _untouched),
+        ("attention", "lock-is-foreign", "x.json", {lock: "precious"}, (lock,), None),
+        ("attention", "lock-is-a-fifo", "x.json", {lock: fifo}, (lock,), None),
+        ("attention", "lock-is-a-folder", "x.json", {lock: folder}, (lock,), None),
+        ("parse", "lock-is-a-link", "out", in_folder, ("out",), _untouched),
+    ):
+        yield _writes(command, name, out, files, *says, check=check)
+    for name, file, content in (
+        ("foreign-part", "thesis.part", "precious"),
+        ("foreign-summary", "summary.json", "{}"),
+        ("foreign-progress", "progress.json", "x"),
+        ("foreign-manifest", "manifest.json", "{}"),
+        ("manifest-null", "manifest.json", "null"),
+        ("manifest-fifo", "manifest.json", fifo),
+    ):
+        yield _writes("parse", name, "out", {f"out/{file}": content}, "out")
+    yield _writes("figure", "format", "x.evil", {}, "x.evil")
+    yield _writes("resolve", "long-name", "x" * 250, {}, status=0, makes=("x" * 250,))
+    yield _writes("resolve", "longer-name", "x" * 300, {}, "x" * 300, "too long")
 
 
-def _bulk(
-    name: str,
-    files: dict[str, Content],
-    statuses: str,
-    *,
-    argv: tuple[str, ...] = (),
-    inputs: tuple[str, ...] = ("in.txt",),
-    **more: Any,
-) -> Row:
+def _bulk(name: str, files: _Files, statuses: str) -> Row:
     """Lines that cannot be parsed are reported one by one and cost no other line."""
 
     def check(work: Path, stdout: str, stderr: str) -> None:
@@ -232,358 +100,185 @@ def _bulk(
         found = pq.read_table(work / "out/trees", partitioning=None).to_pydict()["status"]
         assert " ".join(map(str, found)) == statuses, found
 
-    usual = zip(_PARSE[::2], _PARSE[1::2], strict=True)  # but those that may come once
-    given = [word for pair in usual if pair[0] not in argv for word in pair]
-    command = ("parse", *given, "--output", "out", *argv, "--", *inputs)
-    return Row(f"bulk-{name}", command, (), files, status=0, makes=_MADE, check=check, **more)
+    command = _parse(inputs=files)
+    return Row(f"bulk-{name}", command, (), files, status=0, makes=_MADE, check=check)
 
 
-def _bulk_refused(
-    name: str,
-    files: dict[str, Content],
-    says: tuple[str, ...],
-    *,
-    argv: tuple[str, ...] = (),
-    inputs: tuple[str, ...] = ("in.txt",),
-    **more: Any,
-) -> Row:
-    usual = zip(_PARSE[::2], _PARSE[1::2], strict=True)  # but those that may come once
-    given = [word for pair in usual if pair[0] not in argv for word in pair]
-    command = ("parse", *given, "--output", "out", *argv, "--", *inputs)
+def _bulk_refused(name: str, files: _Files, *says: str, options: str = "", **more: Any) -> Row:
     makes = ("out", "out/.lock", "out/manifest.json")
-    return Row(f"bulk-{name}", command, says, files, **{"makes": makes, **more})
+    command = _parse(options, inputs=files or ("in.txt",))
+    return Row(f"bulk-{name}", command, says, files, makes=makes, **more)
 
 
-def _rows_of_bulk() -> list[Row]:
-    def json_lines(*lines: str) -> dict[str, Content]:
-        return {"in.jsonl": "\n".join(['{"text": "a cat"}', *lines, '{"text": "a cat"}']) + "\n"}
-
-    def half_lines(line: str) -> dict[str, Content]:
-        return {"in.half": f"( (? a cat) sat)\n{line}\na cat\n"}
-
-    jsonl: dict[str, Any] = {"inputs": ("in.jsonl",)}
-    half: dict[str, Any] = {"inputs": ("in.half",)}
+def _rows_of_lines() -> Iterator[Row]:
     good = "a cat\n"
-    return [
-        _bulk("control", {"in.txt": good + "a \x1b[31m cat\n" + good}, "ok control ok", full=False),
-        _bulk("nul", {"in.txt": good + "a \0 cat\n" + good}, "ok control ok"),
-        _bulk("undecodable", {"in.txt": b"a cat\n\xff\xfe\na cat\n"}, "ok undecodable ok"),
-        _bulk("empty-line", {"in.txt": good + "\n" + good}, "ok empty ok"),
-        _bulk("long-word", {"in.txt": good + "x" * 1_000_000 + "\n" + good}, "ok ok ok"),
-        _bulk("long-line", {"in.txt": good + "x " * 1_000_000 + "\n" + good}, "ok too_long ok"),
-        _bulk("brackets", {"in.txt": "( ( ( a ) )\n" + good}, "ok ok"),
-        _bulk(
-            "json-digits",
-            json_lines('{"text": "a", "n": ' + "9" * 4301 + "}"),
-            "ok malformed ok",
-            full=False,
-            **jsonl,
-        ),
-        _bulk("json-deep", json_lines('{"text": ' + "[" * 100_000), "ok malformed ok", **jsonl),
-        _bulk("json-number", json_lines('{"text": 3}'), "ok malformed ok", **jsonl),
-        _bulk(
-            "json-surrogate", json_lines('{"text": "a \\ud800 b"}'), "ok undecodable ok", **jsonl
-        ),
-        _bulk(
-            "half-deep", half_lines("(NP " * 200_000 + "a b" + ")" * 200_000), "ok ok ok", **half
-        ),
-        _bulk("half-open", half_lines("(" * 1_000_000), "ok malformed ok", **half),
-        _bulk(
-            "half-complete",
-            half_lines(f"({' '.join(['(= ' + 'w ' * 300 + ')'] * 1500)})"),
-            "ok contradictory ok",
-            full=False,
-            **half,
-        ),
-        _bulk("name-option", {"-y.txt": good}, "ok", inputs=("-y.txt",)),
-        _bulk("name-newline", {"a\nb.txt": good}, "ok", inputs=("a\nb.txt",)),
-        _bulk("name-escape", {"a\x1b[31m.txt": good}, "ok", inputs=("a\x1b[31m.txt",)),
-        _bulk("name-not-utf8", {"a\udcff.txt": good}, "ok", inputs=("a\udcff.txt",)),
-        _bulk_refused(
-            "is-brackets",
-            {"in.txt": GOOD * 2},
-            ("in.txt: this is trees in brackets, not text",),
-            full=False,
-        ),
-        _bulk_refused(
-            "is-conllu",
-            {"in.txt": "# text = a\n1\ta\t" + "_\t" * 4 + "0\troot\t_\t_\n"},
-            ("in.txt: this is CoNLL-U, not text",),
-        ),
-        _bulk_refused(
-            "is-xml",
-            {"in.txt": "<?xml version='1.0'?><corpus/>"},
-            ("in.txt: this is XML, not text",),
-        ),
-        _bulk_refused("too-long", {"in.txt": good}, ("evil",), argv=("--too-long", "evil")),
-        _bulk_refused("absent", {}, ("in.txt",), full=False),
-        _bulk_refused("fifo", {"in.txt": fifo}, ("in.txt",), seconds=15),
-        _bulk_refused("zeros", {"in.txt": link("/dev/zero")}, ("in.txt",), seconds=15),
-        _bulk_refused("dangling", {"in.txt": link("nowhere")}, ("in.txt",)),
-        _bulk_refused(
-            "cut-gzip", {"in.txt.gz": b"\x1f\x8b\x08\0"}, ("in.txt.gz",), inputs=("in.txt.gz",)
-        ),
-        _bulk_refused(
-            "pickle-as-parquet", {"in.parquet": PICKLE}, ("in.parquet",), inputs=("in.parquet",)
-        ),
-        _bulk_refused(
-            "column",
-            {"in.parquet": copied("dev.parquet")},
-            ("column",),
-            inputs=("in.parquet",),
-            argv=("--column", "evil"),
-        ),
-        _bulk_refused("empty-folder", {"in.txt": folder}, ("in.txt",)),
-        _bulk_refused("encoder-empty", {"in.txt": good}, ("encoder",), argv=("--encoder", "")),
-        _bulk_refused(
-            "encoder-is-text", {"in.txt": good}, ("in.txt",), argv=("--encoder", "in.txt")
-        ),
-        _bulk_refused(
-            "device-evil", {"in.txt": good}, ("unknown device",), argv=("--device", "evil")
-        ),
-        _bulk_refused("slurm-key", {"in.txt": good}, ("foo",), argv=("--slurm", "foo=bar")),
-        _bulk_refused(
-            "slurm-absent",
-            {"in.txt": good},
-            ("sbatch",),
-            argv=("--slurm", "queue=x"),
-            environment={"PATH": "/nowhere"},
-            seconds=15,
-        ),
-        _bulk_refused("tokenizer", {"in.txt": good}, ("../x",), argv=("--tokenizer", "../x")),
-        _bulk_refused("format", {"in.txt": good}, ("evil",), argv=("--to", "evil")),
-        _bulk_refused("association", {"in.txt": good}, ("evil",), argv=("--association", "evil")),
-        _bulk_refused("heads", {"in.txt": good}, ("9.9",), argv=("--heads", "list:9.9")),
-        _bulk_refused("heads-text", {"in.txt": good}, ("evil",), argv=("--heads", "evil")),
-        _bulk_refused(
-            "scheduler",
-            {"in.txt": good},
-            ("scheduler",),
-            argv=("--scheduler", "evil://x"),
-            seconds=30,
-        ),
-        _bulk("json-duplicate", json_lines('{"text": "a", "text": "b"}'), "ok ok ok", **jsonl),
-    ]
+    for name, text, statuses in (
+        ("control", f"{good}a \x1b[31m cat\n{good}", "ok control ok"),
+        ("nul", f"{good}a \0 cat\n{good}", "ok control ok"),
+        ("undecodable", b"a cat\n\xff\xfe\na cat\n", "ok undecodable ok"),
+        ("empty-line", f"{good}\n{good}", "ok empty ok"),
+        ("long-word", good + "x" * 1_000_000 + "\n" + good, "ok ok ok"),
+        ("long-line", good + "x " * 1_000_000 + "\n" + good, "ok too_long ok"),
+        ("brackets", f"( ( ( a ) )\n{good}", "ok ok"),
+    ):
+        yield _bulk(name, {"in.txt": text}, statuses)
+    for name, line, status in (
+        ("digits", '{"text": "a", "n": ' + "9" * 4301 + "}", "malformed"),
+        ("deep", '{"text": ' + "[" * 100_000, "malformed"),
+        ("number", '{"text": 3}', "malformed"),
+        ("surrogate", '{"text": "a \\ud800 b"}', "undecodable"),
+        ("duplicate", '{"text": "a", "text": "b"}', "ok"),
+    ):
+        text = f'{{"text": "a cat"}}\n{line}\n{{"text": "a cat"}}\n'
+        yield _bulk(f"json-{name}", {"in.jsonl": text}, f"ok {status} ok")
+    for name, line, status in (
+        ("deep", "(NP " * 200_000 + "a b" + ")" * 200_000, "ok"),
+        ("open", "(" * 1_000_000, "malformed"),
+        ("complete", f"({' '.join(['(= ' + 'w ' * 300 + ')'] * 1500)})", "contradictory"),
+    ):
+        text = f"( (? a cat) sat)\n{line}\na cat\n"
+        yield _bulk(f"half-{name}", {"in.half": text}, f"ok {status} ok")
+    for name, file in (
+        ("option", "-y.txt"),
+        ("newline", "a\nb.txt"),
+        ("escape", "a\x1b[31m.txt"),
+        ("not-utf8", "a\udcff.txt"),
+    ):
+        yield _bulk(f"name-{name}", {file: good}, "ok")
+
+
+def _rows_of_refused_text() -> Iterator[Row]:
+    conllu = "# text = a\n1\ta\t" + "_\t" * 4 + "0\troot\t_\t_\n"
+    for name, content, says in (
+        ("is-brackets", GOOD * 2, "in.txt: this is trees in brackets, not text"),
+        ("is-conllu", conllu, "in.txt: this is CoNLL-U, not text"),
+        ("is-xml", "<?xml version='1.0'?><corpus/>", "in.txt: this is XML, not text"),
+        ("dangling", link("nowhere"), "in.txt"),
+        ("empty-folder", folder, "in.txt"),
+    ):
+        yield _bulk_refused(name, {"in.txt": content}, says)
+    yield _bulk_refused("absent", {}, "in.txt")
+    yield _bulk_refused("fifo", {"in.txt": fifo}, "in.txt", seconds=15)
+    yield _bulk_refused("zeros", {"in.txt": link("/dev/zero")}, "in.txt", seconds=15)
+    yield _bulk_refused("cut-gzip", {"in.txt.gz": b"\x1f\x8b\x08\0"}, "in.txt.gz")
+    yield _bulk_refused("pickle-as-parquet", {"in.parquet": PICKLE}, "in.parquet")
+    table = {"in.parquet": copied("dev.parquet")}
+    yield _bulk_refused("column", table, "column", options="--column evil")
+    good = {"in.txt": "a cat\n"}
+    for name, options, says in (
+        ("too-long", "--too-long evil", "evil"),
+        ("encoder-empty", "--encoder ''", "encoder"),
+        ("encoder-is-text", "--encoder in.txt", "in.txt"),
+        ("device-evil", "--device evil", "unknown device"),
+        ("slurm-key", "--slurm foo=bar", "foo"),
+        ("tokenizer", "--tokenizer ../x", "../x"),
+        ("format", "--to evil", "evil"),
+        ("association", "--association evil", "evil"),
+        ("heads", "--heads list:9.9", "9.9"),
+        ("heads-text", "--heads evil", "evil"),
+        ("scheduler", "--scheduler evil://x", "scheduler"),
+    ):
+        yield _bulk_refused(name, good, says, options=options)
+    path = {"PATH": "/nowhere"}
+    yield _bulk_refused(
+        "slurm-absent", good, "sbatch", options="--slurm queue=x", environment=path, seconds=15
+    )
 
 
 _ESCAPE = "\x1b]0;owned\x07\x9b31m"
 
 
-def _rows_of_text() -> list[Row]:
+def _clean(work: Path, stdout: str, stderr: str) -> None:
+    text = (work / "out.md").read_text()
+    assert "<script>" not in text and "\x1b" not in text and "a|b" not in text
+
+
+def _rows_of_text() -> Iterator[Row]:
+    """Escapes and tags reach no terminal and no table."""
+    escape = shlex.quote(_ESCAPE)
     summary = {"encoder": _ESCAPE, "parser": "<script>", "language": "a|b\nc"}
-    prefix = ("--output-prefix", "out")
-    tables = ("out.parquet", "out.csv", "out.md")
-
-    def clean(work: Path, stdout: str, stderr: str) -> None:
-        text = (work / "out.md").read_text()
-        assert "<script>" not in text and "\x1b" not in text and "a|b" not in text
-
-    return [
-        Row(
-            "table-escapes",
-            ("table", "crosslingual", "x.json", *prefix, "--title", "<script>"),
-            (),
-            {"x.json": edited("summary.json", **summary)},
-            status=0,
-            makes=tables,
-            check=clean,
-            full=False,
-        ),
-        Row(
-            "table-null",
-            ("table", "crosslingual", "x.json", *prefix),
-            ("x.json",),
-            {"x.json": "null"},
-            full=False,
-        ),
-        Row(
-            "table-not-a-summary",
-            ("table", "language", "x.json", *prefix),
-            ("x.json",),
-            {"x.json": "{}"},
-        ),
-        Row(
-            "table-summary-text",
-            ("table", "language", "x.json", *prefix),
-            ("x.json",),
-            {"x.json": edited("summary.json", scores="lots")},
-        ),
-        Row("table-fifo", ("table", "language", "x.json", *prefix), ("x.json",), {"x.json": fifo}),
-        Row(
-            "table-sizes-escapes",
-            ("table", "sizes", "x.parquet", *prefix),
-            ("x.parquet",),
-            {"x.parquet": copied("heads.parquet")},
-        ),
-        Row(
-            "table-show-other",
-            ("table", "show", "x.parquet"),
-            ("x.parquet",),
-            {"x.parquet": copied("heads.parquet")},
-        ),
-        Row(
-            "table-show-pickle",
-            ("table", "show", "x.parquet"),
-            ("x.parquet",),
-            {"x.parquet": PICKLE},
-            full=False,
-        ),
-        Row(
-            "figure-title",
-            (
-                "figure",
-                "heads",
-                "--ranking",
-                "{base}/heads.parquet",
-                "--output",
-                "x.png",
-                "--title",
-                r"$\frac{$ \x1b[31m",
-            ),
-            (),
-            status=0,
-            makes=("x.png",),
-            full=False,
-        ),
-        Row(
-            "figure-other-table",
-            ("figure", "heads", "--ranking", "{base}/dev.parquet", "--output", "x.png"),
-            ("dev.parquet",),
-            full=False,
-        ),
-        Row("corpus-status-absent", ("corpus", "status", "x"), ("x",)),
-        Row("corpus-status-foreign", ("corpus", "status", "x"), ("x",), {"x/manifest.json": "[]"}),
-        Row("corpus-status-null", ("corpus", "status", "x"), ("x",), {"x/manifest.json": "null"}),
-        Row(
-            "score-labels",
-            (
-                "score",
-                "{base}/parses.parquet",
-                "--sentences",
-                "{base}/dev.parquet",
-                "--output",
-                "o.parquet",
-                "--summary",
-                "s.json",
-                "--recall",
-                _ESCAPE,
-                "--encoder-name",
-                _ESCAPE,
-            ),
-            (),
-            status=0,
-            makes=("o.parquet", "s.json"),
-        ),
-        Row("unknown-command", (_ESCAPE,), (), status=2),
-        Row("unknown-option", ("treebank", "--" + _ESCAPE), (), status=2),
-        Row(
-            "slug-escapes",
-            ("encoder", "resolve", "--slug", _ESCAPE, "--path", "nowhere", "--output", "x.json"),
-            ("no such folder",),
-        ),
-        Row(
-            "heads-form",
-            (
-                "heads",
-                "{base}/all.json",
-                "--sentences",
-                "{base}/dev.parquet",
-                "--score",
-                "inside",
-                "--decoder",
-                "chart",
-                "--heads",
-                _ESCAPE,
-                "--output",
-                "o",
-                "--output-selection",
-                "s",
-            ),
-            ("selection",),
-        ),
-        Row(
-            "experiment-rows",
-            (
-                "experiment",
-                "rows",
-                "evil",
-                "--plan",
-                "x.json",
-                "--encoder",
-                "x",
-                "--output",
-                "o",
-            ),
-            ("x.json",),
-            {"x.json": "{}"},
-            full=False,
-        ),
-        Row(
-            "experiment-table",
-            (
-                "experiment",
-                "table",
-                "x.json",
-                "--plan",
-                "plan.json",
-                "--experiment",
-                "{",
-                "--output-prefix",
-                "o",
-            ),
-            ("plan.json",),
-            {"plan.json": "null"},
-            full=False,
-        ),
-    ]
+    yield Row(
+        "table-escapes",
+        "table crosslingual x.json --output-prefix out --title '<script>'",
+        files={"x.json": edited("summary.json", **summary)},
+        status=0,
+        makes=("out.parquet", "out.csv", "out.md"),
+        check=_clean,
+    )
+    title = shlex.quote(r"$\frac{$ \x1b[31m")
+    figure = "figure heads --output x.png --ranking"
+    yield Row(
+        "figure-title",
+        f"{figure} {{base}}/heads.parquet --title {title}",
+        status=0,
+        makes=("x.png",),
+    )
+    score = f"{_SCORE} --output o.parquet --summary s.json"
+    score += f" --recall {escape} --encoder-name {escape}"
+    yield Row("score-labels", score, status=0, makes=("o.parquet", "s.json"))
+    yield Row("unknown-command", escape, status=2)
+    yield Row("unknown-option", f"treebank --{escape}", status=2)
+    slug = f"encoder resolve --slug {escape} --path nowhere --output x.json"
+    yield Row("slug-escapes", slug, ("no such folder",))
+    heads = f"{_HEADS} --heads {escape} --output o --output-selection s"
+    yield Row("heads-form", heads, ("selection",))
+    yield Row("figure-other-table", f"{figure} {{base}}/dev.parquet", ("dev.parquet",))
 
 
-#: Commands that people type, and what each writes; OUT is there already.
-_TYPED: dict[str, tuple[str, ...]] = {
-    "choose": ("choose", "{base}/lines.txt", "--min-words", "2", "--output", "OUT"),
-    "convert": ("treebank", "convert", "{base}/dev.mrg", "--to", "ptb", "--output", "OUT"),
-    "treebank": ("treebank", "{base}/dev.mrg", "--output", "OUT"),
-    "rejected": ("treebank", "{base}/dev.mrg", "--output", "x.parquet", "--rejected", "OUT"),
+def _rows_of_tables() -> Iterator[Row]:
+    """What is no summary, no table, no manifest."""
+    table = "x.json --output-prefix out"
+    rows = "experiment rows evil --plan x.json --encoder x --output o"
+    made = "experiment table x.json --plan plan.json --experiment { --output-prefix o"
+    ranking = copied("heads.parquet")
+    for name, command, file, content in (
+        ("table-null", f"table crosslingual {table}", "x.json", "null"),
+        ("table-not-a-summary", f"table language {table}", "x.json", "{}"),
+        ("table-fifo", f"table language {table}", "x.json", fifo),
+        ("table-summary-text", f"table language {table}", "x.json",
+         edited("summary.json", scores="lots")),
+        ("table-sizes-escapes", "table sizes x.parquet --output-prefix out", "x.parquet", ranking),
+        ("table-show-other", "table show x.parquet", "x.parquet", ranking),
+        ("table-show-pickle", "table show x.parquet", "x.parquet", PICKLE),
+        ("experiment-rows", rows, "x.json", "{}"),
+        ("experiment-table", made, "plan.json", "null"),
+    ):  # fmt: skip
+        yield Row(name, command, (file,), {file: content})
+    for name, files in (
+        ("absent", {}),
+        ("foreign", {"x/manifest.json": "[]"}),
+        ("null", {"x/manifest.json": "null"}),
+    ):
+        yield Row(f"corpus-status-{name}", "corpus status x", ("x",), files)
+
+
+#: Commands that people type, and what each writes; a file "precious" is there already.
+_TYPED = {
+    "choose": "choose {base}/lines.txt --min-words 2 --output precious",
+    "convert": "treebank convert {base}/dev.mrg --to ptb --output precious",
+    "treebank": "treebank {base}/dev.mrg --output precious",
+    "rejected": "treebank {base}/dev.mrg --output x.parquet --rejected precious",
 }
 
 
-def _rows_of_typed() -> list[Row]:
+def _rows_of_typed() -> Iterator[Row]:
     """What is there already stays, unless --overwrite is given."""
-    found = []
-    for name, argv in _TYPED.items():
-        argv = tuple("precious" if part == "OUT" else part for part in argv)
-        for kind, there in {
-            "file": "precious",
-            "link": link("{base}/checkpoint/config.json"),
-        }.items():
-            says, files = ("precious", "--overwrite"), {"precious": there}
-            full = (name, kind) != ("choose", "file")
-            found.append(Row(f"typed-{name}-{kind}", argv, says, files, full=full))
-    measures = ("measures", "{base}/dev.mrg", "--output")
-    own = {"words.tsv": "precious"}
-    found += [
-        Row("typed-measures-here", (*measures, "."), ("words.tsv",), own, full=False),
-        Row(
-            "typed-measures-linked",
-            (*measures, "x"),
-            ("a table of measures is here",),
-            {"x": link("measured"), "measured": _measured},
-        ),
-        Row(
-            "typed-measures-linked-file",
-            (*measures, "x"),
-            ("words.tsv",),
-            {"x": _measured, "x/words.tsv": link("../precious"), "precious": "precious"},
-        ),
-        Row("typed-measures-again", (*measures, "x"), ("--overwrite",), {"x": _measured}),
-        Row(
-            "typed-measures-beside",
-            (*measures, "x", "--overwrite"),
-            ("thesis.txt",),
-            {"x": _measured, "x/thesis.txt": "precious"},
-        ),
-    ]
-    return found
+    kinds = {"file": "precious", "link": link("{base}/checkpoint/config.json")}
+    for name, command in _TYPED.items():
+        for kind, there in kinds.items():
+            says = ("precious", "--overwrite")
+            yield Row(f"typed-{name}-{kind}", command, says, {"precious": there})
+    to_file = {"x": _measured, "x/words.tsv": link("../precious"), "precious": "precious"}
+    linked = {"x": link("measured"), "measured": _measured}
+    for name, options, says, files in (
+        ("here", ".", "words.tsv", {"words.tsv": "precious"}),
+        ("linked", "x", "a table of measures is here", linked),
+        ("linked-file", "x", "words.tsv", to_file),
+        ("again", "x", "--overwrite", {"x": _measured}),
+        ("beside", "x --overwrite", "thesis.txt", {"x": _measured, "x/thesis.txt": "precious"}),
+    ):
+        command = f"measures {{base}}/dev.mrg --output {options}"
+        yield Row(f"typed-measures-{name}", command, (says,), files)
 
 
 def _measured(path: Path, _: Path) -> None:
@@ -600,4 +295,11 @@ def _measured(path: Path, _: Path) -> None:
 
 def rows() -> list[Row]:
     """Return them all."""
-    return _rows_of_typed() + _rows_of_outputs() + _rows_of_bulk() + _rows_of_text()
+    return [
+        *_rows_of_typed(),
+        *_rows_of_outputs(),
+        *_rows_of_lines(),
+        *_rows_of_refused_text(),
+        *_rows_of_text(),
+        *_rows_of_tables(),
+    ]

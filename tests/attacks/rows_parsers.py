@@ -2,71 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.attacks.harness import Maker, Row, copied, cut, edited, folder
+from tests.attacks.harness import Content, Maker, Row, copied, cut, edited, folder
 from tests.attacks.rows_encoders import NOT_FILES, NOT_JSON, PICKLE
 
 _RUN = ("out", "out/.lock", "out/manifest.json")
-_PARSE = (
-    "parse",
-    "{base}/lines.txt",
-    "--output",
-    "out",
-    "--encoder",
-    "{base}/bert.json",
-)
+_PARSE = "parse {base}/lines.txt --output out --encoder {base}/bert.json"
+_SELECTED = "--selection {base}/selection.json --output out.parquet"
+_Files = Mapping[str, Content]
 
 
-def _decode(name: str, selection: Any, says: tuple[str, ...], **more: Any) -> Row:
-    argv = ("decode", "{base}/selected.json", "--selection", "x.json", "--output", "out.parquet")
-    return Row(f"selection-{name}", argv, says, {"x.json": selection}, **more)
+def _decode(name: str, selection: Content, says: str) -> Row:
+    command = "decode {base}/selected.json --selection x.json --output out.parquet"
+    return Row(f"selection-{name}", command, (says,), {"x.json": selection})
 
 
-def _bulk(name: str, selection: Any, says: tuple[str, ...], **more: Any) -> Row:
-    argv = (*_PARSE, "--parser", "x.json")
-    return Row(f"bulk-selection-{name}", argv, says, {"x.json": selection}, makes=_RUN, **more)
+def _bulk(name: str, files: _Files, *says: str) -> Row:
+    return Row(f"bulk-{name}", f"{_PARSE} --parser {next(iter(files))}", says, files, makes=_RUN)
 
 
-def _apply(name: str, parser: Maker, says: tuple[str, ...], **more: Any) -> Row:
-    argv = (
-        "apply",
-        "{base}/dev.parquet",
-        "--parser",
-        "x",
-        "--encoder",
-        "{base}/bert.json",
-        "--output",
-        "out.parquet",
-        "--allow-overlap",
-    )
-    return Row(f"parser-{name}", argv, says, {"x": parser}, **more)
+def _apply(name: str, parser: Maker, *says: str) -> Row:
+    command = "apply {base}/dev.parquet --parser x --encoder {base}/bert.json --output out.parquet"
+    return Row(f"parser-{name}", f"{command} --allow-overlap", says, {"x": parser})
 
 
-def _bulk_trained(name: str, parser: Maker, says: tuple[str, ...], **more: Any) -> Row:
-    argv = (*_PARSE, "--parser", "x")
-    return Row(f"bulk-parser-{name}", argv, says, {"x": parser}, makes=_RUN, **more)
+def _manifest(name: str, manifest: Content) -> Row:
+    command = f"decode x.json {_SELECTED}"
+    return Row(f"manifest-{name}", command, ("x.json",), {"x.json": manifest})
 
 
-def _manifest(name: str, manifest: Any, says: tuple[str, ...], **more: Any) -> Row:
-    argv = ("decode", "x.json", "--selection", "{base}/selection.json", "--output", "out.parquet")
-    return Row(f"manifest-{name}", argv, says, {"x.json": manifest}, **more)
-
-
-def _score(name: str, parses: Any, says: tuple[str, ...], **more: Any) -> Row:
-    argv = (
-        "score",
-        "x.parquet",
-        "--sentences",
-        "{base}/dev.parquet",
-        "--output",
-        "out.parquet",
-        "--summary",
-        "out.json",
-    )
-    return Row(f"parses-{name}", argv, says, {"x.parquet": parses}, **more)
+def _score(name: str, parses: Content) -> Row:
+    command = "score x.parquet --sentences {base}/dev.parquet --output out.parquet"
+    command += " --summary out.json"
+    return Row(f"parses-{name}", command, ("x.parquet",), {"x.parquet": parses})
 
 
 _SELECTION: dict[str, tuple[dict[str, Any], str]] = {
@@ -89,26 +61,12 @@ def _about(**changes: Any) -> Maker:
 
 
 def _inside(key: str, **changes: Any) -> Maker:
-    """A trained parser with other values in ``recipe`` or ``shape``."""
+    """A trained parser with other values in ``recipe`` or ``shape``, or in its first part."""
 
     def make(path: Path, base: Path) -> None:
-        import json
-
         about = json.loads((base / "parser.json").read_text())
-        about[key] |= changes
-        path.write_text(json.dumps(about))
-
-    return copied("parser", parser__json=make)
-
-
-def _part(**changes: Any) -> Maker:
-    """A trained parser whose first part has other settings."""
-
-    def make(path: Path, base: Path) -> None:
-        import json
-
-        about = json.loads((base / "parser.json").read_text())
-        next(iter(about["shape"].values())).update(changes)
+        values = next(iter(about["shape"].values())) if key == "part" else about[key]
+        values.update(changes)
         path.write_text(json.dumps(about))
 
     return copied("parser", parser__json=make)
@@ -132,16 +90,16 @@ _PARSERS: dict[str, tuple[Maker, str]] = {
     "combination-evil": (_inside("recipe", combination="evil"), "combination"),
     "parts-evil": (_inside("recipe", parts=["evil"]), "parts"),
     "part-number": (_inside("shape", projection=3), "shape"),
-    "layers-text": (_part(layers="2"), "layers"),
-    "layers-huge": (_part(layers=[10**9]), "layers"),
-    "layers-negative": (_part(layers=[-1]), "layers"),
-    "layers-beyond": (_part(layers=[50]), "layers: 50"),
-    "layers-none": (_part(layers=[]), "layers"),
-    "layers-number": (_part(layers=2), "layers"),
-    "heads-none": (_part(heads=0), "heads: 0"),
+    "layers-text": (_inside("part", layers="2"), "layers"),
+    "layers-huge": (_inside("part", layers=[10**9]), "layers"),
+    "layers-negative": (_inside("part", layers=[-1]), "layers"),
+    "layers-beyond": (_inside("part", layers=[50]), "layers: 50"),
+    "layers-none": (_inside("part", layers=[]), "layers"),
+    "layers-number": (_inside("part", layers=2), "layers"),
+    "heads-none": (_inside("part", heads=0), "heads: 0"),
     "names-number": (_inside("shape", labels={"names": 3}), "names"),
-    "size-huge": (_part(size=10**12), "size"),
-    "size-negative": (_part(size=-1), "size"),
+    "size-huge": (_inside("part", size=10**12), "size"),
+    "size-negative": (_inside("part", size=-1), "size"),
 }
 
 
@@ -173,94 +131,83 @@ _WEIGHTS: dict[str, tuple[Maker, str]] = {
 
 def rows() -> list[Row]:
     """Return them all."""
-    found = [
-        _decode(f"is-{name}", text, ("x.json",), full=name != "nested-objects")
-        for name, text in NOT_JSON.items()
-    ]
-    found += [
-        _decode(f"is-{name}", make, ("x.json",), full=name != "fifo")
-        for name, make in NOT_FILES.items()
-    ]
+    return [*_damaged(), *_no_files(), *_others(), *_options()]
+
+
+def _damaged() -> Iterator[Row]:
+    """One value is wrong."""
     for name, (changes, says) in _SELECTION.items():
         selection = edited("selection.json", **changes)
-        found.append(_decode(name, selection, (says,), full=name != "score-path"))
-        found.append(_bulk(name, selection, (says,), full=name != "association-evil"))
+        yield _decode(name, selection, says)
+        yield _bulk(f"selection-{name}", {"x.json": selection}, says)
     for name, (parser, says) in _PARSERS.items():
-        found.append(_apply(name, parser, ("parser.json", says), full=name != "dropout-five"))
-        found.append(_bulk_trained(name, parser, ("parser.json", says)))
+        yield _apply(name, parser, "parser.json", says)
+        yield _bulk(f"parser-{name}", {"x": parser}, "parser.json", says)
     for name, (parser, says) in _WEIGHTS.items():
-        told = ("weights.safetensors", says)
-        found.append(_apply(f"weights-{name}", parser, told, full=name != "integers"))
-        found.append(_bulk_trained(f"weights-{name}", parser, told, full=name != "booleans"))
+        yield _apply(f"weights-{name}", parser, "weights.safetensors", says)
+        yield _bulk(f"parser-weights-{name}", {"x": parser}, "weights.safetensors", says)
+
+
+def _no_files() -> Iterator[Row]:
+    """What stands in a file's place is no JSON, no file."""
     for name, text in NOT_JSON.items():
-        found.append(_apply(f"is-{name}", copied("parser", parser__json=text), ("parser.json",)))
-        found.append(_manifest(f"is-{name}", text, ("x.json",), full=name != "null"))
+        yield _decode(f"is-{name}", text, "x.json")
+        yield _apply(f"is-{name}", copied("parser", parser__json=text), "parser.json")
+        yield _manifest(f"is-{name}", text)
     for name, make in NOT_FILES.items():
         weights = copied("parser", weights__safetensors=make)
-        found.append(_apply(f"weights-{name}", weights, ("weights.safetensors",)))
-        found.append(_bulk_trained(f"weights-{name}", weights, ("weights.safetensors",)))
-        found.append(_manifest(f"is-{name}", make, ("x.json",)))
-        found.append(_score(f"is-{name}", make, ("x.parquet",), full=name != "zeros"))
-    found += [
-        _apply(
-            "weights-pickle",
-            copied("parser", weights__safetensors=PICKLE),
-            ("weights.safetensors",),
-            full=False,
-        ),
-        _apply(
-            "weights-cut",
-            copied("parser", weights__safetensors=cut("weights.safetensors")),
-            ("weights.safetensors",),
-        ),
-        _apply("unfinished", copied("parser", parser__json=None), ("parser.json",)),
-        _bulk_trained("unfinished", copied("parser", parser__json=None), ("x",)),
-        _bulk_trained("empty", folder, ("x",)),
-        _manifest("shards-null", edited("selected.json", shards=None), ("x.json",), full=False),
-        _manifest("empty", {}, ("x.json",)),
-        _score("pickle", PICKLE, ("x.parquet",)),
-        _score("cut", cut("parses.parquet"), ("x.parquet",)),
-        _score("other-table", copied("heads.parquet"), ("x.parquet",)),
-        _score("text", "lots", ("x.parquet",)),
-    ]
-    return found + _options()
+        yield _decode(f"is-{name}", make, "x.json")
+        yield _apply(f"weights-{name}", weights, "weights.safetensors")
+        yield _bulk(f"parser-weights-{name}", {"x": weights}, "weights.safetensors")
+        yield _manifest(f"is-{name}", make)
+        yield _score(f"is-{name}", make)
 
 
-def _options() -> list[Row]:
-    train = (
-        "train",
-        "--sentences",
-        "{base}/dev.parquet",
-        "--encoder",
-        "{base}/bert.json",
-        "--output",
-        "out",
-        "--steps",
-        "1",
-    )
-    made: dict[str, tuple[tuple[str, ...], str, int]] = {
-        "size": (("--size", "-1"), "size", 1),
-        "seed": (("--seed", "-1"), "seed", 2),
-        "rate": (("--learning-rate", "-1"), "learning", 2),
-        "rate-nan": (("--learning-rate", "nan"), "learning", 2),
-        "dropout": (("--dropout", "5"), "dropout", 2),
-        "trees": (("--trees", "0"), "0 trees are asked for", 1),
-        "trees-text": (("--trees", "lots"), "lots", 1),
-        "ids": (("--ids", "1,x"), "x", 2),
-        "ids-far": (("--ids", "99999"), "99999", 1),
-        "ids-trees": (("--ids", "1", "--trees", "2"), "--ids and --trees exclude each other", 2),
-        "layers-text": (("--tune-on", "2", "--tune-layers", "evil"), "evil", 1),
-        "no-effect": (("--tune-layers", "1"), "--tune-on", 2),
-        "parser": (("--parser", "../x"), "../x", 1),
-        "layer": (("--layer", "99"), "99", 1),
-        "layer-text": (("--layer", "evil"), "evil", 2),
-        "start": (("--start", "evil"), "evil", 1),
-        "objective": (("--objective", "evil"), "evil", 1),
-        "factor": (("--factor", "evil"), "evil", 1),
-        "device": (("--device", "evil"), "evil", 1),
-        "held-out": (("--held-out", "-3"), "held", 2),
-    }
+def _others() -> list[Row]:
+    unfinished = copied("parser", parser__json=None)
+    pickled = copied("parser", weights__safetensors=PICKLE)
+    shortened = copied("parser", weights__safetensors=cut("weights.safetensors"))
     return [
-        Row(f"train-{name}", (*train, *options), (says,), status=status, full=name != "rate")
-        for name, (options, says, status) in made.items()
+        _apply("weights-pickle", pickled, "weights.safetensors"),
+        _apply("weights-cut", shortened, "weights.safetensors"),
+        _apply("unfinished", unfinished, "parser.json"),
+        _bulk("parser-unfinished", {"x": unfinished}, "x"),
+        _bulk("parser-empty", {"x": folder}, "x"),
+        _manifest("shards-null", edited("selected.json", shards=None)),
+        _manifest("empty", {}),
+        _score("pickle", PICKLE),
+        _score("cut", cut("parses.parquet")),
+        _score("other-table", copied("heads.parquet")),
+        _score("text", "lots"),
     ]
+
+
+#: Options of `attree train`, what is said of them, the exit status.
+_TRAIN = {
+    "size": ("--size -1", "size", 1),
+    "seed": ("--seed -1", "seed", 2),
+    "rate": ("--learning-rate -1", "learning", 2),
+    "rate-nan": ("--learning-rate nan", "learning", 2),
+    "dropout": ("--dropout 5", "dropout", 2),
+    "trees": ("--trees 0", "0 trees are asked for", 1),
+    "trees-text": ("--trees lots", "lots", 1),
+    "ids": ("--ids 1,x", "x", 2),
+    "ids-far": ("--ids 99999", "99999", 1),
+    "ids-trees": ("--ids 1 --trees 2", "--ids and --trees exclude each other", 2),
+    "layers-text": ("--tune-on 2 --tune-layers evil", "evil", 1),
+    "no-effect": ("--tune-layers 1", "--tune-on", 2),
+    "parser": ("--parser ../x", "../x", 1),
+    "layer": ("--layer 99", "99", 1),
+    "layer-text": ("--layer evil", "evil", 2),
+    "start": ("--start evil", "evil", 1),
+    "objective": ("--objective evil", "evil", 1),
+    "factor": ("--factor evil", "evil", 1),
+    "device": ("--device evil", "evil", 1),
+    "held-out": ("--held-out -3", "held", 2),
+}
+
+
+def _options() -> Iterator[Row]:
+    train = "train --sentences {base}/dev.parquet --encoder {base}/bert.json --output out --steps 1"
+    for name, (options, says, status) in _TRAIN.items():
+        yield Row(f"train-{name}", f"{train} {options}", (says,), status=status)

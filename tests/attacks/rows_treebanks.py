@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import shlex
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,91 +37,29 @@ def _crossing(count: int) -> str:
 
 
 def _refused(
-    name: str,
-    content: Content,
-    says: tuple[str, ...],
-    *,
-    file: str = "x.mrg",
-    options: tuple[str, ...] = (),
-    **more: Any,
+    name: str, content: Content, *says: str, file: str = "x.mrg", options: str = "", **more: Any
 ) -> Row:
-    argv = ("treebank", *options, "--output", "out.parquet", "--", file)
-    return Row(f"treebank-{name}", argv, says, {file: content}, **more)
+    command = f"treebank {options} --output out.parquet -- {shlex.quote(file)}"
+    return Row(f"treebank-{name}", command, says, {file: content}, **more)
 
 
-def _kept(
-    name: str,
-    content: Content,
-    count: int,
-    *,
-    file: str = "x.mrg",
-    options: tuple[str, ...] = (),
-    **more: Any,
-) -> Row:
-    argv = ("treebank", *options, "--output", "out.parquet", "--", file)
-    return Row(
-        f"treebank-{name}",
-        argv,
-        (),
-        {file: content},
-        status=0,
-        makes=_OUT,
-        check=_sentences(count),
-        **more,
-    )
+def _kept(name: str, content: Content, count: int, **more: Any) -> Row:
+    """So many trees of a file are kept."""
+    return _refused(name, content, status=0, makes=_OUT, check=_sentences(count), **more)
 
 
-def _language(
-    name: str,
-    yaml: Content | None,
-    says: tuple[str, ...],
-    *,
-    status: int = 1,
-    slug: str = "xx",
-    **more: Any,
-) -> Row:
-    argv = (
-        "treebank",
-        "--language",
-        slug,
-        "--split-name",
-        "dev",
-        "--folder",
-        "banks",
-        "--output",
-        "out.parquet",
-    )
-    files: dict[str, Content] = {f"banks/{slug}/dev.mrg": GOOD}
-    if yaml is not None:
-        files[f"banks/{slug}/language.yaml"] = yaml
-    return Row(f"language-{name}", argv, says, files, status=status, **more)
+def _language(name: str, yaml: Content) -> Row:
+    command = "treebank --language xx --split-name dev --folder banks --output out.parquet"
+    files = {"banks/xx/dev.mrg": GOOD, "banks/xx/language.yaml": yaml}
+    return Row(f"language-{name}", command, ("language.yaml",), files, seconds=10)
 
 
-def _neighbour(
-    name: str, files: dict[str, Content], says: tuple[str, ...] = (), **more: Any
-) -> Row:
+def _neighbour(name: str, files: Mapping[str, Content]) -> Row:
     """A damaged language beside a good one, which must be read all the same."""
-    argv = (
-        "treebank",
-        "--language",
-        "good",
-        "--split-name",
-        "dev",
-        "--folder",
-        "banks",
-        "--output",
-        "out.parquet",
-    )
-    return Row(
-        f"neighbour-{name}",
-        argv,
-        says,
-        {"banks/good/dev.mrg": GOOD, **files},
-        status=0,
-        makes=_OUT,
-        check=_sentences(1),
-        **more,
-    )
+    command = "treebank --language good --split-name dev --folder banks --output out.parquet"
+    files = {"banks/good/dev.mrg": GOOD, **files}
+    check = _sentences(1)
+    return Row(f"neighbour-{name}", command, (), files, status=0, makes=_OUT, check=check)
 
 
 _DEEP = "(S " * 100_000 + "(X a)" + ")" * 100_000
@@ -150,185 +90,103 @@ _YAML = {
     ),
     "deep": "x: " + "[" * 10_000,
 }
+_LANGUAGES = (
+    "bb_" + "x" * 24, "{x}", "<x>", "a|b", "-y", ".x", "$(id)", "a b", "हिन्दी", "e\u0301",
+    "a\udcff", "%s", "x" * 200,
+)  # fmt: skip
 _NAMES = (
-    "{x}.mrg",
-    "<x>.mrg",
-    "a|b.mrg",
-    "a b.mrg",
-    "-y.mrg",
-    "$(touch x).mrg",
-    "`id`.mrg",
-    "a;b.mrg",
-    "a'b.mrg",
-    'a"b.mrg',
-    "é.mrg",
-    "e\u0301.mrg",
-    "हिन्दी.mrg",
-    "a\\b.mrg",
-    "#.mrg",
-    "a\udcff.mrg",
-    "%s.mrg",
-    "x" * 200 + ".mrg",
-)
+    "{x}", "<x>", "a|b", "a b", "-y", "$(touch x)", "`id`", "a;b", "a'b", 'a"b', "é", "e\u0301",
+    "हिन्दी", "a\\b", "#", "a\udcff", "%s", "x" * 200,
+)  # fmt: skip
 
 
 def rows() -> list[Row]:
     """Return them all."""
-    conllu = {"file": "x.conllu"}
-    found = [
-        _refused("empty", "", ("x.mrg",), full=False),
-        _refused("pickle", PICKLE, ("x.mrg",), full=False),
-        _refused("zeros", link("/dev/zero"), ("x.mrg",), seconds=10, full=False),
-        _refused("fifo", fifo, ("x.mrg",), seconds=10, full=False),
-        _refused("folder", folder, ("x.mrg",), full=False),
-        _refused("dangling", link("nowhere"), ("x.mrg",), full=False),
-        _refused("nul", "\0" * 1000, ("x.mrg",), full=False),
-        _refused("open", "(" * 100_000, ("x.mrg",), full=False),
-        _refused("closed", ")" * 100_000, ("x.mrg",), full=False),
-        _kept("deep", _DEEP, 1, seconds=20),
-        _refused("open-5mb", "(" * 5_000_000, ("x.mrg",), seconds=20),
-        _refused("encoding", GOOD, ("evil",), options=("--encoding", "evil")),
-        _refused("format", GOOD, ("evil",), options=("--format", "evil")),
-        _refused("punctuation", GOOD, ("evil",), options=("--punctuation", "evil")),
-        _refused("max-words", GOOD, ("max-words",), options=("--max-words", "-1"), status=2),
-        _refused("first", GOOD, ("first",), options=("--first", "-1"), status=2),
-        _refused("nothing-left", GOOD, ("excluded",), options=("--exclude", "x.mrg")),
-        _refused("other-format", GOOD, ("x.mrg",), options=("--format", "conllu")),
-        _refused("conllu-empty", "", ("x.conllu",), full=False, **conllu),
-        _refused("conllu-columns", "1\ta\n\n", ("x.conllu",), full=False, **conllu),
-        _kept("open-tree-between", MANY + "((S (X\n" + MANY, 120),
-        _kept("junk-between", MANY + "junk\n" + MANY, 120, full=False),
-        _kept(
-            "undecodable",
-            (MANY + "( (S (X \udcff)) )\n").encode("utf-8", "surrogateescape"),
-            60,
-        ),
-        _kept(
-            "conllu-head-5000-digits",
-            CONLLU * 60 + _ROW.format(1, "a", "9" * 5000) + "\n",
-            60,
-            full=False,
-            **conllu,
-        ),
-        _kept(
-            "conllu-head-far",
-            CONLLU * 60 + _ROW.format(1, "a", 999) + "\n",
-            60,
-            full=False,
-            **conllu,
-        ),
-        _kept("conllu-head-negative", CONLLU * 60 + _ROW.format(1, "a", -1) + "\n", 60, **conllu),
-        _kept(
-            "conllu-cycle",
-            CONLLU * 60 + _ROW.format(1, "a", 2) + _ROW.format(2, "b", 1) + "\n",
-            60,
-            **conllu,
-        ),
-        _kept(
-            "conllu-crossing-3000",
-            CONLLU * 60 + _crossing(3000) + "\n",
-            60,
-            options=("--nonprojective", "lift"),
-            **conllu,
-        ),
-        _kept("conllu-id", CONLLU * 60 + _ROW.format("9" * 5000, "a", 0) + "\n", 60, **conllu),
-        _kept("conllu-text-head", CONLLU * 60 + _ROW.format(1, "a", "x") + "\n", 60, **conllu),
-        _kept("escapes-in-words", MANY + "( (S (NN \x1b[31mred) (VB b)) )\n", 61, full=False),
-        _kept("escapes-in-tags", MANY + "( (S (\x1b]0;owned\x07 (NN a)) (VB b)) )\n", 61),
-        _kept("escapes-refused", MANY + "( (S (\x1b[2J a) (Y b)\n", 60),
-        Row(
-            "treebank-check-escapes",
-            ("treebank", "x.mrg", "--check"),
-            (),
-            {"x.mrg": GOOD + "( (S (\x1b]0;owned\x07 a) (\x9b31m b)) )\n"},
-            status=0,
-            full=False,
-        ),
-        Row("treebank-nothing", ("treebank",), ("nothing to do",)),
-        Row(
-            "treebank-itself",
-            ("treebank", "x.mrg", "--output", "x.mrg"),
-            ("x.mrg",),
-            {"x.mrg": GOOD},
-            full=False,
-        ),
-        Row(
-            "treebank-itself-by-link",
-            ("treebank", "x.mrg", "--output", "y.mrg"),
-            ("mrg",),
-            {"x.mrg": GOOD, "y.mrg": link("x.mrg")},
-            full=False,
-        ),
-        Row(
-            "treebank-rejected-itself",
-            ("treebank", "x.mrg", "--rejected", "x.mrg"),
-            ("x.mrg",),
-            {"x.mrg": GOOD},
-            full=False,
-        ),
-        Row(
-            "treebank-both-one",
-            ("treebank", "x.mrg", "--output", "o", "--rejected", "o"),
-            ("o",),
-            {"x.mrg": GOOD},
-            full=False,
-        ),
-        Row("treebank-absent", ("treebank", "x.mrg", "--output", "o"), ("x.mrg",)),
-        Row("language-unknown", ("treebank", "--language", "../x", "--output", "o"), ("../x",)),
-        Row(
-            "language-empty",
-            ("treebank", "--language", "zz", "--folder", "b", "--output", "o"),
-            ("zz",),
-            {"b/readme": "x"},
-        ),
-    ]
-    found += [
-        _language(
-            f"yaml-{name}",
-            yaml,
-            ("language.yaml",),
-            seconds=10,
-            full=name not in ("python-tag", "anchors", "encoding-null", "deep", "list", "merges"),
-        )
-        for name, yaml in _YAML.items()
-    ]
-    found += [
-        _language(f"yaml-{name}", make, ("language.yaml",), seconds=10, full=False)
-        for name, make in (("fifo", fifo), ("zeros", link("/dev/zero")), ("folder", folder))
-    ]
-    found += [
-        _neighbour(f"yaml-{name}", {"banks/bad/dev.mrg": GOOD, "banks/bad/language.yaml": yaml})
-        for name, yaml in _YAML.items()
-    ]
-    found += [
-        _neighbour(f"name-{number}", {f"banks/{name}/dev.mrg": GOOD})
-        for number, name in enumerate(
-            (
-                "bb_" + "x" * 24,
-                "{x}",
-                "<x>",
-                "a|b",
-                "-y",
-                ".."[:1] + "x",
-                "$(id)",
-                "a b",
-                "हिन्दी",
-                "e\u0301",
-                "a\udcff",
-                "%s",
-                "x" * 200,
-            )
-        )
-    ]
-    found += [
-        _neighbour("empty-test", {"banks/bad/test.mrg": "", "banks/bad/dev.mrg": GOOD}, full=False),
-        _neighbour("folder-as-file", {"banks/bad/dev.mrg": folder}),
-        _neighbour("fifo", {"banks/bad/dev.mrg": fifo}),
-        _neighbour("dangling", {"banks/bad/dev.mrg": link("nowhere")}, full=False),
-        _neighbour("loop", {"banks/bad": link(".")}),
-    ]
-    found += [
-        _kept(f"name-{number}", GOOD, 1, file=name, full=number not in (0, 5))
-        for number, name in enumerate(_NAMES)
-    ]
-    return found
+    return [*_brackets(), *_options(), *_conllu(), *_outputs(), *_languages()]
+
+
+def _brackets() -> Iterator[Row]:
+    for name, content in {
+        "empty": "",
+        "pickle": PICKLE,
+        "folder": folder,
+        "dangling": link("nowhere"),
+        "nul": "\0" * 1000,
+        "open": "(" * 100_000,
+        "closed": ")" * 100_000,
+    }.items():
+        yield _refused(name, content, "x.mrg")
+    yield _refused("zeros", link("/dev/zero"), "x.mrg", seconds=10)
+    yield _refused("fifo", fifo, "x.mrg", seconds=10)
+    yield _refused("open-5mb", "(" * 5_000_000, "x.mrg", seconds=20)
+    yield _kept("deep", _DEEP, 1, seconds=20)
+    for name, content, count in (
+        ("open-tree-between", MANY + "((S (X\n" + MANY, 120),
+        ("junk-between", MANY + "junk\n" + MANY, 120),
+        ("undecodable", (MANY + "( (S (X \udcff)) )\n").encode("utf-8", "surrogateescape"), 60),
+        ("escapes-in-words", MANY + "( (S (NN \x1b[31mred) (VB b)) )\n", 61),
+        ("escapes-in-tags", MANY + "( (S (\x1b]0;owned\x07 (NN a)) (VB b)) )\n", 61),
+        ("escapes-refused", MANY + "( (S (\x1b[2J a) (Y b)\n", 60),
+    ):
+        yield _kept(name, content, count)
+    escapes = GOOD + "( (S (\x1b]0;owned\x07 a) (\x9b31m b)) )\n"
+    files = {"x.mrg": escapes}
+    yield Row("treebank-check-escapes", "treebank x.mrg --check", (), files, status=0)
+    for number, name in enumerate(_NAMES):
+        yield _kept(f"name-{number}", GOOD, 1, file=f"{name}.mrg")
+
+
+def _options() -> Iterator[Row]:
+    for option in ("encoding", "format", "punctuation"):
+        yield _refused(option, GOOD, "evil", options=f"--{option} evil")
+    for option in ("max-words", "first"):
+        yield _refused(option, GOOD, option, options=f"--{option} -1", status=2)
+    yield _refused("nothing-left", GOOD, "excluded", options="--exclude x.mrg")
+    yield _refused("other-format", GOOD, "x.mrg", options="--format conllu")
+
+
+def _conllu() -> Iterator[Row]:
+    for name, content in (("empty", ""), ("columns", "1\ta\n\n")):
+        yield _refused(f"conllu-{name}", content, "x.conllu", file="x.conllu")
+    for name, rows, options in (
+        ("head-5000-digits", _ROW.format(1, "a", "9" * 5000), ""),
+        ("head-far", _ROW.format(1, "a", 999), ""),
+        ("head-negative", _ROW.format(1, "a", -1), ""),
+        ("cycle", _ROW.format(1, "a", 2) + _ROW.format(2, "b", 1), ""),
+        ("crossing-3000", _crossing(3000), "--nonprojective lift"),
+        ("id", _ROW.format("9" * 5000, "a", 0), ""),
+        ("text-head", _ROW.format(1, "a", "x"), ""),
+    ):
+        content = CONLLU * 60 + rows + "\n"
+        yield _kept(f"conllu-{name}", content, 60, file="x.conllu", options=options)
+
+
+def _outputs() -> Iterator[Row]:
+    both = {"x.mrg": GOOD, "y.mrg": link("x.mrg")}
+    for name, options, says, files in (
+        ("treebank-nothing", "", "nothing to do", {}),
+        ("treebank-itself", "x.mrg --output x.mrg", "x.mrg", {"x.mrg": GOOD}),
+        ("treebank-itself-by-link", "x.mrg --output y.mrg", "mrg", both),
+        ("treebank-rejected-itself", "x.mrg --rejected x.mrg", "x.mrg", {"x.mrg": GOOD}),
+        ("treebank-both-one", "x.mrg --output o --rejected o", "o", {"x.mrg": GOOD}),
+        ("treebank-absent", "x.mrg --output o", "x.mrg", {}),
+        ("language-unknown", "--language ../x --output o", "../x", {}),
+        ("language-empty", "--language zz --folder b --output o", "zz", {"b/readme": "x"}),
+    ):
+        yield Row(name, f"treebank {options}", (says,), files)
+
+
+def _languages() -> Iterator[Row]:
+    for name, yaml in _YAML.items():
+        yield _language(f"yaml-{name}", yaml)
+        files = {"banks/bad/dev.mrg": GOOD, "banks/bad/language.yaml": yaml}
+        yield _neighbour(f"yaml-{name}", files)
+    for name, make in (("fifo", fifo), ("zeros", link("/dev/zero")), ("folder", folder)):
+        yield _language(f"yaml-{name}", make)
+    for number, name in enumerate(_LANGUAGES):
+        yield _neighbour(f"name-{number}", {f"banks/{name}/dev.mrg": GOOD})
+    yield _neighbour("empty-test", {"banks/bad/test.mrg": "", "banks/bad/dev.mrg": GOOD})
+    yield _neighbour("folder-as-file", {"banks/bad/dev.mrg": folder})
+    yield _neighbour("fifo", {"banks/bad/dev.mrg": fifo})
+    yield _neighbour("dangling", {"banks/bad/dev.mrg": link("nowhere")})
+    yield _neighbour("loop", {"banks/bad": link(".")})

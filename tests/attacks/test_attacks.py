@@ -14,10 +14,13 @@ MODULES = (rows_encoders, rows_files, rows_parsers, rows_treebanks, rows_outputs
 pytestmark = pytest.mark.xdist_group("attacks")
 
 ROWS = [row for module in MODULES for row in module.rows()]
+#: The rows of `make test`: one of each kind.
+QUICK = Path(__file__).with_name("quick.txt").read_text(encoding="utf-8").splitlines()
 
 
 def marked(row: Row) -> object:
-    return pytest.param(row, id=row.name, marks=[pytest.mark.full] if row.full else [])
+    marks = [] if row.name in QUICK else [pytest.mark.full]
+    return pytest.param(row, id=row.name, marks=marks)
 
 
 @pytest.mark.parametrize("row", [marked(row) for row in ROWS])
@@ -28,3 +31,4 @@ def test_attack(row: Row, server: Server, tmp_path: Path) -> None:
 def test_names_are_unique() -> None:
     names = [row.name for row in ROWS]
     assert len(names) == len(set(names))
+    assert set(QUICK) <= set(names)
