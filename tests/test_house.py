@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import attree
+from tests import house
 
-SOURCE = Path(attree.__file__).parent
-FILES = sorted(SOURCE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+FILES = sorted(house.files().values())
 
 #: Lines of a block that stands once.
 _BLOCK = 10
@@ -22,11 +18,12 @@ _BLOCK = 10
 def test_no_block_stands_twice() -> None:
     """Lines of code to the letter but for their indentation; imports may be alike."""
     places = defaultdict(list)
-    for path, tree in TREES.items():
-        lines = path.read_text(encoding="utf-8").splitlines()
+    for path in FILES:
+        text = path.read_text(encoding="utf-8")
+        lines = text.splitlines()
         imports = {
             line
-            for node in ast.walk(tree)
+            for node in ast.walk(ast.parse(text))
             if isinstance(node, ast.Import | ast.ImportFrom)
             for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
         }
@@ -41,70 +38,14 @@ def test_no_block_stands_twice() -> None:
     assert not [here for here in places.values() if len(here) > 1]
 
 
-def _imported(tree: ast.Module, *, at_once: bool = False) -> Iterator[str]:
-    """Yield the modules that a file imports, at once or ever, but not those of its types only."""
-    left_out = {
-        id(one)
-        for node in ast.walk(tree)
-        if (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-        or (at_once and isinstance(node, ast.FunctionDef))
-        for one in ast.walk(node)
-    }
-    for node in ast.walk(tree):
-        if id(node) in left_out:
-            continue
-        if isinstance(node, ast.ImportFrom):
-            yield node.module or ""
-            yield from (f"{node.module}.{name.name}" for name in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+USES = house.modules(types=False)
 
 
-def _name(path: Path) -> str:
-    """Return the module in a file: attree.decoding for decoding/__init__.py."""
-    return ".".join(("attree", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(
-        ".__init__"
-    )
-
-
-NAMES = {_name(path): path for path in FILES}
-
-
-def _files(*, at_once: bool = False) -> dict[str, set[str]]:
-    """Return module → modules of attree that it imports."""
-    return {
-        name: {one for one in _imported(TREES[path], at_once=at_once) if one in NAMES} - {"attree"}
-        for name, path in NAMES.items()
-    }
-
-
-def _packages() -> dict[str, set[str]]:
-    """Return package → packages that it imports."""
-    names = {name for name, path in NAMES.items() if path.name == "__init__.py"} - {"attree"}
-    found: dict[str, set[str]] = defaultdict(set)
-    for name, used in _files().items():
-        around = {one for one in names if f"{name}.".startswith(f"{one}.")}
-        for package in around:
-            inside = {one for one in names for other in used if f"{other}.".startswith(f"{one}.")}
-            found[package] |= inside - around
-    return found
-
-
-@pytest.mark.parametrize("uses", [_files(), _packages()], ids=["files", "packages"])
-def test_imports_go_in_one_direction(uses: dict[str, set[str]]) -> None:
+@pytest.mark.parametrize("uses", [USES, house.packages(USES)], ids=["files", "packages"])
+def test_imports_go_in_one_direction(uses: house.Uses) -> None:
     """What is imported inside a function counts, what only types need does not."""
     assert sum(map(len, uses.values())) > len(uses)
-
-    def search(way: list[str]) -> None:
-        for used in sorted(uses.get(way[-1], ())):
-            assert used not in way, " imports ".join([*way[way.index(used) :], used])
-            if used not in done:
-                search([*way, used])
-        done.add(way[-1])
-
-    done: set[str] = set()
-    for name in sorted(uses):
-        search([name])
+    assert house.circles(uses) == []
 
 
 @pytest.mark.parametrize(
@@ -118,9 +59,9 @@ def test_imports_go_in_one_direction(uses: dict[str, set[str]]) -> None:
 )
 def test_libraries_stay_in_their_rooms(library: str, only: set[str]) -> None:
     users = {
-        path.relative_to(SOURCE).parts[0]
-        for path, tree in TREES.items()
-        if any(module.split(".")[0] == library for module in _imported(tree))
+        path.relative_to(house.SOURCE).parts[0]
+        for path in FILES
+        if any(name.split(".")[0] == library for name in house.imports(path, types=False))
     }
     assert users <= only
 
@@ -136,13 +77,12 @@ def test_libraries_stay_in_their_rooms(library: str, only: set[str]) -> None:
 )
 def test_importing_a_room_does_not_load(room: str, library: str) -> None:
     """Neither directly nor through any file that it imports before a function is called."""
-    uses = _files(at_once=True)
-    todo = [name for name in uses if f"{name}.".startswith(f"attree.{room}.")]
-    reached = set(todo)
-    while todo:
-        more = uses[todo.pop()] - reached
-        reached |= more
-        todo += more
-    imported = {name for one in reached for name in _imported(TREES[NAMES[one]], at_once=True)}
+    uses = house.modules(types=False, in_functions=False)
+    inside = [name for name in uses if f"{name}.".startswith(f"attree.{room}.")]
+    loaded = {*inside, *(one for name in inside for one in house.reached(name, uses))}
+    paths = [house.files()[name] for name in loaded]
+    imported = {
+        name for path in paths for name in house.imports(path, types=False, in_functions=False)
+    }
     assert library not in {name.split(".")[0] for name in imported}
     assert len(imported) > 10
