@@ -18,12 +18,12 @@ from attree.plan import (
     but,
     folders_of,
     make_plan,
-    nearest,
     split_keys,
     tuning,
 )
 from attree.ready import trained_folder
-from attree.variables import expand_variables
+from attree.registry import nearest
+from attree.settings import expand_variables
 
 SPLITS = {"basque": ("test",), "english": ("train", "dev", "test"), "polish": ("dev",)}
 

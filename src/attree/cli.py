@@ -228,7 +228,7 @@ def _misused(error: CycloptsError) -> str:
         case RepeatArgumentError():
             return f"{error.token.keyword} is given twice; it takes one value"
         case UnknownCommandError(unused_tokens=[str(word), *_], app=App() as group):
-            from attree.plan import nearest  # no stage hangs on what it imports
+            from attree.registry import nearest
 
             names = [name for name in group if not name.startswith("-")]
             return f"there is no command {word}; {nearest(word, names)}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from attree.files import read_json
 from attree.plan import (
+    APPLIED,
     GRAMMAR,
     IMPORTED,
     Plan,
@@ -19,7 +20,6 @@ from attree.plan import (
     seeds_of,
     split_keys,
 )
-from attree.plan_checks import APPLIED
 from attree.results import (
     BASELINES,
     FEWSHOT,

@@ -98,19 +98,6 @@ class Treebank:
         write_table(path, self.table, schema=self.table.schema, metadata=about)
 
 
-def settings_of(**given: Any) -> Settings:
-    """Return how treebank files are read, from keys of ``language.yaml``; None means not given.
-
-    Raises:
-        AttreeError: a value that cannot be.
-    """
-    from attree.treebank.language_file import as_settings, check_settings
-    from attree.treebank.sentence import Settings
-
-    checked = check_settings({k: v for k, v in given.items() if v is not None}, "command line")
-    return Settings(**as_settings(checked))
-
-
 @contextlib.contextmanager
 def as_tables(
     paths: Iterable[Path], *, half: Iterable[Path] = (), settings: Settings | None = None

@@ -34,9 +34,9 @@ from attree.files import check_regular, described, read_described
 from attree.grammar import is_grammar
 from attree.heads.selection import HeadSelection
 from attree.languages import code_in
-from attree.plan import nearest
 from attree.provenance import digest
 from attree.ready import ready_heads, ready_parsers, trained_folder
+from attree.registry import check_name, nearest
 from attree.scoring import ASSOCIATIONS, SCORES
 
 if TYPE_CHECKING:
@@ -175,10 +175,7 @@ def find_parser(parser: str, overrides: Overrides) -> ParserSource:
     found = _found(parser, overrides)
     if overrides.dtype is None:
         return found
-    if overrides.dtype not in DTYPES:
-        raise AttreeError(
-            f"unknown dtype {overrides.dtype!r}", fix=f"choose one of {', '.join(DTYPES)}"
-        )
+    check_name(overrides.dtype, DTYPES, f"unknown dtype {overrides.dtype!r}")
     return replace(found, encoder=replace(found.encoder, dtype=overrides.dtype))
 
 
@@ -256,10 +253,7 @@ def _from_recipe(
     chosen = {key: value for key, value in asdict(overrides).items() if value is not None}
     merged = {**given, **chosen}
     for key, known in (("association", ASSOCIATIONS), ("score", SCORES), ("decoder", DECODERS)):
-        if merged.get(key) not in tuple(known):
-            raise AttreeError(
-                f"unknown {key} {merged.get(key)!r}", fix=f"choose one of {', '.join(known)}"
-            )
+        check_name(merged.get(key), known, f"unknown {key} {merged.get(key)!r}")
     heads, source = merged["heads"], merged.get("source", HEADS)
     if isinstance(heads, str):
         heads = _listed(heads, encoder, source)

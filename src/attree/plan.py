@@ -9,22 +9,14 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.plan_checks import (
-    check_compared,
-    check_members,
-    check_names,
-    check_trained,
-    has_trees,
-    known,
-)
-from attree.plan_checks import nearest as nearest
 from attree.ready import TRAINED, trained_folder
+from attree.registry import check_name
 
 #: Languages → the splits that they have, in the order in which tables show them.
 Splits = Mapping[str, Collection[str]]
@@ -33,6 +25,8 @@ Splits = Mapping[str, Collection[str]]
 IMPORTED = "imported"
 #: What stands for the encoder of trees that a grammar gives.
 GRAMMAR = "grammar"
+#: Keys of a few-shot parser of the configuration that count when it is applied, not trained.
+APPLIED = ("decoder", "threshold")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -155,7 +149,7 @@ def make_plan(
             there, or a table names a language that has a problem. One that only ``all`` would have
             meant is left out, and stops no other.
     """
-    check_names(config, (IMPORTED, GRAMMAR))
+    _check_names(config, (IMPORTED, GRAMMAR))
     found = _Found(splits, problems or {})
     trainable = (*config.get("trained", {}), *recipes, *folders_of(config))
     tables, comparisons = (
@@ -180,10 +174,10 @@ def make_plan(
         if parser in config["parsers"]
     ]
     for name, corpus in config.get("corpora", {}).items():
-        known(corpus["encoder"], config["encoders"], f"corpora.{name}: encoder")
+        _known(corpus["encoder"], config["encoders"], f"corpora.{name}: encoder")
         if folder_of(corpus["parser"]):  # no heads of it are tuned
             continue
-        known(corpus["parser"], config["parsers"], f"corpora.{name}: parser")
+        _known(corpus["parser"], config["parsers"], f"corpora.{name}: parser")
         pairs.append((corpus["encoder"], corpus["parser"]))
     tunings = {(e, p): tuning(config, e, p) for e, p in dict.fromkeys(pairs)}
     for (encoder, parser), one in tunings.items():
@@ -210,7 +204,7 @@ def _check_treebanks(parser: str, config: Mapping[str, Any], found: _Found) -> N
         language, _, split = treebank.partition("/")
         found.check(language, split, f"trained.{parser}: sources")
     for treebank in own.get("without", ()):
-        known(treebank, named, f"trained.{parser}: without:")
+        _known(treebank, named, f"trained.{parser}: without:")
 
 
 def seeds_of(name: str, config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -248,7 +242,7 @@ class _Found:
         """Raise unless there is such a language and it has the split."""
         if language in self.problems:
             raise self.problems[language]
-        known(language, self.splits, f"{where}: language")
+        _known(language, self.splits, f"{where}: language")
         if split not in self.splits[language]:
             has = ", ".join(self.splits[language]) or "none"
             raise AttreeError(
@@ -328,19 +322,19 @@ def _table_rows(
             for language in languages:
                 found.check(language, split, where)
         for encoder in run["encoders"]:
-            known(encoder, config["encoders"], f"{where}: encoder")
+            _known(encoder, config["encoders"], f"{where}: encoder")
             for parser in run["parsers"]:
-                known(parser, names, f"{where}: parser")
+                _known(parser, names, f"{where}: parser")
                 for language in languages:
-                    check_members(parser, language, split, config, found.check, where)
+                    _check_members(parser, language, split, config, found.check, where)
                     yield Row(encoder, parser, language, split)
             for parser in run.get("trained", ()):
-                known(parser, trainable, f"{where}: few-shot parser")
-                check_trained(parser, parser in names, config, where)
+                _known(parser, trainable, f"{where}: few-shot parser")
+                _check_trained(parser, parser in names, config, where)
                 yield from (Row(encoder, parser, language, split) for language in languages)
         for grammar in run.get("grammars", ()):
-            known(grammar, config.get("grammars", {}), f"{where}: grammar")
-            check_compared(grammar, where)
+            _known(grammar, config.get("grammars", {}), f"{where}: grammar")
+            _check_compared(grammar, where)
             for language in languages:
                 text = config["grammars"][grammar]["text"]
                 if run["languages"] != "all" or text in found.splits[language]:
@@ -348,8 +342,82 @@ def _table_rows(
                     for each in seeds_of(grammar, config):
                         yield Row(GRAMMAR, each, language, split)
         for system in run.get("systems", ()):
-            known(system, config.get("systems", {}), f"{where}: system")
+            _known(system, config.get("systems", {}), f"{where}: system")
             for language in languages:
                 if run["languages"] != "all" or f"{language}/{split}" in config["systems"][system]:
-                    has_trees(system, language, split, config, where)
+                    _has_trees(system, language, split, config, where)
                     yield Row(IMPORTED, system, language, split)
+
+
+def _check_names(config: Mapping[str, Any], taken: Iterable[str]) -> None:
+    """Raise where an encoder has a name that is taken, or a grammar that of another parser."""
+    for name in taken:
+        if name in config["encoders"]:
+            problem = f"encoders: the name {name} is taken"
+            raise AttreeError(problem, fix="give the encoder another name")
+    others = {name for key in ("parsers", "systems", "averages") for name in config.get(key, {})}
+    for name in config.get("grammars", {}):
+        if name in others:
+            problem = f"grammars: another parser has the name {name}"
+            raise AttreeError(problem, fix="give one of them another name")
+
+
+def _check_compared(grammar: str, where: str) -> None:
+    """Raise unless a grammar is asked for where its rows are marked as undertrained if they are."""
+    if not where.startswith("comparisons."):
+        raise AttreeError(
+            f"{where}: the grammar {grammar} stands in a table",
+            fix="name it in a run of `comparisons`, which `snakemake grammars` makes",
+        )
+
+
+def _check_members(
+    parser: str,
+    language: str,
+    split: str,
+    config: Mapping[str, Any],
+    check: Callable[[str, str, str], None],
+    where: str,
+) -> None:
+    """Raise unless an average's members are parsers, grammars, or systems with trees of a split.
+
+    ``check`` raises unless a language has a split.
+    """
+    grammars = config.get("grammars", {})
+    for name in config.get("averages", {}).get(parser, {}).get("of", ()):
+        if name in grammars:
+            check(language, grammars[name]["text"], f"grammars.{name}")
+        elif name not in config["parsers"]:
+            of = f"averages.{parser}: parser"
+            _known(name, [*config["parsers"], *config.get("systems", {}), *grammars], of)
+            _has_trees(name, language, split, config, where)
+
+
+def _check_trained(parser: str, is_other: bool, config: Mapping[str, Any], where: str) -> None:
+    """Raise unless a few-shot parser's name is its own and its settings are of such rows."""
+    if is_other:
+        problem = f"{where}: two parsers have the name {parser}"
+        raise AttreeError(problem, fix="give one of them another name")
+    own = config.get("trained", {}).get(parser, {})
+    for key in own.keys() - {"folder", *APPLIED} if "folder" in own else ():
+        problem = f"trained.{parser}: {key} is of no effect on a parser that is trained already"
+        raise AttreeError(problem, fix="leave it out")
+    for key in ("heads", "label_layers", "weight_decay"):
+        if key in own:
+            problem = f"trained.{parser}: {key} is for experiments alone"
+            raise AttreeError(problem, fix=f"leave it out, or do not name it in {where}")
+
+
+def _has_trees(
+    system: str, language: str, split: str, config: Mapping[str, Any], where: str
+) -> None:
+    """Raise unless a system has trees of a split."""
+    if f"{language}/{split}" not in config["systems"][system]:
+        raise AttreeError(
+            f"{where}: system {system} has no trees of {language}/{split}",
+            fix=f"add `{language}/{split}: FILE` to systems.{system}",
+        )
+
+
+def _known(name: str, names: Iterable[str], what: str) -> None:
+    check_name(name, names, f"{what} {name} does not exist", near=True)

@@ -36,7 +36,6 @@ NEUTRAL = {
     "attree.help": "lays out what --help prints",
     "attree.options": "says how options are written",
     "attree.plan": "says which results a configuration asks for",
-    "attree.plan_checks": "says what is wrong with what is asked for",
     "attree.process": "ends a command with its parent",
     "attree.progress": "shows a bar",
     "attree.ready": "finds the files of parsers that come with attree",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import importlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,42 @@ def choose(registry: Mapping[str, str], name: str, *, what: str) -> Any:
     Raises:
         AttreeError: ``name`` is not in the registry; the line lists what is.
     """
-    if name not in tuple(registry):  # also where a file gives a list for a name
-        raise AttreeError(f"unknown {what} {name!r}", fix=f"choose one of {', '.join(registry)}")
+    check_name(name, registry, f"unknown {what} {name!r}")
     return named(registry[name])
+
+
+def check_name(
+    name: object,
+    names: Iterable[str],
+    problem: str,
+    *,
+    file: str | Path | None = None,
+    near: bool = False,
+) -> None:
+    """Raise unless a name is one of those that there are.
+
+    Args:
+        name: also what is no text, where a file gives a list for a name.
+        names: those that there are.
+        problem: what the error says; all names follow, or with ``near`` the one that was meant.
+        file: where the name stands.
+
+    Raises:
+        AttreeError: it is none of them.
+    """
+    names = tuple(names)
+    if name not in names:
+        fix = nearest(str(name), names) if near else f"choose one of {', '.join(names)}"
+        raise AttreeError(problem, file=file, fix=fix)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return "did you mean …?", or else the list of what is known."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name[:50], known, n=1)
+    if close:
+        return f"did you mean {close[0]}?"
+    return f"there are {', '.join(known)}" if known else "there are none"
 
 
 def named(place: str) -> Any:

@@ -96,7 +96,7 @@ def _rows_of_encodings() -> Iterator[Row]:
         "idna": "'idna' is no encoding of text",
         "undefined": "'undefined' is no encoding of text",
         "hex": "unknown encoding 'hex'",
-        "x" * 5000: "must be the name of an encoding",
+        "x" * 5000: "it takes the name of an encoding",
     }
     for number, (encoding, says) in enumerate(encodings.items()):
         command = f"treebank x.mrg --output x.parquet --encoding {encoding}"

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from snakemake.utils import validate
 
+from attree.configuration import configured
 from attree.experiments.jobs import Experiments
 from attree.fewshot.recipes import RECIPES
 from attree.plan import make_plan
 from tests.fewshot.conftest import encoder, resolved, table  # noqa: F401
-
-SCHEMA = Path(__file__).parents[2] / "workflow/schemas/config.schema.yaml"
 
 #: One entry of `runs`, to which a test adds keys.
 RUN = {
@@ -40,8 +37,7 @@ def configure(runs: list[dict[str, Any]], **keys: Any) -> dict[str, Any]:
         "tables": {},
         "experiments": {"e": {**one, **keys}},
     }
-    validate(config, str(SCHEMA))
-    return config
+    return configured(config)
 
 
 @pytest.fixture

@@ -9,11 +9,12 @@ import pytest
 
 from attree.annotate.text import Trees
 from attree.errors import AttreeError
-from attree.given import as_tables, settings_of
+from attree.given import as_tables
 from attree.schemas import HALF_KNOWN, read_table
 from attree.treebank.convert import convert
 from attree.treebank.formats import FORMATS, read_files, resolve
 from attree.treebank.labels import Labelling, bare, detect, table, tables
+from attree.treebank.language_file import settings_of
 from attree.treebank.sentence import Sentence, Settings
 
 NINE = {"NP", "VP", "AJP", "AVP", "PP", "S", "CONJP", "COP", "X"}
@@ -81,7 +82,7 @@ def test_labels_that_two_tables_share_tell_them_apart_or_mean_the_same() -> None
 def test_what_cannot_be_asked_for(text: str) -> None:
     with pytest.raises(AttreeError):
         Labelling.of(text)
-    with pytest.raises(AttreeError, match="labels must be treebank, universal"):
+    with pytest.raises(AttreeError, match="does not fit — it takes treebank, universal"):
         settings_of(labels=text)
 
 

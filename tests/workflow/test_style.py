@@ -8,10 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
-from attree.configuration import load_schema
+from attree.configuration import Configuration
 from attree.treebank.splits import NAME
 from tests.workflow.conftest import ROOT, Checkout
 
@@ -114,7 +115,7 @@ def test_patterns_of_the_configuration_match_whole_values() -> None:
         for one in node if isinstance(node, list) else ():
             walk(one)
 
-    walk(load_schema(ROOT / "workflow/schemas/config.schema.yaml"))
+    walk(msgspec.json.schema(Configuration))
     assert len(patterns) > 10
     for pattern in patterns:
         assert (pattern[:2], pattern[-2:]) == (r"\A", r"\Z") or pattern == r"\S"

@@ -8,11 +8,9 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from snakemake.utils import validate
-
 from attree.attention.sources import spared
 from attree.comparisons import Comparisons
-from attree.configuration import check
+from attree.configuration import configured
 from attree.errors import AttreeError
 from attree.fewshot.recipes import RECIPES
 from attree.plan import (
@@ -51,15 +49,13 @@ from attree.results import UNFINISHED as UNFINISHED_FILE
 from attree.schemas import read_metadata
 from attree.treebank.language import discover
 from attree.treebank.splits import NAME
-from attree.variables import expand_variables
+from attree.settings import expand_variables
 
 BEGAN = time.time()
 
 try:
-    if workflow.is_main_process:
-        check(config, Path(workflow.source_path("../schemas/config.schema.yaml")))
+    config |= configured(config)  # checks it, and fills in the defaults
     config |= without_null(config, "tables", "comparisons", "experiments")
-    validate(config, "../schemas/config.schema.yaml")  # fills in the defaults
     # discover() names a folder as it is written
     expand_variables(config["treebanks"], "treebanks")
     config["encoders"] = expand_variables(config["encoders"], "encoders")

@@ -10,10 +10,10 @@ from pathlib import Path
 from attree.corpus.inputs import InputFile, open_input
 from attree.corpus.lines import EMPTY, parse_lines
 from attree.errors import AttreeError
-from attree.given import settings_of
 from attree.schemas import FAILED, OK, TOO_LONG
 from attree.text import name_of, say
 from attree.treebank.formats import format_of, read_files, resolve
+from attree.treebank.language_file import settings_of
 from attree.treebank.sentence import Rejected, Sentence
 from attree.words import Tokeniser
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from attree.attention.sources import HEADS, SOURCES
-from attree.errors import AttreeError
 from attree.files import described, read_described
+from attree.registry import check_name
 
 if TYPE_CHECKING:
     from attree.encoder.source import Head
@@ -70,12 +70,7 @@ def read_selection(path: str | Path) -> dict[str, Any]:
     what, fix = "selection of heads", "make it with `attree heads`"
     found = read_described(path, dict[str, Any], what=what, fix=fix)
     checked = described(found, _Selection, file=path, what=what, fix=fix)
-    if checked.source not in SOURCES:
-        raise AttreeError(
-            f"unknown source {checked.source!r}",
-            file=path,
-            fix=f"choose one of {', '.join(SOURCES)}",
-        )
+    check_name(checked.source, SOURCES, f"unknown source {checked.source!r}", file=path)
     return {**found, "heads": checked.heads, "source": checked.source}
 
 

@@ -23,6 +23,7 @@ from attree.files import lock, write_json
 from attree.parses import POLICIES
 from attree.progress import progress
 from attree.provenance import code_hash, digest, provenance
+from attree.registry import check_name
 from attree.schemas import SENTENCES, read_table
 
 #: What decides what stands in a shard.
@@ -52,10 +53,7 @@ def columns_for(
         AttreeError: nothing to compute, a head that does not exist, or a selection made with
             another encoder.
     """
-    if precision not in PRECISIONS:
-        raise AttreeError(
-            f"unknown precision {precision}", fix="choose one of " + ", ".join(PRECISIONS)
-        )
+    check_name(precision, PRECISIONS, f"unknown precision {precision}")
     size = encoder.n_layers, encoder.n_heads
     found = {}
     for source in sources if every else ():
@@ -97,11 +95,8 @@ def compute_attention(
     Raises:
         AttreeError: bad input, or another process is writing the same output.
     """
-    if settings.too_long not in POLICIES:
-        raise AttreeError(
-            f"unknown policy for too long sentences: {settings.too_long}",
-            fix="choose one of " + ", ".join(POLICIES),
-        )
+    problem = f"unknown policy for too long sentences: {settings.too_long}"
+    check_name(settings.too_long, POLICIES, problem)
     if encoder.dtype == "auto":
         from attree.encoder.device import settled
 

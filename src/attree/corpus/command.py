@@ -15,6 +15,7 @@ from attree.corpus.options import Place, RowSettings, Run
 from attree.options import TextOptions
 from attree.parser_source import Overrides
 from attree.ready import usual_parser
+from attree.registry import check_name
 from attree.text import safe, say, unread
 
 #: Standard input, as an input's name.
@@ -75,9 +76,7 @@ def parse_command(
     from attree.progress import progress
 
     process.follow()
-    if rows.too_long not in POLICIES:
-        fix = f"choose one of {', '.join(POLICIES)}"
-        raise AttreeError(f"unknown policy {rows.too_long!r}", fix=fix)
+    check_name(rows.too_long, POLICIES, f"unknown policy {rows.too_long!r}")
     if parser is None:
         parser = usual_parser(encoder=own.encoder, heads=own.heads)
     found = find_parser(parser, own)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from attree.compiled import kernel
 from attree.decoding import FIXED
-from attree.errors import AttreeError
+from attree.registry import check_name
 from attree.trees import Trees
 
 _Spans = NDArray[np.int32]
@@ -45,8 +45,7 @@ def fixed_trees(
         seed: of the random ones; with the sentence's number it decides the tree.
         sentences: the numbers of the sentences, instead of their positions.
     """
-    if name not in _TREES:
-        raise AttreeError(f"unknown fixed tree {name!r}", fix=f"choose one of {', '.join(FIXED)}")
+    check_name(name, FIXED, f"unknown fixed tree {name!r}")
     words = np.asarray(n_words, dtype=np.int64)
     numbers = np.arange(words.size) if sentences is None else np.asarray(sentences)
     spans = int(np.maximum(words - 1, 0).sum())

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from attree import options
 from attree.evaluation import DEFAULT_LABELS, METRICS
+from attree.registry import check_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +132,11 @@ def evalb_command(
     """
     import dataclasses
 
-    from attree.errors import AttreeError
     from attree.evaluation.evalb_files import results
     from attree.evaluation.evalb_parameters import Parameters, read_parameters
     from attree.evaluation.evalb_report import RELEASES, report
 
-    if release not in RELEASES:
-        fix = f"choose one of {', '.join(RELEASES)}"
-        raise AttreeError(f"unknown release {release!r}", fix=fix)
+    check_name(release, RELEASES, f"unknown release {release!r}")
     parameters = Parameters() if prm is None else read_parameters(prm)
     if unlabelled:
         parameters = dataclasses.replace(parameters, labelled=False)

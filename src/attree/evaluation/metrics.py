@@ -20,6 +20,7 @@ from attree.evaluation.spans import (
     matched,
 )
 from attree.parses import Parses
+from attree.registry import check_name
 from attree.schemas import FALLBACK, SKIPPED
 from attree.tree import NO_LABEL
 from attree.trees import Trees
@@ -66,10 +67,7 @@ def sentence_f1(
     one side alone 0. Counts of 0 are sentences of one word: NaN, or 1 in the ``prpn`` profile,
     which adds PRPN's 1e-8 to every denominator.
     """
-    if profile not in PROFILES:
-        raise AttreeError(
-            f"unknown profile {profile!r}", fix=f"choose one of {', '.join(PROFILES)}"
-        )
+    check_name(profile, PROFILES, f"unknown profile {profile!r}")
     one_word = gold == 0
     g, p, m = (np.maximum(count - 1, 0) for count in (gold, predicted, shared))
     if profile == "prpn":

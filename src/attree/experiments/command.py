@@ -171,11 +171,9 @@ def _read(plan: Path) -> dict[str, Any]:
 
 
 def _of(plan: dict[str, Any], kind: str, name: str, path: Path) -> Any:
-    from attree.errors import AttreeError
-    from attree.plan import nearest
+    from attree.registry import check_name
 
-    if name not in plan[kind]:
-        raise AttreeError(f"no {name} among the {kind}", file=path, fix=nearest(name, plan[kind]))
+    check_name(name, plan[kind], f"no {name} among the {kind}", file=path, near=True)
     return plan[kind][name]
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from attree.choosing import RANDOM
 from attree.errors import AttreeError
 from attree.experiments.rows import APART, TUNED, Experiment, Placed, Row, Set
-from attree.plan import folders_of, nearest
+from attree.plan import folders_of
+from attree.registry import check_name
 
 #: Keys of a parser that averages heads.
 _HEADS_KEYS = ("source", "association", "score", "decoder", "heads", "rank_by")
@@ -197,9 +198,8 @@ def _parser(
     if name in folders_of(config):
         problem = f"{where}: {name} is trained already, and an experiment trains its parsers"
         raise AttreeError(problem, fix="name it under `trained` of a table's or comparison's run")
-    if name not in config["trained"] and name not in recipes:
-        known = [*config["parsers"], *config["trained"], *recipes]
-        raise AttreeError(f"{where}: unknown parser {name}", fix=nearest(name, known))
+    known = [*config["parsers"], *config["trained"], *recipes]
+    check_name(name, known, f"{where}: unknown parser {name}", near=True)
     own = dict(config["trained"].get(name) or {})
     base = own.pop("recipe", name)
     _known(base, recipes, f"trained.{name}: recipe")
@@ -221,6 +221,4 @@ def _check_cells(rows: Sequence[Placed], where: str) -> None:
 
 
 def _known(name: str, known: Iterable[str], what: str) -> None:
-    known = list(known)
-    if name not in known:
-        raise AttreeError(f"{what} {name} is unknown", fix=nearest(name, known))
+    check_name(name, known, f"{what} {name} is unknown", near=True)

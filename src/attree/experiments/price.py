@@ -8,10 +8,9 @@ import random
 import statistics
 from collections.abc import Mapping, Sequence
 
-from attree.errors import AttreeError
 from attree.experiments.cells import Cell
 from attree.figures import BRACKETS, COMPUTED
-from attree.plan import nearest
+from attree.registry import check_name
 from attree.tables.render import Table, number
 
 #: What choosing must save of the brackets to be worth a parser that chooses.
@@ -44,8 +43,7 @@ def prices(found: Sequence[Cell], line: str, title: str) -> Table:
     """
     panels = _lines(found)
     others = list(dict.fromkeys(label for lines in panels.values() for label in lines))
-    if line not in others:
-        raise AttreeError(f"price: no line {line} in this table", fix=nearest(line, others))
+    check_name(line, others, f"price: no line {line} in this table", near=True)
     panels = {panel: lines for panel, lines in panels.items() if line in lines}
     others.remove(line)
     headings = ["trees", *(panel or "brackets" for panel in panels)]

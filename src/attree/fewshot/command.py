@@ -91,10 +91,11 @@ def train_command(
     from attree.fewshot import session
     from attree.fewshot.gold import usual
     from attree.fewshot.recipes import WITHOUT_LABELS, adapted, recipe
-    from attree.given import as_tables, check_files, is_table, settings_of
+    from attree.given import as_tables, check_files, is_table
     from attree.progress import progress
     from attree.schemas import HALF_KNOWN, read_table
     from attree.text import say
+    from attree.treebank.language_file import settings_of
 
     if changes.learning_rate is None and session.folder_of_start(fitting.start):
         changes = replace(changes, learning_rate=session.GOING_ON)

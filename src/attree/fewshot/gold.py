@@ -16,6 +16,7 @@ from torch import Tensor
 from attree.constraints import AVOIDED, MARKS, Constraints, Span, crossing
 from attree.errors import AttreeError
 from attree.fewshot.recipes import WITH_LABELS, WITHOUT_LABELS
+from attree.registry import check_name
 from attree.schemas import HALF
 from attree.tree import NO_LABEL
 from attree.treebank.binarise import FACTORS, binarise
@@ -203,8 +204,7 @@ def read_trees(table: pa.Table, places: Sequence[int], *, factor: str = "right")
     Raises:
         AttreeError: crossing brackets, or none, naming the tree's file and line.
     """
-    if factor not in FACTORS:
-        raise AttreeError(f"unknown factor {factor!r}", fix=f"choose one of {', '.join(FACTORS)}")
+    check_name(factor, FACTORS, f"unknown factor {factor!r}")
     found = GoldTrees([], [], [])
     for first in range(0, len(places), _ROWS):
         some = pa.array(places[first : first + _ROWS], pa.int64())

@@ -33,6 +33,7 @@ from attree.fewshot.scorer import Batch, BatchSource, Scorer
 from attree.fewshot.scores import SpanScores, decode, likelihoods
 from attree.fewshot.tags import with_tags
 from attree.files import check_regular, read_described, whole_file, write_json, write_text
+from attree.registry import check_name
 from attree.scoring import SCORES
 from attree.trees import Trees
 
@@ -292,12 +293,8 @@ def _read_about(path: Path) -> _About:
     for key, names in known.items():
         value = getattr(found.recipe, key)
         for name in (value or ("",)) if key == "parts" else (value,):
-            if name not in names:
-                raise AttreeError(
-                    f"this {_WHAT} is not valid: recipe.{key}: unknown {name!r}",
-                    file=path,
-                    fix=f"choose one of {', '.join(names)}",
-                )
+            problem = f"this {_WHAT} is not valid: recipe.{key}: unknown {name!r}"
+            check_name(name, names, problem, file=path)
     if not 0 <= found.recipe.dropout < 1:
         problem = f"recipe.dropout: {found.recipe.dropout}"
         raise AttreeError(f"this {_WHAT} is not valid: {problem}", file=path, fix=_AGAIN)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from attree.decoding import DECODERS
 from attree.errors import AttreeError
+from attree.registry import check_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +186,7 @@ def recipe(name: str) -> FewShotRecipe:
     Raises:
         AttreeError: there is none of that name.
     """
-    if name not in RECIPES:
-        raise AttreeError(
-            f"unknown few-shot parser {name!r}", fix=f"choose one of {', '.join(RECIPES)}"
-        )
+    check_name(name, RECIPES, f"unknown few-shot parser {name!r}")
     return RECIPES[name]
 
 
@@ -201,10 +199,8 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
     """
     given = {key: value for key, value in changes.items() if value is not None}
     for key, value in given.items():
-        if key in CHOICES and value not in CHOICES[key]:
-            raise AttreeError(
-                f"unknown {key} {value!r}", fix=f"choose one of {', '.join(CHOICES[key])}"
-            )
+        if key in CHOICES:
+            check_name(value, CHOICES[key], f"unknown {key} {value!r}")
     rate = given.get("learning_rate", base.learning_rate)
     if not (isinstance(rate, float) and 0 < rate < math.inf):
         raise AttreeError(f"the learning rate is {rate}", fix="give one above 0, such as 0.001")

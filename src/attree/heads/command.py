@@ -12,6 +12,7 @@ from attree import completion, options
 from attree.attention.sources import HEADS
 from attree.decoding import DECODERS
 from attree.heads.selection import RANKED_BY, HeadSelection
+from attree.registry import check_name
 from attree.scoring import SCORES
 
 
@@ -65,10 +66,7 @@ def heads_command(
     from attree.heads.ranking import rank_heads
 
     process.follow()
-    if rank_by not in RANKED_BY:
-        raise AttreeError(
-            f"heads are not ranked by {rank_by!r}", fix=f"choose one of {', '.join(RANKED_BY)}"
-        )
+    check_name(rank_by, RANKED_BY, f"heads are not ranked by {rank_by!r}")
     if not re.fullmatch("all|[1-9][0-9]{0,8}", trees):
         raise AttreeError(f"--trees {trees} is not a number of trees", fix="give a number, or all")
     with as_table(sentences) as gold:

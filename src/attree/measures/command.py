@@ -43,10 +43,10 @@ def measures_command(
       attree measures trees/de --output measures/de
       attree measures wsj_0001.mrg --output measures/wsj
     """
-    from attree.given import settings_of
     from attree.measures.sources import Reading
     from attree.measures.tables import check_output, write_measures
     from attree.text import safe
+    from attree.treebank.language_file import settings_of
 
     check_output(output, overwrite=overwrite)
     reading = Reading(settings_of(**{"punctuation": "keep", **how.given()}))

@@ -102,7 +102,7 @@ def evaluate_command(
       attree evaluate --train mine.mrg --test test.mrg --trees 10,20,40
       attree evaluate mine.mrg --split 100: --draws 3
     """
-    from attree.given import settings_of
+    from attree.treebank.language_file import settings_of
 
     settings = settings_of(**reading.given(), accept_loss=accept_loss)
     given = {

@@ -29,9 +29,9 @@ from attree.heads.selection import HeadSelection
 from attree.parser import Parser
 from attree.parser_source import AveragedHeads, Overrides, find_parser
 from attree.parses import Parses
-from attree.plan import nearest
 from attree.progress import progress
 from attree.ready import usual_encoder
+from attree.registry import check_name
 from attree.sampling import draw_trees, shared_rows, usable_trees
 from attree.text import say
 from attree.trees import Trees
@@ -74,8 +74,7 @@ class Plan:
         """
         known = (*UNSUPERVISED, *RECIPES)
         for name in self.parsers:
-            if name not in known:
-                raise AttreeError(f"unknown parser {name!r}", fix=nearest(name, known))
+            check_name(name, known, f"unknown parser {name!r}", near=True)
 
 
 def split(whole: Treebank, tested: str, path: Path) -> tuple[Treebank, Treebank]:

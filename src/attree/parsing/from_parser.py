@@ -16,6 +16,7 @@ from attree.parser import Parser
 from attree.parses import POLICIES, Parses
 from attree.progress import progress
 from attree.provenance import provenance
+from attree.registry import check_name
 from attree.sampling import refuse_overlap
 from attree.schemas import (
     ASSOCIATIONS,
@@ -61,11 +62,7 @@ def write_parses(
     Raises:
         AttreeError: sentences that were trained on, or a sentence too long.
     """
-    if too_long not in POLICIES:
-        raise AttreeError(
-            f"unknown policy for too long sentences: {too_long}",
-            fix=f"choose one of {', '.join(POLICIES)}",
-        )
+    check_name(too_long, POLICIES, f"unknown policy for too long sentences: {too_long}")
     trained = model.trained
     table, metadata = read_table(sentences, schema=HALF_KNOWN if keep_known else SENTENCES)
     words = table.column("words").to_pylist()

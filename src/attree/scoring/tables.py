@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.errors import AttreeError
-from attree.registry import choose
+from attree.registry import check_name, choose
 from attree.scoring import FLOOR, SCORES, Scorer
 from attree.scoring.prefix import prefix_sums, table_cells
 
@@ -89,9 +88,7 @@ def transform(values: NDArray[Any], association: str) -> NDArray[Any]:
     Logarithms are taken in float64. Values that have none become NaN, which decoding refuses with
     the sentence's number.
     """
-    if association not in TRANSFORMS:
-        known = ", ".join(TRANSFORMS)
-        raise AttreeError(f"unknown association {association!r}", fix=f"choose one of {known}")
+    check_name(association, TRANSFORMS, f"unknown association {association!r}")
     return TRANSFORMS[association](values)
 
 

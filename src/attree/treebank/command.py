@@ -13,7 +13,8 @@ from cyclopts import App, Parameter
 from attree import completion, options
 from attree.errors import AttreeError
 from attree.options import ReadingOptions
-from attree.treebank.language_file import LANGUAGE_KEYS
+from attree.settings import form_of, meanings
+from attree.treebank.language_file import LanguageKeys
 
 if TYPE_CHECKING:
     from attree.treebank.cleaning import Counts
@@ -39,8 +40,8 @@ Files = Annotated[
 
 def _of(key: str, *, several: bool = False) -> Parameter:
     """Return the option of a key of ``language.yaml``, with the help that the key has."""
-    kind, sets = LANGUAGE_KEYS[key].kind, LANGUAGE_KEYS[key].sets
-    about = "several, or - for none" if several else kind.words.removeprefix("one of ")
+    sets = meanings(LanguageKeys)[key]
+    about = "several, or - for none" if several else form_of(LanguageKeys, key)
     text = f"{sets[0].upper()}{sets[1:]} ({about})."
     return Parameter(
         help=text, converter=options.words if several else None, allow_leading_hyphen=several

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from attree.errors import AttreeError
 from attree.files import whole_file
+from attree.registry import check_name
 from attree.text import unescape
 from attree.treebank.brackets import bracketed
 from attree.treebank.crossing import (
@@ -75,8 +76,7 @@ def convert(files: Iterable[Path], settings: Settings, output: Path, to: str) ->
         AttreeError: the format cannot be written, no sentence could be read, or a word cannot stand
             in the format.
     """
-    if to not in writable():
-        raise AttreeError(f"{to} cannot be written", fix=f"choose one of {', '.join(writable())}")
+    check_name(to, writable(), f"{to} cannot be written")
     done = Converted()
     if FORMATS[to].half:
         _write_half(files, settings, output, to, done)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from attree.errors import AttreeError
 from attree.files import opened
+from attree.registry import check_name
 from attree.treebank import (
     brackets,
     conllu,
@@ -142,8 +143,7 @@ def resolve(settings: Settings, files: Sequence[str | Path]) -> Settings:
                 fix=f"add --format with one of {', '.join(FORMATS)}; where there is no --format, "
                 "give the table of `attree treebank FILE --format … --output FILE.parquet`",
             )
-    if name not in FORMATS:
-        raise AttreeError(f"unknown format {name!r}", fix=f"choose one of {', '.join(FORMATS)}")
+    check_name(name, FORMATS, f"unknown format {name!r}")
     usual = FORMATS[name]
     given = {
         key: getattr(usual, key)

@@ -14,7 +14,7 @@ from attree.languages import code_in, code_of
 from attree.text import say
 from attree.treebank.formats import in_folder, resolve
 from attree.treebank.language import discover
-from attree.treebank.language_file import as_settings, check_settings
+from attree.treebank.language_file import as_settings, check_settings, settings_of
 from attree.treebank.sentence import Settings
 from attree.treebank.sources import find
 
@@ -59,9 +59,9 @@ def of_files(
     Raises:
         AttreeError: nothing matches, or an option cannot be.
     """
-    check_settings(given, "command line")
-    files = _found(patterns, exclude, given.get("format"))
-    return Job(files, resolve(Settings(**as_settings(given)), files), **names)
+    settings = settings_of(**given)
+    files = _found(patterns, exclude, settings.format)
+    return Job(files, resolve(settings, files), **names)
 
 
 def of_language(
@@ -70,8 +70,7 @@ def of_language(
     """Yield the splits of a language that lies in a folder of treebanks; all, or the one named."""
     if not language:
         raise AttreeError("no files are given", fix="name some, or a --language")
-    check_settings(given, "command line")
-    options = as_settings(given)
+    options = as_settings(check_settings(given, "command line"))
     catalogue = discover(folders or _FOLDERS)
     language = _named(language, catalogue)
     for name in [split] if split else list(catalogue[language].splits):
@@ -96,8 +95,7 @@ def of_folder(folder: Path, given: dict[str, Any]) -> Iterator[Job]:
     if (folder / "language.yaml").is_file():
         yield from of_language(folder.resolve().name, "", [folder.resolve().parent], given)
         return
-    check_settings(given, "command line")
-    settings = Settings(**as_settings(given))
+    settings = settings_of(**given)
     groups, others = in_folder(folder, settings.format)
     if others:
         shown = ", ".join(str(file.relative_to(folder)) for file in others[:_NAMED])

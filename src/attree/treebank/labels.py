@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from attree.constraints import COMPLETE, LONGEST, MARKS, UNKNOWN
 from attree.errors import AttreeError
+from attree.registry import check_name
 from attree.treebank.sentence import Rejected, Sentence, Span
 
 #: The label of what no other label fits.
@@ -47,9 +48,8 @@ class Labelling(NamedTuple):
         kind, colon, table = text.partition(":")
         if kind not in KINDS or (colon and kind != UNIVERSAL):
             raise AttreeError(f"unknown labels {text!r}", fix=f"choose {', '.join(KINDS)}")
-        if colon and table not in tables():
-            fix = f"choose one of {', '.join(tables())}"
-            raise AttreeError(f"no table of labels is called {table!r}", fix=fix)
+        if colon:
+            check_name(table, tables(), f"no table of labels is called {table!r}")
         return cls(kind, table)
 
 

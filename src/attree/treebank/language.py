@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.plan import nearest
+from attree.registry import nearest
+from attree.settings import expand_variables
 from attree.treebank.formats import resolve
 from attree.treebank.language_file import (
     LAYOUTS,
@@ -35,7 +36,6 @@ from attree.treebank.splits import (
     treebank_files,
     usual_splits,
 )
-from attree.variables import expand_variables
 
 _SETTINGS = {one.name for one in dataclasses.fields(Settings)}
 

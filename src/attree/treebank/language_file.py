@@ -1,29 +1,28 @@
-"""A language's settings: every key of ``language.yaml``, its kind, its check and its JSON Schema.
+"""A language's settings: the keys of ``language.yaml``, and what their values may be.
 
 The keys stand under ``treebanks.languages.<name>`` of the workflow's configuration too, where
-``folder`` is allowed as well. What can be chosen comes from the registries. `LAYOUTS` says how two
-well-known treebanks lie in their folders: ``{LANG}``, ``{Lang}`` and ``{lang}`` stand for the
-language's name in capitals, with one capital, and in lower case; what the language says itself
-overrides it.
+``folder`` is allowed as well. `LAYOUTS` says how two well-known treebanks lie in their folders:
+``{LANG}``, ``{Lang}`` and ``{lang}`` stand for the language's name in capitals, with one capital,
+and in lower case; what the language says itself overrides it.
 """
 
 from __future__ import annotations
 
 import codecs
 import dataclasses
-import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Annotated, Any, ClassVar, NoReturn
 
+import msgspec
 import yaml
+from msgspec import Meta
 
 from attree.errors import AttreeError
 from attree.files import read_bytes
+from attree.settings import OPTIONAL, Keys, accepted_by, checked, one_of
 from attree.treebank.cleaning import PARTS, POLICIES, parts, policies, policy
-from attree.treebank.formats import FORMATS
 from attree.treebank.labels import KINDS, UNIVERSAL, Labelling
 from attree.treebank.sentence import (
     Dependencies,
@@ -105,187 +104,111 @@ class _Loader(yaml.SafeLoader):
         raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of value: in words ("must be …"), as a test, and as a JSON Schema."""
+_POLICY = "|".join(rf"{name}:.*\S.*" if one.takes else name for name, one in POLICIES.items())
 
-    words: str
-    fits: Callable[[Any], bool]
-    schema: Mapping[str, Any]
-
-
-def _one_of(choices: Iterable[str]) -> Kind:
-    names = list(choices)
-    return Kind(
-        f"one of {', '.join(names)}",
-        lambda value: isinstance(value, str) and value in names,
-        {"enum": names},
-    )
+Text = Annotated[str, Meta(pattern=r"\S")]
+Texts = list[str]
+Patterns = Annotated[Text | Texts, Meta(title="a text or a list of texts")]
+Count = Annotated[int, Meta(ge=1)]
+_LIST = 'a list of texts (write "…" round each)'
+_COUNT = "a whole number above 0"
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
+class Filters(Keys):
+    """Which sentences are taken.
+
+    Attributes:
+        max_words: longer sentences are skipped and counted
+        part: sentences are dealt in turn to that many parts; the others are skipped
+        first: sentences after this many are skipped and counted
+    """
+
+    max_words: Annotated[Count, Meta(title=_COUNT)] = OPTIONAL
+    part: Annotated[
+        str,
+        Meta(pattern=rf"\A{PARTS}\Z", title="a part such as 1/5, or parts such as 2-5/5"),
+        accepted_by(parts),
+    ] = OPTIONAL
+    first: Annotated[Count, Meta(title=_COUNT)] = OPTIONAL
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+class SplitKeys(Filters):
+    """One split of a language.
+
+    Attributes:
+        files: the split's files, as patterns in the language's folder
+        from: other splits, whose files it has
+        exclude: files that are left out, as patterns
+    """
+
+    EXACTLY_ONE: ClassVar[tuple[str, ...]] = ("files", "from")
+
+    files: Patterns = OPTIONAL
+    from_: Patterns = msgspec.field(name="from", default=OPTIONAL)
+    exclude: Patterns = OPTIONAL
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+class LanguageKeys(Filters):
+    """What a ``language.yaml`` can hold.
 
+    Attributes:
+        folder: where its files lie, for a language in none of treebanks.folders
+        layout: where files lie as that treebank is distributed
+        format: default: told by the file's extension
+        encoding: default: utf-8
+        punctuation: which words stay; default: what is usual in the format
+        dummy_roots: labels above a sentence that are no phrases
+        drop_labels: labels whose subtrees are left out, words and all
+        traces: words that are traces, and are left out
+        functions: function tags of labels, such as NP-SBJ
+        escapes: the Penn Treebank's escapes, such as -LRB-
+        nonprojective: dependency trees that cross
+        dependencies: whether a dependency tree says all of a phrase tree
+        labels: phrase labels: the treebank's, of Han et al. 2014, or left open
+        final_punctuation: whether the sentence's phrase takes in punctuation at its end
+        derived: what the brackets were made from
+        accept_loss: how much may be lost where a tenth of the trees is too little
+        splits: split → its files: a pattern, a list of patterns, or a mapping with files or from
+    """
 
-def _is_encoding(value: Any) -> bool:
-    try:
-        codecs.lookup(value)
-    except (LookupError, TypeError, ValueError):
-        return False
-    return True
-
-
-def _accepted_by(read: Callable[[str], Any]) -> Callable[[Any], bool]:
-    def fits(value: Any) -> bool:
-        try:
-            read(value if isinstance(value, str) else "")
-        except AttreeError:
-            return False
-        return True
-
-    return fits
-
-
-def _is_regex(value: Any) -> bool:
-    try:
-        re.compile(value)
-    except (re.error, TypeError, RecursionError, OverflowError):
-        return False
-    return isinstance(value, str)
-
-
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-
-
-_TEXT = Kind("a text", _is_text, {"type": "string", "pattern": r"\S"})
-_TEXTS = Kind(
-    'a list of texts (write "…" round each)',
-    _are_texts,
-    {"type": "array", "items": {"type": "string"}},
-)
-_PATTERNS = Kind(
-    "a text or a list of texts",
-    lambda value: _is_text(value) or _are_texts(value),
-    {"anyOf": [_TEXT.schema, _TEXTS.schema]},
-)
-_SHARE = Kind(
-    "true or a share from 0 to 1",
-    lambda value: (
-        value is True
-        or (isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1)
-    ),
-    {"anyOf": [{"const": True}, {"type": "number", "minimum": 0, "maximum": 1}]},
-)
-_REGEX = Kind("a regular expression", _is_regex, {"type": "string", "format": "regex"})
-_COUNT = Kind("a whole number above 0", _is_count, {"type": "integer", "minimum": 1})
-_PART = Kind(
-    "a part such as 1/5, or parts such as 2-5/5",
-    _accepted_by(parts),
-    {"type": "string", "pattern": rf"\A{PARTS}\Z"},
-)
-_ENCODING = Kind(
-    "the name of an encoding, such as utf-8 or latin-1", _is_encoding, {"type": "string"}
-)
-_POLICY = Kind(
-    policies(),
-    _accepted_by(policy),
-    {
-        "type": "string",
-        "pattern": r"\A({})\Z".format(
-            "|".join(rf"{name}:.*\S.*" if one.takes else name for name, one in POLICIES.items())
+    folder: Annotated[Text, Meta(title="a text")] = OPTIONAL
+    layout: Annotated[str, one_of("attree.treebank.language_file:LAYOUTS")] = OPTIONAL
+    format: Annotated[str, one_of("attree.treebank.formats:FORMATS")] = OPTIONAL
+    encoding: Annotated[
+        str,
+        Meta(title="the name of an encoding, such as utf-8 or latin-1"),
+        accepted_by(codecs.lookup, LookupError, ValueError),
+    ] = OPTIONAL
+    punctuation: Annotated[
+        str, Meta(pattern=rf"\A({_POLICY})\Z", title=policies()), accepted_by(policy)
+    ] = OPTIONAL
+    dummy_roots: Annotated[Texts, Meta(title=_LIST)] = OPTIONAL
+    drop_labels: Annotated[Texts, Meta(title=_LIST)] = OPTIONAL
+    traces: Annotated[
+        str,
+        Meta(title="a regular expression"),
+        accepted_by(re.compile, re.error, RecursionError, OverflowError),
+    ] = OPTIONAL
+    functions: Functions = OPTIONAL
+    escapes: Escapes = OPTIONAL
+    nonprojective: Nonprojective = OPTIONAL
+    dependencies: Dependencies = OPTIONAL
+    labels: Annotated[
+        str,
+        Meta(
+            pattern=rf"\A({'|'.join(KINDS)}|{UNIVERSAL}:[a-z]+)\Z",
+            title=f"{', '.join(KINDS)} or {UNIVERSAL}:TABLE",
         ),
-    },
-)
-_LABELS = Kind(
-    f"{', '.join(KINDS)} or {UNIVERSAL}:TABLE",
-    _accepted_by(Labelling.of),
-    {"type": "string", "pattern": rf"\A({'|'.join(KINDS)}|{UNIVERSAL}:[a-z]+)\Z"},
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key of ``language.yaml``: the kind of its value, and what it sets."""
-
-    kind: Kind
-    sets: str
-
-
-_FILTERS = {
-    "max_words": Key(_COUNT, "longer sentences are skipped and counted"),
-    "part": Key(_PART, "sentences are dealt in turn to that many parts; the others are skipped"),
-    "first": Key(_COUNT, "sentences after this many are skipped and counted"),
-}
-SPLIT_KEYS = {
-    "files": Key(_PATTERNS, "the split's files, as patterns in the language's folder"),
-    "from": Key(_PATTERNS, "other splits, whose files it has"),
-    "exclude": Key(_PATTERNS, "files that are left out, as patterns"),
-    **_FILTERS,
-}
-_SPLIT_SCHEMA = {
-    "type": "object",
-    "oneOf": [{"required": ["files"]}, {"required": ["from"]}],
-}
-
-
-def _schema(keys: Mapping[str, Key]) -> dict[str, Any]:
-    """Return the JSON Schema of a mapping with these keys."""
-    properties = {
-        name: {"description": f"{key.kind.words}: {key.sets}", **key.kind.schema}
-        for name, key in keys.items()
-    }
-    return {"type": "object", "additionalProperties": False, "properties": properties}
-
-
-_SPLITS = Kind(
-    "a mapping from names to values",
-    _is_mapping,
-    {
-        "type": "object",
-        "additionalProperties": {
-            "description": "a pattern, a list of patterns, or a mapping with files or from",
-            "anyOf": [_PATTERNS.schema, _schema(SPLIT_KEYS) | _SPLIT_SCHEMA],
-        },
-    },
-)
-LANGUAGE_KEYS = {
-    "folder": Key(_TEXT, "where its files lie, for a language in none of treebanks.folders"),
-    "layout": Key(_one_of(LAYOUTS), "where files lie as that treebank is distributed"),
-    "format": Key(_one_of(FORMATS), "default: told by the file's extension"),
-    "encoding": Key(_ENCODING, "default: utf-8"),
-    "punctuation": Key(_POLICY, "which words stay; default: what is usual in the format"),
-    "dummy_roots": Key(_TEXTS, "labels above a sentence that are no phrases"),
-    "drop_labels": Key(_TEXTS, "labels whose subtrees are left out, words and all"),
-    "traces": Key(_REGEX, "words that are traces, and are left out"),
-    "functions": Key(_one_of(get_args(Functions)), "function tags of labels, such as NP-SBJ"),
-    "escapes": Key(_one_of(get_args(Escapes)), "the Penn Treebank's escapes, such as -LRB-"),
-    "nonprojective": Key(_one_of(get_args(Nonprojective)), "dependency trees that cross"),
-    "dependencies": Key(
-        _one_of(get_args(Dependencies)), "whether a dependency tree says all of a phrase tree"
-    ),
-    "labels": Key(_LABELS, "phrase labels: the treebank's, of Han et al. 2014, or left open"),
-    "final_punctuation": Key(
-        _one_of(get_args(Final)), "whether the sentence's phrase takes in punctuation at its end"
-    ),
-    "derived": Key(_one_of(get_args(Derived)), "what the brackets were made from"),
-    "accept_loss": Key(_SHARE, "how much may be lost where a tenth of the trees is too little"),
-    "splits": Key(_SPLITS, "split → its files"),
-    **_FILTERS,
-}
-
-
-def language_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a language's settings, made from `LANGUAGE_KEYS`."""
-    return {"description": "the settings of a language"} | _schema(LANGUAGE_KEYS)
+        accepted_by(Labelling.of),
+    ] = OPTIONAL
+    final_punctuation: Final = OPTIONAL
+    derived: Derived = OPTIONAL
+    accept_loss: Annotated[
+        bool | Annotated[float, Meta(ge=0, le=1)],
+        Meta(title="true or a share from 0 to 1"),
+        lambda value: value is not False,
+    ] = OPTIONAL
+    splits: dict[str, Text | Texts | SplitKeys] = OPTIONAL
 
 
 def read_language_file(path: Path) -> dict[str, Any]:
@@ -302,7 +225,7 @@ def read_language_file(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError) as error:  # ValueError: such as the date 2024-99-99
         mark = getattr(error, "problem_mark", None)
         raise AttreeError(
-            f"this is not YAML ({getattr(error, 'problem', None) or 'characters not allowed'})",
+            f"this is not YAML ({getattr(error, 'problem', None) or _untold(error)})",
             file=path,
             line=mark.line + 1 if mark else None,
             fix="correct it",
@@ -310,56 +233,36 @@ def read_language_file(path: Path) -> dict[str, Any]:
     return check_settings(values, path)
 
 
-def check_settings(values: Any, where: str | Path) -> dict[str, Any]:
+def _untold(error: Exception) -> str:
+    known = isinstance(error, yaml.YAMLError)
+    return "characters not allowed" if known else "a number or a date that cannot be read"
+
+
+def check_settings(values: Any, file: str | Path) -> dict[str, Any]:
     """Check a language's settings and return them; null means none.
 
     Args:
         values: as read from YAML.
-        where: the file or the key that they stand in, for messages.
+        file: the file or the key that they stand in, for messages.
 
     Raises:
-        AttreeError: an unknown key (with the nearest known one), or a value of the wrong kind.
+        AttreeError: an unknown key (with the nearest known one), or a value that cannot be.
     """
     values = {} if values is None else values
-    _check(values, LANGUAGE_KEYS, "", where)
-    for name, split in (values.get("splits") or {}).items():
-        if isinstance(split, Mapping):
-            _check(split, SPLIT_KEYS, f"splits.{name}.", where)
-            if ("files" in split) == ("from" in split):
-                raise AttreeError(
-                    f"splits.{name} must have either files or from",
-                    file=where,
-                    fix="files: lists patterns, from: lists other splits",
-                )
-        elif not _PATTERNS.fits(split):
-            raise AttreeError(
-                f"splits.{name} must be {_PATTERNS.words}",
-                file=where,
-                fix="or a mapping with the key files or from",
-            )
-    return dict(values)
-
-
-def _check(values: Any, keys: Mapping[str, Key], prefix: str, where: str | Path) -> None:
     if not isinstance(values, Mapping):
-        raise AttreeError(
-            "expected keys and values", file=where, fix=f"the keys are {', '.join(keys)}"
-        )
-    for key, value in values.items():
-        if key not in keys:
-            near = difflib.get_close_matches(str(key)[:50], keys, n=1)
-            fix = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(keys)}"
-            raise AttreeError(f"unknown key {prefix}{str(key)[:50]}", file=where, fix=fix)
-        kind = keys[key].kind
-        if not kind.fits(value):
-            problem = f"{prefix}{key} must be {kind.words}, not {_brief(value)}"
-            raise AttreeError(problem, file=where)
+        keys = ", ".join(one.encode_name for one in msgspec.structs.fields(LanguageKeys))
+        raise AttreeError("expected keys and values", file=file, fix=f"the keys are {keys}")
+    return dict(checked(values, LanguageKeys, file=file))
 
 
-def _brief(value: Any) -> str:
-    """Return a value as it is written in Python, cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:99]}…"
+def settings_of(**given: Any) -> Settings:
+    """Return how treebank files are read, from keys of ``language.yaml``; None means not given.
+
+    Raises:
+        AttreeError: a value that cannot be.
+    """
+    values = {key: value for key, value in given.items() if value is not None}
+    return Settings(**as_settings(check_settings(values, "command line")))
 
 
 def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:

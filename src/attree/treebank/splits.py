@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.plan import nearest
+from attree.registry import nearest
 from attree.treebank.formats import format_of, resolve
 from attree.treebank.language_file import as_settings
 from attree.treebank.sentence import Settings

@@ -1,0 +1,299 @@
+"""Settings that people write in YAML: what they may be is a struct, and a mistake is one line.
+
+A struct's fields are the keys; a field's annotation says what its values may be, and the struct's
+docstring what each is: that is what errors tell. `msgspec.json.schema` writes the JSON Schema.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from attree.errors import AttreeError
+from attree.registry import choices, nearest
+
+#: Defaults: none at all, of a key that may be left out; no keys, or the defaults of each; no item.
+OPTIONAL: Any = msgspec.UNSET
+EMPTY: Any = {}
+NONE: Any = []
+
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_LONGEST = 60  # characters of a value that an error shows
+
+
+class Keys(msgspec.Struct, forbid_unknown_fields=True):
+    """A mapping of some keys.
+
+    Attributes:
+        EXACTLY_ONE: keys of which one must be given.
+        NEEDS: key → another one without which it means nothing.
+        OTHERS: kind of all other keys and their values, a ``dict``; else there are none.
+    """
+
+    EXACTLY_ONE: ClassVar[tuple[str, ...]] = ()
+    NEEDS: ClassVar[Mapping[str, str]] = {}
+    OTHERS: ClassVar[Any] = None
+
+
+def one_of(registry: str) -> msgspec.Meta:
+    """Say that a value is a name of a registry, given as to :func:`attree.registry.choices`."""
+    return msgspec.Meta(extra_json_schema={"x-choices": registry})
+
+
+def checked(value: Any, kind: Any, *, where: str = "", file: str | Path | None = None) -> Any:
+    """Return settings with their defaults filled in.
+
+    Args:
+        value: as read from YAML.
+        kind: a `Keys`, or another annotation.
+        where: the path of their key, and what stands before it.
+        file: where they stand.
+
+    Raises:
+        AttreeError: the first mistake: key, problem and fix in one line.
+    """
+    return _Check(file).value(value, kind, where, "")
+
+
+class _Check:
+    def __init__(self, file: str | Path | None) -> None:
+        self.file = file
+
+    def fail(self, key: str, problem: str, fix: str | None = None) -> AttreeError:
+        start = f"{key}: " if key else ""
+        return AttreeError(f"{start}{problem}", file=self.file, fix=fix)
+
+    def value(self, value: Any, kind: Any, key: str, said: str) -> Any:
+        """Check a value of any kind; ``said`` is what is known of it where the kind is silent."""
+        bare, notes = (
+            (get_args(kind)[0], get_args(kind)[1:]) if _is(kind, Annotated) else (kind, ())
+        )
+        said = _last(notes, "description") or said
+        if _is_keys(bare):
+            said = str(bare.__doc__).partition(".")[0]
+            said = said[:1].lower() + said[1:]
+        if _is(bare, Union) and (member := _member(bare, value)):
+            return self.value(value, member, key, said)
+        names = _names(bare, notes)
+        if names and value not in names:
+            fix = nearest(str(value)[:_LONGEST], map(str, names))
+            raise self.fail(key, f"{_shown(value)} is not one of its values", fix)
+        done = value
+        try:
+            if _is(bare, list) and isinstance(value, list):
+                (item,) = get_args(bare)
+                done = [self.value(v, item, f"{key}[{n}]", said) for n, v in enumerate(value)]
+                good = _long_enough(value, notes)
+            elif _is(bare, dict) and isinstance(value, Mapping):
+                done = self.entries(value, *get_args(bare), key, said)
+                good = _long_enough(value, notes)
+            elif _is_keys(bare) and isinstance(value, Mapping):
+                done = self.keys(value, bare, key, said)
+                good = True
+            else:
+                good = any(_fits(value, one) for one in _alternatives(kind))
+            good = good and all(test(value) for test in notes if callable(test))
+        except ValueError:  # as of a number of too many digits
+            good = False
+        if not good:
+            raise self.fail(key, f"{_shown(value)} does not fit", f"it takes {said}")
+        return done
+
+    def entries(
+        self, given: Mapping[Any, Any], name: Any, kind: Any, key: str, said: str
+    ) -> dict[str, Any]:
+        for one in given:
+            self.value(one, name, key, said)
+        return {one: self.value(v, kind, _joined(key, one), said) for one, v in given.items()}
+
+    def keys(
+        self, given: Mapping[Any, Any], kind: type[Keys], key: str, said: str
+    ) -> dict[str, Any]:
+        fields = {one.encode_name: one for one in msgspec.structs.fields(kind)}
+        hints = hints_of(kind)
+        for name in given:
+            if name not in fields and kind.OTHERS is None:
+                unknown = f"unknown key {str(name)[:50]}"
+                raise self.fail(key, unknown, nearest(str(name), fields))
+        for name, one in fields.items():
+            if one.required and name not in given:
+                takes = f"add it: {describe(kind, name)}"
+                raise self.fail(key, f"the key {name} is missing", takes)
+        for name, needed in kind.NEEDS.items():
+            if name in given and needed not in given:
+                raise self.fail(key, f"{name} means nothing without {needed}", "leave it out")
+        if kind.EXACTLY_ONE and sum(name in given for name in kind.EXACTLY_ONE) != 1:
+            one_of = f"it takes exactly one of {', '.join(kind.EXACTLY_ONE)}"
+            raise self.fail(key, f"{_shown(given)} does not fit", one_of)
+        done = {}
+        for name, value in given.items():
+            if name in fields:
+                done[name] = self.value(
+                    value, hints[name], _joined(key, name), describe(kind, name)
+                )
+            else:
+                done |= self.entries({name: value}, *get_args(kind.OTHERS), key, said)
+        for name, one in fields.items():
+            if name not in given and not one.required and one.default is not OPTIONAL:
+                make = one.default_factory
+                default = one.default if make is msgspec.NODEFAULT else make()
+                done[name] = self.value(default, hints[name], _joined(key, name), "")
+        return done
+
+
+@functools.cache
+def hints_of(kind: type[Keys]) -> dict[str, Any]:
+    """Return key → annotation of a struct."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {one.encode_name: hints[one.name] for one in msgspec.structs.fields(kind)}
+
+
+@functools.cache
+def meanings(kind: type[Keys]) -> dict[str, str]:
+    """Return what the docstrings of a struct and of those that it extends say of each key."""
+    texts = "\n".join(str(one.__doc__) for one in kind.__mro__)
+    found = re.findall(r"^ +(\w+): (.+(?:\n {12}.+)*)", texts, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def form_of(kind: type[Keys], key: str) -> str:
+    """Return what form a key's values have, in words; empty where the meaning says it."""
+    hint = hints_of(kind)[key]
+    bare, notes = (get_args(hint)[0], get_args(hint)[1:]) if _is(hint, Annotated) else (hint, ())
+    return _last(notes, "title") or ", ".join(map(str, _names(bare, notes)))
+
+
+def describe(kind: type[Keys], key: str) -> str:
+    """Return what a key takes, for an error."""
+    hint = hints_of(kind)[key]
+    notes = get_args(hint)[1:] if _is(hint, Annotated) else ()
+    form, text = form_of(kind, key), meanings(kind).get(key) or str(_last(notes, "description"))
+    return f"{form}: {text}" if _last(notes, "title") else f"{text}: {form}" if form else text
+
+
+def _is(kind: Any, origin: Any) -> bool:
+    found = get_origin(kind)
+    return found is origin or (origin is Union and found is types.UnionType)
+
+
+def _last(notes: Iterable[Any], name: str) -> Any:
+    found = [getattr(one, name, None) for one in notes if isinstance(one, msgspec.Meta)]
+    return next((one for one in reversed(found) if one is not None), None)
+
+
+def _is_keys(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Keys)
+
+
+def _alternatives(kind: Any) -> list[Any]:
+    """Return the kinds of single values among those that a value may be of."""
+    bare = get_args(kind)[0] if _is(kind, Annotated) else kind
+    if _is(bare, Union):
+        return [leaf for one in get_args(bare) for leaf in _alternatives(one)]
+    return [] if _is_keys(bare) or _is(bare, list) or _is(bare, dict) else [kind]
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if isinstance(value, int) and value.bit_length() > 63:
+        return False  # it could not be printed
+    try:
+        msgspec.convert(value, kind)
+    except (msgspec.ValidationError, ValueError):
+        return False
+    return True
+
+
+def _member(union: Any, value: Any) -> Any:
+    """Return the kind among several that a value can only be of; None where any may be."""
+    kinds = [one for one in get_args(union) if one is not type(None)]
+    if value is None and len(kinds) < len(get_args(union)):
+        return type(None)
+    if len(kinds) == 1:
+        return kinds[0]
+    for one in kinds:
+        bare = get_args(one)[0] if _is(one, Annotated) else one
+        if (_is(bare, list) and isinstance(value, list)) or (
+            (_is(bare, dict) or _is_keys(bare)) and isinstance(value, Mapping)
+        ):
+            return one
+    return None
+
+
+def _long_enough(value: Any, notes: Iterable[Any]) -> bool:
+    least, most = _last(notes, "min_length"), _last(notes, "max_length")
+    return (least or 0) <= len(value) <= (len(value) if most is None else most)
+
+
+@functools.cache
+def _choices(registry: str) -> list[str]:
+    return choices(registry)
+
+
+def _names(kind: Any, notes: Iterable[Any]) -> list[Any]:
+    """Return the names that a value must be one of; none where it can be anything else."""
+    registry = (_last(notes, "extra_json_schema") or {}).get("x-choices")
+    return _choices(registry) if registry else list(get_args(kind)) if _is(kind, Literal) else []
+
+
+def _joined(key: str, name: Any) -> str:
+    return f"{key}{'' if not key or key.endswith(' ') else '.'}{name}"
+
+
+def _shown(value: Any) -> str:
+    """Return a value as JSON, cut where it is long."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, TypeError):
+        return "a number of too many digits"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}…"
+
+
+def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os.environ) -> Any:
+    """Replace ``$NAME`` and ``${NAME}`` in every string of a nested ``value``.
+
+    Raises:
+        AttreeError: a variable is not set; ``where`` names the setting it stands in.
+    """
+    if isinstance(value, Mapping):
+        return {k: expand_variables(v, f"{where}.{k}", environment) for k, v in value.items()}
+    if isinstance(value, list):
+        return [expand_variables(v, where, environment) for v in value]
+    if not isinstance(value, str):
+        return value
+
+    def filled(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        if not environment.get(name):
+            raise AttreeError(
+                f"{where}: the environment variable {name} is not set",
+                fix=f"export {name}=… before the run, or write the path out",
+            )
+        return environment[name]
+
+    return _VARIABLE.sub(filled, value)
+
+
+def accepted_by(read: Callable[[str], Any], *errors: type[Exception]) -> Callable[[Any], bool]:
+    """Return a test of values: whether a function takes them without an error."""
+
+    def fits(value: Any) -> bool:
+        try:
+            read(value)
+        except (AttreeError, *errors):
+            return False
+        return True
+
+    return fits
+
+
+def unique(values: list[Any]) -> bool:
+    """Tell whether nothing stands twice in a list."""
+    return len(set(map(str, values))) == len(values)
