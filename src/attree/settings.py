@@ -93,7 +93,7 @@ class _Check:
                 done = [self.value(v, item, f"{key}[{n}]", said) for n, v in enumerate(value)]
                 good = _long_enough(value, notes)
             elif _is(bare, dict) and isinstance(value, Mapping):
-                done = self.entries(value, *get_args(bare), key, said)
+                done = self.entries(value, bare, key, said)
                 good = _long_enough(value, notes)
             elif _is_keys(bare) and isinstance(value, Mapping):
                 done = self.keys(value, bare, key, said)
@@ -107,16 +107,17 @@ class _Check:
             raise self.fail(key, f"{_shown(value)} does not fit", f"it takes {said}")
         return done
 
-    def entries(
-        self, given: Mapping[Any, Any], name: Any, kind: Any, key: str, said: str
-    ) -> dict[str, Any]:
+    def entries(self, given: Mapping[Any, Any], kind: Any, key: str, said: str) -> dict[str, Any]:
+        """Check a mapping of any keys; ``kind`` is a ``dict``."""
+        name, of_values = get_args(kind)
         for one in given:
             self.value(one, name, key, said)
-        return {one: self.value(v, kind, _joined(key, one), said) for one, v in given.items()}
+        return {one: self.value(v, of_values, _joined(key, one), said) for one, v in given.items()}
 
     def keys(
         self, given: Mapping[Any, Any], kind: type[Keys], key: str, said: str
     ) -> dict[str, Any]:
+        """Check a mapping of some keys, and fill in the defaults of the others."""
         fields = {one.encode_name: one for one in msgspec.structs.fields(kind)}
         hints = hints_of(kind)
         for name in given:
@@ -140,7 +141,7 @@ class _Check:
                     value, hints[name], _joined(key, name), describe(kind, name)
                 )
             else:
-                done |= self.entries({name: value}, *get_args(kind.OTHERS), key, said)
+                done |= self.entries({name: value}, kind.OTHERS, key, said)
         for name, one in fields.items():
             if name not in given and not one.required and one.default is not OPTIONAL:
                 make = one.default_factory
@@ -283,11 +284,12 @@ def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os
 
 def accepted_by(read: Callable[[str], Any], *errors: type[Exception]) -> Callable[[Any], bool]:
     """Return a test of values: whether a function takes them without an error."""
+    refusals: tuple[type[Exception], ...] = (AttreeError, *errors)
 
     def fits(value: Any) -> bool:
         try:
             read(value)
-        except (AttreeError, *errors):
+        except refusals:
             return False
         return True
 
