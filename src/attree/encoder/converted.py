@@ -8,18 +8,16 @@ libraries write may differ from one to the next.
 
 from __future__ import annotations
 
-import bisect
 import errno
 import hashlib
-import io
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
-from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 import msgspec
 from safetensors import SafetensorError
@@ -39,6 +37,7 @@ from attree.text import say
 
 #: What was converted, from what, and how its files look.
 _RECORD = "converted.json"
+_CHUNK = 1 << 20
 
 
 class _Record(msgspec.Struct):
@@ -165,7 +164,7 @@ def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> Non
     say(f"attree: converting the encoder {name}, once")
     with whole_folder(folder) as part:
         try:
-            with _joined(files) as source:
+            with _joined(files, folder.parent) as source:
                 form(about.form).convert(source, part)
         except AttreeError as error:
             raise AttreeError(error.problem, file=files[0], fix=_again(about)) from error
@@ -174,8 +173,12 @@ def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> Non
 
 
 def _check_hash(name: str, about: Carried, files: Sequence[Path]) -> None:
-    with _joined(files) as source:
-        found = hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]
+    whole = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as piece:
+            while chunk := piece.read(_CHUNK):
+                whole.update(chunk)
+    found = whole.hexdigest()
     if found == about.sha256:
         return
     versions = {distribution(package).version for package in about.parts}
@@ -207,48 +210,16 @@ def _cache_errors(about: Carried) -> Iterator[None]:
         raise AttreeError(problem, file=getattr(error, "filename", None), fix=fix) from error
 
 
-class _Joined(io.RawIOBase):
-    """Files one after the other as one, to be read."""
-
-    def __init__(self, files: Sequence[BinaryIO], sizes: Sequence[int]) -> None:
-        self._files, self._at = files, 0
-        self._starts = list(accumulate(sizes, initial=0))
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def tell(self) -> int:
-        """Return the place of the next byte."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place, as every file does."""
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._starts[-1]}[whence]
-        self._at = max(0, start + offset)
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill ``buffer`` from one of the files; return how many bytes were read."""
-        place = bisect.bisect_right(self._starts, self._at) - 1
-        if place >= len(self._files):
-            return 0
-        self._files[place].seek(self._at - self._starts[place])
-        room = memoryview(buffer)[: self._starts[place + 1] - self._at]
-        count = cast(io.RawIOBase, self._files[place]).readinto(room) or 0
-        self._at += count
-        return count
-
-
 @contextmanager
-def _joined(files: Sequence[Path]) -> Iterator[BinaryIO]:
-    """Open pieces of a file as the file."""
-    with ExitStack() as opened:
-        handles = [opened.enter_context(file.open("rb", buffering=0)) for file in files]
-        sizes = [file.stat().st_size for file in files]
-        joined = _Joined(cast(Sequence[BinaryIO], handles), sizes)
-        yield cast(BinaryIO, io.BufferedReader(joined, 1 << 20))
+def _joined(files: Sequence[Path], folder: Path) -> Iterator[BinaryIO]:
+    """Open a file; of one in pieces, a copy of the whole in ``folder``, which has no name there."""
+    if len(files) == 1:
+        with files[0].open("rb") as whole:
+            yield whole
+        return
+    with tempfile.TemporaryFile(dir=folder) as copy:
+        for file in files:
+            with file.open("rb") as piece:
+                shutil.copyfileobj(piece, copy, _CHUNK)
+        copy.seek(0)
+        yield cast(BinaryIO, copy)
