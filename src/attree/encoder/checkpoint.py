@@ -40,8 +40,6 @@ _LARGEST_TOKENISER = 256 * 2**20
 
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Layers = Annotated[int, Meta(ge=1, le=1_000)]
-_Share = Annotated[float, Meta(ge=0, le=1)]
-_Whole = Annotated[int, Meta(ge=-10_000_000, le=10_000_000)]
 
 #: Attention of transformers' own, which attree's takes the place of.
 _ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "attree")
@@ -54,44 +52,33 @@ _NOT_THE_MODEL_S = {
 }
 
 
-class _Config(msgspec.Struct):
-    """Keys of ``config.json`` that the families have in common, all of them optional."""
+#: Keys of ``config.json`` that the families have in common, by what they may be; all are optional.
+_KEYS: dict[Any, str] = {
+    Count: "vocab_size hidden_size embedding_size intermediate_size max_position_embeddings dim "
+    "hidden_dim",
+    Annotated[int, Meta(ge=0, le=10_000_000)]: "type_vocab_size",
+    Layers: "num_hidden_layers num_attention_heads n_layers n_heads",
+    Annotated[float, Meta(ge=0, le=1)]: "hidden_dropout_prob attention_probs_dropout_prob dropout "
+    "attention_dropout embedding_dropout mlp_dropout classifier_dropout layer_norm_eps norm_eps",
+    Annotated[float, Meta(ge=0, le=1_000)]: "initializer_range",
+    Annotated[int, Meta(ge=-10_000_000, le=10_000_000)]: "pad_token_id",
+    str: "model_type hidden_act hidden_activation activation position_embedding_type "
+    "attn_implementation _attn_implementation _attn_implementation_internal",
+    bool: "is_decoder add_cross_attention",
+    dict[str, Any]: "quantization_config pruned_heads",
+}
+_Config = msgspec.defstruct(
+    "_Config", [(key, form | None, None) for form, keys in _KEYS.items() for key in keys.split()]
+)
 
-    model_type: str = ""
-    vocab_size: Count | None = None
-    hidden_size: Count | None = None
-    embedding_size: Count | None = None
-    intermediate_size: Count | None = None
-    type_vocab_size: Annotated[int, Meta(ge=0, le=10_000_000)] | None = None
-    max_position_embeddings: Count | None = None
-    num_hidden_layers: Layers | None = None
-    num_attention_heads: Layers | None = None
-    dim: Count | None = None
-    hidden_dim: Count | None = None
-    n_layers: Layers | None = None
-    n_heads: Layers | None = None
-    hidden_dropout_prob: _Share | None = None
-    attention_probs_dropout_prob: _Share | None = None
-    dropout: _Share | None = None
-    attention_dropout: _Share | None = None
-    embedding_dropout: _Share | None = None
-    mlp_dropout: _Share | None = None
-    classifier_dropout: _Share | None = None
-    layer_norm_eps: _Share | None = None
-    norm_eps: _Share | None = None
-    initializer_range: Annotated[float, Meta(ge=0, le=1_000)] | None = None
-    hidden_act: str | None = None
-    hidden_activation: str | None = None
-    activation: str | None = None
-    pad_token_id: _Whole | None = None
-    attn_implementation: str | None = None
-    underscored: str | None = msgspec.field(name="_attn_implementation", default=None)
-    internal: str | None = msgspec.field(name="_attn_implementation_internal", default=None)
-    position_embedding_type: str | None = None
-    is_decoder: bool | None = None
-    add_cross_attention: bool | None = None
-    quantization_config: dict[str, Any] | None = None
-    pruned_heads: dict[str, Any] | None = None
+#: Keys of ``config.json`` that would take attention out of attree's hands → what they may say.
+_ALLOWED: dict[str, tuple[Any, ...]] = {
+    "position_embedding_type": (None, "absolute"),
+    **dict.fromkeys(
+        ("is_decoder", "add_cross_attention", "quantization_config", "pruned_heads"),
+        (None, False, {}),
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +118,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         )
     what = "model configuration"
     values = read_described(path, dict[str, Any], what=what)
-    known = described(values, _Config, file=path, what=what)
+    described(values, _Config, file=path, what=what)
     for key in ("attn_implementation", "_attn_implementation", "_attn_implementation_internal"):
         if values.get(key) is not None and values[key] not in _ATTENTION:
             raise AttreeError(
@@ -139,29 +126,20 @@ def read_config(folder: Path) -> dict[str, Any]:
                 file=path,
                 fix="take the key out",
             )
-    for key, plain in (("position_embedding_type", (None, "absolute")), ("is_decoder", _NONE)):
-        _refuse_other(values, key, plain, path)
-    for key in ("add_cross_attention", "quantization_config", "pruned_heads"):
-        _refuse_other(values, key, _NONE, path)
-    if not known.model_type:
+    for key, allowed in _ALLOWED.items():
+        if values.get(key) not in allowed:
+            raise AttreeError(
+                f"{key}: attree cannot read the attention of such a model ({values[key]!r})"[:300],
+                file=path,
+                fix="use another encoder",
+            )
+    if not values.get("model_type"):
         raise AttreeError(
             "this model configuration does not say of which type the model is (model_type)",
             file=path,
             fix="give the folder that `save_pretrained` wrote",
         )
     return {key: value for key, value in values.items() if key not in _NOT_THE_MODEL_S}
-
-
-_NONE: tuple[Any, ...] = (None, False, {})
-
-
-def _refuse_other(values: dict[str, Any], key: str, plain: tuple[Any, ...], path: Path) -> None:
-    if values.get(key) not in plain:
-        raise AttreeError(
-            f"{key}: attree cannot read the attention of such a model ({values[key]!r})"[:300],
-            file=path,
-            fix="use another encoder",
-        )
 
 
 def shape_of(folder: Path) -> Shape:
