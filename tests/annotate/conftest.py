@@ -57,7 +57,7 @@ def session_of(source: AveragedHeads, text: Path, tmp_path: Path) -> Begin:
     @contextlib.contextmanager
     def make(output: str = "bank", **settings: Any) -> Iterator[Session]:
         how = TextOptions(tokenizer=settings.pop("tokenizer", "whitespace"))
-        asked = {"text": text, "how": how, "device": "cpu", "every": 100, **settings}
+        asked = {"texts": (text,), "how": how, "device": "cpu", "every": 100, **settings}
         with opened(tmp_path / output) as folder:
             yield begin(Request(parser=source, name="upio-log", **asked), folder)
 

@@ -121,7 +121,7 @@ TREEBANK = """\
 def test_a_treebank_is_opened_and_corrected(session_of: Begin, tmp_path: Path) -> None:
     mine = tmp_path / "mine.mrg"
     mine.write_text(TREEBANK, encoding="utf-8")
-    with session_of("new", text=mine) as session:
+    with session_of("new", texts=(mine,)) as session:
         sentence = session.state()["sentence"]
         shown = {(one["start"], one["end"]): one["label"] for one in sentence["nodes"]}
         assert shown == {(0, 6): "S", (0, 3): "NP-SBJ", (3, 5): "VP", (4, 5): "ADVP"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.annotate.text import Sentences
+from attree.annotate.text import Sentences, Trees, are_treebanks
 from attree.corpus.inputs import find_inputs
 from attree.errors import AttreeError
 from attree.words import code_of, tokeniser
@@ -40,6 +40,27 @@ def test_places_and_what_is_passed_over(tmp_path: Path) -> None:
     assert found.passed == {
         "one word": 1, "undecodable": 1, "repeated": 1, "control": 1, "too_long": 1,
     }  # fmt: skip
+
+
+def test_several_texts_are_one_and_several_treebanks_too(tmp_path: Path) -> None:
+    for name, content in (("a.txt", "a b\nc d\n"), ("b.txt", "c d\ne f\n")):
+        (tmp_path / name).write_text(content)
+    found = Sentences(
+        find_inputs([tmp_path / "a.txt", tmp_path / "b.txt"])[0],
+        tokeniser("whitespace", split=False),
+        max_words=10,
+    )
+    places = [(one.file, one.line, " ".join(one.words)) for one in found]
+    assert places == [("a.txt", 1, "a b"), ("a.txt", 2, "c d"), ("b.txt", 2, "e f")]
+    trees = [tmp_path / "a.mrg", tmp_path / "b.export"]
+    trees[0].write_text("(S (A a) (B b))\n")
+    trees[1].write_text(
+        "#BOS 1\nc\tC\t--\t--\t500\nd\tD\t--\t--\t500\n#500\tS\t--\t--\t0\n#EOS 1\n"
+    )
+    assert are_treebanks(trees)
+    assert [one.words for one in Trees(trees, set())] == [("a", "b"), ("c", "d")]
+    with pytest.raises(AttreeError, match=r"a\.mrg: this is a treebank, and other inputs are text"):
+        are_treebanks([tmp_path / "a.txt", trees[0]])
 
 
 def test_lines_are_split_by_the_language_and_read_compressed(tmp_path: Path) -> None:

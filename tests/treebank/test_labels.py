@@ -147,7 +147,7 @@ def test_written_trees_have_universal_labels_without_functions(tmp_path: Path) -
 def test_trees_to_be_corrected_have_the_labels_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "x.mrg"
     file.write_text("(S (NP-SBJ (DT a) (NN b)) (ADJP-PRD (VB c) (NN d)))\n")
-    own, universal = (next(iter(Trees(file, set(), one))).given for one in (None, "universal"))
+    own, universal = (next(iter(Trees([file], set(), one))).given for one in (None, "universal"))
     assert own is not None and universal is not None
     assert [label for _, _, label in own.spans] == ["S", "NP-SBJ", "ADJP-PRD"]
     assert [label for _, _, label in universal.spans] == ["S", "NP", "AJP"]

@@ -23,7 +23,11 @@ _PARSER, _TEXT, _PAGE = "Parser", "Text", "Page"
 
 def annotate_command(
     text: Annotated[
-        Path, Parameter(help="Raw text, JSON Lines or Parquet; or a treebank to be corrected.")
+        list[Path],
+        Parameter(
+            converter=options.paths,
+            help="Files or folders: text, JSON Lines, Parquet; or treebanks to be corrected.",
+        ),
     ],
     /,
     *,
@@ -80,18 +84,18 @@ def annotate_command(
     from attree.annotate.folder import opened
     from attree.annotate.server import guarded, listen, serve
     from attree.annotate.start import Request, begin
-    from attree.annotate.text import is_treebank
+    from attree.annotate.text import are_treebanks
     from attree.parser_source import Overrides, find_parser
     from attree.text import say
 
     if output is None:
-        if not is_treebank(text):
+        if not are_treebanks(text) or len(text) > 1:
             raise AttreeError("no folder for the treebank is named", fix="add --output FOLDER")
-        output = Path(f"{text.name.partition('.')[0] or 'treebank'}-corrected")
+        output = Path(f"{text[0].name.partition('.')[0] or 'treebank'}-corrected")
     if parser is None:
         parser = usual_parser(encoder=encoder, heads=heads)
     found = find_parser(parser, Overrides(encoder, heads))
-    asked = Request(text, found, parser, how, max_words, every, device, labels)
+    asked = Request(tuple(text), found, parser, how, max_words, every, device, labels)
     with opened(output) as folder, listen(port) as listening:
         session = begin(asked, folder)
         guard = guarded(session, listening.getsockname()[1])

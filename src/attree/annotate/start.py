@@ -9,7 +9,7 @@ from attree.annotate.folder import Folder
 from attree.annotate.history import accepted, finished, order_of_labels
 from attree.annotate.proposals import Proposer
 from attree.annotate.session import Session
-from attree.annotate.text import Sentences, Trees, is_treebank
+from attree.annotate.text import Sentences, Trees, are_treebanks
 from attree.corpus.inputs import find_inputs
 from attree.corpus.lines import refuse_treebanks
 from attree.corpus.stream import first_lines, how_split
@@ -25,7 +25,7 @@ class Request:
     """What the command is given.
 
     Attributes:
-        text: file or folder; or a treebank file, whose trees are corrected.
+        texts: files and folders; or treebank files, whose trees are corrected.
         parser: what proposes the first trees.
         name: how it was named.
         how: it becomes words.
@@ -35,7 +35,7 @@ class Request:
         labels: of the treebank, as ``labels`` of ``language.yaml``.
     """
 
-    text: Path
+    texts: tuple[Path, ...]
     parser: ParserSource
     name: str
     how: TextOptions = field(default_factory=TextOptions)
@@ -63,7 +63,7 @@ def begin(asked: Request, folder: Folder) -> Session:
     order = order_of_labels(records)
     session = Session(folder, saved, sentences, proposer, about, curve, order)
     if session.shown is None:
-        raise _nothing(asked.text, sentences, before=before)
+        raise _nothing(asked.texts[0], sentences, before=before)
     return session
 
 
@@ -71,14 +71,15 @@ def _to_annotate(
     asked: Request, folder: Folder, done: set[tuple[str, ...]]
 ) -> tuple[str, Sentences | Trees]:
     """Return whose rules split words (the treebank's own are kept), and what is annotated."""
-    if is_treebank(asked.text):
-        if asked.text.resolve().is_relative_to(folder.path.resolve()):
-            fix = "name another --output"
-            raise AttreeError("this input is in the output folder", file=asked.text, fix=fix)
-        return "", Trees(asked.text, done, asked.labels)
-    files, _ = find_inputs([asked.text], without=folder.path)
+    if are_treebanks(asked.texts):
+        for path in asked.texts:
+            if path.resolve().is_relative_to(folder.path.resolve()):
+                fix = "name another --output"
+                raise AttreeError("this input is in the output folder", file=path, fix=fix)
+        return "", Trees(asked.texts, done, asked.labels)
+    files, _ = find_inputs(asked.texts, without=folder.path)
     refuse_treebanks(files)
-    texts = first_lines([asked.text], asked.how.column)
+    texts = first_lines(asked.texts, asked.how.column)
     how = how_split(asked.parser, asked.how, texts)
     words, column = tokeniser(how.name, split=how.sentences), asked.how.column
     found = Sentences(files, words, max_words=asked.max_words, column=column, done=done)

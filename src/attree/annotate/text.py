@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from attree.corpus.inputs import InputFile, open_input
-from attree.corpus.lines import EMPTY, parse_lines
+from attree.corpus.inputs import InputFile
+from attree.corpus.lines import EMPTY, read_sentences
 from attree.errors import AttreeError
 from attree.schemas import FAILED, OK, TOO_LONG
 from attree.text import name_of, say
@@ -16,8 +16,6 @@ from attree.treebank.formats import format_of, read_files, resolve
 from attree.treebank.language_file import settings_of
 from attree.treebank.sentence import Rejected, Sentence
 from attree.words import Tokeniser
-
-_LINES_AT_A_TIME = 16
 
 #: Shorter sentences have one tree only.
 LEAST_WORDS = 2
@@ -37,10 +35,10 @@ class Source:
 
 
 class Trees:
-    """The trees of a treebank that are to be corrected, in their order, one of each sentence.
+    """The trees of treebanks that are to be corrected, in their order, one of each sentence.
 
     Args:
-        file: of a treebank, as ``attree treebank`` reads it, with all words and functions.
+        files: of treebanks, as ``attree treebank`` reads them, with all words and functions.
         done: as of :class:`Sentences`.
         labels: as ``labels`` of ``language.yaml``.
 
@@ -48,16 +46,19 @@ class Trees:
         passed: as of :class:`Sentences`.
     """
 
-    def __init__(self, file: Path, done: set[tuple[str, ...]], labels: str | None = None) -> None:
+    def __init__(
+        self, files: Sequence[Path], done: set[tuple[str, ...]], labels: str | None = None
+    ) -> None:
         keep = {"punctuation": "keep", "functions": "keep"}
-        whole = settings_of(**keep, nonprojective="lift", labels=labels)
-        self._file, self._settings, self._done = file, resolve(whole, [file]), frozenset(done)
+        settings = settings_of(**keep, nonprojective="lift", labels=labels)
+        self._files = [(file, resolve(settings, [file])) for file in files]
+        self._done = frozenset(done)
         self.passed: Counter[str] = Counter()
 
     def __iter__(self) -> Iterator[Source]:
         """Yield them; what cannot be read is told, and sentences without a tree are passed over."""
         shown: set[tuple[str, ...]] = set()
-        for one in read_files([self._file], self._settings):
+        for one in (one for file, how in self._files for one in read_files([file], how)):
             if isinstance(one, Rejected):
                 say(str(one))
                 self.passed[FAILED] += 1
@@ -71,9 +72,17 @@ class Trees:
                 yield Source(name_of(Path(one.file).name), one.line, one.words, one)
 
 
-def is_treebank(path: Path) -> bool:
-    """Tell by its extension whether a file holds trees."""
-    return path.is_file() and format_of(path) not in (None, "parquet")
+def are_treebanks(paths: Sequence[Path]) -> bool:
+    """Tell by their extensions whether files hold trees.
+
+    Raises:
+        AttreeError: some do, and some do not.
+    """
+    trees = [path.is_file() and format_of(path) not in (None, "parquet") for path in paths]
+    if any(trees) and not all(trees):
+        problem = "this is a treebank, and other inputs are text"
+        raise AttreeError(problem, file=paths[trees.index(True)], fix="give one kind at a time")
+    return all(trees)
 
 
 class Sentences:
@@ -106,17 +115,16 @@ class Sentences:
 
     def __iter__(self) -> Iterator[Source]:
         """Yield them; a sentence that was done, or stood before, is passed over."""
-        for file in self._files:
-            for line, status, sentences in self._lines(file):
-                if status not in (OK, EMPTY):
-                    self.passed[status] += 1
-                for words in sentences:
-                    reason = self._reason(words)
-                    if reason:
-                        self.passed[reason] += 1
-                    elif words and words not in self._done:
-                        self._shown.add(words)
-                        yield Source(file.name, line, words)
+        for file, line, status, sentences in read_sentences(self._files, self._column, self._split):
+            if status not in (OK, EMPTY):
+                self.passed[status] += 1
+            for words in map(tuple, sentences):
+                reason = self._reason(words)
+                if reason:
+                    self.passed[reason] += 1
+                elif words and words not in self._done:
+                    self._shown.add(words)
+                    yield Source(file.name, line, words)
 
     def _reason(self, words: tuple[str, ...]) -> str:
         if len(words) > self._max_words:
@@ -124,21 +132,3 @@ class Sentences:
         if len(words) < LEAST_WORDS:
             return ONE_WORD if words else ""
         return REPEATED if words in self._shown else ""
-
-    def _lines(self, file: InputFile) -> Iterator[tuple[int, str, list[tuple[str, ...]]]]:
-        """Yield the number of each line, its status, and its sentences."""
-        first = 1
-        with open_input(file, column=self._column) as reader:
-            while True:
-                payload, taken = reader.take(_LINES_AT_A_TIME)
-                if not taken:
-                    return
-                texts, statuses = parse_lines(
-                    payload, kind=file.kind, column=self._column, first=first == 1
-                )
-                split = self._split(texts)
-                for place, (status, found) in enumerate(zip(statuses, split, strict=True)):
-                    beyond = found is None and status == OK
-                    sentences = [tuple(words) for words in found or ()]
-                    yield first + place, TOO_LONG if beyond else status, sentences
-                first += taken

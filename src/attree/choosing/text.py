@@ -9,13 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from attree.corpus.inputs import InputFile, find_inputs, open_input
-from attree.corpus.lines import parse_lines, refuse_treebanks
+from attree.corpus.inputs import InputFile, find_inputs
+from attree.corpus.lines import read_sentences, refuse_treebanks
 from attree.errors import AttreeError
 from attree.schemas import OK
 from attree.words import Tokeniser
-
-_LINES_AT_A_TIME = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ def read_pool(
     generator, pool, known = np.random.default_rng(seed), Pool([], 0, Counter()), set[int]()
     files, _ = find_inputs(inputs)
     refuse_treebanks(files)
-    for words in (one for file in files for one in _sentences(file, split, column, pool.left_out)):
+    for words in _sentences(read_sentences(files, column, split), pool.left_out):
         if not window.least <= len(words) <= window.most:
             pool.left_out["too short or too long"] += 1
         elif hash(tuple(words)) in known:
@@ -103,17 +101,10 @@ def _draw(pool: Pool, words: list[str], size: int, generator: np.random.Generato
 
 
 def _sentences(
-    file: InputFile, split: Tokeniser, column: str, left_out: Counter[str]
+    lines: Iterable[tuple[InputFile, int, str, list[list[str]]]], left_out: Counter[str]
 ) -> Iterator[list[str]]:
-    """Yield the sentences of one file."""
-    with open_input(file, column=column) as reader:
-        first = True
-        while (taken := reader.take(_LINES_AT_A_TIME))[1]:
-            texts, statuses = parse_lines(taken[0], kind=file.kind, column=column, first=first)
-            first = False
-            left_out.update(f"lines {status}" for status in statuses if status != OK)
-            good = [text for text, status in zip(texts, statuses, strict=True) if status == OK]
-            for found in split(good):
-                if found is None:
-                    left_out["lines beyond the tokeniser"] += 1
-                yield from found or ()
+    """Yield the sentences of lines, and count the lines that have none to give."""
+    for _, _, status, sentences in lines:
+        if status != OK:
+            left_out[f"lines {status}"] += 1
+        yield from sentences

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from attree.constraints import Constraints
-from attree.corpus.inputs import LINE_BYTES, InputFile
+from attree.corpus.inputs import LINE_BYTES, InputFile, open_input
 from attree.errors import AttreeError
 from attree.files import DAMAGE, open_compressed
 from attree.schemas import FAILED, OK, TOO_LONG
 from attree.treebank import half
-from attree.words import Line
+from attree.words import Line, Tokeniser
 
 #: What can become of an input line. Only ``ok`` rows have words and spans.
 EMPTY = "empty"
@@ -24,6 +24,7 @@ CONTRADICTORY = "contradictory"
 STATUSES = (OK, EMPTY, TOO_LONG, FAILED, UNDECODABLE, CONTROL, MALFORMED, CONTRADICTORY)
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LINES_AT_A_TIME = 64
 #: C0 and C1 but for tab; a carriage return at the end of a line is cut off before.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 _CONTROL_OR_END = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -163,6 +164,34 @@ def parse_lines(
     if first and payload.startswith(_BYTE_ORDER_MARK):
         payload = payload[len(_BYTE_ORDER_MARK) :]
     return PARSERS[kind](payload, column=column)
+
+
+def read_lines(
+    files: Iterable[InputFile], column: str
+) -> Iterator[tuple[InputFile, int, list[Line], list[str]]]:
+    """Yield some lines at a time: their file, the first one's number, texts and statuses."""
+    for file in files:
+        with open_input(file, column=column) as reader:
+            first = 1
+            while (taken := reader.take(_LINES_AT_A_TIME))[1]:
+                how = {"kind": file.kind, "column": column, "first": first == 1}
+                yield file, first, *parse_lines(taken[0], **how)
+                first += taken[1]
+
+
+def read_sentences(
+    files: Iterable[InputFile], column: str, split: Tokeniser
+) -> Iterator[tuple[InputFile, int, str, list[list[str]]]]:
+    """Yield the file, number, status and sentences of each line.
+
+    The status is ``too_long`` also of lines that the tokeniser does not take.
+    """
+    for file, first, texts, statuses in read_lines(files, column):
+        for number, (status, found) in enumerate(zip(statuses, split(texts), strict=True), first):
+            if status != OK or found is None:
+                yield file, number, TOO_LONG if status == OK else status, []
+            else:
+                yield file, number, OK, found
 
 
 def _split(payload: Any, end: Any) -> Any:

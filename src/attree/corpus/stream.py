@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from attree.corpus.inputs import find_inputs, open_input
-from attree.corpus.lines import parse_lines
+from attree.corpus.inputs import find_inputs
+from attree.corpus.lines import read_lines
 from attree.corpus.options import PARQUET, RowSettings
 from attree.errors import AttreeError
 from attree.options import TextOptions
@@ -47,15 +47,8 @@ def how_split(
 
 def first_lines(inputs: Iterable[Path], column: str) -> Iterator[Line]:
     """Yield texts, or words, of files and folders, from the first on, as long as they are asked."""
-    files, _ = find_inputs(inputs)
-    for file in files:
-        with open_input(file, column=column) as reader:
-            payload, taken = reader.take(_LINES_AT_A_TIME)
-            first = True
-            while taken:
-                yield from parse_lines(payload, kind=file.kind, column=column, first=first)[0]
-                first = False
-                payload, taken = reader.take(_LINES_AT_A_TIME)
+    for _, _, texts, _ in read_lines(find_inputs(inputs)[0], column):
+        yield from texts
 
 
 def _say(line: str) -> None:
