@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 import unicodedata
+from typing import Any
 
 #: C0, DEL and C1 controls, and the marks that turn the direction of what follows.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+#: Of these what JSON leaves as it is, and surrogates, which have no encoding.
+_UNPRINTED = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 #: PTB's escapes in words.
 _ESCAPED = re.compile(r"\\([/*])|-([LR][RSC]B)-")
@@ -23,6 +28,12 @@ def safe(text: str) -> str:
 def shown(text: str) -> str:
     """Return lines for a terminal, each as :func:`safe` returns it."""
     return "\n".join(map(safe, text.split("\n")))
+
+
+def in_json(value: Any, *, indent: int | None = None) -> str:
+    """Return JSON for a terminal: letters as they are, control characters escaped."""
+    text = json.dumps(value, indent=indent, sort_keys=indent is not None, ensure_ascii=False)
+    return _UNPRINTED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def say(line: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -171,7 +170,7 @@ def _shown(one: Candidate, how: str, rank: int | None, parser: str | None) -> st
 
     ``parser`` is told in JSON, where there are several.
     """
-    from attree.text import safe
+    from attree.text import in_json, safe
 
     tree = one.tree
     if how == "json":
@@ -185,7 +184,7 @@ def _shown(one: Candidate, how: str, rank: int | None, parser: str | None) -> st
             found |= {"marginals": tree.marginals}
         if rank is not None:
             found |= {"rank": rank, "total": one.score, "probability": one.probability}
-        return json.dumps(found | {"score": tree.score, "status": tree.status})
+        return in_json(found | {"score": tree.score, "status": tree.status})
     scored = []
     if one.score is not None:
         scored.append(f"score {one.score:.4f}")

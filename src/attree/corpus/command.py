@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from attree.options import TextOptions
 from attree.parser_source import Overrides
 from attree.ready import usual_parser
 from attree.registry import check_name
-from attree.text import safe, say, unread
+from attree.text import in_json, safe, say, unread
 
 #: Standard input, as an input's name.
 STANDARD_INPUT = Path("-")
@@ -137,7 +136,7 @@ def show(
 
     found = status(folder)
     if as_json:
-        print(json.dumps(found, indent=2, sort_keys=True, ensure_ascii=False))
+        print(in_json(found, indent=2))
         return
     for line in _lines(found):
         print(safe(line))

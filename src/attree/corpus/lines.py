@@ -174,8 +174,9 @@ def read_lines(
         with open_input(file, column=column) as reader:
             first = 1
             while (taken := reader.take(_LINES_AT_A_TIME))[1]:
-                how = {"kind": file.kind, "column": column, "first": first == 1}
-                yield file, first, *parse_lines(taken[0], **how)
+                begins = first == 1
+                texts = parse_lines(taken[0], kind=file.kind, column=column, first=begins)
+                yield file, first, *texts
                 first += taken[1]
 
 
