@@ -239,6 +239,7 @@ def svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
     found = text.getvalue()
     found = found[found.index("<svg") :]
     found = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", found, flags=re.S)
+    found = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), found)
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', found)
     assert size is not None
     said = escape(safe(f"{title}. {'; '.join(points or itertools.chain(*tips))}"))
@@ -261,6 +262,7 @@ def _told(part: str, tips: Sequence[str]) -> str:
     titles = iter(f"<title>{escape(safe(tip))}</title>" for tip in tips)
     if len(tips) == 1:
         return f"<g>{next(titles)}{part}"
+    part = re.sub(r' clip-path="[^"]*"', "", part)  # no cell is past the edge
     return "<g>" + re.sub(r"<path([^>]*)/>", lambda p: f"<path{p[1]}>{next(titles)}</path>", part)
 
 
