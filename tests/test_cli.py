@@ -11,7 +11,7 @@ from cyclopts import App, CycloptsError
 from attree import help
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.option_table import Declared, declared
+from attree.help import Declared, declared
 from attree.options import EXCLUDES, NEEDS, separated
 from tests.command_line import CliRunner
 

@@ -174,9 +174,7 @@ app.register_install_completion_command(show=False)
 @app.command(name="--options", show=False)
 def _options() -> None:
     """Print every option, what it means, and the commands that have it."""
-    from attree.option_table import table
-
-    print(table(app))
+    print(help.table(app))
 
 
 def main() -> None:

@@ -3,14 +3,20 @@
 Cyclopts' own help boxes its groups and gives much of the width to names of types. Here options
 stand with what they are for; an option's group is its ``group``; an example is a paragraph of the
 docstring. It is the same text in a terminal, a pipe and a file.
+
+``attree --options`` lists the options and arguments of all commands. A name means one thing,
+whichever command has it: its help begins with that, up to the first colon or full stop, and its
+values, or the items of its list, have one type.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -163,10 +169,60 @@ def _paragraphs(text: str) -> Iterator[str]:
         if paragraph.startswith("Example"):
             yield textwrap.indent(paragraph, "  ")
         else:
-            yield textwrap.fill(
-                " ".join(paragraph.split()),
-                _WIDTH - 2,
-                initial_indent="  ",
-                subsequent_indent="  ",
-                break_on_hyphens=False,
-            )
+            yield _filled(" ".join(paragraph.split()), _WIDTH - 2, 2, hyphens=False)
+
+
+def _filled(text: str, width: int, indent: int, *, hyphens: bool) -> str:
+    """Return text in lines of so many columns, all of them indented."""
+    before = " " * indent
+    return textwrap.fill(
+        text, width, initial_indent=before, subsequent_indent=before, break_on_hyphens=hyphens
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An option or argument of one command.
+
+    Attributes:
+        name: ``--heads``; of an argument in capitals.
+        meaning: what it is, without what holds of one command only.
+        kind: type of its value, of a list that of an item.
+        command: that has it.
+    """
+
+    name: str
+    meaning: str
+    kind: str
+    command: str
+
+
+def declared(app: App, path: tuple[str, ...] = ()) -> Iterator[Declared]:
+    """Yield the options and arguments of an app's commands, in their order."""
+    for name in [name for name in app if not name.startswith("-")]:
+        found, place = app[name], (*path, name)
+        if found.default_command is not None:
+            for one in options(found):
+                yield Declared(
+                    one.name, _meaning(one.parameter.help or ""), kind(one), " ".join(place)
+                )
+        yield from declared(found, place)
+
+
+def table(app: App) -> str:
+    """Return the options by name: meaning, type, commands."""
+    rows: dict[tuple[str, str, str], list[str]] = {}
+    for one in declared(app):
+        rows.setdefault((one.name, one.meaning, one.kind), []).append(one.command)
+    return "\n".join(
+        f"{name} ({kind}): {meaning}\n{_filled(', '.join(commands), _WIDTH, 4, hyphens=True)}"
+        for (name, meaning, kind), commands in sorted(rows.items(), key=lambda row: _order(*row[0]))
+    )
+
+
+def _order(name: str, meaning: str, kind: str) -> tuple[bool, str, str, str]:
+    return not name.startswith("-"), name, meaning, kind
+
+
+def _meaning(text: str) -> str:
+    return re.split(r"[:.](?:\s|$)", " ".join(text.split()))[0]

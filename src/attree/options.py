@@ -1,7 +1,7 @@
 """The words of the command line: what an option of several commands means, takes and is bound by.
 
 A name means one thing. Its help begins with that, up to the first colon or full stop; what follows
-may differ from command to command. ``attree.option_table`` lists all of them.
+may differ from command to command. ``attree --options`` lists all of them.
 
 A list takes both repetition and commas (:func:`separated`).
 """

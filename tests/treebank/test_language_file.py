@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.option_table import declared
+from attree.help import declared
 from attree.settings import form_of, hints_of, meanings
 from attree.treebank.cleaning import POLICIES, policies
 from attree.treebank.formats import FORMATS

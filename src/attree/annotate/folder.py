@@ -1,10 +1,13 @@
-"""The folder of a treebank that is being made: its trees, the log of actions, its one writer."""
+"""The folder of a treebank that is being made: its trees, the log of actions, its one writer.
+
+What the log says of earlier sessions: which sentences are done, and what each took.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,6 +38,36 @@ class Record(msgspec.Struct):
     words: tuple[str, ...] = ()
     edits: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
     names: tuple[str, ...] = ()
+
+
+def accepted(records: Iterable[Record]) -> list[Record]:
+    """Return the records of sentences that were accepted and not taken back."""
+    found: list[Record] = []
+    for one in records:
+        if one.action == "reopen":
+            found = [other for other in found if other.words != one.words]
+        elif one.action == "accept":
+            found.append(one)
+    return found
+
+
+def order_of_labels(records: Iterable[Record]) -> list[str]:
+    """Return the labels in the order that their digits go by, as it was logged last."""
+    return next((list(one.names) for one in reversed([*records]) if one.action == "labels"), [])
+
+
+def finished(records: Iterable[Record], saved: Iterable[Sentence]) -> set[tuple[str, ...]]:
+    """Return the words of the sentences that have a tree in ``saved``, or were skipped.
+
+    A tree that was taken out of ``train.ptb`` by hand is shown again.
+    """
+    skipped: set[tuple[str, ...]] = set()
+    for one in records:
+        if one.action == "skip":
+            skipped.add(one.words)
+        elif one.action == "reopen":
+            skipped.discard(one.words)
+    return skipped | {sentence.words for sentence in saved}
 
 
 def now() -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attree.annotate.folder import Folder
-from attree.annotate.history import accepted, finished, order_of_labels
+from attree.annotate.folder import Folder, accepted, finished, order_of_labels
 from attree.annotate.proposals import Proposer
 from attree.annotate.session import Session
 from attree.annotate.text import Sentences, Trees, are_treebanks

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -271,9 +271,9 @@ def fingerprint(files: list[Path]) -> str:
     return whole.hexdigest()[:32]
 
 
-def stamps(files: list[Path]) -> dict[str, list[int]]:
-    """Return size and time of each file."""
-    found = {file.name: file.stat() for file in files}
+def stamps(files: Sequence[Path], *, whole: bool = False) -> dict[str, list[int]]:
+    """Return size and time of each file, by its name or its ``whole`` path."""
+    found = {str(file) if whole else file.name: file.stat() for file in files}
     return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in found.items()}
 
 

@@ -122,11 +122,6 @@ def _again(about: Carried) -> str:
     return about.pip.replace("install", "install --force-reinstall", 1)
 
 
-def _stamps(files: Sequence[Path]) -> dict[str, list[int]]:
-    about = {str(file): file.stat() for file in files}
-    return {name: [found.st_size, found.st_mtime_ns] for name, found in about.items()}
-
-
 def _read_record(folder: Path) -> _Record | None:
     """Return the record of a folder whose files are as they were written, else None."""
     if not (folder / _RECORD).is_file():
@@ -141,7 +136,7 @@ def _read_record(folder: Path) -> _Record | None:
 def _is_ready(folder: Path, fingerprint: str, files: Sequence[Path]) -> bool:
     """Tell whether the checkpoint is there, and the package's files are those it was made from."""
     found = _read_record(folder)
-    now = _stamps(files)
+    now = stamps(files, whole=True)
     return (
         found is not None
         and found.fingerprint == fingerprint
@@ -151,7 +146,7 @@ def _is_ready(folder: Path, fingerprint: str, files: Sequence[Path]) -> bool:
 
 def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> None:
     """Check the package's files and write the checkpoint, where it is not there already."""
-    sources = _stamps(files)
+    sources = stamps(files, whole=True)
     _check_hash(name, about, files)
     there = _read_record(folder)
     if there is not None:  # the same files, in another environment or installed anew
