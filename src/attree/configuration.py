@@ -13,8 +13,8 @@ from msgspec import Meta, field
 
 from attree.errors import AttreeError
 from attree.settings import EMPTY, NONE, OPTIONAL, Keys, checked, one_of, unique
+from attree.treebank.language import NAME
 from attree.treebank.language_file import LanguageKeys
-from attree.treebank.splits import NAME
 
 _NO_PATH = r"""\A(?!-)[^\s"'$`\\<>{};&|()*?\[\]!#\x00-\x1f]+\Z"""
 _HEADS = (

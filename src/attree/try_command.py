@@ -99,16 +99,12 @@ def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], C
     """Yield the words of half-known trees, and what is known; say what cannot be read."""
     from attree.text import say
     from attree.treebank.half import known
-    from attree.treebank.reading import read_whole
+    from attree.treebank.pairing import read_whole
     from attree.treebank.sentence import Settings
 
     if sentence is not None:
         raise AttreeError("--constraints has its own sentences", fix="leave SENTENCE out")
-    refused: list[str] = []
-    sentences = read_whole(path, Settings(), refused, half=True)
-    for line in refused:
-        say(line)
-    for one in sentences:
+    for one in read_whole([path], Settings(), say, half=True):
         yield list(one.words), known(one)
 
 

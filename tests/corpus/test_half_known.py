@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from attree.corpus.output import read_trees
 from attree.errors import AttreeError
 from attree.treebank.brackets import bracketed
 from attree.treebank.half import known, read_line
-from attree.treebank.reading import read_whole
+from attree.treebank.pairing import read_whole
 from attree.treebank.sentence import Settings
 from tests.corpus.conftest import Parse, tree_bytes
 from tests.corpus.test_trained import run
@@ -129,7 +130,7 @@ def real(data: Path) -> list[tuple[list[str], str, Constraints]]:
     generator, found = np.random.default_rng(0), []
     for file in files:
         how = Settings(format="spmrl" if file.startswith("fr") else None)
-        for one in read_whole(data / "constituency" / file, how, [])[:50]:
+        for one in islice(read_whole([data / "constituency" / file], how, print), 50):
             chosen = [span for span in one.spans if generator.random() < 0.4]
             marked = [(i, j, x if generator.random() < 0.7 else UNKNOWN) for i, j, x in chosen]
             known_of = {(i, j): x for i, j, x in marked}

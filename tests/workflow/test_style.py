@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from attree.configuration import Configuration
-from attree.treebank.splits import NAME
+from attree.treebank.language import NAME
 from tests.workflow.conftest import ROOT, Checkout
 
 RULES = sorted((ROOT / "workflow/rules").glob("*.smk"))

@@ -47,8 +47,7 @@ from attree.results import PLAN as PLAN_FILE
 from attree.results import RUN as RUN_FILE
 from attree.results import UNFINISHED as UNFINISHED_FILE
 from attree.schemas import read_metadata
-from attree.treebank.language import discover
-from attree.treebank.splits import NAME
+from attree.treebank.language import NAME, discover
 from attree.settings import expand_variables
 
 BEGAN = time.time()

@@ -19,8 +19,8 @@ from attree.errors import AttreeError
 from attree.files import lock, read_bytes, whole_file
 from attree.text import say
 from attree.treebank.formats import read_files, resolve
+from attree.treebank.language import treebank_files
 from attree.treebank.sentence import Rejected, Sentence, Settings
-from attree.treebank.splits import treebank_files
 
 TREES, LOG, LOCK = "train.ptb", "annotations.jsonl", ".annotate.lock"
 

@@ -12,7 +12,8 @@ from attree.errors import AttreeError
 from attree.given import together
 from attree.schemas import OK
 from attree.text import name_of, say
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.pairing import read_whole
+from attree.treebank.sentence import Sentence, Settings
 from attree.trees import Trees
 
 #: Sentences that are measured at a time.
@@ -67,27 +68,19 @@ class Reading:
         path = files[0]
         if not path.exists():
             raise AttreeError("this file does not exist", file=path)
-        number, sentences = 0, self._sentences(files)
+        number, sentences = (
+            0,
+            read_whole(files, self.settings, self._refuse, punctuation=self.settings.punctuation),
+        )
         while some := list(islice(sentences, _AT_A_TIME)):
             yield _of_sentences(some, number)
             number += len(some)
         if not number:
             raise AttreeError("no sentence could be read", file=path)
 
-    def _sentences(self, files: Sequence[Path]) -> Iterator[Sentence]:
-        """Yield the sentences of treebank files; say which could not be read."""
-        from attree.treebank.cleaning import Counts, prepare
-        from attree.treebank.formats import read_files, resolve
-
-        how = resolve(self.settings, files)
-        items: Iterator[Sentence | Rejected] = prepare(read_files(files, how), how, Counts())
-        for item in items:
-            if isinstance(item, Rejected) or item.half:
-                half = f"{item.file}:{item.line}: only some of this tree is known"
-                self.refused += 1
-                say(str(item) if isinstance(item, Rejected) else half)
-            else:
-                yield item
+    def _refuse(self, line: str) -> None:
+        self.refused += 1
+        say(line)
 
 
 def _of_sentences(some: Sequence[Sentence], first: int) -> Measured:

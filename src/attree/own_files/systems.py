@@ -17,8 +17,7 @@ from attree.sampling import fingerprints
 from attree.text import say
 from attree.treebank.formats import format_of, in_folder
 from attree.treebank.labels import UNIVERSAL, Labelling, with_labels
-from attree.treebank.pairing import has_labels
-from attree.treebank.reading import read_whole
+from attree.treebank.pairing import has_labels, read_whole
 from attree.treebank.sentence import Sentence, Settings
 
 #: Lines on stderr about sentences of one file without a partner.
@@ -158,7 +157,7 @@ def _read(file: Path, settings: Settings, refused: list[str]) -> list[Sentence]:
     """Read a file; of text whose name tells no format, as attree's own brackets."""
     if settings.format is None and format_of(file) is None and file.suffix in (".txt", ""):
         settings = replace(settings, format="ptb")
-    return read_whole(file, settings, refused)
+    return list(read_whole([file], settings, refused.append))
 
 
 def _bulk(folder: Path) -> Iterator[Sentence]:

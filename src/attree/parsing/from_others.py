@@ -18,8 +18,7 @@ from attree.provenance import provenance
 from attree.schemas import OK, PARSES, SENTENCES, SKIPPED, read_table, write_table
 from attree.text import safe
 from attree.treebank.check import MOST_SENTENCES
-from attree.treebank.pairing import as_parses, has_labels, paired
-from attree.treebank.reading import read_whole
+from attree.treebank.pairing import as_parses, has_labels, paired, read_whole
 from attree.treebank.sentence import Settings
 from attree.treebank.table import from_table
 
@@ -60,7 +59,7 @@ def write_imported(
     refused: list[str] = []
     functions = metadata.get("settings", {}).get("functions", settings.functions)
     how = replace(settings, functions=functions)
-    read = [one for file in predictions for one in read_whole(file, how, refused)]
+    read = [one for file in predictions for one in read_whole([file], how, refused.append)]
     found = dict(paired(gold, read, refused))
     if not found:
         first = f" (first: {refused[0]})" if refused else ""

@@ -1,14 +1,15 @@
 """Anyone's trees beside gold trees, paired by their words; every sentence left out is reported.
 
-Trees to be paired are read whole, punctuation included (see ``reading.read_whole``). What cleaning
+Trees to be paired are read whole, punctuation included (:func:`read_whole`). What cleaning
 took out of a gold sentence is taken out of its partner too, so that tags of the predictions do not
 matter, and predictions without punctuation pair as well.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -18,9 +19,40 @@ from attree.parses import Parses
 from attree.schemas import OK, SKIPPED
 from attree.text import say, unescape
 from attree.tree import NO_LABEL
-from attree.treebank.cleaning import clean
-from attree.treebank.sentence import Sentence, Span
+from attree.treebank.cleaning import Counts, clean, prepare
+from attree.treebank.formats import read_files, resolve
+from attree.treebank.sentence import Rejected, Sentence, Settings, Span
 from attree.trees import Trees
+
+
+def read_whole(
+    files: Sequence[Path],
+    settings: Settings,
+    refuse: Callable[[str], object],
+    *,
+    half: bool = False,
+    punctuation: str | None = "keep",
+) -> Iterator[Sentence]:
+    """Yield the sentences of treebank files, by default with all their words.
+
+    Args:
+        files: of one format.
+        settings: how they are read.
+        refuse: is told a line for each sentence that cannot be read.
+        half: whether half-known trees will do; else they are refused.
+        punctuation: the policy in place of that of the settings.
+
+    Raises:
+        AttreeError: a file cannot be read.
+    """
+    how = resolve(dataclasses.replace(settings, punctuation=punctuation), files)
+    for item in prepare(read_files(files, how), how, Counts()):
+        if isinstance(item, Rejected):
+            refuse(str(item))
+        elif item.half and not half:
+            refuse(f"{_at(item)}: only some of this tree is known")
+        else:
+            yield item
 
 
 def paired(
