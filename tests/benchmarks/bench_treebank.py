@@ -15,6 +15,7 @@ from attree.treebank.cleaning import Counts, prepare
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.layout import pieces
 from attree.treebank.sentence import Sentence, Settings
+from tests.benchmarks import Row
 from tests.treebank.reference import nltk_sentences
 
 _REPEATS = 7
@@ -38,7 +39,7 @@ def seconds(function: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[Row]:
     """Sentences a second on the WSJ sample (on a made-up treebank where it is absent)."""
     files = sorted(_DATA.glob("constituency/en_wsj_sample/*.mrg")) or _made_up()
 
@@ -51,16 +52,8 @@ def rows() -> list[dict[str, Any]]:
     assert n == sum(1 for _ in baseline())
     times = [(seconds(lambda: ours(files)), seconds(baseline)) for _ in range(_REPEATS)]
     fast, slow = (statistics.median(column) for column in zip(*times, strict=True))
-    return [
-        {
-            "name": "reading and cleaning PTB brackets ÷ nltk.Tree.fromstring and the same",
-            "ratio": slow / fast,
-            "goal": ">= 2.0",
-            "unit": "sentences/s",
-            "ours": n / fast,
-            "baseline": n / slow,
-        }
-    ]
+    what = "reading and cleaning PTB brackets ÷ nltk.Tree.fromstring and the same"
+    return [Row(what, ">= 2.0", "sentences/s", n / fast, n / slow)]
 
 
 def _made_up() -> list[Path]:
