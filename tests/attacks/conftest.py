@@ -24,7 +24,6 @@ attention dev.parquet --encoder bert.json --selection selection.json --output se
 decode selected.json --selection selection.json --output parses.parquet
 score parses.parquet --sentences dev.parquet --output scores.parquet --summary summary.json
 train --sentences dev.parquet --encoder bert.json --output parser --trees 8 --steps 2
-parse lines.txt --output parsed --encoder checkpoint --heads list:0.1,1.2
 """
 
 

@@ -89,29 +89,40 @@ def _weights(value: float) -> Maker:
     return copied("checkpoint", model__safetensors=make)
 
 
-_RANGES = {
-    "layers-many": ({"num_hidden_layers": 10**7}, "num_hidden_layers"),
-    "layers-900": ({"num_hidden_layers": 900}, "weights or more"),
-    "layers-negative": ({"num_hidden_layers": -1}, "num_hidden_layers"),
+_FILES_HOLD = "weights or more, the files hold"
+#: What config.json may not say, and what is told.
+RANGES: dict[str, tuple[dict[str, Any], str]] = {
+    "layers-many": ({"num_hidden_layers": 10**7}, "num_hidden_layers: expected int <= 1000"),
+    "layers-900": ({"num_hidden_layers": 900}, _FILES_HOLD),
+    "layers-negative": ({"num_hidden_layers": -1}, "num_hidden_layers: expected int >= 1"),
     "layers-none": ({"num_hidden_layers": ...}, "layers"),
-    "layers-text": ({"num_hidden_layers": "lots"}, "num_hidden_layers"),
-    "layers-float": ({"num_hidden_layers": 2.5}, "num_hidden_layers"),
-    "heads-list": ({"num_attention_heads": [4]}, "num_attention_heads"),
-    "heads-five": ({"num_attention_heads": 5}, "hidden_size"),
-    "heads-zero": ({"num_attention_heads": 0}, "num_attention_heads"),
-    "hidden-null": ({"hidden_size": None}, "hidden_size"),
-    "hidden-huge": ({"hidden_size": 10**6}, "weights or more"),
-    "vocabulary-huge": ({"vocab_size": 10**12}, "vocab_size"),
-    "positions-two": ({"max_position_embeddings": 2}, "max_pieces"),
-    "dropout-five": ({"hidden_dropout_prob": 5}, "hidden_dropout_prob"),
-    "norm-text": ({"layer_norm_eps": "evil"}, "layer_norm_eps"),
-    "kernel": ({"_attn_implementation": "someone/kernel"}, "_attn_implementation"),
-    "kernel-plain-key": ({"attn_implementation": "a/b@c:d"}, "attn_implementation"),
-    "relative-positions": ({"position_embedding_type": "relative_key"}, "position_embedding_type"),
-    "decoder": ({"is_decoder": True}, "is_decoder"),
-    "quantised": ({"quantization_config": {"quant_method": "gptq"}}, "quantization_config"),
-    "pruned": ({"pruned_heads": {"0": [0]}}, "pruned_heads"),
-    "type-list": ({"model_type": []}, "model_type"),
+    "layers-text": ({"num_hidden_layers": "lots"}, "num_hidden_layers: expected int"),
+    "layers-list": ({"num_hidden_layers": [3]}, "num_hidden_layers: expected int"),
+    "layers-float": ({"num_hidden_layers": 2.5}, "num_hidden_layers: expected int"),
+    "heads-list": ({"num_attention_heads": [4]}, "num_attention_heads: expected int"),
+    "heads-five": ({"num_attention_heads": 5}, "hidden_size: 32 cannot be shared by 5 heads"),
+    "heads-zero": ({"num_attention_heads": 0}, "num_attention_heads: expected int >= 1"),
+    "hidden-null": ({"hidden_size": None}, "hidden_size: expected int, got null"),
+    "hidden-huge": ({"hidden_size": 10**6}, _FILES_HOLD),
+    "vocabulary-large": ({"vocab_size": 10**7}, _FILES_HOLD),
+    "vocabulary-huge": ({"vocab_size": 10**12}, "vocab_size: expected int <= 10000000"),
+    "positions-two": ({"max_position_embeddings": 2}, "max_pieces: expected int >= 3"),
+    "positions-object": ({"max_position_embeddings": {}}, "max_position_embeddings: expected int"),
+    "dropout-five": ({"hidden_dropout_prob": 5}, "hidden_dropout_prob: expected float <= 1"),
+    "norm-text": ({"layer_norm_eps": "evil"}, "layer_norm_eps: expected float"),
+    "activation-number": ({"hidden_act": 3}, "hidden_act: expected str"),
+    "kernel": ({"_attn_implementation": "someone/kernel"}, "_attn_implementation: "),
+    "kernel-plain-key": ({"attn_implementation": "a/b@c:d"}, "attn_implementation: "),
+    "relative-positions": (
+        {"position_embedding_type": "relative_key"},
+        "position_embedding_type: attree cannot",
+    ),
+    "decoder": ({"is_decoder": True}, "is_decoder: attree cannot"),
+    "quantised": ({"quantization_config": {"quant_method": "x"}}, "quantization_config: attree"),
+    "pruned": ({"pruned_heads": {"0": [0]}}, "pruned_heads: attree cannot"),
+    "type-list": ({"model_type": []}, "model_type: expected str"),
+    "type-number": ({"model_type": 7}, "model_type: expected str"),
+    "numbers-that-are-none": ({"anything": 10**30, "more": [1, {"a": float("inf")}]}, "not valid"),
 }
 #: What a description says of any family; loading tells.
 _LOADED: dict[str, tuple[dict[str, Any], str]] = {
@@ -124,23 +135,24 @@ _LOADED: dict[str, tuple[dict[str, Any], str]] = {
     "type-other": ({"model_type": "gpt2"}, "lacks 40 of the model's weights"),
     "type-path": ({"model_type": "../bert"}, "does not recognize"),
 }
-_DESCRIPTION = {
-    "layers": ({"n_layers": 4}, "n_layers"),
-    "layers-negative": ({"n_layers": -1}, "n_layers"),
+#: What a description of an encoder may not say, and what is told.
+DESCRIPTION: dict[str, tuple[dict[str, Any], str]] = {
+    "layers": ({"n_layers": 4}, "n_layers is 4 there, 3 here"),
+    "layers-negative": ({"n_layers": -1}, "n_layers: expected int >= 1"),
     "layers-many": ({"n_layers": 10**7}, "n_layers"),
     "heads-text": ({"n_heads": "4"}, "n_heads"),
-    "longest": ({"max_pieces": 10_000}, "max_pieces"),
-    "family": ({"family": "electra"}, "family"),
+    "longest": ({"max_pieces": 500}, "max_pieces is 500 there, 64 here"),
+    "family": ({"family": "electra"}, "family is electra there, bert here"),
     "family-evil": ({"family": "../x"}, "family"),
-    "kind": ({"kind": "ftp"}, "kind"),
-    "dtype": ({"dtype": "int8"}, "dtype"),
+    "kind": ({"kind": "ftp"}, "kind: unknown 'ftp'"),
+    "dtype": ({"dtype": "int8"}, "dtype: unknown 'int8'"),
     "fingerprint": ({"fingerprint": "f" * 32, "stamps": {}}, "has changed"),
-    "fingerprint-newline": ({"fingerprint": "f" * 32 + "\n"}, "fingerprint"),
-    "folder": ({"folder": ["x"]}, "folder"),
+    "fingerprint-newline": ({"fingerprint": "f" * 32 + "\n"}, "fingerprint: expected str"),
+    "folder": ({"folder": ["x"]}, "folder: expected str"),
     "folder-gone": ({"folder": "/nowhere"}, "/nowhere"),
     "folder-null": ({"folder": None}, "folder"),
     "slug-missing": ({"slug": ...}, "slug"),
-    "stamps": ({"stamps": {"config.json": "x"}}, "stamps"),
+    "stamps": ({"stamps": {"config.json": "x"}}, "expected array, got str"),
 }
 _REMOTE = {"AutoConfig": "evil.C", "AutoModel": "evil.M", "AutoTokenizer": ["evil.T", "evil.T"]}
 
@@ -171,11 +183,11 @@ def _files() -> Iterator[Row]:
 
 def _values() -> Iterator[Row]:
     """What a description says cannot be."""
-    for name, (changes, says) in _RANGES.items():
+    for name, (changes, says) in RANGES.items():
         yield _resolve(name, _config(**changes), "config.json", says)
     for name, (changes, says) in _LOADED.items():
         yield _parse(f"loaded-{name}", _config(**changes), "x", says)
-    for name, (changes, says) in _DESCRIPTION.items():
+    for name, (changes, says) in DESCRIPTION.items():
         yield _attention(name, edited("bert.json", **changes), says)
     for name in ("evil.bin", "../evil.safetensors", "/etc/passwd"):
         file = f"index-{name.replace('/', '-')}"

@@ -18,6 +18,8 @@ from attree.encoder import checkpoint as checkpoints
 from attree.encoder.load import Encoder, choose_device, load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.errors import AttreeError
+from tests.attacks.harness import edited
+from tests.attacks.rows_encoders import DESCRIPTION, RANGES
 
 WORDS = [["the", "old", "man"], ["a", "cat", "chased", "the", "mice"], ["walked", "home"]]
 EVERY = [(layer, head) for layer in range(3) for head in range(4)]
@@ -198,39 +200,13 @@ def test_an_index_names_files_that_exist(checkpoint: Path) -> None:
         resolve(source(checkpoint))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"num_hidden_layers": 10**7}, "num_hidden_layers: expected int <= 1000"),
-        ({"num_hidden_layers": -1}, "num_hidden_layers: expected int >= 1"),
-        ({"num_hidden_layers": "lots"}, "num_hidden_layers: expected int"),
-        ({"num_hidden_layers": 900}, "describes 3,.* weights or more, the files hold"),
-        ({"num_hidden_layers": [3]}, "num_hidden_layers: expected int"),
-        ({"num_attention_heads": 5}, "hidden_size: 32 cannot be shared by 5 heads"),
-        ({"hidden_size": None}, "hidden_size: expected int, got null"),
-        ({"hidden_size": 10**6}, "weights or more, the files hold"),
-        ({"vocab_size": 10**7}, "weights or more, the files hold"),
-        ({"vocab_size": 10**12}, "vocab_size: expected int <= 10000000"),
-        ({"max_position_embeddings": 2}, "max_pieces: expected int >= 3"),
-        ({"max_position_embeddings": {}}, "max_position_embeddings: expected int"),
-        ({"hidden_dropout_prob": 5}, "hidden_dropout_prob: expected float <= 1"),
-        ({"layer_norm_eps": "x"}, "layer_norm_eps: expected float"),
-        ({"hidden_act": 3}, "hidden_act: expected str"),
-        ({"position_embedding_type": "relative_key"}, "position_embedding_type: attree cannot"),
-        ({"is_decoder": True}, "is_decoder: attree cannot"),
-        ({"quantization_config": {"quant_method": "x"}}, "quantization_config: attree cannot"),
-        ({"pruned_heads": {"0": [1]}}, "pruned_heads: attree cannot"),
-        ({"model_type": ["bert"]}, "model_type: expected str"),
-        ({"anything": 10**30, "more": [1, {"a": float("inf")}]}, "not valid"),
-        ({"model_type": 7}, "model_type: expected str"),
-    ],
-)
-def test_a_configuration_has_types_and_ranges(
-    changes: dict[str, Any], message: str, checkpoint: Path
-) -> None:
-    edit(checkpoint, **changes)
-    with pytest.raises(AttreeError, match=r"config\.json:[\d:]* .*" + message) as caught:
+@pytest.mark.parametrize("name", RANGES)
+def test_a_configuration_has_types_and_ranges(name: str, checkpoint: Path) -> None:
+    changes, message = RANGES[name]
+    edited("config.json", **changes)(checkpoint / "config.json", checkpoint)
+    with pytest.raises(AttreeError, match=r"config\.json") as caught:
         resolve(source(checkpoint))
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -257,28 +233,14 @@ def test_a_tokeniser_that_is_none(text: str, checkpoint: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_layers": 4}, "n_layers is 4 there, 3 here"),
-        ({"max_pieces": 500}, "max_pieces is 500 there, 64 here"),
-        ({"family": "electra"}, "family is electra there, bert here"),
-        ({"n_layers": -1}, "n_layers: expected int >= 1"),
-        ({"kind": "ftp"}, "kind: unknown 'ftp'"),
-        ({"dtype": "int8"}, "dtype: unknown 'int8'"),
-        ({"family": "gpt2"}, "family is bert there|family is gpt2 there"),
-        ({"fingerprint": "x\n"}, "fingerprint: expected str matching regex"),
-        ({"stamps": {"config.json": "x"}}, "stamps.*: expected array, got str"),
-        ({"folder": 3}, "folder: expected str"),
-    ],
-)
-def test_a_description_that_does_not_fit(
-    changes: dict[str, Any], message: str, checkpoint: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("name", DESCRIPTION)
+def test_a_description_that_does_not_fit(name: str, checkpoint: Path, tmp_path: Path) -> None:
+    changes, message = DESCRIPTION[name]
     resolve(source(checkpoint)).write(tmp_path / "x.json")
-    edit(tmp_path, "x.json", **changes)
-    with pytest.raises(AttreeError, match=message):
+    edited("x.json", **changes)(tmp_path / "x.json", tmp_path)
+    with pytest.raises(AttreeError) as caught:
         load_encoder(ResolvedEncoder.read(tmp_path / "x.json"), device="cpu")
+    assert message in str(caught.value)
 
 
 def test_a_package_s_parents_are_not_imported(
