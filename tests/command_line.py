@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from unittest.mock import patch
 
 from cyclopts import App, CycloptsError
+
+from attree import cli
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,33 @@ class Result:
         return self.stdout + self.stderr
 
 
+@dataclass(frozen=True)
+class Ran:
+    """A command that has ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+def attree(*words: object) -> Ran:
+    """Run a command in this process, errors told and all: importing torch takes seconds."""
+
+    def main(words: list[str]) -> None:
+        with patch.object(sys, "argv", ["attree", *words]):
+            cli.main()
+
+    done = CliRunner().invoke(main, [str(word) for word in words])
+    assert done.exception is None, done.exception
+    return Ran(done.exit_code, done.stdout, done.stderr)
+
+
 class CliRunner:
     """Calls commands in this process, which is quicker than starting Python."""
 
     def invoke(
         self,
-        app: App,
+        app: App | Callable[[list[str]], object],
         arguments: Sequence[str] = (),
         *,
         input: str = "",

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.files import lock, write_json
 from tests.attention.conftest import WORDS, MakeTable
+from tests.command_line import attree
 
 SETTINGS = StageSettings(partition_size=3, tokens_per_batch=30, device="cpu")
 SET = [(1, 2), (0, 3)]
@@ -257,18 +255,11 @@ def test_one_writer_at_a_time(
 
 def test_the_command(make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path) -> None:
     encoder.write(tmp_path / "bert.json")
-    command = [sys.executable, "-m", "attree.cli", "attention", str(make_table())]
-    command += ["--encoder", str(tmp_path / "bert.json"), "--output", str(tmp_path / "dev.json")]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-
-    def run(*options: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*command, *options], env=environment, capture_output=True, text=True, check=False
-        )
-
-    done = run("--heads", "list:0.1,2.3", "--heads", "all")
-    assert done.returncode == 0 and "8 of 8 sentences" in done.stderr
+    command = ("attention", make_table(), "--encoder", tmp_path / "bert.json")
+    command += ("--output", tmp_path / "dev.json", "--device", "cpu")
+    done = attree(*command, "--heads", "list:0.1,2.3", "--heads", "all")
+    assert done.status == 0 and "8 of 8 sentences" in done.err
     assert set(matrices(tmp_path / "dev.json", "0.1+2.3")) == set(range(8))
-    refused = run("--heads", "best:3")
-    assert refused.returncode == 1 and "only `attree heads` can choose" in refused.stderr
-    assert refused.stderr.count("\n") == 1
+    refused = attree(*command, "--heads", "best:3")
+    assert refused.status == 1 and "only `attree heads` can choose" in refused.err
+    assert refused.err.count("\n") == 1

@@ -17,6 +17,7 @@ from attree.encoder import source as sources
 from attree.encoder.load import load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
 from attree.errors import AttreeError
+from tests.command_line import attree
 
 
 @pytest.fixture
@@ -243,7 +244,5 @@ def test_a_hub_encoder_resolved_elsewhere_is_fetched_at_its_revision(fake_hub: H
     ],
 )
 def test_the_command_wants_one_source(options: list[str], message: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "attree.cli", "encoder", "resolve", "--slug", "x"]
-    command += ["--output", str(tmp_path / "x.json"), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode in (1, 2) and message in done.stderr
+    done = attree("encoder", "resolve", "--slug", "x", "--output", tmp_path / "x.json", *options)
+    assert done.status in (1, 2) and message in done.err

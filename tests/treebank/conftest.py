@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from attree import cli
+from tests import command_line
 
 
+@dataclass(frozen=True)
 class Result:
-    """What a call printed, and its exit status or message."""
+    """What a call printed, and its exit status, or the line of its error."""
 
-    def __init__(self, out: str, err: str, status: object) -> None:
-        self.out, self.err, self.status = out, err, status
+    out: str
+    err: str
+    status: object
 
 
 @pytest.fixture
-def attree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+def attree(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Result]:
     """Return a function that runs the command in ``tmp_path``."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str) -> Result:
-        monkeypatch.setattr("sys.argv", ["attree", "treebank", *arguments])
-        status: object = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            status = end.code
-        captured = capsys.readouterr()
-        errors = [one for one in captured.err.splitlines() if one.startswith("attree: error: ")]
-        status = "\n".join(errors) or status
-        return Result(captured.out, captured.err, status or 0)
+    def run(*words: str) -> Result:
+        done = command_line.attree("treebank", *words)
+        errors = [one for one in done.err.splitlines() if one.startswith("attree: error: ")]
+        return Result(done.out, done.err, "\n".join(errors) or done.status)
 
     return run

@@ -345,7 +345,9 @@ class TestRealFiles:
     ) -> None:
         from treetools import transform, treeinput, trees
 
-        file = folder / "de_squoia.export"
+        file = tmp_path / "some.export"
+        whole = (folder / "de_squoia.export").read_text(encoding="utf-8")
+        file.write_text("#BOS".join(whole.split("#BOS")[:600]), encoding="utf-8")
         settings = resolve(Settings(dummy_roots=()), [file])
         ours = [one for one in read_files([file], settings) if isinstance(one, Sentence)]
         for tree, sentence in zip(treeinput.export(str(file), "utf-8"), ours, strict=True):

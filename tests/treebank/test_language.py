@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from attree.errors import AttreeError
+from attree.schemas import read_table
 from attree.treebank.language import Language, discover
 
 TREE = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))\n"
@@ -202,7 +202,7 @@ class TestLayouts:
 
 
 class TestCommandLine:
-    def test_options_read_back_to_the_same_settings(self, tmp_path: Path) -> None:
+    def test_options_read_back_to_the_same_settings(self, attree: Any, tmp_path: Path) -> None:
         put(tmp_path / "my [trees]/klingon", "a_00.mrg", "a_01.mrg", "b.mrg")
         found = only(
             tmp_path / "my [trees]",
@@ -212,15 +212,11 @@ class TestCommandLine:
             max_words=3,
             splits={"test": {"files": ["a_{00..01}.mrg", "b.mrg"], "exclude": "a_00.mrg"}},
         )
-        line = found.arguments("test")
-        parts = shlex.split(line)
+        parts = shlex.split(found.arguments("test"))
         assert parts[:4] == ["--language", "klingon", "--split-name", "test"]
         assert "--derived" not in parts
         output = tmp_path / "out.parquet"
-        command = f"{shlex.quote(sys.executable)} -m attree.cli treebank {line} --output {output}"
-        subprocess.run(command, shell=True, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
-        from attree.schemas import read_table
-
+        assert attree(*parts, "--output", str(output)).status == 0
         table, metadata = read_table(output)
         assert metadata["counts"]["read"] == 2
         assert metadata["settings"]["dummy_roots"] == ["TOP", ""]
