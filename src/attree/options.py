@@ -9,8 +9,9 @@ A list takes both repetition and commas (:func:`separated`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -83,43 +84,6 @@ def separated(word: str) -> list[str]:
     return [item.strip() for item in _COMMA.split(word) if item.strip()] or [word]
 
 
-def _items(tokens: Sequence[Token]) -> Iterator[str]:
-    for token in tokens:
-        yield from separated(token.value)
-
-
-def words(_: Any, tokens: Sequence[Token]) -> list[str]:
-    """Read a list of words."""
-    return list(_items(tokens))
-
-
-def numbers(_: Any, tokens: Sequence[Token]) -> list[int]:
-    """Read a list of whole numbers."""
-    return [_number(int, item) for item in _items(tokens)]
-
-
-def decimals(_: Any, tokens: Sequence[Token]) -> list[float]:
-    """Read a list of numbers."""
-    return [_number(float, item) for item in _items(tokens)]
-
-
-def paths(_: Any, tokens: Sequence[Token]) -> list[Path]:
-    """Read a list of files and folders; of a pattern, those that it matches."""
-    return [path for item in _items(tokens) for path in matching(item)]
-
-
-def treebanks(_: Any, tokens: Sequence[Token]) -> list[Path]:
-    """Read a list of treebanks: a file, a pattern or a folder each (:mod:`attree.given`)."""
-    return [Path(item) for item in _items(tokens)]
-
-
-def _number(kind: Callable[[str], Any], item: str) -> Any:
-    try:
-        return kind(item)
-    except ValueError:
-        raise ValueError(f"{item} is not a number") from None
-
-
 def matching(item: str | Path) -> list[Path]:
     """Return what a pattern matches; what is none, or matches nothing, is a name."""
     if Path(item).exists() or not re.search(r"[*?\[{]", str(item)):
@@ -128,6 +92,30 @@ def matching(item: str | Path) -> list[Path]:
 
     return list(find([str(item)]).files) or [Path(item)]
 
+
+def _list(read: Callable[[str], Iterable[Any]]) -> Callable[[Any, Sequence[Token]], list[Any]]:
+    """Return what reads a list, each of its words as one item or more."""
+
+    def convert(_: Any, tokens: Sequence[Token]) -> list[Any]:
+        return [one for token in tokens for word in separated(token.value) for one in read(word)]
+
+    return convert
+
+
+def _number(kind: Callable[[str], Any], word: str) -> list[Any]:
+    try:
+        return [kind(word)]
+    except ValueError:
+        raise ValueError(f"{word} is not a number") from None
+
+
+#: How lists are read: of words, whole numbers and numbers; of files and folders, those that a
+#: pattern matches; of treebanks, a file, a pattern or a folder each (:mod:`attree.given`).
+words = _list(lambda word: [word])
+numbers = _list(partial(_number, int))
+decimals = _list(partial(_number, float))
+paths = _list(matching)
+treebanks = _list(lambda word: [Path(word)])
 
 _TEXT = "Text"
 _HERE = "Which words are removed: keep (none), ptb, unicode or 'drop:TAG TAG'."
