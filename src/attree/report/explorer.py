@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from attree.attention.columns import mean_column, read_selection
 from attree.attention.shards import read, read_manifest
 from attree.errors import AttreeError
 from attree.parses import Parses
-from attree.report.reading import try_read
+from attree.report.reading import noted
 from attree.report.scores import by_set, is_parser
 from attree.results import ASSOCIATIONS as ASSOCIATIONS_FILE
 from attree.results import PARSES as PARSES_FILE
@@ -55,8 +55,8 @@ def explorer(
     room = _ROOM // max(1, sum(map(len, sets.values())))
     found = []
     for (language, split), own in sets.items():
-        one = try_read(lambda place=(language, split): _set(results, *place), notes)
-        if one is not None:
+        with noted(notes):
+            one = _set(results, language, split)
             found.append(_entry(results, one, own, most, room, notes))
     return [entry for entry in found if entry["parsers"]]
 
@@ -72,8 +72,10 @@ def _set(results: Path, language: str, split: str) -> _Set:
 def _entry(
     results: Path, one: _Set, rows: Sequence[ScoreRow], most: int, room: int, notes: list[str]
 ) -> dict[str, Any]:
-    read_rows = [(row, try_read(_reader(results, row, one), notes)) for row in rows]
-    whole = [(row, *found) for row, found in read_rows if found is not None]
+    whole = []
+    for row in rows:
+        with noted(notes):
+            whole.append((row, *_parses(results, row, one)))
     f1 = np.stack([f1 for _, _, f1 in whole]) if whole else np.empty((0, len(one.words)))
     shown = _choice(f1, one.gold.n_words, most)
     numbers = one.gold.sentence[shown].tolist()
@@ -94,10 +96,6 @@ def _entry(
             for row, parses, each in whole
         ],
     }
-
-
-def _reader(results: Path, row: ScoreRow, one: _Set) -> Callable[[], Any]:
-    return lambda: _parses(results, row, one)
 
 
 def _parses(results: Path, row: ScoreRow, one: _Set) -> tuple[Parses, NDArray[np.float64]]:
@@ -193,15 +191,12 @@ def _association(
 ) -> dict[str, Any]:
     """Return each sentence's matrix in 8 bits of its maximum (base64, row-major), or None."""
     kept: dict[int, str] = {}
-
-    def gather() -> None:
-        wanted, left = set(numbers), room
+    wanted, left = set(numbers), room
+    with noted(notes):
         for number, matrix in _matrices(results, row):
             if number in wanted and 1 < len(matrix) <= WORDS_SHOWN and left > 0:
                 kept[number] = _quantised(matrix)
                 left -= len(kept[number])
-
-    try_read(gather, notes)
     return {"association": [kept.get(number) for number in numbers]} if kept else {}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -140,10 +141,10 @@ def _summed(jobs: list[_Job]) -> list[str]:
     return [f"{len(jobs):,}", *times, rate, f"{max(job.memory for job in jobs):,.0f}"]
 
 
-def try_read(read: Any, notes: list[str]) -> Any:
-    """Return what ``read`` returns; where a file of the run is damaged, note it and return None."""
+@contextlib.contextmanager
+def noted(notes: list[str]) -> Iterator[None]:
+    """Note what is wrong with a damaged file of the run, and leave the rest of the block out."""
     try:
-        return read()
+        yield
     except AttreeError as error:
         notes.append(str(error))
-        return None
