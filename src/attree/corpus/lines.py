@@ -30,43 +30,108 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 _CONTROL_OR_END = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def text_lines(payload: bytes, *, column: str) -> tuple[list[Line], list[str]]:
-    """Return the text of each line of plain text and its status (``ok``, or why it is empty)."""
+class _RefusedError(Exception):
+    """A line that holds no text.
+
+    Attributes:
+        status: what becomes of it.
+        reason: why it is malformed or contradictory.
+    """
+
+    def __init__(self, status: str, reason: str = "") -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+def _text_line(raw: bytes, column: str = "") -> str:
     try:
-        text = payload.decode("utf-8")
+        text = raw.decode("utf-8").removesuffix("\r")
     except UnicodeDecodeError:
-        text = None
-    # the usual case at once: nothing in it that could be wrong with any line
-    if text is not None and not _CONTROL_OR_END.search(text):
-        lines = _split(text, "\n")
-        longest = max(map(len, lines), default=0)
-        if longest * 4 <= LINE_BYTES:
-            return list(lines), [OK] * len(lines)
-    return _each(_split(payload, b"\n"), _text_line)
+        raise _RefusedError(UNDECODABLE) from None
+    if _CONTROL.search(text):
+        raise _RefusedError(CONTROL)
+    return text
 
 
-def json_lines(payload: bytes, *, column: str) -> tuple[list[Line], list[str]]:
-    """Return the text or words that each JSON line holds under ``column``, and its status."""
-    return _each(_split(payload, b"\n"), lambda raw: _json_line(raw, column))
+def _half_line(raw: bytes, column: str = "") -> Line:
+    text = _text_line(raw)
+    try:
+        one = half.read_line(text)
+    except AttreeError as error:
+        raise _RefusedError(MALFORMED, str(error)) from None
+    try:
+        half.known(one)
+    except AttreeError as error:
+        raise _RefusedError(CONTRADICTORY, str(error)) from None
+    return list(one.words)
 
 
-def value_lines(payload: bytes, *, column: str) -> tuple[list[Line], list[str]]:
-    """Return the text or words of each line that is a JSON value (of Parquet), and its status."""
-    return _each(_split(payload, b"\n"), lambda raw: _json_line(raw, None))
+def _value_line(raw: bytes, column: str = "") -> Line:
+    return _checked(_json(raw), "the value")
 
 
-def half_lines(payload: bytes, *, column: str) -> tuple[list[Line], list[str]]:
-    """Return the words of each line that is a half-known tree, and its status."""
-    return _each(_split(payload, b"\n"), _half_line)
+def _json_line(raw: bytes, column: str) -> Line:
+    value = _json(raw)
+    if not isinstance(value, dict):
+        raise _RefusedError(MALFORMED, "not a JSON object")
+    if column not in value:
+        raise _RefusedError(MALFORMED, f"no field {column!r}")
+    return _checked(value[column], column)
 
 
-#: kind of input → how its payloads are read
-PARSERS: dict[str, Callable[..., tuple[list[Line], list[str]]]] = {
-    "text": text_lines,
-    "json": json_lines,
-    "parquet": value_lines,
-    "half": half_lines,
+def _json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise _RefusedError(UNDECODABLE) from None
+    except ValueError as error:
+        why = f"not JSON ({getattr(error, 'msg', 'a number of too many digits')})"
+        raise _RefusedError(MALFORMED if raw.strip() else EMPTY, why) from None
+    except RecursionError:
+        raise _RefusedError(MALFORMED, "JSON nested too deeply") from None
+
+
+def _checked(value: Any, what: str) -> Line:
+    """Return a text, or words; escapes of JSON are given the same care as bytes."""
+    if value is None:
+        raise _RefusedError(EMPTY)
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise _RefusedError(MALFORMED, f"{what} is neither a text nor a list of words")
+    if words is value and any(len(word.split()) > 1 for word in words):
+        # it could not be told from two
+        raise _RefusedError(MALFORMED, "a word with a space in it")
+    text = " ".join(words)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _RefusedError(UNDECODABLE) from None
+    # several lines in one value are one text: JSON keeps documents that way
+    if _CONTROL.search(text.replace("\n", " ").replace("\r", " ")):
+        raise _RefusedError(CONTROL)
+    return words if words is value else text
+
+
+#: kind of input → how the text, or the words, of a line of its payload are read
+PARSERS: dict[str, Callable[[bytes, str], Line]] = {
+    "text": _text_line,
+    "json": _json_line,
+    "parquet": _value_line,
+    "half": _half_line,
 }
+
+
+def _read(raw: bytes, kind: str, column: str) -> tuple[Line, str, str]:
+    """Return a line's text, its status, and why it is malformed or contradictory."""
+    if len(raw) > LINE_BYTES:
+        return "", TOO_LONG, ""
+    try:
+        return PARSERS[kind](raw, column), OK, ""
+    except _RefusedError as refused:
+        return "", refused.status, refused.reason
+    except Exception:
+        # whatever a line holds, it must not cost the others of its shard
+        return "", MALFORMED, "it cannot be read"
 
 
 def reasons(
@@ -85,36 +150,7 @@ def reasons(
     wrong = (MALFORMED, CONTRADICTORY)
     places = [place for place, status in enumerate(statuses) if status in wrong][:most]
     lines = _split(payload.removeprefix(_BYTE_ORDER_MARK), b"\n") if places else []
-    if kind == "half":
-        return [f"line {first + place}: {_why_half(lines[place])}" for place in places]
-    field_name = column if kind == "json" else None
-    return [f"line {first + place}: {_why(lines[place], field_name)}" for place in places]
-
-
-def _why_half(raw: bytes) -> str:
-    try:
-        half.known(half.read_line(_text_line(raw)[0]))
-    except AttreeError as error:
-        return str(error)
-    return "no tree"
-
-
-def _why(raw: bytes, column: str | None) -> str:
-    try:
-        value = json.loads(raw)
-    except ValueError as error:
-        return f"not JSON ({getattr(error, 'msg', 'a number of too many digits')})"
-    except RecursionError:
-        return "JSON nested too deeply"
-    if column is not None:
-        if not isinstance(value, dict):
-            return "not a JSON object"
-        if column not in value:
-            return f"no field {column!r}"
-        value = value[column]
-    if isinstance(value, list) and all(isinstance(word, str) for word in value):
-        return "a word with a space in it"
-    return f"{column or 'the value'} is neither a text nor a list of words"
+    return [f"line {first + place}: {_read(lines[place], kind, column)[2]}" for place in places]
 
 
 def line_ids(payload: bytes, statuses: Sequence[str], field_name: str) -> list[str | None]:
@@ -142,7 +178,7 @@ def line_constraints(
         return [None] * len(statuses)
     lines = _split(payload.removeprefix(_BYTE_ORDER_MARK), b"\n")
     return [
-        half.known(half.read_line(_text_line(raw)[0])) if status == OK else None
+        half.known(half.read_line(_text_line(raw))) if status == OK else None
         for raw, status in zip(lines, statuses, strict=True)
     ]
 
@@ -161,9 +197,24 @@ def parse_lines(
     Returns:
         one text (or list of words) and one status a line; the text is empty unless ``ok``.
     """
-    if first and payload.startswith(_BYTE_ORDER_MARK):
-        payload = payload[len(_BYTE_ORDER_MARK) :]
-    return PARSERS[kind](payload, column=column)
+    if first:
+        payload = payload.removeprefix(_BYTE_ORDER_MARK)
+    if kind == "text" and (texts := _faultless(payload)) is not None:
+        return texts, [OK] * len(texts)
+    read = [_read(raw, kind, column) for raw in _split(payload, b"\n")]
+    return [text for text, _, _ in read], [status for _, status, _ in read]
+
+
+def _faultless(payload: bytes) -> list[Line] | None:
+    """Return the lines of a text, the usual case at once: nothing is wrong with any of them."""
+    try:
+        text = payload.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if _CONTROL_OR_END.search(text):
+        return None
+    lines: list[Line] = _split(text, "\n")
+    return lines if max(map(len, lines), default=0) * 4 <= LINE_BYTES else None
 
 
 def read_lines(
@@ -200,80 +251,6 @@ def _split(payload: Any, end: Any) -> Any:
     if not lines[-1]:
         lines.pop()
     return lines
-
-
-def _each(
-    lines: list[bytes], read: Callable[[bytes], tuple[Line, str]]
-) -> tuple[list[Line], list[str]]:
-    texts: list[Line] = []
-    statuses: list[str] = []
-    for line in lines:
-        try:
-            text, status = read(line) if len(line) <= LINE_BYTES else ("", TOO_LONG)
-        except Exception:
-            # whatever a line holds, it must not cost the others of its shard
-            text, status = "", MALFORMED
-        texts.append(text if status == OK else "")
-        statuses.append(status)
-    return texts, statuses
-
-
-def _text_line(raw: bytes) -> tuple[str, str]:
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return "", UNDECODABLE
-    text = text.removesuffix("\r")
-    return (text, OK) if not _CONTROL.search(text) else ("", CONTROL)
-
-
-def _half_line(raw: bytes) -> tuple[Line, str]:
-    text, status = _text_line(raw)
-    if status != OK:
-        return "", status
-    try:
-        one = half.read_line(text)
-    except AttreeError:
-        return "", MALFORMED
-    try:
-        half.known(one)
-    except AttreeError:
-        return "", CONTRADICTORY
-    return list(one.words), OK
-
-
-def _json_line(raw: bytes, column: str | None) -> tuple[Line, str]:
-    try:
-        value = json.loads(raw.decode("utf-8"))
-    except UnicodeDecodeError:
-        return "", UNDECODABLE
-    except (ValueError, RecursionError):  # not JSON; or a number of too many digits, too deep
-        return "", MALFORMED if raw.strip() else EMPTY
-    if column is not None:
-        if not isinstance(value, dict) or column not in value:
-            return "", MALFORMED
-        value = value[column]
-    if value is None:
-        return "", EMPTY
-    words = [value] if isinstance(value, str) else value
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        return "", MALFORMED
-    if words is value and any(len(word.split()) > 1 for word in words):
-        return "", MALFORMED  # a word with a space in it could not be told from two
-    return _checked(value, words)
-
-
-def _checked(value: Line, words: list[str]) -> tuple[Line, str]:
-    """Give escapes of JSON the same care as bytes: lone surrogates, control characters."""
-    text = " ".join(words)
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return "", UNDECODABLE
-    # several lines in one value are one text: JSON keeps documents that way
-    if _CONTROL.search(text.replace("\n", " ").replace("\r", " ")):
-        return "", CONTROL
-    return value, OK
 
 
 #: Format → how a file of it begins. Such a file is a treebank or markup, not raw text.
