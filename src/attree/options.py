@@ -334,7 +334,17 @@ Column = Annotated[str, Parameter(help="Column of Parquet, field of JSON Lines."
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingOptions:
+class Asked:
+    """Options that are keys of ``language.yaml``; None leaves one to the files' format."""
+
+    def given(self) -> dict[str, Any]:
+        """Return those that were asked for, by their keys; ``-`` alone stands for no label."""
+        found = {key: value for key, value in asdict(self).items() if value is not None}
+        return {key: [] if value == ["-"] else value for key, value in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions(Asked):
     """How treebank files are read, as asked for; None leaves it to their format.
 
     Attributes:
@@ -347,10 +357,6 @@ class ReadingOptions:
     encoding: Encoding | None = None
     punctuation: Punctuation | None = None
     labels: Labels | None = None
-
-    def given(self) -> dict[str, str]:
-        """Return those that were asked for, by their keys of ``language.yaml``."""
-        return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

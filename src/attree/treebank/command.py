@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from attree import completion, options
 from attree.errors import AttreeError
-from attree.options import ReadingOptions
+from attree.options import Asked, ReadingOptions
 from attree.settings import form_of, meanings
 from attree.treebank.language_file import LanguageKeys
 
@@ -43,63 +43,46 @@ def _of(key: str, *, several: bool = False) -> Parameter:
     sets = meanings(LanguageKeys)[key]
     about = "several, or - for none" if several else form_of(LanguageKeys, key)
     text = f"{sets[0].upper()}{sets[1:]} ({about})."
-    return Parameter(
-        help=text, converter=options.words if several else None, allow_leading_hyphen=several
-    )
+    if not several:
+        return Parameter(help=text)
+    option = f"--{key.removesuffix('s').replace('_', '-')}"
+    return Parameter(name=option, help=text, converter=options.words, allow_leading_hyphen=True)
 
 
 @dataclass(frozen=True, slots=True)
-class TreeOptions:
+class TreeOptions(Asked):
     """What becomes of the trees of files; None leaves it to their format.
 
     Attributes:
-        traces, drop_label, functions, escapes, nonprojective: keys of ``language.yaml``.
+        traces, drop_labels, functions, escapes, nonprojective: keys of ``language.yaml``.
         dependencies: what dependency trees are taken for.
     """
 
     traces: Annotated[str | None, _of("traces")] = None
-    drop_label: Annotated[list[str] | None, _of("drop_labels", several=True)] = None
+    drop_labels: Annotated[list[str] | None, _of("drop_labels", several=True)] = None
     functions: Annotated[str | None, _of("functions")] = None
     escapes: Annotated[str | None, _of("escapes")] = None
     nonprojective: Annotated[str | None, _of("nonprojective")] = None
     dependencies: options.Dependencies | None = None
 
-    def given(self) -> dict[str, Any]:
-        """Return those that were asked for, by their keys."""
-        found = {key: value for key, value in asdict(self).items() if value is not None}
-        return _without_hyphen("drop_label", "drop_labels", found)
-
 
 @dataclass(frozen=True, slots=True)
-class WordOptions:
+class WordOptions(Asked):
     """Which words and sentences of files are taken; None leaves it to their format.
 
     Attributes:
-        dummy_root, final_punctuation, part, derived: keys of ``language.yaml``.
+        dummy_roots, final_punctuation, part, derived: keys of ``language.yaml``.
         max_words, first: which sentences are taken.
         accept_loss: share of sentences.
     """
 
-    dummy_root: Annotated[list[str] | None, _of("dummy_roots", several=True)] = None
+    dummy_roots: Annotated[list[str] | None, _of("dummy_roots", several=True)] = None
     final_punctuation: Annotated[str | None, _of("final_punctuation")] = None
     max_words: options.MaxWords | None = None
     part: Annotated[str | None, _of("part")] = None
     first: options.First | None = None
     derived: Annotated[str | None, _of("derived")] = None
     accept_loss: options.AcceptLoss | None = None
-
-    def given(self) -> dict[str, Any]:
-        """Return those that were asked for, by their keys."""
-        found = {key: value for key, value in asdict(self).items() if value is not None}
-        return _without_hyphen("dummy_root", "dummy_roots", found)
-
-
-def _without_hyphen(option: str, key: str, found: dict[str, Any]) -> dict[str, Any]:
-    """Give an option's labels under their key; ``-`` alone stands for none."""
-    if option in found:
-        labels = found.pop(option)
-        found[key] = [] if labels == ["-"] else labels
-    return found
 
 
 app = App(
