@@ -9,7 +9,9 @@ import matplotlib.image
 import numpy as np
 import pyarrow as pa
 
+from attree.experiments.maps import write_maps
 from attree.figures import BASELINE, CEILING, COMPUTED, axis_of, draw
+from attree.report import charts
 
 
 def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:
@@ -84,3 +86,14 @@ def test_each_part_has_axes_of_its_own_and_its_highest_baseline() -> None:
     (key,) = (axes.get_legend() for axes in figure.axes if axes.get_legend())
     assert [text.get_text() for text in key.get_texts()] == ["own", "both", "highest baseline"]
     assert figure.get_suptitle() == "T"
+
+
+def test_maps_of_an_experiment_say_the_words_that_they_are_of(tmp_path: Path) -> None:
+    words, matrix = ["Rain", "$fell$"], np.array([[0.25, 0.5], [0.75, 1.0]])
+    for name, more in (("words", {"x": "to", "y": "from", "words": words}),
+                       ("heads", {"x": "head", "y": "layer"})):  # fmt: skip
+        write_maps({"upio": matrix, "upoa": matrix.T}, f"{tmp_path}/{name}", more, "T")
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+    first, second = charts.maps(tmp_path / "words.parquet")
+    assert "Rain → $fell$: 0.500" in first and "$fell$ → Rain: 0.500" in second
+    assert "layer 1, head 0: 0.750" in charts.maps(tmp_path / "heads.parquet")[0]
