@@ -25,8 +25,7 @@ from spacy.tokens import Doc, DocBin, Span, Token
 from attree import Parser, Tree, Trees
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.spacy_pipe import TreePipe
-from attree.spacy_spans import NonConstituentError, install
+from attree.spacy_pipe import NonConstituentError, TreePipe, install
 from tests.command_line import CliRunner
 from tests.fewshot import reference
 from tests.fewshot.conftest import resolved, treebank

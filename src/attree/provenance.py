@@ -44,7 +44,6 @@ NEUTRAL = {
     "attree.provenance": "writes down what a result was made from",
     "attree.given": "reads treebank files that people give in place of tables",
     "attree.spacy_pipe": "is imported by spaCy wherever it runs, and parses for its users alone",
-    "attree.spacy_spans": "is what users of the former read trees by",
     "attree.text": "shows a control character instead of sending it",
 }
 
