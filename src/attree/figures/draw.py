@@ -310,8 +310,9 @@ def _edges(matrix: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 def _write_values(axes: Any, matrix: Matrix) -> None:
     low, high = np.nanmin(matrix), np.nanmax(matrix)
-    for row, column in np.ndindex(matrix.shape):
-        value = matrix[row, column]
+    for (row, column), value in np.ndenumerate(matrix):
+        if np.isnan(value):
+            continue
         color = "white" if value < low + 0.6 * (high - low) else "black"
         text = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
         axes.text(column, row, f"{value:.0f}", **text)
@@ -320,10 +321,10 @@ def _write_values(axes: Any, matrix: Matrix) -> None:
 def tell(part: Any, *tips: str) -> None:
     """Say what a part of a picture shows; of a heat map each cell, row by row.
 
-    A picture of the report has it where it is pointed at (:func:`attree.report.charts.svg`).
+    A picture of the report has it where it is pointed at (:func:`attree.report.charts.as_svg`).
     """
     part.set_gid("told")
-    part.set_label("\n".join(tips))
+    part.set_label("\n".join(map(safe, tips)))
 
 
 def told(figure: Figure) -> list[Any]:

@@ -86,7 +86,7 @@ def bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow], name: str) -> str:
         every: of the run, by which parsers are named.
         name: of the test set, for those who do not see the chart.
     """
-    return svg(partial(_bars, rows, every), f"Corpus F1 on {name}")
+    return as_svg(partial(_bars, rows, every), f"Corpus F1 on {name}")
 
 
 def _bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow]) -> Figure:
@@ -150,7 +150,7 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
         return figure
 
     points = (f"{row['label']} at {row['column']}: {number(row['corpus_f1'])}" for row in rows)
-    return svg(drawn, title, *points)
+    return as_svg(drawn, title, *points)
 
 
 def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> str:
@@ -165,7 +165,7 @@ def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> str:
         f"{row['line']}, {row['kind']}: {row['likely']:.2f} said, {row['right']:.2f} right"
         for row in rows
     )
-    return svg(drawn, title, *points)
+    return as_svg(drawn, title, *points)
 
 
 def heads(path: Path, results: Path) -> str:
@@ -173,12 +173,12 @@ def heads(path: Path, results: Path) -> str:
     table, _ = read_table(path, schema=HEADS)
     encoder, parser, name, split = path.relative_to(results / "heads").with_suffix("").parts
     title = f"{parser} with {encoder}, ranked on {name} {split}"
-    return svg(partial(draw.heads, table, title), title)
+    return as_svg(partial(draw.heads, table, title), title)
 
 
 def labels(found: Confusion, title: str) -> str:
     """Draw which label is taken for which."""
-    return svg(partial(draw.labels, found.headings, found.counts, title), title)
+    return as_svg(partial(draw.labels, found.headings, found.counts, title), title)
 
 
 def maps(path: Path) -> list[str]:
@@ -195,7 +195,8 @@ def maps(path: Path) -> list[str]:
         matrices[title] = np.full((max(down) + 1, max(across) + 1), np.nan)
         matrices[title][down, across] = values
     return [
-        svg(partial(draw.maps, {title: matrix}, sides), title) for title, matrix in matrices.items()
+        as_svg(partial(draw.maps, {title: matrix}, sides), title)
+        for title, matrix in matrices.items()
     ]
 
 
@@ -215,7 +216,7 @@ def _short(name: str) -> str:
     return name if len(name) <= 20 else f"{name[:19]}…"
 
 
-def svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
+def as_svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
     """Return a figure as an SVG element for the page.
 
     Args:
@@ -236,34 +237,39 @@ def svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
         figure.savefig(
             text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format"))
         )
-    found = text.getvalue()
-    found = found[found.index("<svg") :]
-    found = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", found, flags=re.S)
-    found = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), found)
-    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', found)
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.S)
+    svg = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), svg)
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
     assert size is not None
-    said = escape(safe(f"{title}. {'; '.join(points or itertools.chain(*tips))}"))
+    label = escape(safe(f"{title}. {'; '.join(points or itertools.chain(*tips))}"))
     kind = "parts" if float(size[1]) > _ONE_CHART else ""
     if any(len(own) > 1 for own in tips):
         kind = f'heat" style="max-width: {size[1]}pt'  # as large as its cells need
-    head = f'<svg role="img" class="{kind}" aria-label="{said}" {size[0]}>'
-    found = re.sub(r"<svg[^>]*>", lambda _: head, found, count=1)
-    found = re.sub(
-        r'<g id="told(\d+)">(.*?</g>)', lambda g: _told(g[2], tips[int(g[1])]), found, flags=re.S
+    head = f'<svg role="img" class="{kind}" aria-label="{label}" {size[0]}>'
+    svg = re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1)
+    svg = re.sub(
+        r'<g id="told(\d+)">(.*?</g>)',
+        lambda group: _with_tips(group[2], tips[int(group[1])]),
+        svg,
+        flags=re.S,
     )
-    found = _own_ids(found, f"chart{zlib.crc32(said.encode('utf-8', 'replace')):08x}")
+    svg = _own_ids(svg, f"chart{zlib.crc32(label.encode('utf-8', 'replace')):08x}")
     for colour, variable in _COLOURS.items():
-        found = found.replace(colour, f"var(--{variable})")
-    return re.sub(r"\n\s*", "\n", found)
+        svg = svg.replace(colour, f"var(--{variable})")
+    return re.sub(r"\n\s*", "\n", svg)
 
 
-def _told(part: str, tips: Sequence[str]) -> str:
-    """Return a part of an SVG that says its tip, or whose shapes say one each."""
-    titles = iter(f"<title>{escape(safe(tip))}</title>" for tip in tips)
+def _with_tips(part: str, tips: Sequence[str]) -> str:
+    """Return the rest of an SVG's group with its tip, or with one in each of its shapes."""
+    titles = iter(f"<title>{escape(tip)}</title>" for tip in tips)
     if len(tips) == 1:
         return f"<g>{next(titles)}{part}"
     part = re.sub(r' clip-path="[^"]*"', "", part)  # no cell is past the edge
-    return "<g>" + re.sub(r"<path([^>]*)/>", lambda p: f"<path{p[1]}>{next(titles)}</path>", part)
+    return "<g>" + re.sub(
+        r"<path([^>]*)/>", lambda path: f"<path{path[1]}>{next(titles)}</path>", part
+    )
 
 
 def _own_ids(svg: str, prefix: str) -> str:
