@@ -30,7 +30,7 @@ from cyclopts import (
 import attree
 from attree import help, process
 from attree.errors import AttreeError
-from attree.options import EXCLUDES, NEEDS, matching, separated
+from attree.options import EXCLUDES, NEEDS, separated
 from attree.text import safe
 
 #: title → command → ``module:function``, whose annotations declare the options, or ``module:app``,
@@ -79,6 +79,7 @@ _WRITTEN = ("output", "output_selection", "associations", "rejected", "summary",
 def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Refuse an unknown option, one without effect, and an output that is an input."""
     from attree.files import check_apart
+    from attree.patterns import matching
 
     for one in arguments.filter_by(has_tokens=True):
         for token in one.tokens if one.parameter.allow_leading_hyphen else []:  # it takes "-"

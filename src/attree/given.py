@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attree.errors import AttreeError
 from attree.files import opened
-from attree.options import matching
+from attree.patterns import matching
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,6 +80,8 @@ class Treebank:
         Raises:
             AttreeError: see :meth:`read`, or other words were removed from one than from another.
         """
+        from attree.treebank.formats import together
+
         groups = [files for path in paths for files in together(path, settings.format)]
         read = [cls.read(files, settings, half=half) for files in groups]
         policies = list(dict.fromkeys(one.punctuation for one in read))
@@ -168,26 +170,6 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
         ]
     whole = pa.concat_tables(tables)
     return whole.set_column(0, whole.schema.field(0), pa.array(range(len(whole)), pa.int32()))
-
-
-def together(path: Path, format: str | None = None) -> list[list[Path]]:
-    """Return the files that a path stands for, in groups that are read together.
-
-    Args:
-        path: a file, a pattern of files, or a folder with treebanks in it.
-        format: of the files; of a folder, only those in this format are taken.
-
-    Raises:
-        AttreeError: a folder without a treebank.
-    """
-    if not path.is_dir():
-        return [matching(path)]
-    from attree.treebank.formats import in_folder
-
-    groups, _ = in_folder(path, format)
-    if not groups:
-        raise AttreeError("no treebank is in this folder", file=path, fix="name its files")
-    return list(groups.values())
 
 
 def check_files(paths: Iterable[Path], option: str) -> None:

@@ -84,13 +84,10 @@ def separated(word: str) -> list[str]:
     return [item.strip() for item in _COMMA.split(word) if item.strip()] or [word]
 
 
-def matching(item: str | Path) -> list[Path]:
-    """Return what a pattern matches; what is none, or matches nothing, is a name."""
-    if Path(item).exists() or not re.search(r"[*?\[{]", str(item)):
-        return [Path(item)]
-    from attree.treebank.sources import find
+def _matching(word: str) -> list[Path]:
+    from attree.patterns import matching
 
-    return list(find([str(item)]).files) or [Path(item)]
+    return matching(word)
 
 
 def _list(read: Callable[[str], Iterable[Any]]) -> Callable[[Any, Sequence[Token]], list[Any]]:
@@ -114,7 +111,7 @@ def _number(kind: Callable[[str], Any], word: str) -> list[Any]:
 words = _list(lambda word: [word])
 numbers = _list(partial(_number, int))
 decimals = _list(partial(_number, float))
-paths = _list(matching)
+paths = _list(_matching)
 treebanks = _list(lambda word: [Path(word)])
 
 _TEXT = "Text"

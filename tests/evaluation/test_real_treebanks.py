@@ -11,11 +11,11 @@ from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import score, upper_bound
 from attree.parses import Parses
+from attree.patterns import find
 from attree.treebank.cleaning import Counts as Read
 from attree.treebank.cleaning import prepare
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Sentence, Settings
-from attree.treebank.sources import find
 from attree.treebank.table import to_table
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from attree.patterns import find
 from attree.treebank.cleaning import Counts, prepare
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.layout import pieces
 from attree.treebank.sentence import Rejected, Sentence, Settings
-from attree.treebank.sources import find
 from tests.treebank.reference import nltk_sentences
 
 

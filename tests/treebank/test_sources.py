@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attree.errors import AttreeError
-from attree.treebank.sources import expand, find
+from attree.patterns import expand, find
 
 
 @pytest.fixture

@@ -135,12 +135,13 @@ def evalb_command(
     from attree.evaluation.evalb_files import results
     from attree.evaluation.evalb_parameters import Parameters, read_parameters
     from attree.evaluation.evalb_report import RELEASES, report
+    from attree.patterns import matching
 
     check_name(release, RELEASES, f"unknown release {release!r}")
     parameters = Parameters() if prm is None else read_parameters(prm)
     if unlabelled:
         parameters = dataclasses.replace(parameters, labelled=False)
-    files = options.matching(gold), options.matching(test)
+    files = matching(gold), matching(test)
     found = results(*files, parameters, punctuation=punctuation)
     for line, is_error in report(found, parameters, release):
         print(line, file=sys.stderr if is_error else sys.stdout)

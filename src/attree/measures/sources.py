@@ -9,9 +9,9 @@ from pathlib import Path
 
 from attree.corpus.output import is_output, read_shards
 from attree.errors import AttreeError
-from attree.given import together
 from attree.schemas import OK
 from attree.text import name_of, say
+from attree.treebank.formats import together
 from attree.treebank.pairing import read_whole
 from attree.treebank.sentence import Sentence, Settings
 from attree.trees import Trees

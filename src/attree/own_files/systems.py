@@ -11,8 +11,8 @@ import numpy as np
 from attree.corpus.output import is_output, read_trees
 from attree.errors import AttreeError
 from attree.evaluate import Evaluation, Gold, System, parsed_by
-from attree.options import matching
 from attree.parser import Parser
+from attree.patterns import matching
 from attree.sampling import fingerprints
 from attree.text import say
 from attree.treebank.formats import format_of, in_folder

@@ -97,8 +97,9 @@ def import_command(
 ) -> None:
     """Take another parser's trees as parses, sentence by sentence, by their words."""
     from attree import process
-    from attree.given import as_table, together
+    from attree.given import as_table
     from attree.parsing.from_others import write_imported
+    from attree.treebank.formats import together
     from attree.treebank.sentence import Settings
 
     process.follow()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from attree.errors import AttreeError
 from attree.files import opened
+from attree.patterns import matching
 from attree.registry import check_name
 from attree.treebank import (
     brackets,
@@ -117,6 +118,24 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Pa
         for (parent, _), files in groups.items()
     }
     return named, others
+
+
+def together(path: Path, format: str | None = None) -> list[list[Path]]:
+    """Return the files that a path stands for, in groups that are read together.
+
+    Args:
+        path: a file, a pattern of files, or a folder with treebanks in it.
+        format: of the files; of a folder, only those in this format are taken.
+
+    Raises:
+        AttreeError: a folder without a treebank.
+    """
+    if not path.is_dir():
+        return [matching(path)]
+    groups, _ = in_folder(path, format)
+    if not groups:
+        raise AttreeError("no treebank is in this folder", file=path, fix="name its files")
+    return list(groups.values())
 
 
 def sniff(file: str | Path, settings: Settings) -> str:

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.given import together
 from attree.languages import code_in, code_of
+from attree.patterns import find
 from attree.text import say
-from attree.treebank.formats import in_folder, resolve
+from attree.treebank.formats import in_folder, resolve, together
 from attree.treebank.language import discover
 from attree.treebank.language_file import as_settings, check_settings, settings_of
 from attree.treebank.sentence import Settings
-from attree.treebank.sources import find
 
 _FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
 _NAMED = 5  # files of a folder that are no treebanks, by name

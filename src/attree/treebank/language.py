@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
+from attree.patterns import find
 from attree.registry import nearest
 from attree.settings import expand_variables
 from attree.treebank.formats import format_of, resolve
@@ -29,7 +30,6 @@ from attree.treebank.language_file import (
     read_language_file,
 )
 from attree.treebank.sentence import Settings
-from attree.treebank.sources import find
 
 SPLITS = ("train", "dev", "test")
 #: Letters with their marks, digits, ``_ - + .``; no white space, no sign that a shell, a pattern or
