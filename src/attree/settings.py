@@ -48,106 +48,104 @@ def one_of(registry: str) -> msgspec.Meta:
     return msgspec.Meta(extra_json_schema={"x-choices": registry})
 
 
-def checked(value: Any, kind: Any, *, where: str = "", file: str | Path | None = None) -> Any:
+def checked(value: Any, kind: Any, *, file: str | Path | None = None) -> Any:
     """Return settings with their defaults filled in.
 
     Args:
         value: as read from YAML.
         kind: a `Keys`, or another annotation.
-        where: the path of their key, and what stands before it.
         file: where they stand.
 
     Raises:
         AttreeError: the first mistake: key, problem and fix in one line.
     """
-    return _Check(file).value(value, kind, where, "")
+    try:
+        return _checked(value, kind, "", "")
+    except AttreeError as error:
+        raise AttreeError(error.problem, file=file, fix=error.fix) from None
 
 
-class _Check:
-    def __init__(self, file: str | Path | None) -> None:
-        self.file = file
+def _checked(value: Any, kind: Any, key: str, said: str) -> Any:
+    """Check a value of any kind; ``said`` is what is known of it where the kind is silent."""
+    bare, notes = _parts(kind)
+    said = _last(notes, "description") or said
+    if _is_keys(bare):
+        said = str(bare.__doc__).partition(".")[0]
+        said = said[:1].lower() + said[1:]
+    kinds = _alternatives(kind)
+    if len(kinds) > 1 and (one := _member(kinds, value)) is not None:
+        return _checked(value, one, key, said)
+    names = _names(bare, notes)
+    if names and value not in names:
+        fix = nearest(str(value)[:_LONGEST], map(str, names))
+        raise _mistake(key, f"{_shown(value)} is not one of its values", fix)
+    done = value
+    try:
+        holds: bool = isinstance(value, _container(bare))
+        if not holds:
+            good = any(_fits(value, one) for one in kinds)
+        else:
+            least, most = _last(notes, "min_length"), _last(notes, "max_length")
+            good = (least or 0) <= len(value) <= (len(value) if most is None else most)
+            done = _inside(value, bare, key, said)
+        good = good and all(test(value) for test in notes if callable(test))
+    except ValueError:  # as of a number of too many digits
+        good = False
+    if not good:
+        raise _mistake(key, f"{_shown(value)} does not fit", f"it takes {said}")
+    return done
 
-    def fail(self, key: str, problem: str, fix: str | None = None) -> AttreeError:
-        start = f"{key}: " if key else ""
-        return AttreeError(f"{start}{problem}", file=self.file, fix=fix)
 
-    def value(self, value: Any, kind: Any, key: str, said: str) -> Any:
-        """Check a value of any kind; ``said`` is what is known of it where the kind is silent."""
-        bare, notes = (
-            (get_args(kind)[0], get_args(kind)[1:]) if _is(kind, Annotated) else (kind, ())
-        )
-        said = _last(notes, "description") or said
-        if _is_keys(bare):
-            said = str(bare.__doc__).partition(".")[0]
-            said = said[:1].lower() + said[1:]
-        if _is(bare, Union) and (member := _member(bare, value)):
-            return self.value(value, member, key, said)
-        names = _names(bare, notes)
-        if names and value not in names:
-            fix = nearest(str(value)[:_LONGEST], map(str, names))
-            raise self.fail(key, f"{_shown(value)} is not one of its values", fix)
-        done = value
-        try:
-            if _is(bare, list) and isinstance(value, list):
-                (item,) = get_args(bare)
-                done = [self.value(v, item, f"{key}[{n}]", said) for n, v in enumerate(value)]
-                good = _long_enough(value, notes)
-            elif _is(bare, dict) and isinstance(value, Mapping):
-                done = self.entries(value, bare, key, said)
-                good = _long_enough(value, notes)
-            elif _is_keys(bare) and isinstance(value, Mapping):
-                done = self.keys(value, bare, key, said)
-                good = True
-            else:
-                good = any(_fits(value, one) for one in _alternatives(kind))
-            good = good and all(test(value) for test in notes if callable(test))
-        except ValueError:  # as of a number of too many digits
-            good = False
-        if not good:
-            raise self.fail(key, f"{_shown(value)} does not fit", f"it takes {said}")
-        return done
+def _inside(value: Any, bare: Any, key: str, said: str) -> Any:
+    """Check what a list or a mapping holds."""
+    if _is_keys(bare):
+        return _filled(value, bare, key, said)
+    if get_origin(bare) is list:
+        (item,) = get_args(bare)
+        return [_checked(one, item, f"{key}[{n}]", said) for n, one in enumerate(value)]
+    name, of_values = get_args(bare)
+    for one in value:
+        _checked(one, name, key, said)
+    return {
+        k: _checked(v, of_values, f"{key}.{k}".removeprefix("."), said) for k, v in value.items()
+    }
 
-    def entries(self, given: Mapping[Any, Any], kind: Any, key: str, said: str) -> dict[str, Any]:
-        """Check a mapping of any keys; ``kind`` is a ``dict``."""
-        name, of_values = get_args(kind)
-        for one in given:
-            self.value(one, name, key, said)
-        return {one: self.value(v, of_values, _joined(key, one), said) for one, v in given.items()}
 
-    def keys(
-        self, given: Mapping[Any, Any], kind: type[Keys], key: str, said: str
-    ) -> dict[str, Any]:
-        """Check a mapping of some keys, and fill in the defaults of the others."""
-        fields = {one.encode_name: one for one in msgspec.structs.fields(kind)}
-        hints = hints_of(kind)
-        for name in given:
-            if name not in fields and kind.OTHERS is None:
-                unknown = f"unknown key {str(name)[:50]}"
-                raise self.fail(key, unknown, nearest(str(name), fields))
-        for name, one in fields.items():
-            if one.required and name not in given:
-                takes = f"add it: {describe(kind, name)}"
-                raise self.fail(key, f"the key {name} is missing", takes)
-        for name, needed in kind.NEEDS.items():
-            if name in given and needed not in given:
-                raise self.fail(key, f"{name} means nothing without {needed}", "leave it out")
-        if kind.EXACTLY_ONE and sum(name in given for name in kind.EXACTLY_ONE) != 1:
-            one_of = f"it takes exactly one of {', '.join(kind.EXACTLY_ONE)}"
-            raise self.fail(key, f"{_shown(given)} does not fit", one_of)
-        done = {}
-        for name, value in given.items():
-            if name in fields:
-                done[name] = self.value(
-                    value, hints[name], _joined(key, name), describe(kind, name)
-                )
-            else:
-                done |= self.entries({name: value}, kind.OTHERS, key, said)
-        for name, one in fields.items():
-            if name not in given and not one.required and one.default is not OPTIONAL:
-                make = one.default_factory
-                default = one.default if make is msgspec.NODEFAULT else make()
-                done[name] = self.value(default, hints[name], _joined(key, name), "")
-        return done
+def _filled(given: Mapping[Any, Any], kind: type[Keys], key: str, said: str) -> dict[str, Any]:
+    """Check a mapping of some keys, and fill in the defaults of the others."""
+    fields = {one.encode_name: one for one in msgspec.structs.fields(kind)}
+    hints = hints_of(kind)
+    for name in given:
+        if name not in fields and kind.OTHERS is None:
+            unknown = f"unknown key {str(name)[:50]}"
+            raise _mistake(key, unknown, nearest(str(name), fields))
+    for name, one in fields.items():
+        if one.required and name not in given:
+            takes = f"add it: {describe(kind, name)}"
+            raise _mistake(key, f"the key {name} is missing", takes)
+    for name, needed in kind.NEEDS.items():
+        if name in given and needed not in given:
+            raise _mistake(key, f"{name} means nothing without {needed}", "leave it out")
+    if kind.EXACTLY_ONE and sum(name in given for name in kind.EXACTLY_ONE) != 1:
+        one_of = f"it takes exactly one of {', '.join(kind.EXACTLY_ONE)}"
+        raise _mistake(key, f"{_shown(given)} does not fit", one_of)
+    values = dict(given)
+    for name, one in fields.items():
+        if name not in given and one.default is not OPTIONAL:
+            make = one.default_factory
+            values[name] = one.default if make is msgspec.NODEFAULT else make()
+    done = {}
+    for name, value in values.items():
+        if name in fields:
+            place = f"{key}.{name}".removeprefix(".")
+            done[name] = _checked(value, hints[name], place, describe(kind, name))
+        else:
+            done |= _inside({name: value}, kind.OTHERS, key, said)
+    return done
+
+
+def _mistake(key: str, problem: str, fix: str) -> AttreeError:
+    return AttreeError(f"{key}: {problem}" if key else problem, fix=fix)
 
 
 @functools.cache
@@ -167,22 +165,23 @@ def meanings(kind: type[Keys]) -> dict[str, str]:
 
 def form_of(kind: type[Keys], key: str) -> str:
     """Return what form a key's values have, in words; empty where the meaning says it."""
-    hint = hints_of(kind)[key]
-    bare, notes = (get_args(hint)[0], get_args(hint)[1:]) if _is(hint, Annotated) else (hint, ())
+    bare, notes = _parts(hints_of(kind)[key])
     return _last(notes, "title") or ", ".join(map(str, _names(bare, notes)))
 
 
 def describe(kind: type[Keys], key: str) -> str:
     """Return what a key takes, for an error."""
-    hint = hints_of(kind)[key]
-    notes = get_args(hint)[1:] if _is(hint, Annotated) else ()
+    _, notes = _parts(hints_of(kind)[key])
     form, text = form_of(kind, key), meanings(kind).get(key) or str(_last(notes, "description"))
     return f"{form}: {text}" if _last(notes, "title") else f"{text}: {form}" if form else text
 
 
-def _is(kind: Any, origin: Any) -> bool:
-    found = get_origin(kind)
-    return found is origin or (origin is Union and found is types.UnionType)
+def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return a kind without what is noted of it, and that."""
+    if get_origin(kind) is not Annotated:
+        return kind, ()
+    bare, *notes = get_args(kind)
+    return bare, tuple(notes)
 
 
 def _last(notes: Iterable[Any], name: str) -> Any:
@@ -195,42 +194,36 @@ def _is_keys(kind: Any) -> bool:
 
 
 def _alternatives(kind: Any) -> list[Any]:
-    """Return the kinds of single values among those that a value may be of."""
-    bare = get_args(kind)[0] if _is(kind, Annotated) else kind
-    if _is(bare, Union):
+    """Return the kinds that a value may be of."""
+    bare, _ = _parts(kind)
+    if get_origin(bare) in (Union, types.UnionType):
         return [leaf for one in get_args(bare) for leaf in _alternatives(one)]
-    return [] if _is_keys(bare) or _is(bare, list) or _is(bare, dict) else [kind]
+    return [kind]
+
+
+def _container(bare: Any) -> tuple[type, ...]:
+    """Return what type a value has that holds others; none where it holds none."""
+    if _is_keys(bare) or get_origin(bare) is dict:
+        return (Mapping,)
+    return (list,) if get_origin(bare) is list else ()
+
+
+def _member(kinds: list[Any], value: Any) -> Any:
+    """Return the one of several kinds that a value must be of; None where it may be of any."""
+    kinds = [one for one in kinds if one is not type(None)]
+    if len(kinds) == 1:
+        return None if value is None else kinds[0]
+    return next((one for one in kinds if isinstance(value, _container(_parts(one)[0]))), None)
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    if isinstance(value, int) and value.bit_length() > 63:
-        return False  # it could not be printed
+    if _container(_parts(kind)[0]) or (isinstance(value, int) and value.bit_length() > 63):
+        return False  # of one that holds others; of a number that could not be printed
     try:
         msgspec.convert(value, kind)
     except (msgspec.ValidationError, ValueError):
         return False
     return True
-
-
-def _member(union: Any, value: Any) -> Any:
-    """Return the kind among several that a value can only be of; None where any may be."""
-    kinds = [one for one in get_args(union) if one is not type(None)]
-    if value is None and len(kinds) < len(get_args(union)):
-        return type(None)
-    if len(kinds) == 1:
-        return kinds[0]
-    for one in kinds:
-        bare = get_args(one)[0] if _is(one, Annotated) else one
-        if (_is(bare, list) and isinstance(value, list)) or (
-            (_is(bare, dict) or _is_keys(bare)) and isinstance(value, Mapping)
-        ):
-            return one
-    return None
-
-
-def _long_enough(value: Any, notes: Iterable[Any]) -> bool:
-    least, most = _last(notes, "min_length"), _last(notes, "max_length")
-    return (least or 0) <= len(value) <= (len(value) if most is None else most)
 
 
 @functools.cache
@@ -241,11 +234,13 @@ def _choices(registry: str) -> list[str]:
 def _names(kind: Any, notes: Iterable[Any]) -> list[Any]:
     """Return the names that a value must be one of; none where it can be anything else."""
     registry = (_last(notes, "extra_json_schema") or {}).get("x-choices")
-    return _choices(registry) if registry else list(get_args(kind)) if _is(kind, Literal) else []
-
-
-def _joined(key: str, name: Any) -> str:
-    return f"{key}{'' if not key or key.endswith(' ') else '.'}{name}"
+    return (
+        _choices(registry)
+        if registry
+        else list(get_args(kind))
+        if get_origin(kind) is Literal
+        else []
+    )
 
 
 def _shown(value: Any) -> str:
