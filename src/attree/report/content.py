@@ -152,10 +152,10 @@ def _experiments(results: Path) -> list[dict[str, Any]]:
     """Return the experiments' tables, with charts of those that have an axis."""
     paths = sorted((results / "experiments/tables").glob("*.parquet"))
     # the numbers of an experiment's heat maps lie beside it
-    return [_experiment(path, results) for path in paths if "." not in path.stem]
+    return [_experiment(path) for path in paths if "." not in path.stem]
 
 
-def _experiment(path: Path, results: Path) -> dict[str, Any]:
+def _experiment(path: Path) -> dict[str, Any]:
     table, about = read_table(path)
     layout: Mapping[str, Any] = about.get("settings", {})
     rows = table.to_pylist()
