@@ -33,18 +33,18 @@ def needs(**leaders: str) -> Callable[[Command], Command]:
     Of several leaders, with a space between, one is enough.
     """
 
-    def mark(command: Command) -> Command:
-        setattr(command, NEEDS, leaders)
-        return command
-
-    return mark
+    return _marked(NEEDS, leaders)
 
 
 def excludes(*together: str) -> Callable[[Command], Command]:
     """Say which options exclude each other: ``excludes("brackets json")``."""
 
+    return _marked(EXCLUDES, together)
+
+
+def _marked(name: str, value: Any) -> Callable[[Command], Command]:
     def mark(command: Command) -> Command:
-        setattr(command, EXCLUDES, together)
+        setattr(command, name, value)
         return command
 
     return mark

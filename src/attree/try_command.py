@@ -172,12 +172,8 @@ def _shown(one: Candidate, how: str, rank: int | None, parser: str | None) -> st
     if how == "json":
         found: dict[str, Any] = {} if parser is None else {"parser": parser}
         found |= {"words": tree.words, "spans": tree.spans}
-        if tree.labels is not None:
-            found |= {"labels": tree.labels}
-        if tree.tags is not None:
-            found |= {"tags": tree.tags}
-        if tree.marginals is not None:
-            found |= {"marginals": tree.marginals}
+        more = {name: getattr(tree, name) for name in ("labels", "tags", "marginals")}
+        found |= {name: values for name, values in more.items() if values is not None}
         if rank is not None:
             found |= {"rank": rank, "total": one.score, "probability": one.probability}
         return in_json(found | {"score": tree.score, "status": tree.status})
