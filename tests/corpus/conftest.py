@@ -14,7 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.command_line import Ran, attree
 from tests.encoder.checkpoints import TEXT, save
+
+#: Small shards and batches, so that a run takes a few seconds.
+OPTIONS = ("--shard-lines", "50", "--tokens-per-batch", "32", "--to", "brackets")
 
 #: One bad line of each kind, and the status it gets.
 BAD_LINES = {
@@ -28,23 +32,14 @@ BAD_LINES = {
 }
 
 
-@dataclass(frozen=True)
-class Ran:
-    """A process that has ended."""
-
-    status: int
-    out: str
-    err: str
-
-
 class Parse:
     """Runs ``attree parse`` with the tiny encoder."""
 
     def __init__(self, encoder: Path) -> None:
         self.encoder = encoder
 
-    def command(self, inputs: Path, output: Path, *options: str) -> list[str]:
-        """Return the command line; ``options`` come instead of the usual ones."""
+    def words(self, inputs: Path, output: Path, *options: str) -> list[str]:
+        """Return the words of the command; ``options`` come instead of the usual ones."""
         usual = {
             "--encoder": str(self.encoder),
             "--heads": "list:0.1,1.2",
@@ -53,15 +48,15 @@ class Parse:
             "--too-long": "skip",
         }
         fixed = [word for item in usual.items() if item[0] not in options for word in item]
-        program = [str(Path(sys.executable).with_name("attree")), "parse"]
-        return [*program, str(inputs), "--output", str(output), *fixed, *options]
+        return ["parse", str(inputs), "--output", str(output), *fixed, *options]
 
     def start(
         self, inputs: Path, output: Path, *options: str, **environment: str
     ) -> subprocess.Popen[str]:
-        """Start it in a process group of its own."""
+        """Start it in a process of its own, which leads its group."""
+        program = str(Path(sys.executable).with_name("attree"))
         return subprocess.Popen(
-            self.command(inputs, output, *options),
+            [program, *self.words(inputs, output, *options)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -70,10 +65,8 @@ class Parse:
         )
 
     def __call__(self, inputs: Path, output: Path, *options: str) -> Ran:
-        """Run it to its end."""
-        process = self.start(inputs, output, *options)
-        out, err = process.communicate(timeout=240)
-        return Ran(process.returncode, out, err)
+        """Run it to its end, in this process."""
+        return attree(*self.words(inputs, output, *options))
 
     def ok(self, inputs: Path, output: Path, *options: str) -> Ran:
         """Run it; it must succeed."""
@@ -92,10 +85,29 @@ def parse(tmp_path_factory: pytest.TempPathFactory) -> Parse:
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """2,000 lines of one to twenty words, every fiftieth of them bad."""
+    """1,000 lines of one to twenty words, every fiftieth of them bad."""
     path = tmp_path_factory.mktemp("corpus") / "lines.txt"
-    path.write_bytes(corpus_bytes(2000))
+    path.write_bytes(corpus_bytes(1000))
     return path
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What a run with OPTIONS leaves, and the seconds from its first shard to its last."""
+
+    content: dict[str, bytes]
+    seconds: float
+
+
+@pytest.fixture(scope="session")
+def undisturbed(
+    parse: Parse, corpus: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Undisturbed:
+    """A run of the corpus that nobody disturbs."""
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    parse.ok(corpus, out, *OPTIONS)
+    times = [path.stat().st_mtime for path in (out / "trees").iterdir()]
+    return Undisturbed(tree_bytes(out), max(times) - min(times))
 
 
 def corpus_bytes(lines: int) -> bytes:

@@ -14,7 +14,7 @@ import pytest
 from attree.corpus.folder import Writer, check_output, only_run, status
 from attree.errors import AttreeError
 from tests.conftest import MakeDisk
-from tests.corpus.conftest import Parse, corpus_bytes, tree_bytes, wait_until
+from tests.corpus.conftest import OPTIONS, Parse, Undisturbed, tree_bytes, wait_until
 
 
 def _write(folder: Path) -> None:
@@ -98,24 +98,20 @@ def test_status_of_a_folder_where_nothing_was_begun(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.full)])
 def test_a_full_disk_is_one_line_and_the_run_goes_on_once_there_is_room(
-    parse: Parse, make_disk: MakeDisk, tmp_path: Path, workers: str
+    parse: Parse, corpus: Path, make_disk: MakeDisk, workers: str, undisturbed: Undisturbed
 ) -> None:
-    path = tmp_path / "lines.txt"
-    path.write_bytes(corpus_bytes(2000))
-    options = ("--shard-lines", "100", "--workers", workers)
+    options = (*OPTIONS, "--workers", workers)
     small_disk = make_disk("96k")
-    ran = parse(path, small_disk / "out", *options)
+    ran = parse(corpus, small_disk / "out", *options)
     assert ran.status == 1
     assert "the disk is full" in ran.err.splitlines()[-1]
-    assert "Traceback" not in ran.err
     assert not list(small_disk.rglob("*.part"))
     whole = tree_bytes(small_disk / "out")
-    assert 0 < len(whole) < 20
+    assert 0 < len(whole) < len(undisturbed.content)
     subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
-    parse.ok(path, small_disk / "out", *options)
-    parse.ok(path, tmp_path / "out", *options)
-    assert tree_bytes(small_disk / "out") == tree_bytes(tmp_path / "out")
-    assert whole.items() <= tree_bytes(tmp_path / "out").items()
+    parse.ok(corpus, small_disk / "out", *options)
+    assert tree_bytes(small_disk / "out") == undisturbed.content
+    assert whole.items() <= undisturbed.content.items()
 
 
 def test_a_folder_of_something_else_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
@@ -186,4 +182,4 @@ def test_a_folder_that_is_removed_meanwhile_stops_the_run_and_can_be_begun_anew(
     assert "Traceback" not in err
     assert not out.exists()
     parse.ok(corpus, out, *options)
-    assert len(list((out / "trees").iterdir())) == 100
+    assert len(list((out / "trees").iterdir())) == 50

@@ -11,36 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.corpus.conftest import Parse, end, tree_bytes, wait_until
+from tests.corpus.conftest import OPTIONS, Parse, Undisturbed, end, tree_bytes, wait_until
 
-#: Small batches, so that a run takes a few seconds.
-OPTIONS = ("--shard-lines", "50", "--tokens-per-batch", "32", "--to", "brackets")
 SEEDS = [pytest.param(s, marks=[pytest.mark.full] if s >= 1 else []) for s in range(20)]
-
-
-@dataclass(frozen=True)
-class Undisturbed:
-    """What a run leaves, and the seconds from its first shard to its last."""
-
-    content: dict[str, bytes]
-    seconds: float
-
-
-@pytest.fixture(scope="module")
-def undisturbed(
-    parse: Parse, corpus: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Undisturbed:
-    """A run that nobody disturbs."""
-    out = tmp_path_factory.mktemp("undisturbed") / "out"
-    parse.ok(corpus, out, *OPTIONS)
-    times = [path.stat().st_mtime for path in (out / "trees").iterdir()]
-    return Undisturbed(tree_bytes(out), max(times) - min(times))
 
 
 def _moment(seed: int, out: Path, undisturbed: Undisturbed) -> Callable[[], None]:
@@ -182,11 +160,7 @@ def test_kill_of_a_separate_scheduler(
 
 @pytest.mark.full
 def test_a_shard_that_kills_its_worker_counts_as_failed_and_the_rest_completes(
-    parse: Parse,
-    corpus: Path,
-    tmp_path: Path,
-    undisturbed: Undisturbed,
-    monkeypatch: pytest.MonkeyPatch,
+    parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     """Line 777 ends every worker that reads it."""
     site = tmp_path / "site"
@@ -208,21 +182,28 @@ def test_a_shard_that_kills_its_worker_counts_as_failed_and_the_rest_completes(
         "        time.sleep(0.01)\n"
         "threading.Thread(target=watch, daemon=True).start()\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(site))
+    path = os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])
     out = tmp_path / "out"
-    ran = parse(corpus, out, *OPTIONS, "--workers", "2")
-    assert ran.status == 1
-    assert "failed shard: lines.txt, line 751 and 49 more" in ran.out
-    assert "its worker died, perhaps for want of memory" in ran.err
-    monkeypatch.delenv("PYTHONPATH")
+    process = parse.start(corpus, out, *OPTIONS, "--workers", "2", PYTHONPATH=path)
+    said, error = process.communicate(timeout=240)
+    assert process.returncode == 1
+    assert "failed shard: lines.txt, line 751 and 49 more" in said
+    assert "its worker died, perhaps for want of memory" in error
     missing = {"trees/shard-00015.parquet", "brackets/shard-00015.txt"}
     assert set(undisturbed.content) - set(tree_bytes(out)) == missing
     parse.ok(corpus, out, *OPTIONS)
     assert tree_bytes(out) == undisturbed.content
 
 
-@pytest.mark.parametrize("stage", ["starting", "parsing"])
-@pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]])
+@pytest.mark.parametrize(
+    ("stage", "signals"),
+    [
+        ("starting", [signal.SIGINT, signal.SIGINT]),
+        ("parsing", [signal.SIGTERM]),
+        pytest.param("starting", [signal.SIGTERM], marks=pytest.mark.full),
+        pytest.param("parsing", [signal.SIGINT, signal.SIGINT], marks=pytest.mark.full),
+    ],
+)
 def test_what_is_stopped_with_workers_leaves_nothing(
     signals: list[int], stage: str, parse: Parse, corpus: Path, tmp_path: Path
 ) -> None:

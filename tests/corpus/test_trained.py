@@ -50,6 +50,7 @@ def test_bulk_trees_are_those_of_apply(
         assert row["score"] is None or np.isfinite(row["score"])
 
 
+@pytest.mark.full  # that workers change nothing of other parsers' trees is tested in test_parse.py
 def test_workers_change_nothing(resolved: Path, treebank: Path, tmp_path: Path) -> None:
     folder = tmp_path / "parser"
     run("train", "--sentences", treebank, "--encoder", resolved, "--parser", "tree-crf-full",

@@ -10,14 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus.conftest import Parse, corpus, end, parse, tree_bytes, wait_until
+from tests.corpus.conftest import (
+    OPTIONS,
+    Parse,
+    Undisturbed,
+    corpus,
+    end,
+    parse,
+    tree_bytes,
+    undisturbed,
+    wait_until,
+)
 from tests.workflow.conftest import ROOT, Ran, make_checkout
 
-__all__ = ["corpus", "parse"]  # fixtures
+__all__ = ["corpus", "parse", "undisturbed"]  # fixtures
 
 pytestmark = pytest.mark.xdist_group("slurm")
 
-OPTIONS = ("--shard-lines", "50", "--tokens-per-batch", "32", "--to", "brackets")
 SLURM = ("--slurm", "queue=main", "--slurm", "memory=900MB", "--workers", "2")
 
 
@@ -54,9 +63,8 @@ def _no_jobs() -> bool:
 
 
 def test_a_corpus_on_slurm_is_that_of_one_process_though_a_job_is_cancelled(
-    slurm: None, parse: Parse, corpus: Path, tmp_path: Path
+    slurm: None, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
-    parse.ok(corpus, tmp_path / "here", *OPTIONS)
     out = tmp_path / "out"
     process = parse.start(corpus, out, *OPTIONS, *SLURM)
     try:
@@ -66,16 +74,20 @@ def test_a_corpus_on_slurm_is_that_of_one_process_though_a_job_is_cancelled(
     finally:
         end(process)
     assert process.returncode == 0, error
-    assert tree_bytes(out) == tree_bytes(tmp_path / "here")
+    assert tree_bytes(out) == undisturbed.content
     wait_until(_no_jobs, 60)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("when", ["while they start", "in the middle"])
 def test_a_corpus_whose_every_job_is_cancelled_goes_on_by_itself(
-    slurm: None, parse: Parse, corpus: Path, tmp_path: Path, when: str
+    slurm: None,
+    parse: Parse,
+    corpus: Path,
+    tmp_path: Path,
+    undisturbed: Undisturbed,
+    when: str,
 ) -> None:
-    parse.ok(corpus, tmp_path / "here", *OPTIONS)
     out = tmp_path / "out"
     process = parse.start(corpus, out, *OPTIONS, *SLURM)
     try:
@@ -88,12 +100,12 @@ def test_a_corpus_whose_every_job_is_cancelled_goes_on_by_itself(
     finally:
         end(process)
     assert process.returncode == 0, error
-    assert tree_bytes(out) == tree_bytes(tmp_path / "here")
+    assert tree_bytes(out) == undisturbed.content
 
 
 @pytest.mark.full
 def test_slurm_jobs_that_a_killed_run_left_are_waited_for(
-    slurm: None, parse: Parse, corpus: Path, tmp_path: Path
+    slurm: None, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     out = tmp_path / "out"
     process = parse.start(corpus, out, *OPTIONS, *SLURM)
@@ -103,8 +115,7 @@ def test_slurm_jobs_that_a_killed_run_left_are_waited_for(
         end(process)
     ran = parse.ok(corpus, out, *OPTIONS)  # their scheduler has gone: they end by themselves
     assert "of an earlier run to end" in ran.err or not any((out / ".writers").iterdir())
-    parse.ok(corpus, tmp_path / "here", *OPTIONS)
-    assert tree_bytes(out) == tree_bytes(tmp_path / "here")
+    assert tree_bytes(out) == undisturbed.content
     subprocess.run(["scancel", "--user", "root"], check=True)
     wait_until(_no_jobs, 60)
 
