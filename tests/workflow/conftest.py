@@ -319,8 +319,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Checkou
     folder = tmp_path_factory.mktemp("finished")
     shutil.copytree(ROOT / "src/attree", folder / "src/attree")
     checkout = Checkout(make_tiny(folder / "checkout", encoder).folder, folder / "src")
-    # Attention on two workers each: what they import counts too.
-    workers = ("--set-threads", "attention_all=2", "attention_selected=2", "parse_corpus=1")
+    # Attention on two workers, and in one process: what either imports counts.
+    workers = ("--set-threads", "attention_all=2", "attention_selected=1", "parse_corpus=1")
     checkout.run(
         "all",
         "corpus",
