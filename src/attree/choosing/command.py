@@ -12,6 +12,7 @@ from attree import completion, options
 from attree.choosing import RANDOM, WAYS
 from attree.options import TextOptions, between
 from attree.ready import usual_parser
+from attree.text import safe, say
 
 if TYPE_CHECKING:
     from attree.choosing.ranking import Measured
@@ -95,7 +96,7 @@ def choose_command(
     places = rank(measured, number).tolist()
     _write(drawn, measured, places, output)
     cost = int(measured.brackets[places].sum())
-    _say(f"{len(places):,} of {drawn.seen:,} sentences by {by}; their trees: {cost:,} brackets")
+    say(f"{len(places):,} of {drawn.seen:,} sentences by {by}; their trees: {cost:,} brackets")
 
 
 def _measured(drawn: Pool, parser: ParserSource | None, device: str | None) -> Measured:
@@ -120,7 +121,6 @@ def _measured(drawn: Pool, parser: ParserSource | None, device: str | None) -> M
 def _write(drawn: Pool, measured: Measured, places: list[int], output: Path | None) -> None:
     """Write a sentence a line, words with spaces between; as JSON also what was measured."""
     from attree.files import write_text
-    from attree.text import safe
 
     lines = [" ".join(drawn.words[place]) for place in places]
     if output is None:
@@ -143,9 +143,3 @@ def _write(drawn: Pool, measured: Measured, places: list[int], output: Path | No
 
 def _number(value: float) -> float | None:
     return round(value, 4) if value == value else None
-
-
-def _say(line: str) -> None:
-    from attree.text import say
-
-    say(line)

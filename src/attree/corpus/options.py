@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from attree import completion, options
-from attree.errors import AttreeError
 from attree.options import between
+from attree.registry import check_name
 
 _INPUT, _PLACE = "Input and output", "Where it runs"
 PARQUET, BRACKETS = "parquet", "brackets"
@@ -41,9 +41,7 @@ class OutputOptions:
     def __post_init__(self) -> None:
         """Refuse an unknown format."""
         for name in self.formats:
-            if name not in _FORMATS:
-                fix = f"choose among {', '.join(_FORMATS)}"
-                raise AttreeError(f"unknown format {name!r}", fix=fix)
+            check_name(name, _FORMATS, f"unknown format {name!r}")
 
     @property
     def beside(self) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -27,6 +26,7 @@ from attree.encoder.forms import carried
 from attree.errors import AttreeError
 from attree.files import read_described, read_json, write_json
 from attree.provenance import versions
+from attree.registry import check_name
 
 #: (layer, head), both 0-based
 Head = tuple[int, int]
@@ -93,12 +93,8 @@ class ResolvedEncoder:
         what = "encoder description"
         found = read_described(path, cls, what=what, fix=_RESOLVE)
         for key, known in (("kind", SOURCES), ("dtype", DTYPES)):
-            if getattr(found, key) not in known:
-                raise AttreeError(
-                    f"this {what} is not valid: {key}: unknown {getattr(found, key)!r}",
-                    file=path,
-                    fix=_one_of(known),
-                )
+            problem = f"this {what} is not valid: {key}: unknown {getattr(found, key)!r}"
+            check_name(getattr(found, key), known, problem, file=path)
         return found
 
 
@@ -157,10 +153,8 @@ def resolve(source: EncoderSource, *, record: str | Path | None = None) -> Resol
         AttreeError: no such model, no safetensors, no fast tokeniser, no attention, no
             connection, or a changed revision.
     """
-    if source.kind not in SOURCES:
-        raise AttreeError(f"unknown kind of encoder source: {source.kind}", fix=_one_of(SOURCES))
-    if source.dtype not in DTYPES:
-        raise AttreeError(f"unknown dtype {source.dtype}", fix=_one_of(DTYPES))
+    check_name(source.kind, SOURCES, f"unknown kind of encoder source: {source.kind}")
+    check_name(source.dtype, DTYPES, f"unknown dtype {source.dtype}")
     folder, revision = SOURCES[source.kind](source, record)
     return describe(source, folder, revision)
 
@@ -277,10 +271,6 @@ def _from_hub(source: EncoderSource, record: str | Path | None) -> tuple[Path, s
 
 #: kind of source → what finds its folder and, where there is one, its revision
 SOURCES = {"hub": _from_hub, "path": _from_path, "package": _from_package}
-
-
-def _one_of(names: Iterable[str]) -> str:
-    return "choose one of " + ", ".join(names)
 
 
 class _Record(msgspec.Struct):

@@ -14,6 +14,7 @@ from attree import completion, options
 from attree.errors import AttreeError
 from attree.options import Asked, ReadingOptions
 from attree.settings import form_of, meanings
+from attree.text import say, shown
 from attree.treebank.language_file import LanguageKeys
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def run(
     check_new((output, rejected), overwrite=overwrite)
     scripts = {job.title: _convert(job, output, rejected, check=check) for job in jobs}
     for line in other_scripts(scripts):
-        _say(f"warning: {line}")
+        say(f"warning: {line}")
 
 
 @app.command(name="convert")
@@ -197,12 +198,12 @@ def convert_command(
     done = convert(job.files, job.settings, output, to)
     for told, item in enumerate(done.rejected):
         _tell(item, told)
-    _say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")
+    say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")
     if done.raised:
-        _say(f"{done.raised:,} sentences had crossing branches, which were made continuous")
+        say(f"{done.raised:,} sentences had crossing branches, which were made continuous")
     if done.words:
         shown = ", ".join(repr(word) for word, _ in done.words.most_common(5))
-        _say(f"warning: {done.words.total():,} words cannot stand in {to} as they are: {shown}")
+        say(f"warning: {done.words.total():,} words cannot stand in {to} as they are: {shown}")
 
 
 def _check_each(jobs: list[Job]) -> None:
@@ -212,7 +213,7 @@ def _check_each(jobs: list[Job]) -> None:
         try:
             _convert(job, None, None, check=True)
         except AttreeError as error:
-            _say(f"error: {error}")
+            say(f"error: {error}")
             failed += 1
     if failed:
         problem = f"{failed} of {len(jobs)} treebanks could not be read"
@@ -221,7 +222,6 @@ def _check_each(jobs: list[Job]) -> None:
 
 def _convert(job: Job, output: Path | None, rejected: Path | None, *, check: bool) -> str:
     """Read one split; write it, or report what is in it. Return its script."""
-    from attree.text import shown
     from attree.treebank.check import Inspector, refuse, report, totals, warnings
     from attree.treebank.cleaning import Counts, prepare
     from attree.treebank.formats import sniff
@@ -242,9 +242,9 @@ def _convert(job: Job, output: Path | None, rejected: Path | None, *, check: boo
     warned = list(warnings(seen, job.settings, counts, sniffed))
     if check:
         print(shown(report(seen, job.title, job.settings, counts, len(job.files), warned)))
-    _say(f"{job.title}: {totals(counts)}")
+    say(f"{job.title}: {totals(counts)}")
     for warning in warned:
-        _say(f"warning: {warning}")
+        say(f"warning: {warning}")
     if not check or counts.read == 0:
         refuse(seen, job.settings, counts, str(job.files[0]), sniffed)
     if builder is not None:
@@ -298,11 +298,5 @@ def _tell(item: Sentence | Rejected, told: int) -> bool:
     if not isinstance(item, Rejected) or item.status == "skipped" or told > _SHOWN:
         return False
     more = "… more: see the rejected table, or --check"
-    _say(str(item) if told < _SHOWN else more)
+    say(str(item) if told < _SHOWN else more)
     return True
-
-
-def _say(line: str) -> None:
-    from attree.text import say
-
-    say(line)
