@@ -90,11 +90,7 @@ def test_idle_threads_sleep_soon(code: str, asked: str | None, kept: str) -> Non
     environment = {key: value for key, value in os.environ.items() if key not in told}
     environment |= {"OMP_DISPLAY_ENV": "VERBOSE"} | ({"OMP_WAIT_POLICY": asked} if asked else {})
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     if "GOMP_SPINCOUNT" not in done.stderr:
         pytest.skip(f"torch's OpenMP is not GNU's here: {done.stderr[:80]!r}")

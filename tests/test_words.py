@@ -73,11 +73,7 @@ def test_lines_are_split_into_sentences(language: str, text: str, sentences: lis
 def test_a_text_beyond_the_bounds_is_refused_and_costs_no_other(text: str) -> None:
     pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
     split = tokeniser("en", split=True)
-    assert split(["It ran.", text, "It sat."]) == [
-        [["It", "ran", "."]],
-        None,
-        [["It", "sat", "."]],
-    ]
+    assert split(["It ran.", text, "It sat."]) == [[["It", "ran", "."]], None, [["It", "sat", "."]]]
 
 
 def test_whitespace_cannot_split_into_sentences() -> None:
@@ -198,9 +194,7 @@ def test_texts_are_split_here_when_nobody_splits_them_beside(
     assert beside._is_here
 
 
-def test_an_answer_nobody_waited_for_is_not_taken_for_the_next(
-    on_two_cores: None,
-) -> None:
+def test_an_answer_nobody_waited_for_is_not_taken_for_the_next(on_two_cores: None) -> None:
     beside = _beside("en")
     assert beside("Wait.", split=False)[1] == [["Wait", "."]]
 

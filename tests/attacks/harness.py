@@ -112,12 +112,7 @@ def attack(row: Row, server: Server, folder: Path) -> None:
     for path, content in row.files.items():
         _make(work / os.fsdecode(path.encode("utf-8", "surrogateescape")), content, server.base)
     before, good = state(work), state(server.base)
-    environment = {
-        "ATTREE_CANARY": str(canary),
-        "HOME": str(folder),
-        **_KERNELS,
-        **row.environment,
-    }
+    environment = {"ATTREE_CANARY": str(canary), "HOME": str(folder), **_KERNELS, **row.environment}
     ran = server.run(work, row.command, environment=environment, seconds=row.seconds)
     output = f"{ran['stdout']}\n{ran['stderr']}"
     shown = f"{row.name}: status {ran['status']}, {ran['seconds']:.1f} s\n{output[-3000:]}"

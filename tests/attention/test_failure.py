@@ -54,10 +54,7 @@ def test_a_killed_run_goes_on_where_it_was(
 
 
 def test_a_worker_that_dies_is_replaced(
-    make_table: MakeTable,
-    encoder: ResolvedEncoder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sentences, columns = make_table(WORDS), columns_for(encoder, every=True)
     settings = StageSettings(partition_size=2, workers=2, threads=1, device="cpu")

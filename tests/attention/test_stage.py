@@ -81,10 +81,7 @@ def test_several_selections_share_one_pass(
 
 
 def test_whole_shards_are_not_computed_again_and_stale_ones_go(
-    make_table: MakeTable,
-    encoder: ResolvedEncoder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sentences, output = make_table(), tmp_path / "dev.json"
     compute(sentences, encoder, output)
@@ -211,10 +208,7 @@ def test_bad_requests_are_one_line(
 
 
 def test_a_scheduler_that_is_not_there_is_one_line(
-    make_table: MakeTable,
-    encoder: ResolvedEncoder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("attree.cluster._SECONDS_TO_CONNECT", 1)
     nowhere = replace(SETTINGS, scheduler="tcp://127.0.0.1:1")
@@ -225,10 +219,7 @@ def test_a_scheduler_that_is_not_there_is_one_line(
 
 
 def test_a_full_disk_leaves_nothing_half_written(
-    make_table: MakeTable,
-    encoder: ResolvedEncoder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sentences, output = make_table(), tmp_path / "dev.json"
 

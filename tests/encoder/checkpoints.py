@@ -217,9 +217,7 @@ FAMILIES = {
 
 
 #: Families that attree knows nothing of by name.
-UNKNOWN = {
-    "ernie": (lambda: ErnieModel(ErnieConfig(**_BERT)), _word_piece),
-}
+UNKNOWN = {"ernie": (lambda: ErnieModel(ErnieConfig(**_BERT)), _word_piece)}
 
 
 #: What attree does not read.

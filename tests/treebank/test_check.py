@@ -44,11 +44,7 @@ class TestPolicy:
         assert (counts.punctuation, counts.words_removed) == ("keep", 0)
         assert "of the tags" in counts.reason
 
-    def test_french_brackets_in_a_penn_file_keep_their_words(
-        self,
-        attree,
-        tmp_path: Path,
-    ) -> None:
+    def test_french_brackets_in_a_penn_file_keep_their_words(self, attree, tmp_path: Path) -> None:
         (tmp_path / "test.mrg").write_text(FRENCH * 30)
         done = attree("test.mrg", "--output", "o.parquet")
         assert done.status == 0
@@ -65,12 +61,7 @@ class TestLoss:
         [(10, None, 0), (11, None, 1), (11, "0.11", 0), (50, "0.4", 1), (60, "1", 0)],
     )
     def test_sentences(
-        self,
-        attree,
-        tmp_path: Path,
-        bad: int,
-        accept: str | None,
-        status: int,
+        self, attree, tmp_path: Path, bad: int, accept: str | None, status: int
     ) -> None:
         text = TREE.encode() * (100 - bad) + b"(S (NN caf\xe9))\n" * bad
         (tmp_path / "a.ptb").write_bytes(text)
@@ -118,11 +109,7 @@ class TestLoss:
         done = attree("a.conllu", "--output", "o.parquet", "--nonprojective", "lift")
         assert "(line 1: not projective: more than" in str(done.status)
 
-    def test_a_loss_under_one_percent_is_not_noted(
-        self,
-        attree,
-        tmp_path: Path,
-    ) -> None:
+    def test_a_loss_under_one_percent_is_not_noted(self, attree, tmp_path: Path) -> None:
         (tmp_path / "a.ptb").write_text(TREE * 200 + "(S (A a)\n")
         assert attree("a.ptb", "--output", "o.parquet").status == 0
         assert read_table(tmp_path / "o.parquet")[1]["note"] == ""
@@ -170,12 +157,7 @@ class TestWarnings:
         ],
     )
     def test_what_looks_wrong_is_a_line(
-        self,
-        attree,
-        tmp_path: Path,
-        text: str,
-        options: list[str],
-        warning: str,
+        self, attree, tmp_path: Path, text: str, options: list[str], warning: str
     ) -> None:
         (tmp_path / "a.ptb").write_text(text, encoding="utf-8")
         done = attree("a.ptb", "--check", *options)
@@ -183,11 +165,7 @@ class TestWarnings:
         assert any(re.search(warning, line) for line in found), done.err
         assert "warning" in done.out
 
-    def test_nothing_is_wrong_with_a_good_treebank(
-        self,
-        attree,
-        tmp_path: Path,
-    ) -> None:
+    def test_nothing_is_wrong_with_a_good_treebank(self, attree, tmp_path: Path) -> None:
         (tmp_path / "a.mrg").write_text(TREE * 3)
         assert "warning" not in attree("a.mrg", "--check").err
 

@@ -112,11 +112,7 @@ def test_tags_that_would_leave_punctuation_out(attree, tmp_path: Path) -> None:
         (b"", ["a.mrg", "--check"], "a.mrg: no sentence could be read"),
         (b"plain text\nand more", ["a.mrg", "--check"], "no sentence could be read"),
         (b"(S (. .))", ["a.mrg", "--output", "o.parquet"], "no sentence could be read"),
-        (
-            b"(A a)",
-            ["a.mrg", "--check", "--format", "xml"],
-            "is not one of its values",
-        ),
+        (b"(A a)", ["a.mrg", "--check", "--format", "xml"], "is not one of its values"),
         (b"(A a)", ["a.mrg", "--check", "--encoding", "x-8"], "it takes the name of an encoding"),
         (b"(A a)", ["a.mrg", "--check", "--punctuation", "no"], "it takes auto, keep"),
         (b"(A a)", ["a.mrg", "--check", "--first", "0"], "--first"),

@@ -17,12 +17,7 @@ from attree.help import declared
 from attree.settings import form_of, hints_of, meanings
 from attree.treebank.cleaning import POLICIES, policies
 from attree.treebank.formats import FORMATS
-from attree.treebank.language_file import (
-    LAYOUTS,
-    LanguageKeys,
-    SplitKeys,
-    check_settings,
-)
+from attree.treebank.language_file import LAYOUTS, LanguageKeys, SplitKeys, check_settings
 from attree.treebank.sentence import Settings
 
 _SOME = st.one_of(

@@ -89,7 +89,7 @@ RULES = {
         "si pleut": "S",
     },
     "it/PRON/5/nsubj is/AUX/5/cop a/DET/5/det very/ADV/5/advmod thing/NOUN/0/root": {
-        "it is a very thing": "S",
+        "it is a very thing": "S"
     },
     # modifiers
     "a/DET/4/det very/ADV/3/advmod old/ADJ/4/amod man/NOUN/0/root": {
@@ -114,11 +114,11 @@ RULES = {
 INNER = {
     # without the adposition, before it or behind
     "he/PRON/2/nsubj sat/VERB/0/root in/ADP/5/case the/DET/5/det house/NOUN/2/obl": {
-        "the house": "NP",
+        "the house": "NP"
     },
     "das/DET/2/det Haus/NOUN/4/obl entlang/ADP/2/case ging/VERB/0/root": {"das Haus": "NP"},
     "because/ADP/4/case of/ADP/1/fixed the/DET/4/det rain/NOUN/5/obl sat/VERB/0/root": {
-        "the rain": "NP",
+        "the rain": "NP"
     },
     # a predicate with its own dependents; none where it is coordinated, or has a gap
     "it/PRON/6/nsubj is/AUX/6/cop not/PART/6/advmod a/DET/6/det good/ADJ/6/amod book/NOUN/0/root"

@@ -241,13 +241,7 @@ def make_tiny(folder: Path, encoder: Path) -> Checkout:
                     "runs": [{"encoders": ["tiny"], "parsers": ["upoa", "upio"]}],
                 },
                 "rivals": {
-                    "runs": [
-                        {
-                            "encoders": ["tiny"],
-                            "parsers": ["voted"],
-                            "systems": ["gold"],
-                        }
-                    ]
+                    "runs": [{"encoders": ["tiny"], "parsers": ["voted"], "systems": ["gold"]}]
                 },
             },
             "comparisons": {
@@ -277,10 +271,7 @@ def make_tiny(folder: Path, encoder: Path) -> Checkout:
             },
             "training": {"trees": 3},
             "systems": {"gold": {"other/test": "treebanks/other/test.mrg"}},
-            "averages": {
-                "voted": {"of": ["upoa", "upio"]},
-                "blended": {"of": ["upoa", "toy"]},
-            },
+            "averages": {"voted": {"of": ["upoa", "upio"]}, "blended": {"of": ["upoa", "toy"]}},
             "grammars": {"toy": TOY},
             "published": "published.csv",
         }

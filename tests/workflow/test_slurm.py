@@ -81,12 +81,7 @@ def test_a_corpus_on_slurm_is_that_of_one_process_though_a_job_is_cancelled(
 @pytest.mark.full
 @pytest.mark.parametrize("when", ["while they start", "in the middle"])
 def test_a_corpus_whose_every_job_is_cancelled_goes_on_by_itself(
-    slurm: None,
-    parse: Parse,
-    corpus: Path,
-    tmp_path: Path,
-    undisturbed: Undisturbed,
-    when: str,
+    slurm: None, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed, when: str
 ) -> None:
     out = tmp_path / "out"
     process = parse.start(corpus, out, *OPTIONS, *SLURM)
