@@ -130,7 +130,7 @@ def tree_bytes(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in files}
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = 120.0) -> None:
     """Wait for something to become true; fail if it does not."""
     until = time.monotonic() + seconds
     while not true():

@@ -219,7 +219,7 @@ def test_what_is_stopped_with_workers_leaves_nothing(
         for number in signals:
             process.send_signal(number)
             time.sleep(0.3)
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=120)
     finally:
         end(process)
     assert process.returncode == 128 + signals[0], error

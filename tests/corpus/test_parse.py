@@ -142,7 +142,7 @@ def test_ctrl_c_finishes_the_shards_in_flight_and_the_next_run_the_rest(
     try:
         wait_until(lambda: len(list(out.glob("trees/*.parquet"))) > 2)
         process.send_signal(signal.SIGINT)
-        said, error = process.communicate(timeout=60)
+        said, error = process.communicate(timeout=120)
     finally:
         end(process)
     assert process.returncode == 130, error
