@@ -16,6 +16,15 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 
 from attree.errors import AttreeError
 
@@ -52,7 +61,7 @@ def convert(source: BinaryIO, folder: Path) -> None:
     if pieces.count > shape.vocabulary:
         raise AttreeError(f"{pieces.count} word pieces, but {shape.vocabulary} embeddings")
     _write_json(folder / "config.json", shape.config(pieces))
-    _write_json(folder / "tokenizer.json", pieces.tokeniser())
+    pieces.tokeniser().save(str(folder / "tokenizer.json"), pretty=False)
     _write_json(folder / "tokenizer_config.json", pieces.settings(shape.positions))
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
@@ -181,64 +190,27 @@ class _Pieces:
         }
         return found | ({"mask_token": "<mask>"} if "<mask>" in self.names else {})
 
-    def tokeniser(self) -> dict[str, Any]:
-        """Return what ``tokenizer.json`` says: XLM-RoBERTa's tokeniser with these pieces."""
+    def tokeniser(self) -> Tokenizer:
+        """Return XLM-RoBERTa's tokeniser with these pieces."""
         start, end = self.names[self.bos], self.names[self.eos]
         special = {self.bos, self.eos, self.pad, self.unknown}
         if "<mask>" in self.names:
             special.add(self.names.index("<mask>"))
-        word = {"type": "Metaspace", "replacement": _SPACE, "prepend_scheme": "always"}
-        return {
-            "version": "1.0",
-            "truncation": None,
-            "padding": None,
-            "added_tokens": [_added(number, self.names[number]) for number in sorted(special)],
-            "normalizer": _sequence(
-                "normalizers",
-                {"type": "Nmt"},
-                {"type": "NFKC"},
-                {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
-            ),
-            "pre_tokenizer": _sequence(
-                "pretokenizers", {"type": "WhitespaceSplit"}, {**word, "split": True}
-            ),
-            "post_processor": {
-                "type": "TemplateProcessing",
-                "single": [_token(start), _text("A"), _token(end)],
-                "pair": [
-                    *(_token(start), _text("A"), _token(end)),
-                    *(_token(end), _text("B"), _token(end)),
-                ],
-                "special_tokens": {
-                    name: {"id": name, "ids": [number], "tokens": [name]}
-                    for name, number in ((start, self.bos), (end, self.eos))
-                },
-            },
-            "decoder": {**word, "split": True},
-            "model": {
-                "type": "Unigram",
-                "unk_id": self.unknown,
-                "vocab": list(zip(self.names, self.scores, strict=True)),
-                "byte_fallback": False,
-            },
-        }
-
-
-def _sequence(kind: str, *parts: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "Sequence", kind: list(parts)}
-
-
-def _token(name: str) -> dict[str, Any]:
-    return {"SpecialToken": {"id": name, "type_id": 0}}
-
-
-def _text(name: str) -> dict[str, Any]:
-    return {"Sequence": {"id": name, "type_id": 0}}
-
-
-def _added(number: int, name: str) -> dict[str, Any]:
-    plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    return {"id": number, "content": name, **plain, "special": True}
+        vocabulary = list(zip(self.names, self.scores, strict=True))
+        found = Tokenizer(models.Unigram(vocabulary, self.unknown, byte_fallback=False))
+        several = normalizers.Replace(Regex(" {2,}"), " ")
+        found.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), several])
+        found.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(_SPACE, "always")]
+        )
+        found.post_processor = processors.TemplateProcessing(
+            single=[start, "$A", end],
+            pair=[start, "$A", end, end, "$B", end],
+            special_tokens=[(start, self.bos), (end, self.eos)],
+        )
+        found.decoder = decoders.Metaspace(_SPACE, "always")
+        found.add_special_tokens([self.names[number] for number in sorted(special)])
+        return found
 
 
 def _weights(reader: _Reader, shape: _Shape) -> dict[str, NDArray[np.float32]]:
