@@ -11,9 +11,19 @@ from hypothesis import strategies as st
 
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.evaluation.evalb import ERROR, OK, SKIPPED, Result, compare, labelled_results, read_tree
-from attree.evaluation.evalb_files import results
-from attree.evaluation.evalb_parameters import COLLINS, Parameters, read_parameters
+from attree.evaluation.evalb import (
+    COLLINS,
+    ERROR,
+    OK,
+    SKIPPED,
+    Parameters,
+    Result,
+    compare,
+    read_parameters,
+    read_tree,
+    results,
+)
+from attree.evaluation.labels import label_confusion
 from attree.given import Treebank
 from attree.parses import Parses
 from attree.treebank.sentence import Settings
@@ -125,7 +135,7 @@ def test_files_score_as_their_trees_do_whatever_is_around_them(
         trees.append(Parses.gold(Treebank.read([file], settings).table).trees)
     gold, other = files
     found = list(results([gold], [other], COLLINS, punctuation=punctuation))
-    assert [counts(one) for one in found] == list(map(tuple, labelled_results(*trees).tolist()))
+    assert [counts(one) for one in found] == list(map(tuple, label_confusion(*trees)[1].tolist()))
 
 
 def test_that_one_side_has_an_outer_bracket_is_said(tmp_path: Path) -> None:
@@ -216,7 +226,7 @@ def test_labelled_trees_have_the_counts_of_their_brackets(lengths: list[int], se
         labels = [[str(rng.choice(["NP-SBJ", "ADVP", "PRT", "TOP", "S"])) for _ in one]
                   for one in trees]  # fmt: skip
         sides.append((trees, labels))
-    found = labelled_results(*(Trees.from_spans(lengths, *side) for side in sides))
+    _, found = label_confusion(*(Trees.from_spans(lengths, *side) for side in sides))
     for row, n, *pairs in zip(found, lengths, *(zip(*side, strict=True) for side in sides),
                               strict=True):  # fmt: skip
         wanted = score(*(bracketed(n, *pair) for pair in pairs))

@@ -14,11 +14,12 @@ import torch
 from attree.cli import app
 from attree.errors import AttreeError
 from attree.experiments import features, training
+from attree.experiments.cells import cells
 from attree.experiments.data import Sentences, drawn, set_apart
 from attree.experiments.job import run_job
 from attree.experiments.reliability import write_reliability
 from attree.experiments.rows import Row
-from attree.experiments.table import cells, tables
+from attree.experiments.table import tables
 from attree.fewshot.calibration import TEMPERATURES
 from attree.fewshot.fit import THRESHOLDS
 from attree.heads.ranking import Recipe, rank

@@ -11,8 +11,7 @@ from attree.decoding.fixed import fixed_trees
 from attree.errors import AttreeError
 from attree.evaluate import Evaluation, Gold
 from attree.evaluation.counts import Counts
-from attree.evaluation.evalb_files import results
-from attree.evaluation.evalb_parameters import read_parameters
+from attree.evaluation.evalb import read_parameters, results
 from attree.own_files.systems import How, evaluate
 from attree.parser import Parser
 from attree.treebank.sentence import Settings

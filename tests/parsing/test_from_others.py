@@ -13,8 +13,7 @@ import pytest
 
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.evaluation.evalb_files import results
-from attree.evaluation.evalb_parameters import COLLINS
+from attree.evaluation.evalb import COLLINS, results
 from attree.parses import Parses
 from attree.parsing.from_others import write_average, write_imported
 from attree.schemas import PARSES, SENTENCES, read_table, write_table

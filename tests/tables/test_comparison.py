@@ -20,8 +20,7 @@ from attree.files import write_json
 from attree.parses import Parses
 from attree.schemas import PARSES, write_table
 from attree.tables import command, render
-from attree.tables.comparison import compared, read_figures, systems
-from attree.tables.comparison_tables import comparison
+from attree.tables.comparison import compared, comparison, read_figures, record_of, systems
 from attree.tables.resampling import differences
 from tests.fewshot.conftest import table as make_table
 
@@ -96,7 +95,7 @@ def test_a_system_says_where_its_figures_come_from(given: dict[str, Any]) -> Non
     assert kinds["good"] == kinds["right"] == "computed"
     assert (kinds["theirs"], kinds["c-pcfg"]) == ("imported", "published")
     assert by_name["good"].speed == 120.4 and by_name["bad"].speed is None
-    assert by_name["good"].tuned_on == "toy dev" and by_name["right"].tuned_on == ""
+    assert by_name["good"].selection == "toy dev" and by_name["right"].selection == ""
     assert by_name["bad"].published == {"corpus_f1": 57.6}
     assert by_name["c-pcfg"].recall == {"NP": 74.7}
     corpus = [one.values["corpus_f1"] for one in ordered[:3]]
@@ -136,22 +135,22 @@ def test_a_grammar_is_undertrained_or_not_by_the_mean_of_its_seeds(
 def test_lengths_are_scored_by_themselves(given: dict[str, Any]) -> None:
     ordered, _ = all_systems(given)
     one = next(one for one in ordered if one.name == "good")
-    assert one.scores is not None
+    assert one.each is not None
     for longest in (5, 9):
-        short = one.scores.parts[one.scores.n_words <= longest].sum(axis=0)
+        short = one.each.parts[one.each.n_words <= longest].sum(axis=0)
         assert one.by_length[longest] == pytest.approx(200 * short[2] / (short[0] + short[1]))
     fixed = next(one for one in ordered if one.name == "right")
-    assert fixed.scores is not None
-    assert fixed.scores.f1()["corpus_f1"][0] == pytest.approx(fixed.values["corpus_f1"])
+    assert fixed.each is not None
+    assert fixed.each.f1()["corpus_f1"][0] == pytest.approx(fixed.values["corpus_f1"])
 
 
 def test_every_two_are_compared_as_two_alone_are(given: dict[str, Any]) -> None:
     ordered, pairs = all_systems(given)
-    tested = [one for one in ordered if one.scores is not None]
+    tested = [one for one in ordered if one.each is not None]
     assert len(tested) == 6
     names = {frozenset((one["first"], one["second"])) for one in pairs}
     assert names == {frozenset((a.name, b.name)) for a, b in itertools.combinations(tested, 2)}
-    scores = {one.name: one.scores for one in tested}
+    scores = {one.name: one.each for one in tested}
     for record in pairs:
         alone = differences(scores[record["first"]], scores[record["second"]])
         assert record["p"] == alone[record["metric"]].p
@@ -160,9 +159,9 @@ def test_every_two_are_compared_as_two_alone_are(given: dict[str, Any]) -> None:
     assert np.isnan(best.p)
     for one in tested:
         if one is not best:
-            p = differences(best.scores, one.scores)["corpus_f1"].p
+            p = differences(best.each, one.each)["corpus_f1"].p
             assert one.p == p
-    assert all(one.p is None for one in ordered if one.scores is None)
+    assert all(one.p is None for one in ordered if one.each is None)
 
 
 def test_the_tables_fit_a_terminal_and_say_what_they_show(
@@ -197,7 +196,7 @@ def test_systems_with_labels_have_a_table_of_their_own(given: dict[str, Any]) ->
     found = {table.title: table for table in comparison(ordered, "T", 1)}["T: toy, test: labels"]
     assert found.headings == ["system", "Labelled F1", "Exact match"]
     assert found.rows == [["theirs", "61.25", "12.50"]]
-    flat = {row["system"]: row["labelled_f1"] for row in (one.flat() for one in ordered)}
+    flat = {row["system"]: row["labelled_f1"] for row in map(record_of, ordered)}
     assert flat["theirs"] == 61.25 and flat["good"] is None
 
 

@@ -130,17 +130,15 @@ def evalb_command(
       attree evalb test.gold.mrg test.mine.mrg --prm COLLINS.prm
       attree evalb test.gold.mrg test.mine.mrg --prm collins --punctuation ptb
     """
-    import dataclasses
+    from dataclasses import replace
 
-    from attree.evaluation.evalb_files import results
-    from attree.evaluation.evalb_parameters import Parameters, read_parameters
-    from attree.evaluation.evalb_report import RELEASES, report
+    from attree.evaluation.evalb import RELEASES, Parameters, read_parameters, report, results
     from attree.patterns import matching
 
     check_name(release, RELEASES, f"unknown release {release!r}")
     parameters = Parameters() if prm is None else read_parameters(prm)
     if unlabelled:
-        parameters = dataclasses.replace(parameters, labelled=False)
+        parameters = replace(parameters, labelled=False)
     files = matching(gold), matching(test)
     found = results(*files, parameters, punctuation=punctuation)
     for line, is_error in report(found, parameters, release):

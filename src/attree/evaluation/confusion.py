@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.files import described
-from attree.trees import Trees
 
 #: What the row and the column of spans that the other side lacks are called, of rare labels, and of
 #: phrases without a label.
@@ -59,10 +58,6 @@ class Confusion:
         return Confusion((*self.labels[:count], OTHERS), counts)
 
 
-#: Of trees that share no label.
-NOTHING = Confusion((), np.zeros((1, 1), np.int64))
-
-
 class _Described(msgspec.Struct):
     labels: list[str]
     counts: list[list[int]]
@@ -84,29 +79,3 @@ def confusion_of(summary: Mapping[str, Any], path: Path) -> Confusion | None:
         problem = f"this {what} has no row and column for each label"
         raise AttreeError(problem, file=path, fix=fix)
     return Confusion(tuple(found.labels), np.array(found.counts, np.int64))
-
-
-def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, NDArray[np.int64]]:
-    """Count which labels equal spans have.
-
-    Labels are EVALB's: those that it deletes do not count, and equal ones are one. Of a unary chain
-    labels that both sides have stand for each other, then the others from the top. The diagonal
-    sums to the labelled brackets that match.
-
-    Args:
-        gold, predicted: trees of the same sentences, with labels.
-
-    Returns:
-        the confusion, and what :func:`attree.evaluation.evalb.labelled_results` returns.
-    """
-    # compiled loops, which tables do without
-    from attree.evaluation.evalb import label_classes
-    from attree.evaluation.label_pairs import label_pairs
-
-    known: dict[str, int] = {}
-    right, found = (label_classes(trees, known) for trees in (gold, predicted))
-    counts, rows = label_pairs(gold, right, predicted, found, len(known))
-    order = np.argsort(-counts[:-1].sum(1), kind="stable")
-    names, every = list(known), np.append(order, len(order))
-    named = tuple(names[place] for place in order)
-    return Confusion(named, counts[np.ix_(every, every)]), rows

@@ -10,19 +10,121 @@ label. A tree that cannot be read costs its sentence alone, where the C program 
 
 from __future__ import annotations
 
+import io
 import itertools
+import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from attree.evaluation.evalb_parameters import COLLINS, Parameters
-from attree.evaluation.label_pairs import label_pairs
-from attree.trees import Trees
+from attree.errors import AttreeError
+from attree.files import opened
+from attree.text import unescape
+from attree.treebank.cleaning import policy
+from attree.treebank.sentence import Sentence, cut_label
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a parameter file (``.prm``) sets; without one EVALB deletes nothing.
+
+    Attributes:
+        labelled: whether labels must be the same.
+        cutoff: the summary is given again for sentences of at most this many words.
+        max_errors: more errors than these end the run.
+        delete: labels of brackets, and tags of words, that do not count.
+        delete_for_length: tags of words that do not count as words of the sentence.
+        quotes: tags that one tree may give a quotation mark that is deleted from the other.
+        same_labels, same_words: pairs that count as equal.
+    """
+
+    labelled: bool = True
+    cutoff: int = 40
+    max_errors: int = 10
+    delete: frozenset[str] = frozenset()
+    delete_for_length: frozenset[str] = frozenset()
+    quotes: frozenset[str] = frozenset()
+    same_labels: frozenset[tuple[str, str]] = frozenset()
+    same_words: frozenset[tuple[str, str]] = frozenset()
+
+    def same_label(self, one: str, other: str) -> bool:
+        """Tell whether two labels or tags count as equal."""
+        return one == other or (one, other) in self.same_labels or (other, one) in self.same_labels
+
+    def same_word(self, one: str, other: str) -> bool:
+        """Tell whether two words count as equal."""
+        return one == other or (one, other) in self.same_words or (other, one) in self.same_words
+
+    def deletes(self, label: str) -> bool:
+        """Tell whether brackets with this label do not count."""
+        return any(self.same_label(label, one) for one in self.delete)
+
+
+#: What is customary for the Penn Treebank, on trees whose words are already chosen.
+COLLINS = Parameters(
+    delete=frozenset({"TOP", "S1", "ROOT", "VROOT", "-NONE-", ",", ":", "``", "''", "."}),
+    delete_for_length=frozenset({"-NONE-"}),
+    same_labels=frozenset({("ADVP", "PRT")}),
+)
+
+#: keyword → the attribute of :class:`Parameters` that it sets
+_NUMBERS = {"LABELED": "labelled", "CUTOFF_LEN": "cutoff", "MAX_ERROR": "max_errors"}
+_SETS = {
+    "DELETE_LABEL": "delete",
+    "DELETE_LABEL_FOR_LENGTH": "delete_for_length",
+    "QUOTE_LABEL": "quotes",
+}
+_PAIRS = {"EQ_LABEL": "same_labels", "EQ_WORD": "same_words"}
+
+
+def read_parameters(path: str | Path) -> Parameters:
+    """Read a parameter file; ``collins`` stands for :data:`COLLINS` where no file has that name.
+
+    Raises:
+        AttreeError: an unknown keyword, or a keyword without its values; ``DEBUG`` is ignored.
+    """
+    if str(path).lower() == "collins" and not Path(path).exists():
+        return COLLINS
+    found: dict[str, Any] = {}
+    for line, text in enumerate(lines(path, "parameter file"), 1):
+        keyword, *values = text.split()[:3] or [""]
+        if text.startswith("#") or len(text.strip()) < 3 or keyword == "DEBUG":
+            continue
+        wanted = 2 if keyword in _PAIRS else 1
+        if len(values) < wanted:
+            raise AttreeError(f"{keyword} needs {wanted} values", file=path, line=line)
+        if keyword in _NUMBERS:
+            number = values[0]
+            if not re.fullmatch(r"\d{1,9}", number):
+                problem = f"{keyword} {number[:20]} is not a number of at most nine digits"
+                raise AttreeError(problem, file=path, line=line)
+            found[_NUMBERS[keyword]] = bool(int(number)) if keyword == "LABELED" else int(number)
+        elif keyword in _SETS:
+            found.setdefault(_SETS[keyword], set()).add(values[0])
+        elif keyword in _PAIRS:
+            found.setdefault(_PAIRS[keyword], set()).add((values[0], values[1]))
+        else:
+            known = ", ".join([*_NUMBERS, *_SETS, *_PAIRS])
+            fix = f"the keywords are {known}"
+            raise AttreeError(f"unknown keyword {keyword}", file=path, line=line, fix=fix)
+    for name, value in found.items():
+        found[name] = frozenset(value) if isinstance(value, set) else value
+    return Parameters(**found)
+
+
+def lines(path: str | Path, what: str) -> Iterator[str]:
+    """Yield the lines of a text file or stream; bytes that are not UTF-8 pass through."""
+    with (
+        opened(path, what=what, stream=True) as handle,
+        io.TextIOWrapper(handle, "utf-8", "surrogateescape", newline="\n") as file,
+    ):
+        yield from file
+
 
 #: status of a sentence: scored, an error in it or between the two trees, no tree by the parser
 OK, ERROR, SKIPPED = 0, 1, 2
@@ -192,14 +294,15 @@ def _counted(tree: Bracketing, parameters: Parameters) -> list[tuple[Any, ...]]:
     """Return (start, end, label) of the brackets that count, their labels without functions."""
     around = [0, len(tree.words), ""]
     found = (
-        (start, end, _cut(label))
+        (start, end, cut(label))
         for start, end, label in tree.brackets
         if [start, end, label] != around
     )
     return [one for one in found if one[0] != one[1] and not parameters.deletes(one[2])]
 
 
-def _cut(label: str) -> str:
+def cut(label: str) -> str:
+    """Cut off the functions of a label."""
     return re.split("[-=]", label, maxsplit=1)[0]
 
 
@@ -230,36 +333,199 @@ def _crossing(gold: Sequence[tuple[Any, ...]], test: Sequence[tuple[Any, ...]]) 
     return int((left | right).any(axis=0).sum())
 
 
-def labelled_results(gold: Trees, predicted: Trees) -> NDArray[np.int64]:
-    """Score labelled trees of the same sentences by EVALB's rules, with what `COLLINS` deletes.
-
-    Brackets of one word and unary chains count, and the whole sentence if it has a label.
+def results(
+    gold: Sequence[Path],
+    test: Sequence[Path],
+    parameters: Parameters,
+    *,
+    punctuation: str | None = None,
+) -> Iterator[Result]:
+    """Score files of trees against gold ones, a tree a line.
 
     Args:
-        gold: the gold trees, with labels.
-        predicted: the others, with labels; words are taken to be the same.
+        gold, test: the files.
+        parameters: what does not count.
+        punctuation: a policy of :data:`attree.treebank.cleaning.POLICIES`. The words that it
+            removes from a gold tree are removed from both, whatever their tags in the other; of the
+            deleted labels of ``parameters`` only those of brackets and of traces count then.
 
-    Returns:
-        int64 (trees, 3): brackets in both, in gold, in predicted. Corpus F1 is
-        ``2 * both / (gold + predicted)`` over the sums; a match is exact where all are equal.
+    Raises:
+        AttreeError: a file that is not there, or an unknown policy.
     """
-    if not np.array_equal(gold.n_words, predicted.n_words):
-        raise ValueError("the trees have unequal numbers of words")
-    known: dict[str, int] = {}
-    right, found = (label_classes(trees, known) for trees in (gold, predicted))
-    return label_pairs(gold, right, predicted, found, len(known))[1]
+    right_lines = (line for file in gold for line in lines(file, "gold file"))
+    both = itertools.zip_longest(
+        right_lines, (line for file in test for line in lines(file, "file of trees"))
+    )
+    keep = None if punctuation is None else policy(punctuation)
+    how = parameters
+    if punctuation is not None:
+        how = replace(parameters, delete=frozenset({"-NONE-"}), quotes=frozenset())
+    for one, other in both:
+        if one is None or other is None:
+            longer = "test" if one is None else "gold"
+            problem = f"Number of lines unmatch (too many lines in {longer} file)"
+            yield Result(-1, ERROR, problem=problem)
+            return
+        try:
+            right = read_tree(one, how)
+        except ValueError as error:
+            yield Result(0, ERROR, problem=f"{error} (gold)")
+            continue
+        try:
+            found = read_tree(other, how)
+        except ValueError as error:
+            yield Result(right.length, ERROR, problem=f"{error} (test)")
+            continue
+        if keep is not None and len(right.words) == len(found.words):
+            stays = keep(_as_sentence(right))
+            right, found = right.without(stays), found.without(stays)
+        yield compare(right, found, parameters)
 
 
-def label_classes(trees: Trees, known: dict[str, int]) -> NDArray[np.int64]:
-    """Return a number for the label of each span, the same for equal ones, -1 if none counts."""
-    found = []
-    for label in trees.label_names if trees.labels is not None else ("",):
-        name = _cut(label)
-        equal = {name}.union(*(pair for pair in COLLINS.same_labels if name in pair))
-        found.append(-1 if COLLINS.deletes(name) else known.setdefault(min(equal), len(known)))
-    codes = np.zeros(trees.starts.size, np.int64) if trees.labels is None else trees.labels
-    classes = np.array(found or [-1], np.int64)[codes]
-    if trees.labels is not None and "" in trees.label_names:
-        whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
-        classes[whole & (codes == trees.label_names.index(""))] = -1
-    return classes
+def _as_sentence(tree: Bracketing) -> Sentence:
+    """Return the words of a tree, with their tags, as treebank readers give them to policies."""
+    words = tuple(unescape(word) for word, _ in tree.words)
+    return Sentence(words, tuple(cut_label(tag) for _, tag in tree.words), (), "", 0)
+
+
+_LINE = "=" * 76
+_HEAD = (
+    "  Sent.                        Matched  Bracket   Cross        Correct Tag",
+    " ID  Len.  Stat. Recal  Prec.  Bracket gold test Bracket Words  Tags Accracy",
+    _LINE,
+)
+
+
+class Release(NamedTuple):
+    """How a release of EVALB prints totals.
+
+    Attributes:
+        total: the line of totals; the older releases end it with the number of sentences without
+            crossing brackets, by mistake.
+        counts_crossings: whether it ends with the number of crossing brackets.
+        f_measure: whether the summary has F.
+        words_of_failed: whether rows of sentences that are not scored have their number of words.
+    """
+
+    total: str
+    counts_crossings: bool = True
+    f_measure: bool = True
+    words_of_failed: bool = False
+
+
+#: year → release; the last one is what most papers used
+RELEASES = {
+    "1997": Release(
+        " %6d    %3d  %3d    %3d", counts_crossings=False, f_measure=False, words_of_failed=True
+    ),
+    "2006": Release(" %5d %5d %5d  %5d", counts_crossings=False),
+    "2008": Release(" %6d %5d %5d  %5d"),
+}
+
+
+class _Total:
+    """Sums over the sentences of a summary."""
+
+    def __init__(self) -> None:
+        self.status = {OK: 0, ERROR: 0, SKIPPED: 0}
+        self.scored: list[Result] = []
+
+    def add(self, result: Result) -> None:
+        self.status[result.status] += 1
+        if result.status == OK:
+            self.scored.append(result)
+
+    def sum(self, name: str) -> int:
+        return sum(getattr(one, name) for one in self.scored)
+
+    def share(self, part: str, whole: str) -> float:
+        return _percent(self.sum(part), self.sum(whole))
+
+    def crossed_at_most(self, most: int) -> int:
+        return sum(one.crossing <= most for one in self.scored)
+
+
+def report(
+    results: Iterable[Result], parameters: Parameters, release: str = "2008"
+) -> Iterator[tuple[str, bool]]:
+    """Yield EVALB's lines, and whether each is an error, which EVALB writes to standard error.
+
+    Raises:
+        AttreeError: more errors than the parameters allow.
+    """
+    style, total, short, errors = RELEASES[release], _Total(), _Total(), 0
+    outer = [0, 0]
+    yield from ((line, False) for line in _HEAD)
+    for number, result in enumerate(results, 1):
+        if result.problem:
+            yield f"{number} : {result.problem}", True
+            errors += 1
+            if errors > parameters.max_errors:
+                raise AttreeError(
+                    f"more than {parameters.max_errors} errors",
+                    fix="check that both files have the same sentences, or raise MAX_ERROR",
+                )
+        if result.length < 0:
+            break  # one file is longer: no sentence
+        yield _row(number, result, style), False
+        total.add(result)
+        outer = [count + there for count, there in zip(outer, result.outer, strict=True)]
+        if result.length <= parameters.cutoff:
+            short.add(result)
+    if outer[0] != outer[1]:
+        problem = f"an outer bracket without a label: {outer[0]:,} gold trees, {outer[1]:,} others"
+        yield f"{problem}; it counts nowhere", True
+    yield from ((line, False) for line in (_LINE, _totals(total, style), "=== Summary ==="))
+    for title, part in (("All", total), (f"len<={parameters.cutoff}", short)):
+        yield from ((line, False) for line in ("", f"-- {title} --", *_summary(part, style)))
+
+
+def _row(number: int, one: Result, style: Release) -> str:
+    words = one.words if one.status == OK or style.words_of_failed else 0
+    recall, precision = _percent(one.matched, one.gold), _percent(one.matched, one.test)
+    return (
+        f"{number:4d}  {one.length:3d}    {one.status:d}  {recall:6.2f} {precision:6.2f}"
+        f"   {one.matched:3d}    {one.gold:3d}  {one.test:3d}    {one.crossing:3d}"
+        f"   {words:4d}  {one.tags:4d}   {_percent(one.tags, words):6.2f}"
+    )
+
+
+def _totals(total: _Total, style: Release) -> str:
+    matched, gold, test = (total.sum(name) for name in ("matched", "gold", "test"))
+    line = ""
+    if gold and test:
+        crossing = total.sum("crossing") if style.counts_crossings else total.crossed_at_most(0)
+        shares = f"{_percent(matched, gold):6.2f} {_percent(matched, test):6.2f}"
+        line = " " * 16 + shares + style.total % (matched, gold, test, crossing)
+    words, tags = total.sum("words"), total.sum("tags")
+    return f"{line}  {words:5d} {tags:5d}   {_percent(tags, words):6.2f}"
+
+
+def _summary(total: _Total, style: Release) -> Iterator[str]:
+    valid = len(total.scored)
+    counts = {
+        "Number of sentence": sum(total.status.values()),
+        "Number of Error sentence": total.status[ERROR],
+        "Number of Skip  sentence": total.status[SKIPPED],
+        "Number of Valid sentence": valid,
+    }
+    recall, precision = total.share("matched", "gold"), total.share("matched", "test")
+    both = recall + precision
+    shares = {
+        "Bracketing Recall": recall,
+        "Bracketing Precision": precision,
+        "Bracketing FMeasure": 2 * precision * recall / both if both else math.nan,
+        "Complete match": _percent(total.sum("complete"), valid),
+        "Average crossing": _percent(total.sum("crossing"), valid) / 100,
+        "No crossing": _percent(total.crossed_at_most(0), valid),
+        "2 or less crossing": _percent(total.crossed_at_most(2), valid),
+        "Tagging accuracy": total.share("tags", "words"),
+    }
+    if not style.f_measure:
+        del shares["Bracketing FMeasure"]
+    yield from (f"{name:25} = {value:6d}" for name, value in counts.items())
+    yield from (f"{name:25} = {value:6.2f}" for name, value in shares.items())
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100.0 * part / whole if whole else 0.0

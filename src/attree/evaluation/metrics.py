@@ -10,15 +10,10 @@ from numpy.typing import NDArray
 
 from attree.errors import AttreeError
 from attree.evaluation import DEFAULT_LABELS, PROFILES
-from attree.evaluation.confusion import Confusion, label_confusion
+from attree.evaluation.confusion import Confusion
 from attree.evaluation.counts import F1, Counts
-from attree.evaluation.spans import (
-    DistinctSpans,
-    distinct_spans,
-    first_crossing,
-    label_recall,
-    matched,
-)
+from attree.evaluation.labels import label_confusion, label_recall
+from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
 from attree.parses import Parses
 from attree.registry import check_name
 from attree.schemas import FALLBACK, SKIPPED

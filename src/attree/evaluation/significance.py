@@ -40,7 +40,7 @@ def corpus_f1_parts(counts: ArrayLike, *, root: bool = True) -> NDArray[np.float
     Args:
         counts: (sentences, 3): spans in both trees, in gold, in predicted, the whole sentence among
             them, as in a table of scores; or brackets, as
-            :func:`attree.evaluation.evalb.labelled_results` counts them.
+            :func:`attree.evaluation.labels.label_confusion` counts them.
         root: whether the whole sentence counts; without it, it is taken off all three.
 
     Returns:

@@ -5,7 +5,6 @@ The loops are in one file because compiled code is cached by file (see :mod:`att
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from attree.compiled import kernel
 from attree.errors import AttreeError
-from attree.evaluation.counts import LabelCount
 from attree.trees import Trees
 
 
@@ -79,42 +77,6 @@ def matched(
 def first_crossing(trees: DistinctSpans) -> int:
     """Return the position of the first tree two of whose spans cross, or -1."""
     return _crossing(trees.n_words, trees.keys, trees.offsets)
-
-
-def label_recall(
-    gold: Trees, predicted: DistinctSpans, has_tree: NDArray[np.bool_], labels: Iterable[str]
-) -> dict[str, LabelCount]:
-    """Count, by label, the distinct gold (start, end, label) and those whose span is predicted.
-
-    Spans are of two words and more, the whole sentence included where the gold tree labels it.
-
-    Args:
-        gold: the gold trees.
-        predicted: the predicted ones of the same sentences.
-        has_tree: which sentences count.
-        labels: the labels wanted; one that no gold span has counts 0.
-    """
-    names = list(dict.fromkeys(labels))
-    column = {name: place for place, name in enumerate(names)}
-    places = np.array([column.get(name, -1) for name in gold.label_names], np.int64)
-    counts, recalled = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
-    if gold.labels is not None:
-        _count_labels(
-            gold.n_words,
-            gold.starts,
-            gold.ends,
-            places[gold.labels],
-            gold.offsets,
-            has_tree,
-            predicted.keys,
-            predicted.offsets,
-            counts,
-            recalled,
-        )
-    return {
-        name: LabelCount(int(count), int(found))
-        for name, count, found in zip(names, counts, recalled, strict=True)
-    }
 
 
 @kernel
@@ -197,56 +159,3 @@ def _crossing(
             open_ends[depth] = end
             depth += 1
     return -1
-
-
-@kernel
-def _count_labels(
-    n_words: NDArray[np.int64],
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    labels: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    has_tree: NDArray[np.bool_],
-    predicted: NDArray[np.int64],
-    predicted_offsets: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    recalled: NDArray[np.int64],
-) -> None:
-    """Sort each tree's (span, label), and merge them with the predicted spans, which are sorted."""
-    wanted = counts.size
-    for t in range(n_words.size):
-        if not has_tree[t]:
-            continue
-        rows = _span_labels(n_words[t], starts, ends, labels, offsets, t, wanted)
-        p, last = predicted_offsets[t], predicted_offsets[t + 1]
-        for x in range(rows.size):
-            if x > 0 and rows[x] == rows[x - 1]:
-                continue
-            key, label = rows[x] // wanted, rows[x] % wanted
-            while p < last and predicted[p] < key:
-                p += 1
-            counts[label] += 1
-            recalled[label] += p < last and predicted[p] == key
-
-
-@kernel
-def _span_labels(
-    n: int,
-    starts: NDArray[np.int32],
-    ends: NDArray[np.int32],
-    labels: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    tree: int,
-    n_labels: int,
-) -> NDArray[np.int64]:
-    """Return ``key * n_labels + label`` of a tree's spans of two words and more, ascending."""
-    found = np.empty(offsets[tree + 1] - offsets[tree], np.int64)
-    out = 0
-    ascending = True
-    for at in range(offsets[tree], offsets[tree + 1]):
-        if labels[at] >= 0 and ends[at] - starts[at] > 1:
-            key = np.int64(starts[at]) * (n + 1) + n - ends[at]
-            found[out] = key * n_labels + labels[at]
-            ascending = ascending and (out == 0 or found[out] >= found[out - 1])
-            out += 1
-    return found[:out] if ascending else np.sort(found[:out])

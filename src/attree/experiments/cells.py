@@ -1,14 +1,23 @@
-"""One cell of an experiment's table: the draws of one parser, in words and as a row of the CSV."""
+"""One cell of an experiment's table: the draws of one parser, of records and summaries."""
 
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from attree.errors import AttreeError
+from attree.experiments.data import Records
 from attree.experiments.rows import SHOWN
-from attree.figures import COMPUTED
+from attree.figures import ARTICLE, BASELINE, CEILING, COMPUTED
+from attree.files import read_json
+from attree.tables import METRICS
+from attree.tables.build import BASELINES, read_published
 from attree.tables.render import number
+
+_RECALL = "recall_"
 
 
 @dataclass(slots=True)
@@ -17,14 +26,13 @@ class Cell:
 
     Attributes:
         label, column: where it stands.
-        panel: the part of the table, or empty.
         source: ``computed``, ``baseline``, ``ceiling`` or ``article``.
         about: what all its draws have in common, for the CSV.
-        values: metric → one value a draw.
+        values: metric → one value a draw; the recall of NP is the metric ``recall_NP``.
         highest, deviation: given ones, where there are no single draws.
-        recall: label → one recall a draw.
         counts: label → gold constituents.
         notes: what must be said of it.
+        panel: the part of the table, or empty.
     """
 
     label: str
@@ -34,7 +42,6 @@ class Cell:
     values: dict[str, list[float]] = field(default_factory=dict)
     highest: dict[str, float] = field(default_factory=dict)
     deviation: dict[str, float] = field(default_factory=dict)
-    recall: dict[str, list[float]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     panel: str = ""
@@ -44,24 +51,36 @@ class Cell:
         """How many values there are of each metric."""
         return max(map(len, self.values.values()), default=0)
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """Metric → label, of the labels whose recall is known."""
+        return {name: name.removeprefix(_RECALL) for name in self.values if _RECALL in name}
+
+    def add(self, scores: Mapping[str, Any], metrics: Iterable[str]) -> None:
+        """Add a draw: its scores by metric, and its recall by label."""
+        recalls = scores["label_recall"]
+        found = {metric: scores.get(metric) for metric in metrics}
+        found |= {f"{_RECALL}{label}": one["recall"] for label, one in recalls.items()}
+        for metric, value in found.items():
+            self.values.setdefault(metric, []).extend([] if value is None else [value])
+        self.counts |= {label: one["count"] for label, one in recalls.items()}
+
     def mean(self, metric: str) -> float | None:
-        """The mean over draws."""
+        """Return the mean over draws."""
         values = self.values.get(metric)
         return statistics.fmean(values) if values else None
 
     def std(self, metric: str) -> float | None:
-        """The standard deviation of a sample; None of one draw."""
+        """Return the standard deviation of a sample; None of one draw."""
         values = self.values.get(metric, [])
-        found = self.deviation.get(metric)
-        return statistics.stdev(values) if len(values) > 1 else found
+        return statistics.stdev(values) if len(values) > 1 else self.deviation.get(metric)
 
     def max(self, metric: str) -> float | None:
-        """The maximum over draws."""
-        values = self.values.get(metric)
-        return self.highest.get(metric, max(values) if values else None)
+        """Return the maximum over draws."""
+        return self.highest.get(metric, max(self.values.get(metric, ()), default=None))
 
     def text(self, metric: str) -> str:
-        """What a reader sees: ``58.60 ± 1.40 (60.21) [2,794 trees]``."""
+        """Return what a reader sees: ``58.60 ± 1.40 (60.21) [2,794 trees]``."""
         mean, std, highest = self.mean(metric), self.std(metric), self.max(metric)
         if mean is None:
             return "–" if highest is None else f"({number(highest)})"
@@ -80,7 +99,198 @@ class Cell:
         for metric in SHOWN:
             row[metric], row[f"{metric}_std"] = self.mean(metric), self.std(metric)
             row[f"{metric}_max"] = self.max(metric)
-        for label, values in self.recall.items():
-            row[f"recall_{label}"] = statistics.fmean(values) if values else None
-            row[f"count_{label}"] = self.counts.get(label)
+        for metric, label in self.labels.items():
+            row |= {metric: self.mean(metric), f"count_{label}": self.counts.get(label)}
         return row | {"notes": "; ".join(self.notes)}
+
+
+def cells(
+    results: Iterable[Path], records: Path, layout: Mapping[str, Any], published: Path | None
+) -> list[Cell]:
+    """Return every cell, computed ones first, then baselines, then the article's.
+
+    Args:
+        results: lists of records, summaries of scores, and baselines.
+        records: folder of the records.
+        layout: title, axis, places and so on, of the plan.
+        published: the article's figures.
+
+    Raises:
+        AttreeError: a row has no record.
+    """
+    names, summaries = read_results(results)
+    computed = _computed(placed_records(names, records, layout))
+    baselines = []
+    across = _columns_of_panels(computed)
+    for summary in summaries:
+        column = f"{summary['language']}/{summary['split']}"
+        panel = summary["language"] if across else ""
+        if "baselines" in summary:
+            for each in across.get(panel, [column]):
+                baselines += [replace(one, panel=panel) for one in _baselines(summary, each)]
+        else:
+            computed.append(replace(_scored(summary, column), panel=panel))
+    found = computed + baselines
+    for panel in dict.fromkeys(cell.panel for cell in found):
+        own = [cell for cell in found if cell.panel == panel]
+        tests = {cell.column: cell.about.get("test") or cell.column for cell in own}
+        figures = _published(layout, published, tests)
+        found = found + [replace(one, panel=panel) for one in figures]
+    return found
+
+
+def _columns_of_panels(computed: Sequence[Cell]) -> dict[str, list[str]]:
+    """Return the columns of each part of the table, none if it has one part only."""
+    found: dict[str, list[str]] = {}
+    for cell in computed:
+        if cell.panel and cell.column not in found.setdefault(cell.panel, []):
+            found[cell.panel].append(cell.column)
+    return found
+
+
+def read_results(results: Iterable[Path]) -> tuple[dict[str, str], list[dict[str, Any]]]:
+    """Return row → record of the lists among ``results``, and the others, which are summaries."""
+    names: dict[str, str] = {}
+    summaries = []
+    for path in results:
+        found = read_json(path, what="result")
+        if "rows" in found:
+            names |= {one["row"]: one["record"] for one in found["rows"]}
+        else:
+            summaries.append(found)
+    return names, summaries
+
+
+def placed_records(
+    names: Mapping[str, str], records: Path, layout: Mapping[str, Any]
+) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """Yield label, column, panel and record of each row of a table.
+
+    Args:
+        names: row → record.
+        records: folder of the records.
+        layout: of the table; only ``places`` counts.
+
+    Raises:
+        AttreeError: a row has no record.
+    """
+    store = Records(records)
+    for row, label, column, panel in layout["places"]:
+        record = store.get(names[row]) if row in names else None
+        if record is None:
+            raise AttreeError(
+                f"the row {label!r}, column {column}, has no record",
+                file=records,
+                fix="run the workflow again",
+            )
+        yield label, column, panel, record
+
+
+def _computed(placed: Iterable[tuple[str, str, str, Mapping[str, Any]]]) -> list[Cell]:
+    found: dict[tuple[str, str, str], Cell] = {}
+    for label, column, panel, record in placed:
+        empty = Cell(label, column, COMPUTED, panel=panel)
+        _add(found.setdefault((panel, label, column), empty), record)
+    return list(found.values())
+
+
+def _add(cell: Cell, record: Mapping[str, Any]) -> None:
+    """Add a draw to its cell."""
+    row, other = record["row"], record["row"]["beside"]
+    asked, used = row["trees"], record["used"]
+    encoders = [*filter(None, cell.about.get("encoder", "").split(",")), row["encoder"]]
+    cell.about |= {
+        "encoder": ",".join(dict.fromkeys(encoders)),
+        "parser": row["parser"],
+        "train": row["train"],
+        "beside": f"{record['beside']:,} trees of {other['train']}" if other else None,
+        "trees": str(asked),
+        "trees_used": used,
+        "draw": row["draw"],
+        "test": row["test"],
+        "layer": row["layer"],
+        "layers_used": ",".join(map(str, record.get("layers", []))) or None,
+        "dropout_used": record.get("dropout"),
+        "size": record.get("size"),
+        "max_words": row["max_words"],
+        "sentences": record["sentences"],
+        "overlap": record["overlap"],
+        "punctuation": record["punctuation"],
+        "derived": record["derived"],
+    }
+    cell.add(record, SHOWN)
+    notes = []
+    if isinstance(asked, int) and used < asked:
+        notes.append(f"{used:,} trees")
+    if record["new_head"]:
+        notes.append("new head")
+    cell.notes = list(dict.fromkeys([*cell.notes, *notes]))
+
+
+def _scored(summary: Mapping[str, Any], column: str) -> Cell:
+    """A row of a table over languages."""
+    cell = Cell(summary["parser"], column, COMPUTED)
+    protocol = summary["protocol"]
+    cell.about = {
+        "encoder": summary["encoder"],
+        "parser": summary["parser"],
+        "train": protocol.get("selection"),
+        "test": column,
+        "sentences": protocol["sentences"]["scored"],
+        "punctuation": protocol.get("punctuation"),
+        "derived": protocol.get("derived"),
+    }
+    cell.add(summary, METRICS)
+    return cell
+
+
+def _baselines(summary: Mapping[str, Any], column: str) -> list[Cell]:
+    found = []
+    for name, heading in BASELINES.items():
+        one = summary["baselines"][name]
+        source = CEILING if name == "upper_bound" else BASELINE
+        test = f"{summary['language']}/{summary['split']}"
+        cell = Cell(heading, column, source, {"test": test})
+        cell.values = {metric: [one[metric]] for metric in METRICS if one[metric] is not None}
+        for metric in METRICS if "seeds" in one else ():
+            cell.deviation[metric] = one["std"][metric]
+            cell.highest[metric] = one["max"][metric]
+        found.append(cell)
+    return found
+
+
+def _published(
+    layout: Mapping[str, Any], path: Path | None, tests: Mapping[str, str]
+) -> list[Cell]:
+    """Return the article's lines, of each column and its test set.
+
+    A figure of a column is under ``metric@column``, or plainly ``metric`` where the columns are
+    test sets.
+    """
+    found: dict[tuple[str, str], Cell] = {}
+    for column, test in tests.items():
+        table = layout["published"].get(test, layout["published"].get("*"))
+        figures = read_published(path, table) if table else {}
+        bare = column.removeprefix("≤")
+        for (row, language, name), value in figures.items():
+            metric, _, place = name.partition("@")
+            if language != test.partition("/")[0] or place not in (
+                {bare} if layout["axis"] != "test" else {"", bare}
+            ):
+                continue
+            label = f"{row} (article)"
+            cell = found.setdefault((label, column), Cell(label, column, ARTICLE, {"test": test}))
+            _figure(cell, metric, value)
+    return sorted(found.values(), key=lambda cell: cell.label)
+
+
+def _figure(cell: Cell, metric: str, value: float) -> None:
+    base, _, kind = metric.rpartition("_")
+    if metric.startswith(_RECALL):
+        cell.values[f"{_RECALL}{metric.removeprefix(_RECALL).upper()}"] = [value]
+    elif kind == "max" and base in SHOWN:
+        cell.highest[base] = value
+    elif kind == "std" and base in SHOWN:
+        cell.deviation[base] = value
+    else:
+        cell.values[metric] = [value]

@@ -114,7 +114,8 @@ def table(
     published: options.Published | None = None,
 ) -> None:
     """Gather rows into a table: mean, standard deviation and maximum over the draws."""
-    from attree.experiments.table import cells, tables
+    from attree.experiments.cells import cells
+    from attree.experiments.table import tables
     from attree.provenance import provenance
     from attree.tables import render
 

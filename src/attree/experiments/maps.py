@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.errors import AttreeError
+from attree.experiments.cells import placed_records, read_results
 from attree.experiments.data import Records, Sentences
 from attree.experiments.rows import Row
-from attree.experiments.table import record_names
 from attree.figures import draw
 from attree.provenance import provenance
 from attree.tables.render import save
@@ -29,7 +29,7 @@ def write_weights(
     """Draw the weights over the encoder's heads, the mean over draws, one map a line and column.
 
     Args:
-        results: lists of records, as :func:`attree.experiments.table.cells` takes them.
+        results: lists of records, as :func:`attree.experiments.cells.cells` takes them.
         records: folder of the records.
         layout: of the table; only ``title`` and ``places`` count.
         prefix: writes ``.png``, and the numbers as ``.csv`` and ``.parquet``.
@@ -37,10 +37,9 @@ def write_weights(
     Raises:
         AttreeError: no row has weights over heads.
     """
-    names, store = record_names(results)[0], Records(records)
     found: dict[str, list[Any]] = {}
-    for row, label, column, _ in layout["places"]:
-        weights = (store.get(names[row]) or {}).get("weights")
+    for label, column, _, record in placed_records(read_results(results)[0], records, layout):
+        weights = record.get("weights")
         sides = [""] if weights is None or len(weights) == 1 else [" inside", " outside"]
         for side, matrix in zip(sides, weights or [], strict=False):
             found.setdefault(f"{label}, {column}{side}", []).append(matrix)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from attree.errors import AttreeError
-from attree.experiments.data import Records
-from attree.experiments.table import record_names
+from attree.experiments.cells import placed_records, read_results
 from attree.figures import draw
 from attree.provenance import provenance
 from attree.tables.render import save
@@ -23,7 +22,7 @@ def write_reliability(
     """Draw the share of right spans over their probability, all draws of a line together.
 
     Args:
-        results: lists of records, as :func:`attree.experiments.table.cells` takes them.
+        results: lists of records, as :func:`attree.experiments.cells.cells` takes them.
         records: folder of the records.
         layout: of the table; only ``title`` and ``places`` count.
         prefix: writes ``.png``, and the numbers as ``.csv`` and ``.parquet``.
@@ -31,10 +30,8 @@ def write_reliability(
     Raises:
         AttreeError: no row is calibrated.
     """
-    names, store = record_names(results)[0], Records(records)
     found: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
-    for row, label, column, _ in layout["places"]:
-        record = store.get(names[row]) or {}
+    for label, column, _, record in placed_records(read_results(results)[0], records, layout):
         for kind, said in KINDS.items():
             for one in record.get(kind, ()):
                 place = (f"{label}, {column}", said, int(one["bin"]))

@@ -19,8 +19,7 @@ from attree.report.explorer import explorer
 from attree.report.run import Run
 from attree.results import SENTENCE_SCORES, path_of
 from attree.schemas import WORDS_SHOWN, read_table
-from attree.tables.build import ScoreRow, language
-from attree.tables.labels import SHOWN, confusion_table
+from attree.tables.build import SHOWN, ScoreRow, confusion_table, language
 from attree.tables.render import Table, number, saved_tables
 from attree.tables.resampling import SentenceScores
 

@@ -1,20 +1,26 @@
-"""From the stages' results to tables: scores over languages, and of one language."""
+"""From the stages' results to tables: scores over languages, of one language, sizes, a summary."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from attree import evaluation
 from attree.errors import AttreeError
-from attree.evaluation.confusion import Confusion, confusion_of
+from attree.evaluation.confusion import NO_SPAN, Confusion, confusion_of
 from attree.files import described, read_described
+from attree.schemas import SENTENCES, read_table
 from attree.tables import LABELLED, METRICS
-from attree.tables.labels import confusion_table, recall_tables
-from attree.tables.render import Table, number
+from attree.tables.render import Table, number, scores_table
 from attree.tables.resampling import SentenceScores, intervals
+
+#: What a table of label recall says below.
+RECALL = "Share of the gold constituents with this label that were found, in percent."
+#: Labels that have a row and a column of their own in a table of confused labels.
+SHOWN = 12
 
 #: Baselines in table order, with short headings: they stand beside every parser.
 BASELINES = {
@@ -66,12 +72,19 @@ class ScoreRow:
 
     Attributes:
         values: metric → score, None where nothing could be scored.
+        label_recall: label → ``recall`` and ``count``.
         sentences, scored, skipped, fallback: see :class:`attree.evaluation.counts.Counts`.
+        selection: the trees that it was tuned or trained on, empty for none.
         treebank: what became of the sentences of the files: ``read``, ``failed``, ``emptied``…
         intervals: metric → the 95 % interval of its score, where each sentence's score is there.
-        label_recall: label → ``recall`` and ``count``.
         published: metric → the article's figure.
         confusion: of labels, where trees have them.
+        name: what a comparison calls it, which may name its encoder too.
+        kind: in a comparison: computed (undertrained), imported or published.
+        speed: sentences a second.
+        each: the scores of each sentence, where they are known.
+        by_length: longest sentence in words → corpus F1 in percent.
+        p: of the difference in corpus F1 from the best system; NaN for the best itself.
     """
 
     language: str
@@ -79,18 +92,29 @@ class ScoreRow:
     encoder: str
     parser: str
     values: Mapping[str, float | None]
-    sentences: int
-    scored: int
-    skipped: int
-    fallback: int
-    derived: str
-    punctuation: str
-    selection: str
+    label_recall: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    sentences: int = 0
+    scored: int = 0
+    skipped: int = 0
+    fallback: int = 0
+    derived: str = ""
+    punctuation: str = ""
+    selection: str = ""
     treebank: Mapping[str, int] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    label_recall: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)
     confusion: Confusion | None = None
+    name: str = ""
+    kind: str = ""
+    speed: float | None = None
+    each: SentenceScores | None = None
+    by_length: Mapping[int, float | None] = field(default_factory=dict)
+    p: float | None = None
+
+    @property
+    def test(self) -> tuple[str, str]:
+        """Its language and split."""
+        return self.language, self.split
 
     @property
     def lost(self) -> str:
@@ -104,24 +128,32 @@ class ScoreRow:
         """The short name that a table's column carries."""
         return BASELINES.get(self.parser, self.parser)
 
+    @property
+    def recall(self) -> dict[str, float | None]:
+        """Label → recall in percent."""
+        return {label: entry.get("recall") for label, entry in self.label_recall.items()}
+
     def flat(self) -> dict[str, Any]:
         """Return the row with label recalls and published figures as columns of their own."""
-        row: dict[str, Any] = {}
-        for key, value in asdict(replace(self, confusion=None)).items():
-            row |= value if key == "values" else {key: value}
-        del row["confusion"]
-        recalls, published = row.pop("label_recall"), row.pop("published")
-        counts, intervals = row.pop("treebank"), row.pop("intervals")
-        row |= {f"treebank_{name}": count for name, count in counts.items()}
-        for metric, (low, high) in intervals.items():
+        row = {key: getattr(self, key) for key in ("language", "split", "encoder", "parser")}
+        row |= self.values
+        row |= {key: getattr(self, key) for key in _PROTOCOL}
+        row |= {f"treebank_{name}": count for name, count in self.treebank.items()}
+        for metric, (low, high) in self.intervals.items():
             row |= {f"{metric}_low": low, f"{metric}_high": high}
-        for label, entry in recalls.items():
-            row[f"recall_{label}"] = entry["recall"]
-            row[f"count_{label}"] = entry["count"]
-        for metric in METRICS:
-            row[f"published_{metric}"] = published.get(metric)
-        return row
+        for label, entry in self.label_recall.items():
+            row |= {f"recall_{label}": entry["recall"], f"count_{label}": entry["count"]}
+        return row | self.article()
 
+    def article(self) -> dict[str, float | None]:
+        """Return the article's figures as columns."""
+        return {f"published_{metric}": self.published.get(metric) for metric in METRICS}
+
+
+_PROTOCOL = (
+    *("sentences", "scored", "skipped", "fallback"),
+    *("derived", "punctuation", "selection"),
+)
 
 Published = Mapping[tuple[str, str, str], float]
 
@@ -233,14 +265,14 @@ def crosslingual(rows: Sequence[ScoreRow], title: str) -> list[Table]:
 def _across(rows: Sequence[ScoreRow], metric: str, title: str) -> Table:
     columns = list(dict.fromkeys(heading_of(row, rows) for row in rows))
     columns.sort(key=lambda heading: heading in BASELINES.values())
-    by_cell = {(row.language, row.split, heading_of(row, rows)): row for row in rows}
+    by_cell = {(row.test, heading_of(row, rows)): row for row in rows}
     published = {heading_of(row, rows) for row in rows if metric in row.published}
     headings = ["language", "sentences"]
     for column in columns:
         headings += [column, f"{column} (article)"] if column in published else [column]
     lines = []
-    for language, split in dict.fromkeys((row.language, row.split) for row in rows):
-        cells = [by_cell.get((language, split, column)) for column in columns]
+    for test in dict.fromkeys(row.test for row in rows):
+        cells = [by_cell.get((test, column)) for column in columns]
         first = next(row for row in cells if row is not None)
         line = [f"{_name(first)}{' *' if first.lost else ''}", f"{first.scored:,}"]
         for column, row in zip(columns, cells, strict=True):
@@ -258,23 +290,39 @@ def _name(row: ScoreRow) -> str:
 def language(rows: Sequence[ScoreRow], *, confusion: bool = True) -> list[Table]:
     """Build one language's tables: every parser's scores, recall by label, confusion of labels."""
     tables = []
-    for name, split in dict.fromkeys((row.language, row.split) for row in rows):
-        own = [row for row in rows if (row.language, row.split) == (name, split)]
+    for test in dict.fromkeys(row.test for row in rows):
+        own, title = [row for row in rows if row.test == test], ", ".join(test)
         labelled = [m for m in LABELLED if any(row.values[m] is not None for row in own)]
         shown = METRICS | {metric: LABELLED[metric] for metric in labelled}
-        headings = ["parser", "encoder", *shown.values()]
-        lines = [
-            [row.heading, row.encoder, *(number(row.values[metric]) for metric in shown)]
-            for row in own
-        ]
-        tables.append(Table(f"{name}, {split}", headings, lines, _note(own)))
-        tables += recall_tables(own, f"{name}, {split}")
+        lines = [((row.heading, row.encoder), row.values) for row in own]
+        tables.append(scores_table(title, ("parser", "encoder"), shown, lines, _note(own)))
+        counts = {label: entry["count"] for label, entry in own[0].label_recall.items()}
+        if labels := {label: f"{label} ({count:,.0f})" for label, count in counts.items() if count}:
+            recalls = [((row.heading,), row.recall) for row in own]
+            title = f"{title}: recall by label"
+            tables.append(scores_table(title, ("parser",), labels, recalls, RECALL))
         tables += [
-            confusion_table(row.confusion, f"{name}, {split}: labels of {heading_of(row, own)}")
+            confusion_table(row.confusion, f"{', '.join(test)}: labels of {heading_of(row, own)}")
             for row in own
             if confusion and row.confusion is not None
         ]
     return tables
+
+
+def confusion_table(found: Confusion, title: str) -> Table:
+    """Build the table of how often each gold label has been given each predicted one."""
+    shown = found.most_frequent(SHOWN)
+    lines = [
+        [name, *(f"{count:,}" if count else "·" for count in row)]
+        for name, row in zip(shown.headings, shown.counts.tolist(), strict=True)
+    ]
+    note = (
+        "Gold labels down, predicted ones of the same spans across, counted as EVALB counts "
+        f"brackets; {NO_SPAN}: the other tree has no such span, or it has fewer labels there."
+    )
+    if foreign := found.foreign:
+        note += f" Predicted labels that the treebank does not have: {', '.join(foreign)}."
+    return Table(title, ["gold", *shown.headings], lines, note)
 
 
 def heading_of(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:
@@ -282,9 +330,7 @@ def heading_of(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:
     if row.parser in BASELINES:
         return row.heading
     encoders = {
-        other.encoder
-        for other in rows
-        if (other.language, other.split, other.parser) == (row.language, row.split, row.parser)
+        other.encoder for other in rows if (other.test, other.parser) == (row.test, row.parser)
     }
     return row.heading if len(encoders) == 1 else f"{row.heading} {row.encoder}"
 
@@ -308,3 +354,69 @@ def _note(rows: Sequence[ScoreRow]) -> str:
     if selection := sorted({row.selection for row in rows if row.selection}):
         parts.append(f"Tuned or trained on {', '.join(selection)}.")
     return " ".join(parts)
+
+
+def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any]]:
+    """Return one record a split: read, kept, rejected, words, and the published count if any."""
+    import pyarrow.compute as pc
+
+    records = []
+    for path in paths:
+        table, metadata = read_table(path, schema=SENTENCES)
+        counts = metadata["counts"]
+        lengths = pc.list_value_length(table["words"])
+        key = (metadata["split"].lower(), metadata["language"].lower(), "sentences")
+        records.append(
+            {
+                "language": metadata["language"],
+                "split": metadata["split"],
+                "sentences": table.num_rows,
+                **{f"sentences_{name}": count for name, count in counts.items()},
+                "words": pc.sum(lengths).as_py() or 0,
+                "longest": pc.max(lengths).as_py() or 0,
+                "derived": metadata["derived"],
+                "punctuation": metadata["punctuation"],
+                "published": int(published[key]) if key in published else None,
+            }
+        )
+    return records
+
+
+def sizes(records: Sequence[dict[str, Any]]) -> list[Table]:
+    """Build the table: a row a language and split."""
+    with_published = any(record["published"] is not None for record in records)
+    headings = ["language", "split", "sentences", "rejected", "words", "longest"]
+    rows = []
+    for record in records:
+        rejected = record["sentences_failed"] + record["sentences_emptied"]
+        row = [record["language"], record["split"], f"{record['sentences']:,}", f"{rejected:,}"]
+        row += [f"{record['words']:,}", f"{record['longest']:,}"]
+        if with_published:
+            row.append("–" if record["published"] is None else f"{record['published']:,}")
+        rows.append(row)
+    note = "Rejected: unreadable trees and sentences that cleaning left without a word."
+    return [Table("Treebanks", headings + ["article"] * with_published, rows, note)]
+
+
+def summary_table(summary: Mapping[str, Any]) -> Table:
+    """Return what ``attree score`` or ``attree baselines`` found, as people read it.
+
+    Raises:
+        AttreeError: this is no such summary.
+    """
+    if not isinstance(summary.get("protocol"), Mapping) or "sentences" not in summary["protocol"]:
+        raise AttreeError("this is no summary of scores", fix="name one of `attree score`")
+    name = summary.get("parser") or "parses"
+    rows = summary.get("baselines") or {name: summary}
+    shown = {
+        name: metric.heading
+        for name, metric in evaluation.METRICS.items()
+        if any(row.get(name) is not None for row in rows.values())
+    }
+    counted = summary["protocol"]["sentences"]
+    note = f"{counted['scored']:,} of {counted['total']:,} sentences are scored"
+    skipped = f", {counted['skipped']:,} have no tree" if counted["skipped"] else ""
+    title = " ".join(filter(None, (summary.get("language"), summary.get("split")))) or "Scores"
+    note += f"{skipped}; {summary['protocol']['metric']}."
+    lines = [((name,), row) for name, row in rows.items()]
+    return scores_table(title, ("",), shown or {"corpus_f1": METRICS["corpus_f1"]}, lines, note)

@@ -64,12 +64,10 @@ def sizes(
     published: options.Published | None = None,
 ) -> None:
     """The dataset-size table: sentences counted in each split, beside the article's counts."""
-    from attree.tables.build import read_published
-    from attree.tables.sizes import size_rows
-    from attree.tables.sizes import sizes as as_tables
+    from attree.tables import build
 
-    records = size_rows(treebanks, read_published(published, "dataset-size"))
-    _save(output_prefix, records, as_tables(records))
+    records = build.size_rows(treebanks, build.read_published(published, "dataset-size"))
+    _save(output_prefix, records, build.sizes(records))
 
 
 @app.command
@@ -120,8 +118,8 @@ def comparison(
     Example: attree table comparison results/scores/minilm/*/french/test.json
       results/scores/baselines/french/test.json --output-prefix french
     """
-    from attree.tables.comparison import compared, read_figures, systems
-    from attree.tables.comparison_tables import comparison as as_tables
+    from attree.tables.comparison import compared, read_figures, record_of, systems
+    from attree.tables.comparison import comparison as as_tables
 
     averages = dict(map(_average, average or ()))
     figures = read_figures(published, row or ())
@@ -130,7 +128,7 @@ def comparison(
     ordered, pairs = compared(found, lengths or ())
     _save(f"{output_prefix}.pairs", pairs, [])
     made = as_tables(ordered, title, timed, averages)
-    _save(output_prefix, [one.flat() for one in ordered], made)
+    _save(output_prefix, [record_of(one) for one in ordered], made)
 
 
 def _average(text: str) -> tuple[str, list[str]]:
@@ -182,7 +180,7 @@ def show(
 
     from attree.files import check_new, read_json, write_text
     from attree.tables import render
-    from attree.tables.summary import summary_table
+    from attree.tables.build import summary_table
 
     check_new([svg], overwrite=overwrite)
     console = Console(highlight=False, record=svg is not None)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ from attree.parses import Parses
 from attree.plan import GRAMMAR, IMPORTED
 from attree.schemas import SENTENCES, read_table
 from attree.tables import LABELLED, METRICS
-from attree.tables.build import BASELINES, heading_of, read_published, score_rows
-from attree.tables.resampling import SentenceScores, every_difference
+from attree.tables.build import BASELINES, RECALL, ScoreRow, heading_of, read_published, score_rows
+from attree.tables.render import Table, number, scores_table
+from attree.tables.resampling import PARTS, RESAMPLES, SentenceScores, every_difference
 
 #: Where a system's figures come from.
 COMPUTED, TREES, PUBLISHED = "computed", "imported", "published"
@@ -37,68 +39,38 @@ _ONE_TREE = ("right_branching", "left_branching", "balanced")
 #: The score that systems are sorted by, and p values and lengths are of.
 FIRST = "corpus_f1"
 
+_NOTE = " ".join(
+    [
+        f"p: paired bootstrap over sentences ({RESAMPLES:,} resamples, two-sided) of corpus F1",
+        "against the best system. sent/s: sentences a second, words to trees, one thread. article:",
+        "its figure for this system, of its own encoder and test set; (s) is sentence F1,",
+        "(max) corpus F1 of its best run.",
+        "computed: by attree; imported: another program's trees; published: figures alone, of the",
+        "best run where no mean is given.",
+    ]
+)
+#: What stands in the column of the article, and how it is marked.
+_FIGURES = ((FIRST, ""), ("sentence_f1", " (s)"), (f"{FIRST}_max", " (max)"))
+#: The gain in corpus F1 over its best member that an average should have.
+_GAIN = 1.0
+
 #: system → language → metric → the article's figure
 Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
+#: average → the parsers and systems that it averages
+Averages = Mapping[str, Sequence[str]]
+
+_HEADINGS = ["system", "kind", "corpus F1", "no root", "sent. F1", "p", "sent/s", "article"]
 
 
-@dataclass(frozen=True, slots=True)
-class System:
-    """One system on one split.
-
-    Attributes:
-        name: as tables show it.
-        kind: computed (undertrained), imported or published.
-        values: metric → score in percent, None where there is none.
-        recall: label → recall in percent.
-        tuned_on: the trees that it was tuned or trained on, empty for none.
-        speed: sentences a second.
-        published: metric → the article's figure.
-        by_length: longest sentence in words → corpus F1 in percent.
-        p: of the difference in corpus F1 from the best system; NaN for the best itself.
-        scores: of each sentence, where they are known.
-        parser: as the configuration calls it; tables may name its encoder too.
-    """
-
-    name: str
-    kind: str
-    language: str
-    split: str
-    encoder: str = ""
-    values: Mapping[str, float | None] = field(default_factory=dict)
-    recall: Mapping[str, float | None] = field(default_factory=dict)
-    tuned_on: str = ""
-    speed: float | None = None
-    published: Mapping[str, float] = field(default_factory=dict)
-    by_length: Mapping[int, float | None] = field(default_factory=dict)
-    p: float | None = None
-    scores: SentenceScores | None = None
-    parser: str = ""
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether it looks at nothing but the number of words."""
-        return self.encoder == "none"
-
-    @property
-    def grammar(self) -> str:
-        """The grammar that it is a seed of, empty if none."""
-        return self.name.rpartition("-")[0] if self.encoder == GRAMMAR else ""
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """Its language and split."""
-        return self.language, self.split
-
-    def flat(self) -> dict[str, Any]:
-        """Return the system as a record of numbers and text."""
-        row = {key: getattr(self, key) for key in ("language", "split", "encoder", "kind")}
-        row |= {"system": self.name}
-        row |= {metric: self.values.get(metric) for metric in (*METRICS, *LABELLED)}
-        row |= {"p_against_best": None if self.p is None or np.isnan(self.p) else self.p}
-        row |= {"sentences_a_second": self.speed, "tuned_on": self.tuned_on}
-        row |= {f"published_{metric}": self.published.get(metric) for metric in METRICS}
-        row |= {f"{FIRST}_at_most_{longest}": f1 for longest, f1 in self.by_length.items()}
-        return row | {f"recall_{label}": value for label, value in self.recall.items()}
+def record_of(one: ScoreRow) -> dict[str, Any]:
+    """Return a system as a record of numbers and text."""
+    row = {key: getattr(one, key) for key in ("language", "split", "encoder", "kind")}
+    row |= {"system": one.name}
+    row |= {metric: one.values.get(metric) for metric in (*METRICS, *LABELLED)}
+    row |= {"p_against_best": None if one.p is None or np.isnan(one.p) else one.p}
+    row |= {"sentences_a_second": one.speed, "tuned_on": one.selection, **one.article()}
+    row |= {f"{FIRST}_at_most_{longest}": f1 for longest, f1 in one.by_length.items()}
+    return row | {f"recall_{label}": value for label, value in one.recall.items()}
 
 
 def read_figures(path: Path | None, rows: Iterable[str]) -> Figures:
@@ -142,7 +114,7 @@ def systems(
     *,
     profile: str,
     max_words: int | None,
-) -> list[System]:
+) -> list[ScoreRow]:
     """Gather the systems of every split: those scored, the baselines, and those only published.
 
     Args:
@@ -158,77 +130,83 @@ def systems(
         key: each for path in tables for key, each in _fixed(path, profile, max_words).items()
     }
     rows = [(path, row) for path in summaries for row in score_rows([path], {}, resample=False)]
+    every = [row for _, row in rows]
     found = []
     for path, row in rows:
-        baseline = row.parser in BASELINES
-        name = heading_of(row, [one for _, one in rows])
         beside = path.with_suffix(".parquet")
-        scores = branching.get((row.language, row.split, row.parser))
-        if not baseline and beside.is_file():
-            scores = SentenceScores.read(beside)
+        each = branching.get((*row.test, row.parser))
+        if not _is_baseline(row) and beside.is_file():
+            each = SentenceScores.read(beside)
         found.append(
-            System(
-                name=name,
+            replace(
+                row,
+                name=heading_of(row, every),
                 kind=TREES if row.encoder == IMPORTED else COMPUTED,
-                language=row.language,
-                split=row.split,
-                encoder=row.encoder,
-                values=row.values,
-                recall={label: one["recall"] for label, one in row.label_recall.items()},
-                tuned_on="" if baseline else row.selection,
-                speed=timed.get((row.language, row.split, row.encoder, row.parser)),
+                selection="" if _is_baseline(row) else row.selection,
+                speed=timed.get((*row.test, row.encoder, row.parser)),
                 published=figures.get(row.parser, {}).get(row.language, {}),
-                scores=scores,
-                parser=row.parser,
+                each=each,
             )
         )
-    found = _marked(found)
-    computed = {row.parser for _, row in rows}
-    places = dict.fromkeys(one.place for one in found)
-    found += [
-        _published(name, place, figures[name][place[0]])
-        for place in places
+    tests = list(dict.fromkeys(row.test for row in every))
+    computed = {row.parser for row in every}
+    found = _marked(found) + [
+        _published(name, test, figures[name][test[0]])
+        for test in tests
         for name in figures
-        if name not in computed and place[0] in figures[name]
+        if name not in computed and test[0] in figures[name]
     ]
-    return sorted(found, key=lambda one: [*places].index(one.place))
+    return sorted(found, key=lambda one: tests.index(one.test))
 
 
-def grammar_means(found: Iterable[System]) -> dict[tuple[str, str, str], tuple[int, float]]:
+def _is_baseline(one: ScoreRow) -> bool:
+    """Tell whether a row is of trees that look at nothing but the number of words."""
+    return one.parser in BASELINES
+
+
+def grammar_means(found: Iterable[ScoreRow]) -> dict[tuple[str, str, str], tuple[int, float]]:
     """Return (grammar, language, split) → its seeds, and the mean of their corpus F1 in percent."""
     scores: dict[tuple[str, str, str], list[float]] = {}
     for one in found:
-        if one.grammar:
-            own = scores.setdefault((one.grammar, *one.place), [])
-            own.append(one.values.get(FIRST) or 0.0)
+        if grammar := _grammar(one):
+            scores.setdefault((grammar, *one.test), []).append(_f1(one))
     return {key: (len(own), float(np.mean(own))) for key, own in scores.items()}
 
 
-def _marked(found: Sequence[System]) -> list[System]:
+def _grammar(one: ScoreRow) -> str:
+    """Return the grammar that a row is a seed of, empty if none."""
+    return one.name.rpartition("-")[0] if one.encoder == GRAMMAR else ""
+
+
+def _f1(one: ScoreRow) -> float:
+    return one.values.get(FIRST) or 0.0
+
+
+def _marked(found: Sequence[ScoreRow]) -> list[ScoreRow]:
     """Mark the seeds of grammars that are no better than trees that look at no word."""
-    means = grammar_means(found)
-    headings = [BASELINES[name] for name in _WITHOUT_WORDS]
     low = {
-        (grammar, *place)
-        for (grammar, *place), (_, mean) in means.items()
-        for one in found
-        if one.is_baseline and one.name in headings and list(one.place) == place
-        if mean <= (one.values.get(FIRST) or 0.0)
+        (grammar, *test)
+        for (grammar, *test), (_, mean) in grammar_means(found).items()
+        if any(
+            one.parser in _WITHOUT_WORDS and list(one.test) == test and mean <= _f1(one)
+            for one in found
+        )
     }
     return [
-        replace(one, kind=UNDERTRAINED) if (one.grammar, *one.place) in low else one
+        replace(one, kind=UNDERTRAINED) if (_grammar(one), *one.test) in low else one
         for one in found
     ]
 
 
-def _published(name: str, place: tuple[str, str], values: Mapping[str, float]) -> System:
+def _published(name: str, test: tuple[str, str], values: Mapping[str, float]) -> ScoreRow:
     recall = {
-        metric.removeprefix("recall_").upper(): value
+        metric.removeprefix("recall_").upper(): {"recall": value}
         for metric, value in values.items()
         if metric.startswith("recall_")
     }
     own = {metric: values.get(metric, values.get(f"{metric}_max")) for metric in METRICS}
-    return System(name, PUBLISHED, *place, values=own, recall=recall, published=values)
+    made = ScoreRow(*test, "", "", own, recall, published=values)
+    return replace(made, name=name, kind=PUBLISHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +242,8 @@ def _fixed(
 
 
 def compared(
-    found: Sequence[System], lengths: Sequence[int]
-) -> tuple[list[System], list[dict[str, Any]]]:
+    found: Sequence[ScoreRow], lengths: Sequence[int]
+) -> tuple[list[ScoreRow], list[dict[str, Any]]]:
     """Score systems by length, and compare every two of a split by paired bootstrap.
 
     Returns:
@@ -276,31 +254,31 @@ def compared(
         AttreeError: systems of one split are scored on different sentences.
     """
     ordered, every = [], []
-    for place in dict.fromkeys(one.place for one in found):
-        own = [_by_length(one, lengths) for one in found if one.place == place]
-        records = _tested([one for one in own if one.scores is not None])
+    for test in dict.fromkeys(one.test for one in found):
+        own = [_by_length(one, lengths) for one in found if one.test == test]
+        records = _tested([one for one in own if one.each is not None])
         p = _against_best(own, records)
         ordered += sorted((replace(one, p=p.get(one.name)) for one in own), key=_order)
         every += records
     return ordered, every
 
 
-def _order(one: System) -> tuple[bool, bool, float]:
-    return one.kind == PUBLISHED, one.is_baseline, -(one.values.get(FIRST) or 0.0)
+def _order(one: ScoreRow) -> tuple[bool, bool, float]:
+    return one.kind == PUBLISHED, _is_baseline(one), -_f1(one)
 
 
-def _by_length(one: System, lengths: Sequence[int]) -> System:
+def _by_length(one: ScoreRow, lengths: Sequence[int]) -> ScoreRow:
     found: dict[int, float | None] = dict.fromkeys(lengths)
     for longest in lengths:
-        if one.scores is not None:
-            f1 = one.scores.where(one.scores.n_words <= longest).f1()[FIRST][0]
+        if one.each is not None:
+            f1 = one.each.where(one.each.n_words <= longest).f1()[FIRST][0]
             found[longest] = None if np.isnan(f1) else float(f1)
     return replace(one, by_length=found)
 
 
-def _tested(own: Sequence[System]) -> list[dict[str, Any]]:
+def _tested(own: Sequence[ScoreRow]) -> list[dict[str, Any]]:
     """Return a record of every two systems and each metric."""
-    scores = [one.scores for one in own if one.scores is not None]
+    scores = [one.each for one in own if one.each is not None]
     for one, each in zip(own, scores, strict=True):
         if not np.array_equal(each.sentence, scores[0].sentence):
             raise AttreeError(
@@ -323,12 +301,14 @@ def _tested(own: Sequence[System]) -> list[dict[str, Any]]:
     ]
 
 
-def _against_best(own: Sequence[System], records: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+def _against_best(
+    own: Sequence[ScoreRow], records: Iterable[Mapping[str, Any]]
+) -> dict[str, float]:
     """Return the p value of each system against the best; that of the best itself is NaN."""
-    tested = [one for one in own if one.scores is not None]
+    tested = [one for one in own if one.each is not None]
     if not tested:
         return {}
-    best = min(tested, key=lambda one: -(one.values.get(FIRST) or 0.0)).name
+    best = max(tested, key=_f1).name
     found = {best: float("nan")}
     for record in records:
         sides = [record["first"], record["second"]]
@@ -336,3 +316,126 @@ def _against_best(own: Sequence[System], records: Iterable[Mapping[str, Any]]) -
             sides.remove(best)
             found[sides[0]] = record["p"]
     return found
+
+
+def comparison(
+    found: Sequence[ScoreRow], title: str, speed_of: int, averages: Averages | None = None
+) -> list[Table]:
+    """Build the tables of every split, and one that says what each system rests on.
+
+    Args:
+        found: as :func:`compared` returns them.
+        title: of all of them.
+        speed_of: on how many sentences speed was measured.
+        averages: those among the systems; the note says what each gains over its best member.
+    """
+    made = []
+    for test in dict.fromkeys(one.test for one in found):
+        own = [one for one in found if one.test == test]
+        where = f"{title}: {', '.join(test)}"
+        gains = [f" {one}" for one in _gains(own, averages or {})]
+        made.append(_scores(own, where, speed_of, "".join(gains)))
+        made += _lengths(own, where)
+        made += [*_recall(own, where), *_labels(own, where)]
+    return [*made, _systems(found, title)]
+
+
+def _gains(own: Sequence[ScoreRow], averages: Averages) -> Iterator[str]:
+    """Say of each average of a split whether it is better by a point than its best member."""
+    for one in own:
+        among = [
+            (score, other.name)
+            for other in own
+            if other.kind in (COMPUTED, UNDERTRAINED)
+            and other.parser in averages.get(one.parser, ())
+            and other.encoder in (one.encoder, IMPORTED, GRAMMAR)
+            and (score := other.values.get(FIRST)) is not None
+        ]
+        score = one.values.get(FIRST)
+        if among and score is not None:
+            best, name = max(among)
+            whether = "beats" if score - best >= _GAIN else "does not beat"
+            yield (
+                f"{one.name} {whether} its best member, {name}, by {_GAIN:g} corpus F1"
+                f" or more: {score:.2f} to {best:.2f}."
+            )
+
+
+def _scores(own: Sequence[ScoreRow], where: str, speed_of: int, gains: str) -> Table:
+    timed = f" Speed on the first {speed_of:,} sentences." if any(one.speed for one in own) else ""
+    lines = [_line(one) for one in own]
+    return Table(where, _HEADINGS, lines, _NOTE + timed + _grammars(own) + gains)
+
+
+def _grammars(own: Sequence[ScoreRow]) -> str:
+    """Say what the seeds of each grammar come to together."""
+    means = [
+        f" {name}: mean of {seeds} seed{'s' * (seeds > 1)} {mean:.2f} corpus F1."
+        for (name, *_), (seeds, mean) in grammar_means(own).items()
+    ]
+    if any(one.kind == UNDERTRAINED for one in own):
+        means.append(" undertrained: that mean is not above left branching and random trees.")
+    return "".join(means)
+
+
+def _line(one: ScoreRow) -> list[str]:
+    scores = [number(one.values.get(metric)) for metric in METRICS]
+    speed = "–" if one.speed is None else f"{one.speed:.0f}"
+    return [one.name, one.kind, *scores, _p(one.p), speed, _article(one)]
+
+
+def _p(p: float | None) -> str:
+    if p is None:
+        return "–"
+    return "(best)" if math.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+
+
+def _article(one: ScoreRow) -> str:
+    """Return the article's figure of a system: the first of ``_FIGURES`` that it has."""
+    if one.kind == PUBLISHED:
+        return "–"
+    figures = (f"{one.published[name]:g}{mark}" for name, mark in _FIGURES if name in one.published)
+    return next(figures, "–")
+
+
+def _lengths(own: Sequence[ScoreRow], where: str) -> list[Table]:
+    known = [one for one in own if one.each is not None]
+    first = known[0].each if known else None
+    if first is None:
+        return []
+    lengths = [*known[0].by_length, math.inf]
+    counts = {n: first.parts[first.n_words <= n, PARTS.index("scored")].sum() for n in lengths}
+    headings = {n: f"{'all' if n == math.inf else f'≤{n}'} ({counts[n]:,.0f})" for n in lengths}
+    rows = [((one.name,), {**one.by_length, math.inf: one.values.get(FIRST)}) for one in known]
+    note = "Corpus F1 on the sentences of at most so many words; in brackets, how many they are."
+    return [scores_table(f"{where}: by length", ("system",), headings, rows, note)]
+
+
+def _recall(own: Sequence[ScoreRow], where: str) -> list[Table]:
+    found = [(one.recall, (one.name,)) for one in own if {*one.recall.values()} - {None}]
+    labels = {label: label for each, _ in found for label in each if each[label] is not None}
+    rows = [(name, each) for each, name in found]
+    title = f"{where}: recall by label"
+    return [scores_table(title, ("system",), labels, rows, RECALL)] if labels else []
+
+
+def _labels(own: Sequence[ScoreRow], where: str) -> list[Table]:
+    """Score labels and tags: of the systems that have any, those metrics that any of them has."""
+    rows = [((one.name,), {name: one.values.get(name) for name in LABELLED}) for one in own]
+    rows = [(name, each) for name, each in rows if {*each.values()} - {None}]
+    shown = {
+        name: heading
+        for name, heading in LABELLED.items()
+        if any(each[name] is not None for _, each in rows)
+    }
+    note = "Labelled brackets by EVALB's rules; exact match: trees with all of them right."
+    return [scores_table(f"{where}: labels", ("system",), shown, rows, note)] if shown else []
+
+
+def _systems(found: Sequence[ScoreRow], title: str) -> Table:
+    rows = {
+        one.name: [one.name, one.kind, one.encoder or "–", one.selection or "–"] for one in found
+    }
+    note = "Tuned on: the trees that heads were ranked or weights trained on; –: none, or unknown."
+    headings = ["system", "kind", "encoder", "tuned on"]
+    return Table(f"{title}: systems", headings, list(rows.values()), note)

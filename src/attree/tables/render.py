@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -60,6 +60,26 @@ class Table:
 def number(value: float | None) -> str:
     """Return an F1 with two decimals, or a dash where there is none."""
     return "–" if value is None else f"{value:.2f}"
+
+
+def scores_table(
+    title: str,
+    names: Sequence[str],
+    columns: Mapping[Any, str],
+    rows: Iterable[tuple[Sequence[str], Mapping[Any, float | None]]],
+    note: str = "",
+) -> Table:
+    """Build a table of scores: a line for each row, a column for each metric, label or length.
+
+    Args:
+        title: of the table.
+        names: headings of the columns that say what a row is.
+        columns: metric, label or length → its heading.
+        rows: names of each, and its scores by metric, label or length.
+        note: what stands below.
+    """
+    lines = [[*own, *(number(values.get(key)) for key in columns)] for own, values in rows]
+    return Table(title, [*names, *columns.values()], lines, note)
 
 
 def show(tables: Sequence[Table], console: Console | None = None) -> None:

@@ -1,0 +1,177 @@
+"""The one counting of labels: those of equal spans against each other, and recall by label.
+
+The loops are in the file that calls them because compiled code is cached by file (see
+:mod:`attree.compiled`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.compiled import kernel
+from attree.evaluation.confusion import Confusion
+from attree.evaluation.counts import LabelCount
+from attree.evaluation.evalb import COLLINS, cut
+from attree.evaluation.spans import DistinctSpans
+from attree.trees import Trees
+
+#: starts, ends and labels of all spans, and where each tree's begin and end: labels below 0 do not
+#: count.
+_Spans = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
+
+
+def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, NDArray[np.int64]]:
+    """Count which labels equal spans have.
+
+    Labels are EVALB's: those that :data:`COLLINS` deletes do not count, and equal ones are one.
+    Brackets of one word and unary chains count, and the whole sentence if it has a label. Of a
+    unary chain labels that both sides have stand for each other, then the others from the top. The
+    diagonal sums to the labelled brackets that match.
+
+    Args:
+        gold, predicted: trees of the same sentences, with labels.
+
+    Returns:
+        the confusion, and int64 (trees, 3): brackets in both, in gold, in predicted. Corpus F1 is
+        ``2 * both / (gold + predicted)`` over the sums; a match is exact where all are equal.
+    """
+    known: dict[str, int] = {}
+    sides = [
+        (trees.starts, trees.ends, _classes(trees, known), trees.offsets)
+        for trees in (gold, predicted)
+    ]
+    counts = np.zeros((len(known) + 1, len(known) + 1), np.int64)
+    each = np.zeros((len(gold), 3), np.int64)
+    _pair_labels(*sides, counts, each)
+    order = np.argsort(-counts[:-1].sum(1), kind="stable")
+    names, every = list(known), np.append(order, len(order))
+    named = tuple(names[position] for position in order)
+    return Confusion(named, counts[np.ix_(every, every)]), each
+
+
+def _classes(trees: Trees, known: dict[str, int]) -> NDArray[np.int64]:
+    """Return a number for the label of each span, the same for equal ones, -1 if none counts."""
+    classes = []
+    for label in trees.label_names if trees.labels is not None else ("",):
+        name = cut(label)
+        equal = {name}.union(*(pair for pair in COLLINS.same_labels if name in pair))
+        classes.append(-1 if COLLINS.deletes(name) else known.setdefault(min(equal), len(known)))
+    codes = np.zeros(trees.starts.size, np.int64) if trees.labels is None else trees.labels
+    found = np.array(classes or [-1], np.int64)[codes]
+    if trees.labels is not None and "" in trees.label_names:
+        whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
+        found[whole & (codes == trees.label_names.index(""))] = -1
+    return found
+
+
+def label_recall(
+    gold: Trees, predicted: DistinctSpans, has_tree: NDArray[np.bool_], labels: Iterable[str]
+) -> dict[str, LabelCount]:
+    """Count, by label, the distinct gold (start, end, label) and those whose span is predicted.
+
+    Spans are of two words and more, the whole sentence included where the gold tree labels it.
+
+    Args:
+        gold: the gold trees.
+        predicted: the predicted ones of the same sentences.
+        has_tree: which sentences count.
+        labels: the labels wanted; one that no gold span has counts 0.
+    """
+    names = list(dict.fromkeys(labels))
+    counts = np.zeros((len(names), 2), np.int64)
+    if gold.labels is not None:
+        column = {name: position for position, name in enumerate(names)}
+        wanted = np.array([column.get(name, -1) for name in gold.label_names], np.int64)
+        spans = gold.starts, gold.ends, wanted[gold.labels], gold.offsets
+        _count_labels(gold.n_words, spans, has_tree, predicted.keys, predicted.offsets, counts)
+    return {name: LabelCount(*each) for name, each in zip(names, counts.tolist(), strict=True)}
+
+
+@kernel
+def _pair_labels(
+    gold: _Spans, predicted: _Spans, counts: NDArray[np.int64], each: NDArray[np.int64]
+) -> None:
+    """Add up ``counts``, (labels + 1, labels + 1) as of a confusion, and ``each`` tree's."""
+    gold_starts, gold_ends, gold_labels, gold_offsets = gold
+    starts, ends, labels, offsets = predicted
+    none = counts.shape[0] - 1
+    for t in range(offsets.size - 1):
+        begin, end = offsets[t], offsets[t + 1]
+        golden = range(gold_offsets[t], gold_offsets[t + 1])
+        partner = np.full(len(golden), none)
+        free = labels[begin:end] >= 0
+        ordered = _in_order(starts[begin:end], ends[begin:end]) and _in_order(
+            gold_starts[golden.start : golden.stop], gold_ends[golden.start : golden.stop]
+        )
+        for alike in (True, False):
+            low = begin
+            for g in golden:
+                if gold_labels[g] < 0 or partner[g - gold_offsets[t]] < none:
+                    continue
+                while ordered and low < end and starts[low] < gold_starts[g]:
+                    low += 1
+                for p in range(low, end):
+                    alone = starts[p] != gold_starts[g] or ends[p] < gold_ends[g]
+                    if ordered and alone:
+                        break
+                    same = not alone and ends[p] == gold_ends[g]
+                    if same and free[p - begin] and (not alike or labels[p] == gold_labels[g]):
+                        free[p - begin] = False
+                        partner[g - gold_offsets[t]] = labels[p]
+                        each[t, 0] += alike
+                        break
+        for g in golden:
+            if gold_labels[g] >= 0:
+                counts[gold_labels[g], partner[g - gold_offsets[t]]] += 1
+                each[t, 1] += 1
+        for p in range(begin, end):
+            each[t, 2] += labels[p] >= 0
+            if free[p - begin]:
+                counts[none, labels[p]] += 1
+
+
+@kernel
+def _in_order(starts: NDArray[np.int32], ends: NDArray[np.int32]) -> bool:
+    """Tell whether spans are in pre-order, as those of a tree usually are."""
+    so = True
+    for at in range(1, starts.size):
+        within = starts[at] == starts[at - 1] and ends[at] <= ends[at - 1]
+        so = so and (within or starts[at] > starts[at - 1])
+    return so
+
+
+@kernel
+def _count_labels(
+    n_words: NDArray[np.int64],
+    spans: _Spans,
+    has_tree: NDArray[np.bool_],
+    predicted: NDArray[np.int64],
+    predicted_offsets: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> None:
+    """Sort each tree's (span, label), and merge them with the predicted spans, which are sorted."""
+    starts, ends, labels, offsets = spans
+    wanted = counts.shape[0]
+    for t in range(n_words.size):
+        n = n_words[t]
+        rows, used = np.empty(offsets[t + 1] - offsets[t], np.int64), 0
+        ascending = True
+        for at in range(offsets[t], offsets[t + 1]):
+            if has_tree[t] and labels[at] >= 0 and ends[at] - starts[at] > 1:
+                key = np.int64(starts[at]) * (n + 1) + n - ends[at]
+                rows[used] = key * wanted + labels[at]
+                ascending = ascending and (used == 0 or rows[used] >= rows[used - 1])
+                used += 1
+        rows = rows[:used] if ascending else np.sort(rows[:used])
+        p, last = predicted_offsets[t], predicted_offsets[t + 1]
+        for x in range(rows.size):
+            if x > 0 and rows[x] == rows[x - 1]:
+                continue
+            key, label = rows[x] // wanted, rows[x] % wanted
+            while p < last and predicted[p] < key:
+                p += 1
+            counts[label, 0] += 1
+            counts[label, 1] += p < last and predicted[p] == key
