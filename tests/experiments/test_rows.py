@@ -191,7 +191,7 @@ def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: 
 
 def test_a_price_names_a_line_of_the_table(planned: Plan) -> None:
     entry = {"parsers": ["tree-crf"], "label": "{draw}"}
-    assert planned(entry, price="random").experiments["e"].price == "random"
+    assert planned(entry, price="random").experiments["e"].settings["price"] == "random"
     with pytest.raises(AttreeError, match="line randm is unknown — did you mean random"):
         planned(entry, price="randm")
 

@@ -51,25 +51,9 @@ def _experiment(
     for table in spec["tables"]:
         _known(table, config["tables"], f"{where}: table")
     published = spec["published"] or {}
-    return Experiment(
-        name=name,
-        title=spec["title"],
-        axis=spec["columns"],
-        rows=tuple(rows),
-        metrics=tuple(spec["metrics"]),
-        tables=tuple(spec["tables"]),
-        baselines=spec["baselines"],
-        picture=spec["picture"],
-        labels=spec["labels"],
-        weights=spec["weights"],
-        sentence=spec["sentence"],
-        published={"*": published} if isinstance(published, str) else published,
-        above=spec["above"],
-        reliability=spec["reliability"],
-        panels=spec["panels"],
-        note=spec["note"],
-        price=spec["price"],
-    )
+    figures = {"*": published} if isinstance(published, str) else published
+    settings = {**spec, "axis": spec["columns"], "published": figures}
+    return Experiment(name, tuple(rows), settings)
 
 
 def _of_languages(run: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:

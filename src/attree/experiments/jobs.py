@@ -119,14 +119,14 @@ class Experiments:
             "rows": {
                 name: [asdict(placed.row) for placed in one.rows]
                 for name, one in own.items()
-                if one.sentence is not None
+                if one.settings["sentence"] is not None
             },
         }
         write_json(path, found)
 
     def _layout(self, one: Experiment) -> dict[str, Any]:
         places = [[digest(asdict(p.row)), p.label, p.column, p.panel] for p in one.rows]
-        return {**{key: getattr(one, key) for key in _LAYOUT}, "places": places}
+        return {**{key: one.settings[key] for key in _LAYOUT}, "places": places}
 
     def rows(self, wildcards: Any) -> str:
         """Return a hash of a job's rows: when it changes, the job runs again."""
@@ -176,19 +176,16 @@ class Experiments:
         return [placed.row for placed in self.experiments[wildcards.experiment].rows]
 
     def results(self, wildcards: Any) -> list[str]:
-        """Files that an experiment's table is gathered from."""
+        """Return the files that an experiment's table is gathered from."""
         one = self.experiments[wildcards.experiment]
         found = [path_of(JOB, job=job.name) for job in self._jobs[one.name]]
-        rows = [row for table in one.tables for row in self.plan.tables[table]]
+        rows = [row for table in one.settings["tables"] for row in self.plan.tables[table]]
         found += [path_of(SCORES, **asdict(row)) for row in rows]
-        if one.baselines:
-            found += [path_of(BASELINES, test) for test in self._tests(one)]
+        if one.settings["baselines"]:
+            from_tables = [f"{row.language}/{row.split}" for row in rows]
+            tests = dict.fromkeys([placed.row.test for placed in one.rows] + from_tables)
+            found += [path_of(BASELINES, test) for test in tests]
         return found
-
-    def _tests(self, one: Experiment) -> list[Set]:
-        rows = [row for table in one.tables for row in self.plan.tables[table]]
-        from_tables = [f"{row.language}/{row.split}" for row in rows]
-        return list(dict.fromkeys([placed.row.test for placed in one.rows] + from_tables))
 
     def tuning_inputs(self, wildcards: Any) -> dict[str, Any]:
         """What masked-LM tuning reads."""
@@ -213,16 +210,12 @@ class Experiments:
 
     def pictures(self) -> list[str]:
         """Every picture; its CSV and Parquet lie beside it."""
-        found = []
-        for name, one in self.experiments.items():
-            drawn = {
-                "png": one.picture,
-                "weights.png": one.weights,
-                "reliability.png": one.reliability,
-                "sentence.png": one.sentence is not None,
-            }
-            found += [self._table(name, kind) for kind, wanted in drawn.items() if wanted]
-        return found
+        return [
+            self._table(name, f"{kind}png")
+            for name, one in self.experiments.items()
+            for key, kind in _PICTURES.items()
+            if one.settings[key] not in (None, False)
+        ]
 
     def _table(self, name: str, extension: str) -> str:
         path = path_of(EXPERIMENT, experiment=name, results=self.config["results"])
@@ -233,3 +226,10 @@ _LAYOUT = (
     *("title", "axis", "metrics", "baselines", "labels", "published", "above", "sentence"),
     *("panels", "note", "price"),
 )
+#: what an experiment asks for → what the picture's name has before its ending
+_PICTURES = {
+    "picture": "",
+    "weights": "weights.",
+    "reliability": "reliability.",
+    "sentence": "sentence.",
+}

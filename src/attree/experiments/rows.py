@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from attree.choosing import RANDOM
@@ -176,43 +176,18 @@ class Placed:
     panel: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Experiment:
-    """One table, with or without a picture.
+    """One table, with or without pictures.
 
     Attributes:
-        name, title: of the table.
-        axis: a name in :data:`AXES`.
+        name: of the table.
         rows: in table order.
-        metrics: the scores that are shown.
-        tables: tables of the configuration whose rows stand here too.
-        baselines: whether fixed and random trees stand beside.
-        picture: whether lines are drawn over the columns.
-        labels: whether label recall is shown.
-        weights: whether learned weights over the encoder's heads are drawn.
-        sentence: the test sentence whose association by each row is drawn, if any.
-        published: test set, or ``*``, → the table of published figures.
-        reliability: whether the share right is drawn over the probability.
-        panels: whether each language tested has a table, and a part of the picture, of its own.
-        note: what is said below the table, if anything.
-        above: the line below which a few-shot parser is named in the table's note, if any.
-        price: the line beside whose price in brackets that of the others is put, if any.
+        settings: its entry of the configuration with defaults; ``axis``, a name in
+            :data:`AXES`, for its ``columns``, and ``published`` as test set, or ``*``, → the table
+            of published figures.
     """
 
     name: str
-    title: str
-    axis: str
     rows: tuple[Placed, ...]
-    metrics: tuple[str, ...]
-    tables: tuple[str, ...] = ()
-    baselines: bool = False
-    picture: bool = False
-    labels: bool = False
-    weights: bool = False
-    sentence: int | None = None
-    published: Mapping[str, str] = field(default_factory=dict)
-    above: str | None = None
-    reliability: bool = False
-    panels: bool = False
-    note: str | None = None
-    price: str | None = None
+    settings: Mapping[str, Any]
