@@ -92,14 +92,10 @@ class Gold:
     @classmethod
     def of(cls, trees: Iterable[Tree]) -> Gold:
         """Take trees as they are."""
-        sentences = []
-        for place, tree in enumerate(trees, start=1):
-            labels, tags = (
-                tree.labels or [""] * len(tree.spans),
-                tree.tags or [""] * len(tree.words),
-            )
-            spans = tuple((*span, label) for span, label in zip(tree.spans, labels, strict=True))
-            sentences.append(Sentence(tuple(tree.words), tuple(tags), spans, "trees", place))
+        sentences = [
+            sentence_of(one.words, one.spans, one.labels, one.tags, ("trees", number))
+            for number, one in enumerate(trees, start=1)
+        ]
         if not sentences:
             raise AttreeError("there are no trees to score by", fix="give some")
         return cls.of_table(to_table(sentences))
@@ -108,6 +104,20 @@ class Gold:
         """Return some of the sentences."""
         kept = [self.sentences[row] for row in rows]
         return replace(self, sentences=kept, parses=Parses.gold(to_table(kept)))
+
+
+def sentence_of(
+    words: Iterable[str],
+    spans: Iterable[Sequence[int]],
+    labels: Sequence[str] | None,
+    tags: Sequence[str] | None,
+    where: tuple[str, int],
+) -> Sentence:
+    """Make a sentence of a tree that somebody's parser gave; ``where``: its file and line."""
+    words, spans = tuple(words), list(spans)
+    named = zip(spans, labels or [""] * len(spans), strict=True)
+    labelled = tuple((start, end, label) for (start, end), label in named)
+    return Sentence(words, tuple(tags or [""] * len(words)), labelled, *where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +171,15 @@ def parsed_by(parser: Parser, gold: Gold, name: str = "", labels: Labelling = OW
     with_all = policy == "keep" and gold.whole is not None
     words: Any = gold.whole if with_all else [list(one.words) for one in gold.sentences]
     trees, _ = parser.trees(words)
-    names, tags = trees.label_of_each(), trees.tag_of_each()
-    read, at, begun = [], trees.offsets.tolist(), trees.word_offsets.tolist()
-    starts, ends = trees.starts.tolist(), trees.ends.tolist()
-    for place, own in enumerate(words):
-        part = slice(at[place], at[place + 1])
-        each = names[part] if names else [""] * (part.stop - part.start)
-        spans = tuple(zip(starts[part], ends[part], each, strict=True))
-        own_tags = tags[begun[place] : begun[place + 1]] if tags else [""] * len(own)
-        read.append(Sentence(tuple(own), tuple(own_tags), spans, name, place + 1))
-    if names and labels.kind == UNIVERSAL:
+    made = (trees.of(number, own) for number, own in enumerate(words))
+    read = [
+        sentence_of(one.words, one.spans, one.labels, one.tags, (name, number))
+        for number, one in enumerate(made, start=1)
+    ]
+    labelled, tagged = bool(trees.label_of_each()), bool(trees.tag_of_each())
+    if labelled and labels.kind == UNIVERSAL:
         read = with_labels(read, labels)
-    found = System.of_trees(name, gold, read, labelled=bool(names), tagged=bool(tags))
+    found = System.of_trees(name, gold, read, labelled=labelled, tagged=tagged)
     return replace(found, refused=[], where={})
 
 

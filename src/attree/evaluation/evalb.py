@@ -14,7 +14,7 @@ import io
 import itertools
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -423,26 +423,15 @@ RELEASES = {
 }
 
 
-class _Total:
-    """Sums over the sentences of a summary."""
-
-    def __init__(self) -> None:
-        self.status = {OK: 0, ERROR: 0, SKIPPED: 0}
-        self.scored: list[Result] = []
-
-    def add(self, result: Result) -> None:
-        self.status[result.status] += 1
-        if result.status == OK:
-            self.scored.append(result)
-
-    def sum(self, name: str) -> int:
-        return sum(getattr(one, name) for one in self.scored)
-
-    def share(self, part: str, whole: str) -> float:
-        return _percent(self.sum(part), self.sum(whole))
-
-    def crossed_at_most(self, most: int) -> int:
-        return sum(one.crossing <= most for one in self.scored)
+def _sums(rows: Sequence[Result]) -> Counter[str]:
+    """Return sums over scored sentences, and how many sentences there are of each kind."""
+    scored = [one for one in rows if one.status == OK]
+    names = ("matched", "gold", "test", "crossing", "words", "tags", "complete")
+    found = Counter({name: sum(getattr(one, name) for one in scored) for name in names})
+    found["none_crosses"] = sum(one.crossing == 0 for one in scored)
+    found["two_cross"] = sum(one.crossing <= 2 for one in scored)
+    found["valid"] = len(scored)
+    return found
 
 
 def report(
@@ -453,8 +442,7 @@ def report(
     Raises:
         AttreeError: more errors than the parameters allow.
     """
-    style, total, short, errors = RELEASES[release], _Total(), _Total(), 0
-    outer = [0, 0]
+    style, rows, errors = RELEASES[release], list[Result](), 0
     yield from ((line, False) for line in _HEAD)
     for number, result in enumerate(results, 1):
         if result.problem:
@@ -468,15 +456,14 @@ def report(
         if result.length < 0:
             break  # one file is longer: no sentence
         yield _row(number, result, style), False
-        total.add(result)
-        outer = [count + there for count, there in zip(outer, result.outer, strict=True)]
-        if result.length <= parameters.cutoff:
-            short.add(result)
-    if outer[0] != outer[1]:
-        problem = f"an outer bracket without a label: {outer[0]:,} gold trees, {outer[1]:,} others"
+        rows.append(result)
+    right, found = (sum(one.outer[side] for one in rows) for side in (0, 1))
+    if right != found:
+        problem = f"an outer bracket without a label: {right:,} gold trees, {found:,} others"
         yield f"{problem}; it counts nowhere", True
-    yield from ((line, False) for line in (_LINE, _totals(total, style), "=== Summary ==="))
-    for title, part in (("All", total), (f"len<={parameters.cutoff}", short)):
+    yield from ((line, False) for line in (_LINE, _totals(rows, style), "=== Summary ==="))
+    short = [one for one in rows if one.length <= parameters.cutoff]
+    for title, part in (("All", rows), (f"len<={parameters.cutoff}", short)):
         yield from ((line, False) for line in ("", f"-- {title} --", *_summary(part, style)))
 
 
@@ -490,36 +477,37 @@ def _row(number: int, one: Result, style: Release) -> str:
     )
 
 
-def _totals(total: _Total, style: Release) -> str:
-    matched, gold, test = (total.sum(name) for name in ("matched", "gold", "test"))
-    line = ""
+def _totals(rows: Sequence[Result], style: Release) -> str:
+    total, line = _sums(rows), ""
+    matched, gold, test = total["matched"], total["gold"], total["test"]
     if gold and test:
-        crossing = total.sum("crossing") if style.counts_crossings else total.crossed_at_most(0)
+        crossing = total["crossing" if style.counts_crossings else "none_crosses"]
         shares = f"{_percent(matched, gold):6.2f} {_percent(matched, test):6.2f}"
         line = " " * 16 + shares + style.total % (matched, gold, test, crossing)
-    words, tags = total.sum("words"), total.sum("tags")
-    return f"{line}  {words:5d} {tags:5d}   {_percent(tags, words):6.2f}"
+    share = _percent(total["tags"], total["words"])
+    return f"{line}  {total['words']:5d} {total['tags']:5d}   {share:6.2f}"
 
 
-def _summary(total: _Total, style: Release) -> Iterator[str]:
-    valid = len(total.scored)
-    counts = {
-        "Number of sentence": sum(total.status.values()),
-        "Number of Error sentence": total.status[ERROR],
-        "Number of Skip  sentence": total.status[SKIPPED],
-        "Number of Valid sentence": valid,
-    }
-    recall, precision = total.share("matched", "gold"), total.share("matched", "test")
+def _summary(rows: Sequence[Result], style: Release) -> Iterator[str]:
+    total, status = _sums(rows), Counter(one.status for one in rows)
+    recall = _percent(total["matched"], total["gold"])
+    precision = _percent(total["matched"], total["test"])
     both = recall + precision
+    counts = {
+        "Number of sentence": len(rows),
+        "Number of Error sentence": status[ERROR],
+        "Number of Skip  sentence": status[SKIPPED],
+        "Number of Valid sentence": total["valid"],
+    }
     shares = {
         "Bracketing Recall": recall,
         "Bracketing Precision": precision,
         "Bracketing FMeasure": 2 * precision * recall / both if both else math.nan,
-        "Complete match": _percent(total.sum("complete"), valid),
-        "Average crossing": _percent(total.sum("crossing"), valid) / 100,
-        "No crossing": _percent(total.crossed_at_most(0), valid),
-        "2 or less crossing": _percent(total.crossed_at_most(2), valid),
-        "Tagging accuracy": total.share("tags", "words"),
+        "Complete match": _percent(total["complete"], total["valid"]),
+        "Average crossing": _percent(total["crossing"], total["valid"]) / 100,
+        "No crossing": _percent(total["none_crosses"], total["valid"]),
+        "2 or less crossing": _percent(total["two_cross"], total["valid"]),
+        "Tagging accuracy": _percent(total["tags"], total["words"]),
     }
     if not style.f_measure:
         del shares["Bracketing FMeasure"]

@@ -53,37 +53,16 @@ def corpus_f1_parts(counts: ArrayLike, *, root: bool = True) -> NDArray[np.float
     return np.stack([2.0 * matched, 1.0 * (gold + predicted)], axis=1)
 
 
-def paired_bootstrap(
-    one: NDArray[np.float64], other: NDArray[np.float64], *, resamples: int = 10_000, seed: int = 0
-) -> Difference:
-    """Compare two parsers on the same sentences.
-
-    Args:
-        one: float64 (sentences, 2), numerator and denominator of each sentence; the parser's score
-            is the ratio of their sums, in percent.
-        other: the same of the other parser, in the same order.
-        resamples: how many times all sentences are drawn.
-        seed: equal seeds give equal results.
-
-    Raises:
-        AttreeError: unequal numbers of sentences, or nothing to score.
-    """
-    if one.shape != other.shape:
-        raise AttreeError(
-            f"one parser was scored on {len(one):,} sentences and the other on {len(other):,}",
-            fix="score both on the same sentences",
-        )
-    return paired_bootstraps(np.stack([one, other]), resamples=resamples, seed=seed)[0, 1]
-
-
 def paired_bootstraps(
     parts: NDArray[np.float64], *, resamples: int = 10_000, seed: int = 0
 ) -> dict[tuple[int, int], Difference]:
     """Compare every two of several parsers, each on the same draws of the sentences.
 
     Args:
-        parts: float64 (parsers, sentences, 2), of each as for :func:`paired_bootstrap`.
-        resamples, seed: as there.
+        parts: float64 (parsers, sentences, 2), numerator and denominator of each sentence: a
+            parser's score is the ratio of their sums, in percent.
+        resamples: how many times all sentences are drawn.
+        seed: equal seeds give equal results.
 
     Returns:
         the places of two parsers, the lower first → their difference.
@@ -106,9 +85,10 @@ def paired_bootstraps(
 def interval(
     parts: NDArray[np.float64], *, resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the middle 95 % of a score in percent over draws of the sentences.
+    """Return the middle 95 % of one parser's score in percent over draws of the sentences.
 
-    Arguments as of :func:`paired_bootstrap`, of one parser.
+    Args:
+        parts: float64 (sentences, 2); all arguments as of :func:`paired_bootstraps`.
     """
     low, high = np.quantile(_percent(_resampled_sums(parts, resamples, seed)), [0.025, 0.975])
     return float(low), float(high)

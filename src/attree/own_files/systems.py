@@ -10,7 +10,7 @@ import numpy as np
 
 from attree.corpus.output import is_output, read_trees
 from attree.errors import AttreeError
-from attree.evaluate import Evaluation, Gold, System, parsed_by
+from attree.evaluate import Evaluation, Gold, System, parsed_by, sentence_of
 from attree.parser import Parser
 from attree.patterns import matching
 from attree.sampling import fingerprints
@@ -163,14 +163,6 @@ def _read(file: Path, settings: Settings, refused: list[str]) -> list[Sentence]:
 def _bulk(folder: Path) -> Iterator[Sentence]:
     """Yield the trees of all shards, of the lines that have one."""
     for row in read_trees(folder):
-        words, spans = row["words"], row["spans"]
-        if words:
-            labels, tags = row.get("labels"), row.get("tags")
-            named = zip(spans, labels or [""] * len(spans), strict=True)
-            yield Sentence(
-                tuple(words),
-                tuple(tags or [""] * len(words)),
-                tuple((start, end, label) for (start, end), label in named),
-                row["file"],
-                row["line"],
-            )
+        if row["words"]:
+            own = (row["words"], row["spans"], row.get("labels"), row.get("tags"))
+            yield sentence_of(*own, (row["file"], row["line"]))
