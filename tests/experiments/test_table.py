@@ -153,10 +153,12 @@ def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: 
     one = dict.fromkeys(METRICS, 7.0)
     results = [write("job", {"rows": listed})]
     for language in ("french", "welsh"):
+        counted = {"total": 9, "scored": 9, "skipped": 0}
         summary = {
             "language": language,
             "split": "test",
             "baselines": dict.fromkeys(BASELINES, one),
+            "protocol": {"sentences": counted, "derived": "constituency", "punctuation": "ptb"},
         }
         results.append(write(f"baselines-{language}", summary))
     layout = {"title": "T", "axis": "trees", "metrics": ["corpus_f1"], "labels": False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from attree.experiments.rows import SHOWN
 from attree.figures import ARTICLE, BASELINE, CEILING, COMPUTED
 from attree.files import read_json
 from attree.tables import METRICS
-from attree.tables.build import BASELINES, read_published
+from attree.tables.build import BASELINES, ScoreRow, read_published, score_rows
 from attree.tables.render import number
 
 _RECALL = "recall_"
@@ -56,14 +56,18 @@ class Cell:
         """Metric → label, of the labels whose recall is known."""
         return {name: name.removeprefix(_RECALL) for name in self.values if _RECALL in name}
 
-    def add(self, scores: Mapping[str, Any], metrics: Iterable[str]) -> None:
-        """Add a draw: its scores by metric, and its recall by label."""
-        recalls = scores["label_recall"]
+    def add(
+        self,
+        scores: Mapping[str, Any],
+        metrics: Iterable[str],
+        recalls: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        """Add a draw: its scores by metric, and its ``recall`` and ``count`` by label."""
         found = {metric: scores.get(metric) for metric in metrics}
         found |= {f"{_RECALL}{label}": one["recall"] for label, one in recalls.items()}
         for metric, value in found.items():
             self.values.setdefault(metric, []).extend([] if value is None else [value])
-        self.counts |= {label: one["count"] for label, one in recalls.items()}
+        self.counts |= {label: int(one["count"]) for label, one in recalls.items()}
 
     def mean(self, metric: str) -> float | None:
         """Return the mean over draws."""
@@ -120,16 +124,16 @@ def cells(
     """
     names, summaries = read_results(results)
     computed = _computed(placed_records(names, records, layout))
-    baselines = []
     across = _columns_of_panels(computed)
-    for summary in summaries:
-        column = f"{summary['language']}/{summary['split']}"
-        panel = summary["language"] if across else ""
-        if "baselines" in summary:
-            for each in across.get(panel, [column]):
-                baselines += [replace(one, panel=panel) for one in _baselines(summary, each)]
-        else:
-            computed.append(replace(_scored(summary, column), panel=panel))
+    rows = score_rows(summaries, {}, resample=False)
+    for row in rows:
+        if row.parser not in BASELINES:
+            computed.append(_scored(row, "/".join(row.test), across))
+    baselines = []
+    for test in dict.fromkeys(row.test for row in rows):
+        fixed = [row for row in rows if row.test == test and row.parser in BASELINES]
+        columns = across.get(test[0] if across else "", ["/".join(test)])
+        baselines += [_scored(row, column, across) for column in columns for row in fixed]
     found = computed + baselines
     for panel in dict.fromkeys(cell.panel for cell in found):
         own = [cell for cell in found if cell.panel == panel]
@@ -148,16 +152,14 @@ def _columns_of_panels(computed: Sequence[Cell]) -> dict[str, list[str]]:
     return found
 
 
-def read_results(results: Iterable[Path]) -> tuple[dict[str, str], list[dict[str, Any]]]:
+def read_results(results: Iterable[Path]) -> tuple[dict[str, str], list[Path]]:
     """Return row → record of the lists among ``results``, and the others, which are summaries."""
     names: dict[str, str] = {}
     summaries = []
     for path in results:
         found = read_json(path, what="result")
-        if "rows" in found:
-            names |= {one["row"]: one["record"] for one in found["rows"]}
-        else:
-            summaries.append(found)
+        names |= {one["row"]: one["record"] for one in found.get("rows", ())}
+        summaries += [] if "rows" in found else [path]
     return names, summaries
 
 
@@ -218,7 +220,7 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
         "punctuation": record["punctuation"],
         "derived": record["derived"],
     }
-    cell.add(record, SHOWN)
+    cell.add(record, SHOWN, record["label_recall"])
     notes = []
     if isinstance(asked, int) and used < asked:
         notes.append(f"{used:,} trees")
@@ -227,36 +229,25 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
     cell.notes = list(dict.fromkeys([*cell.notes, *notes]))
 
 
-def _scored(summary: Mapping[str, Any], column: str) -> Cell:
-    """A row of a table over languages."""
-    cell = Cell(summary["parser"], column, COMPUTED)
-    protocol = summary["protocol"]
-    cell.about = {
-        "encoder": summary["encoder"],
-        "parser": summary["parser"],
-        "train": protocol.get("selection"),
-        "test": column,
-        "sentences": protocol["sentences"]["scored"],
-        "punctuation": protocol.get("punctuation"),
-        "derived": protocol.get("derived"),
-    }
-    cell.add(summary, METRICS)
+def _scored(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
+    """Return the cell of a summary of scores: a parser of a table over languages, or a baseline."""
+    about: dict[str, Any] = {"test": "/".join(row.test)}
+    baseline = CEILING if row.parser == "upper_bound" else BASELINE
+    cell = Cell(row.heading, column, baseline if row.parser in BASELINES else COMPUTED, about)
+    cell.panel = row.language if panels else ""
+    if cell.source == COMPUTED:
+        cell.about = {
+            "encoder": row.encoder,
+            "parser": row.parser,
+            "train": row.selection or None,
+            **about,
+            "sentences": row.scored,
+            "punctuation": row.punctuation or None,
+            "derived": row.derived,
+        }
+    cell.deviation, cell.highest = dict(row.deviation), dict(row.highest)
+    cell.add(row.values, METRICS, row.label_recall if cell.source == COMPUTED else {})
     return cell
-
-
-def _baselines(summary: Mapping[str, Any], column: str) -> list[Cell]:
-    found = []
-    for name, heading in BASELINES.items():
-        one = summary["baselines"][name]
-        source = CEILING if name == "upper_bound" else BASELINE
-        test = f"{summary['language']}/{summary['split']}"
-        cell = Cell(heading, column, source, {"test": test})
-        cell.values = {metric: [one[metric]] for metric in METRICS if one[metric] is not None}
-        for metric in METRICS if "seeds" in one else ():
-            cell.deviation[metric] = one["std"][metric]
-            cell.highest[metric] = one["max"][metric]
-        found.append(cell)
-    return found
 
 
 def _published(

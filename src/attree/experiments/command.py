@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,14 +37,8 @@ def rows(
     from attree.experiments.job import run_job
 
     process.follow()
-    found = _read(plan)
-    run_job(
-        **_asked(found["results"], _of(found, "jobs", job, plan)),
-        encoder=encoder,
-        records=_records(found),
-        output=output,
-        device=device,
-    )
+    asked, results = _entry(plan, "jobs", job)
+    run_job(**_inputs(asked, results), encoder=encoder, output=output, device=device)
 
 
 @app.command
@@ -63,12 +56,11 @@ def sentence(
     from attree.experiments.maps import write_sentence
 
     process.follow()
-    found = _read(plan)
+    asked, results = _entry(plan, "rows", experiment)
     write_sentence(
-        **_asked(found["results"], _of(found, "rows", experiment, plan)),
-        number=_of(found, "tables", experiment, plan)["sentence"],
+        **_inputs(asked, results),
+        number=_entry(plan, "tables", experiment)[0]["sentence"],
         encoder=load_encoder(encoder, device=device),
-        records=_records(found),
         prefix=output_prefix,
     )
 
@@ -85,7 +77,8 @@ def weights(
     """Draw the weights over the encoder's heads that rows have learned."""
     from attree.experiments.maps import write_weights
 
-    _gather(write_weights, lists, experiment, plan, output_prefix)
+    layout, results = _entry(plan, "tables", experiment)
+    write_weights(lists, _records(results), layout, output_prefix)
 
 
 @app.command
@@ -100,7 +93,8 @@ def reliability(
     """Draw how often spans are right over how probable rows hold them."""
     from attree.experiments.reliability import write_reliability
 
-    _gather(write_reliability, lists, experiment, plan, output_prefix)
+    layout, results = _entry(plan, "tables", experiment)
+    write_reliability(lists, _records(results), layout, output_prefix)
 
 
 @app.command
@@ -119,9 +113,8 @@ def table(
     from attree.provenance import provenance
     from attree.tables import render
 
-    found = _read(plan)
-    layout = _of(found, "tables", experiment, plan)
-    gathered = cells(lists, _records(found), layout, published)
+    layout, results = _entry(plan, "tables", experiment)
+    gathered = cells(lists, _records(results), layout, published)
     made = provenance(code=["attree.experiments.command:table"], settings=layout)
     rows = [one.flat() for one in gathered]
     render.save(output_prefix, rows, tables(gathered, layout), made)
@@ -156,48 +149,47 @@ class _Plan:
     tables: dict[str, dict[str, Any]]
 
 
-def _gather(
-    write: Callable[..., Any], lists: list[Path], experiment: str, plan: Path, prefix: str
-) -> None:
-    """Let ``write`` draw the records of an experiment's rows as its table is laid out."""
-    found = _read(plan)
-    write(lists, _records(found), _of(found, "tables", experiment, plan), prefix)
+def _entry(plan: Path, kind: str, name: str) -> tuple[Any, str]:
+    """Return what a plan says of a job or an experiment, and the folder of all results.
 
+    Args:
+        plan: plan.json.
+        kind: ``jobs``, ``rows`` or ``tables``.
+        name: of the job or experiment.
 
-def _read(plan: Path) -> dict[str, Any]:
+    Raises:
+        AttreeError: the plan has no such entry.
+    """
     from attree.files import read_described
-
-    found = read_described(plan, _Plan, what="plan of the experiments")
-    return {one.name: getattr(found, one.name) for one in fields(found)}
-
-
-def _of(plan: dict[str, Any], kind: str, name: str, path: Path) -> Any:
     from attree.registry import check_name
 
-    check_name(name, plan[kind], f"no {name} among the {kind}", file=path, near=True)
-    return plan[kind][name]
+    found = read_described(plan, _Plan, what="plan of the experiments")
+    entries = getattr(found, kind)
+    check_name(name, entries, f"no {name} among the {kind}", file=plan, near=True)
+    return entries[name], found.results
 
 
-def _records(plan: dict[str, Any]) -> Path:
+def _records(results: str) -> Path:
     from attree.results import RECORDS, path_of
 
-    return Path(path_of(RECORDS, results=plan["results"]))
+    return Path(path_of(RECORDS, results=results))
 
 
-def _asked(results: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the rows, their sentence tables, and for rows of heads the attention manifests."""
+def _inputs(rows: list[dict[str, Any]], results: str) -> dict[str, Any]:
+    """Return rows, their sentence tables, for rows of heads the attention manifests, records."""
     from attree.experiments.rows import Row
     from attree.results import ALL_HEADS, SENTENCES, path_of
 
     asked = [Row.of(one) for one in rows]
     sets = dict.fromkeys(name for row in asked for name in row.sets)
     heads = [row for row in asked if row.kind == "heads"]
-    of = {name: row.encoder for row in heads for name in (row.train, row.test)}
+    encoders = {name: row.encoder for row in heads for name in (row.train, row.test)}
     return {
         "rows": asked,
         "sets": {name: Path(path_of(SENTENCES, name, results=results)) for name in sets},
         "manifests": {
             name: Path(path_of(ALL_HEADS, name, encoder=encoder, results=results))
-            for name, encoder in of.items()
+            for name, encoder in encoders.items()
         },
+        "records": _records(results),
     }

@@ -61,6 +61,8 @@ class _Summary:
     parser: str
     protocol: _Protocol
     label_recall: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    std: dict[str, float] = field(default_factory=dict)
+    max: dict[str, float] = field(default_factory=dict)
 
 
 _WHAT, _AGAIN = "score summary", "run `attree score` again"
@@ -77,6 +79,7 @@ class ScoreRow:
         selection: the trees that it was tuned or trained on, empty for none.
         treebank: what became of the sentences of the files: ``read``, ``failed``, ``emptied``…
         intervals: metric → the 95 % interval of its score, where each sentence's score is there.
+        deviation, highest: metric → standard deviation and maximum over several seeds.
         published: metric → the article's figure.
         confusion: of labels, where trees have them.
         name: what a comparison calls it, which may name its encoder too.
@@ -102,6 +105,8 @@ class ScoreRow:
     selection: str = ""
     treebank: Mapping[str, int] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    deviation: Mapping[str, float] = field(default_factory=dict)
+    highest: Mapping[str, float] = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)
     confusion: Confusion | None = None
     name: str = ""
@@ -236,6 +241,8 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path, resample:
         treebank=protocol.treebank or {},
         intervals=_intervals(path) if resample else {},
         label_recall=found.label_recall,
+        deviation=found.std,
+        highest=found.max,
         published={m: published[(*key, m)] for m in METRICS if (*key, m) in published},
         confusion=confusion_of(summary, path),
     )
