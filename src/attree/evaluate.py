@@ -20,7 +20,7 @@ from attree.errors import AttreeError
 from attree.evaluation import METRICS
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.counts import Counts
-from attree.evaluation.metrics import Scored, gold_spans, score, upper_bound
+from attree.evaluation.metrics import Scored, score, upper_bound
 from attree.evaluation.significance import corpus_f1_parts, interval, paired_bootstraps
 from attree.given import Treebank, is_table
 from attree.parses import Parses
@@ -200,7 +200,7 @@ class Row:
     runs: Sequence[Counts]
     scored: Scored | None = None
     missing: int = 0
-    wrong: Mapping[str, float] = field(default_factory=dict)
+    wrong: Mapping[str, float | None] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def mean(self, metric: str) -> float | None:
@@ -261,23 +261,17 @@ class Evaluation:
             {name: interval(part, resamples=RESAMPLES) for name, part in parts.items()},
         )
 
-    def _with_missing_wrong(self, scored: Scored) -> dict[str, float]:
+    def _with_missing_wrong(self, scored: Scored) -> dict[str, float | None]:
         """Return F1 in percent, the gold spans of sentences without a tree among those to find."""
         gold = self.gold.parses
         if self._max_words is not None:
             gold = gold.take(np.flatnonzero(gold.n_words <= self._max_words))
         lost = gold.take(np.flatnonzero(scored.status == SKIPPED))
-        there = gold_spans(lost).counts
-        counts, found = scored.counts, {}
-        spans = int(there[lost.n_words > 1].sum())
-        whole = counts.gold + counts.predicted + spans
-        found["corpus_f1"] = 200.0 * counts.matched / max(whole, 1)
-        if counts.labelled_f1 is not None:
-            # a tree scored by itself has as many labelled brackets as it has
-            own = score(lost, lost).counts.labelled_gold
-            whole = counts.labelled_gold + counts.labelled_predicted + own
-            found["labelled_f1"] = 200.0 * counts.labelled_matched / max(whole, 1)
-        return found
+        # a tree scored by itself has as many spans and labelled brackets as it has
+        own, counts = score(lost, lost).counts, scored.counts
+        whole = counts + Counts(gold=own.gold, labelled_gold=own.labelled_gold)
+        found = {"corpus_f1": whole.corpus_f1}
+        return found if counts.labelled_f1 is None else found | {"labelled_f1": whole.labelled_f1}
 
     def baselines(self) -> Iterator[Row]:
         """Yield the baselines and the binary ceiling."""
