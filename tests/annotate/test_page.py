@@ -12,7 +12,7 @@ import pytest
 
 from attree.annotate.draft import proposed
 from attree.annotate.folder import TREES
-from attree.evaluation.metrics import f1_of_each
+from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import distinct_spans
 from attree.parser import Parser
 from attree.tree import Tree
@@ -65,7 +65,7 @@ def f1(parser: str, sentences: list[Sentence]) -> float:
     trees, _ = Parser.load(parser, device="cpu").trees([list(one.words) for one in sentences])
     wide = [[span for span in gold(one) if span[1] - span[0] > 1] for one in sentences]
     right = Trees.from_spans([len(one.words) for one in sentences], wide)
-    return float(f1_of_each(distinct_spans(right, what="gold tree"), trees).corpus_f1[0])
+    return float(count_each(distinct_spans(right, what="gold tree"), trees).corpus_f1[0])
 
 
 def corrected(

@@ -8,7 +8,7 @@ import numpy as np
 
 from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
-from attree.evaluation.metrics import f1_of_each, gold_spans, score
+from attree.evaluation.metrics import count_each, gold_spans, score
 from attree.parses import Parses
 from tests.benchmarks import Row
 from tests.benchmarks.bench_decoding import SENTENCES, WORDS, attention, rates
@@ -34,7 +34,7 @@ def rows() -> list[Row]:
         {
             "chart": lambda: decode(values, gold.n_words, score="inside_outside", decoder="chart"),
             "score": lambda: score(gold, parses),
-            "f1": lambda: f1_of_each(known, parses.trees),
+            "f1": lambda: count_each(known, parses.trees).sentence_f1,
         },
         count=SENTENCES,
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from attree.decoding.fixed import fixed_trees
 from attree.errors import AttreeError
 from attree.evaluation.counts import Counts, LabelCount
-from attree.evaluation.metrics import Scored, f1_of_each, gold_spans, score, upper_bound
+from attree.evaluation.metrics import Scored, count_each, gold_spans, score, upper_bound
 from attree.parses import Parses
 from attree.trees import Trees
 from tests.evaluation.reference import (
@@ -69,7 +69,8 @@ def test_several_parsers_at_once_are_scored_as_each_alone() -> None:
         for parser, name in enumerate(names):
             flat.append(fixed_trees(name, [n], seed=len(flat)))
             per_parser[parser].append(list(flat[-1].of(0).spans))
-    found = f1_of_each(gold_spans(right), Trees.concatenate(flat), 3)
+    counts = count_each(gold_spans(right), Trees.concatenate(flat), 3)
+    found = counts.corpus_f1, counts.corpus_f1_no_root, counts.sentence_f1
     for parser in range(3):
         wanted = naive_f1(gold, per_parser[parser])
         assert tuple(column[parser] for column in found) == pytest.approx(wanted)

@@ -58,6 +58,10 @@ class Confusion:
         return Confusion((*self.labels[:count], OTHERS), counts)
 
 
+#: Of trees that share no label.
+NOTHING = Confusion((), np.zeros((1, 1), np.int64))
+
+
 class _Described(msgspec.Struct):
     labels: list[str]
     counts: list[list[int]]

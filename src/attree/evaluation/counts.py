@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +23,6 @@ class LabelCount:
     def recall(self) -> float | None:
         """Recall in percent; None where there is no such gold span."""
         return 100.0 * self.recalled / self.count if self.count else None
-
-
-class F1(NamedTuple):
-    """Percentages, one for each of several parsers; NaN where nothing can be scored."""
-
-    corpus_f1: NDArray[np.float64]
-    corpus_f1_no_root: NDArray[np.float64]
-    sentence_f1: NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +119,6 @@ class Counts:
     def tag_accuracy(self) -> Any:
         """Share of the tagged words that have gold's tag."""
         return _percent(self.tagged_right, self.tagged_words)
-
-    def f1(self) -> F1:
-        """Return the three F1 of several parsers."""
-        return F1(self.corpus_f1, self.corpus_f1_no_root, self.sentence_f1)
 
 
 def _percent(part: Any, whole: Any) -> Any:

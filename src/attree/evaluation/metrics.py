@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from attree.errors import AttreeError
 from attree.evaluation import DEFAULT_LABELS, PROFILES
 from attree.evaluation.confusion import Confusion
-from attree.evaluation.counts import F1, Counts
+from attree.evaluation.counts import Counts
 from attree.evaluation.labels import label_confusion, label_recall
 from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
 from attree.parses import Parses
@@ -78,7 +78,7 @@ def gold_spans(gold: Parses) -> DistinctSpans:
     return distinct_spans(gold.trees, sentences=gold.sentence, what="the gold tree")
 
 
-def f1_of_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> F1:
+def count_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> Counts:
     """Score several parsers against the same gold trees at once (every head of an encoder).
 
     Args:
@@ -88,13 +88,9 @@ def f1_of_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> F1
         trees_each: the number of parsers.
 
     Returns:
-        the three F1 in percent, one of each a parser.
+        what unlabelled F1 is made of, arrays of one entry a parser; counts of parts of the
+        sentences add up.
     """
-    return count_each(gold, predicted, trees_each).f1()
-
-
-def count_each(gold: DistinctSpans, predicted: Trees, trees_each: int = 1) -> Counts:
-    """Count for :func:`f1_of_each`, an array each; counts of parts of the sentences add up."""
     guesses = distinct_spans(predicted, what="the predicted tree")
     shape = (-1, trees_each)
     shared = matched(gold, guesses, trees_each).reshape(shape)

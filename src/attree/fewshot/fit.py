@@ -13,7 +13,7 @@ import numpy as np
 
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
-from attree.evaluation.metrics import f1_of_each
+from attree.evaluation.metrics import count_each
 from attree.fewshot.classes import with_classes
 from attree.fewshot.features import FeatureStore, Layout, in_memory, on_disk
 from attree.fewshot.gold import GoldTree, GoldTrees
@@ -293,7 +293,7 @@ def choose_threshold(
     right = gold_spans(gold)
     found = {}
     for threshold in THRESHOLDS:
-        pruned = f1_of_each(right, trees.keep(likely >= threshold))
+        pruned = count_each(right, trees.keep(likely >= threshold))
         found[str(threshold)] = float(pruned.corpus_f1[0])
     best = max(THRESHOLDS, key=lambda threshold: (found[str(threshold)], -threshold))
     return best, found

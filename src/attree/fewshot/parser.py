@@ -22,7 +22,7 @@ from attree.decoding.fixed import fixed_trees
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError
-from attree.evaluation.metrics import f1_of_each
+from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
 from attree.fewshot.chart import TrainedChart
 from attree.fewshot.features import run
@@ -154,7 +154,7 @@ class TrainedParser:
 
     def f1(self, source: BatchSource, gold: Sequence[GoldTree]) -> float:
         """Corpus F1 in percent, the whole sentence counted, on a source's sentences."""
-        return float(f1_of_each(gold_spans(gold), self.decode(source)).corpus_f1[0])
+        return float(count_each(gold_spans(gold), self.decode(source)).corpus_f1[0])
 
     def threshold(self, text: str) -> float:
         """Read a threshold of span marginals: a number, or ``chosen``.
@@ -201,7 +201,7 @@ def gold_trees(gold: Sequence[GoldTree]) -> Trees:
 def right_branching_f1(gold: Sequence[GoldTree]) -> float:
     """Corpus F1, in percent, of right-branching trees."""
     trees = fixed_trees("right_branching", [tree.n_words for tree in gold])
-    return float(f1_of_each(gold_spans(gold), trees).corpus_f1[0])
+    return float(count_each(gold_spans(gold), trees).corpus_f1[0])
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[range]:

@@ -17,7 +17,8 @@ from attree.attention.sources import HEADS as ATTENTION
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.errors import AttreeError
-from attree.evaluation.counts import F1
+from attree.evaluation import METRICS
+from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import count_each, gold_spans
 from attree.files import write_json
 from attree.heads.agreement import Agreement
@@ -41,7 +42,7 @@ class Ranking:
 
     Args:
         heads: sorted, as they stand in the manifest.
-        f1: one entry a head.
+        f1: what it is made of, one entry a head.
         sentences: numbers of the sentences ranked on, those of two words and more that have an
             association.
         without: sentences left out because they have none (too long for the encoder).
@@ -49,7 +50,7 @@ class Ranking:
     """
 
     heads: list[Head]
-    f1: F1
+    f1: Counts
     sentences: NDArray[np.int32]
     without: int
     agreement: NDArray[np.float64] | None = None
@@ -118,7 +119,7 @@ def rank(
             fix="tune on a split with longer sentences",
         )
     percent = None if agreed is None else agreed.percent()
-    return Ranking(heads, counts.f1(), np.sort(np.concatenate(used)), without, percent)
+    return Ranking(heads, counts, np.sort(np.concatenate(used)), without, percent)
 
 
 def _trees(batch: AssociationBatch, recipe: Recipe) -> Trees:
@@ -182,7 +183,7 @@ def rank_heads(
     rows = {
         "layer": [layer for layer, _ in ranking.heads],
         "head": [head for _, head in ranking.heads],
-        **ranking.f1._asdict(),
+        **{name: getattr(ranking.f1, name) for name, one in METRICS.items() if one.in_tables},
         AGREEMENT: ranking.agreement
         if by_agreement
         else pa.nulls(len(ranking.heads), pa.float64()),
