@@ -74,11 +74,11 @@ class ScoreRow:
 
     Attributes:
         values: metric → score, None where nothing could be scored.
-        label_recall: label → ``recall`` and ``count``.
         sentences, scored, skipped, fallback: see :class:`attree.evaluation.counts.Counts`.
         selection: the trees that it was tuned or trained on, empty for none.
         treebank: what became of the sentences of the files: ``read``, ``failed``, ``emptied``…
         intervals: metric → the 95 % interval of its score, where each sentence's score is there.
+        label_recall: label → ``recall`` and ``count``.
         deviation, highest: metric → standard deviation and maximum over several seeds.
         published: metric → the article's figure.
         confusion: of labels, where trees have them.
@@ -95,7 +95,6 @@ class ScoreRow:
     encoder: str
     parser: str
     values: Mapping[str, float | None]
-    label_recall: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     sentences: int = 0
     scored: int = 0
     skipped: int = 0
@@ -105,6 +104,7 @@ class ScoreRow:
     selection: str = ""
     treebank: Mapping[str, int] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    label_recall: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     deviation: Mapping[str, float] = field(default_factory=dict)
     highest: Mapping[str, float] = field(default_factory=dict)
     published: Mapping[str, float] = field(default_factory=dict)

@@ -205,8 +205,13 @@ def _published(name: str, test: tuple[str, str], values: Mapping[str, float]) ->
         if metric.startswith("recall_")
     }
     own = {metric: values.get(metric, values.get(f"{metric}_max")) for metric in METRICS}
-    made = ScoreRow(*test, "", "", own, recall, published=values)
-    return replace(made, name=name, kind=PUBLISHED)
+    about: dict[str, Any] = {
+        "label_recall": recall,
+        "published": values,
+        "name": name,
+        "kind": PUBLISHED,
+    }
+    return ScoreRow(*test, "", "", own, **about)
 
 
 @dataclass(frozen=True, slots=True)
