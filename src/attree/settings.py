@@ -70,7 +70,7 @@ def _checked(value: Any, kind: Any, key: str, said: str) -> Any:
     bare, notes = _parts(kind)
     said = _last(notes, "description") or said
     if _is_keys(bare):
-        said = str(bare.__doc__).partition(".")[0]
+        said = str(bare.__doc__).partition("\n")[0].rstrip(".")
         said = said[:1].lower() + said[1:]
     kinds = _alternatives(kind)
     if len(kinds) > 1 and (one := _member(kinds, value)) is not None:

@@ -146,6 +146,9 @@ class TestSettings:
             ("a: [", "this is not YAML"),
             ("folder: x", "folder can be set in the workflow's configuration only"),
             ("1: 2", "unknown key 1"),
+            ("max_words: " + "9" * 5000, "this is not YAML (a number or a date that cannot"),
+            ("max_words: 0x" + "f" * 5000, "max_words: a number of too many digits does not fit"),
+            ("? 0x" + "f" * 5000 + "\n: 1", "does not fit — it takes the settings that a language"),
         ],
     )
     def test_mistakes_cost_no_other_language(self, tmp_path: Path, text: str, problem: str) -> None:

@@ -149,7 +149,7 @@ class SplitKeys(Filters):
 
 
 class LanguageKeys(Filters):
-    """What a ``language.yaml`` can hold.
+    """The settings that a language.yaml can hold.
 
     Attributes:
         folder: where its files lie, for a language in none of treebanks.folders
