@@ -59,7 +59,7 @@ def sentences(count: int, longest: int = 7) -> list[list[str]]:
 
 
 def labelled(parser: Parser) -> bool:
-    return getattr(parser.model, "labelled", False)
+    return parser.model.labelled
 
 
 def asked(parser: Parser, words: Iterable[list[str]]) -> Iterator[Constraints | None]:

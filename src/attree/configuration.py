@@ -361,7 +361,7 @@ class Trained(Keys):
 
     recipe: str = OPTIONAL
     folder: Given = OPTIONAL
-    objective: Annotated[str, one_of("attree.fewshot.training:OBJECTIVES")] = OPTIONAL
+    objective: Annotated[str, one_of("attree.fewshot.recipes:CHOICES.objective")] = OPTIONAL
     association: Annotated[str, one_of("attree.scoring:ASSOCIATIONS")] = OPTIONAL
     decoder: Annotated[str, one_of("attree.fewshot.recipes:CHOICES.decoder")] = OPTIONAL
     threshold: Literal["chosen"] | Share = OPTIONAL

@@ -362,7 +362,7 @@ class Parser:
         found = [places[group] for group in groups]
         # a word by itself has a tree to find only where a label is to be found
         lone = [p for p in known if status[p] == OK and pieces[p].n_words == 1]
-        if lone and getattr(self.model, "labelled", False):
+        if lone and self.model.labelled:
             found.append(np.array(lone, dtype=np.int64))
         return Prepared(pieces, status, found, known)
 
@@ -400,17 +400,16 @@ class Parser:
         from attree.decoding.constrained import branched_right
         from attree.decoding.fixed import fixed_trees
 
-        trees, labelled = fixed_trees(FALLBACK, n_words), getattr(self.model, "labelled", False)
+        trees, labelled = fixed_trees(FALLBACK, n_words), self.model.labelled
         if labelled:
             trees = trees.labelled([NO_LABEL] * trees.starts.size)
         found = trees.replaced(
             {at: branched_right(n_words[at], one, labelled=labelled) for at, one in known.items()}
         )
         none = np.full(found.starts.size, np.nan)
-        marginals = none if getattr(self.model, "has_distribution", False) else None
+        marginals = none if self.model.has_distribution else None
         found = replace(found, scores=none, marginals=marginals)
-        tagged = getattr(self.model, "tagged", False)
-        return found.tagged([NO_LABEL] * int(found.n_words.sum())) if tagged else found
+        return found.tagged([NO_LABEL] * int(found.n_words.sum())) if self.model.tagged else found
 
 
 def _check_words(sentence: Any) -> None:

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,10 +29,9 @@ from attree.encoder.source import (
     resolve,
 )
 from attree.errors import AttreeError
-from attree.files import check_regular, described, read_described
+from attree.files import check_regular
 from attree.grammar import is_grammar
 from attree.heads.selection import HeadSelection
-from attree.languages import code_in
 from attree.provenance import digest
 from attree.ready import ready_heads, ready_parsers, trained_folder
 from attree.registry import check_name, nearest
@@ -43,13 +41,24 @@ if TYPE_CHECKING:
     from attree.chart import SentenceScores
     from attree.encoder.load import Encoder
     from attree.encoder.pieces import Pieces
+    from attree.fewshot.recipes import Description
     from attree.trees import Trees
 
 
 class Model(Protocol):
-    """What kinds of parsers differ in; the steps may be taken by different threads."""
+    """What kinds of parsers differ in; the steps may be taken by different threads.
+
+    Attributes:
+        encoder: turns words into pieces.
+        labelled: whether spans of trees have labels.
+        tagged: whether words of trees have tags.
+        has_distribution: whether spans of trees have marginals.
+    """
 
     encoder: Encoder
+    labelled: bool
+    tagged: bool
+    has_distribution: bool
 
     def features(self, pieces: Sequence[Pieces]) -> Any:
         """Run the encoder over one batch and keep what trees are made from."""
@@ -282,37 +291,8 @@ def _encoder(overrides: Overrides, beside: Path | None) -> ResolvedEncoder:
     return ResolvedEncoder.read(beside)
 
 
-_TRAINED = "description of a trained parser"
-
-
-class _EncoderAbout(msgspec.Struct):
-    slug: str
-    fingerprint: str
-
-
-class _Table(msgspec.Struct):
-    language: str | None = None
-    punctuation: str | None = None
-
-
-class _Training(msgspec.Struct):
-    table: _Table = msgspec.field(default_factory=_Table)
-    language: str | None = None
-
-    @property
-    def code(self) -> str:
-        """Of the trees' language, empty of several; earlier ones have a table's name only."""
-        return code_in(self.table.language or "") if self.language is None else self.language
-
-
-class _About(msgspec.Struct):
-    encoder: _EncoderAbout
-    recipe: dict[str, Any]
-    about: _Training = msgspec.field(default_factory=_Training)
-
-
 def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
-    from attree.fewshot.recipes import DISTRIBUTIONS
+    from attree.fewshot.recipes import WEIGHTS, read_description
 
     for name in ("heads", "association", "score", "decoder"):
         if getattr(overrides, name) is not None:
@@ -320,33 +300,25 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
             raise AttreeError(
                 problem, file=folder, fix="leave it out, or name upoa, upio, upio-log"
             )
-    about, training = _read(folder)
-    encoder = _encoder_of(about["encoder"], folder, overrides)
-    if about["encoder"]["fingerprint"] != encoder.fingerprint:
+    found = read_description(folder)
+    encoder = _encoder_of(found, folder, overrides)
+    if found.encoder.fingerprint != encoder.fingerprint:
         raise AttreeError(
             f"this parser was trained with another encoder than {encoder.slug}",
             file=folder,
             fix="name its encoder with --encoder",
         )
-    weights = folder / "weights.safetensors"
+    weights = folder / WEIGHTS
     check_regular(weights, what="file of weights")
     hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
     return TrainedFolder(
         encoder,
         str(folder.absolute()),
-        digest([about["recipe"], hashed]),
-        language=training.code,
-        punctuation=training.table.punctuation or "",
-        has_distribution=about["recipe"].get("objective") in DISTRIBUTIONS,
+        digest([found.raw["recipe"], hashed]),
+        language=found.language,
+        punctuation=found.about.table.punctuation or "",
+        has_distribution=found.recipe.has_distribution,
     )
-
-
-def _read(folder: Path) -> tuple[dict[str, Any], _Training]:
-    """Read the description of a trained parser."""
-    path = folder / "parser.json"
-    about = read_described(path, dict[str, Any], what=_TRAINED, fix="train it again")
-    checked = described(about, _About, file=path, what=_TRAINED, fix="train it again")
-    return about, checked.about
 
 
 def language_of(parser: str) -> str:
@@ -361,20 +333,20 @@ def language_of(parser: str) -> str:
     Raises:
         AttreeError: it is a folder of ``attree train`` whose description is damaged.
     """
+    from attree.fewshot.recipes import ABOUT, read_description
+
     folder = trained_folder(parser) or Path(parser)
-    return _read(folder)[1].code if parser and (folder / "parser.json").is_file() else ""
+    return read_description(folder).language if parser and (folder / ABOUT).is_file() else ""
 
 
-def _encoder_of(about: Mapping[str, Any], folder: Path, overrides: Overrides) -> ResolvedEncoder:
+def _encoder_of(found: Description, folder: Path, overrides: Overrides) -> ResolvedEncoder:
     """Return the encoder named beside a trained parser, else described near it, else its own."""
-    beside_it = (
-        above / "encoders" / f"{about['slug']}.json" for above in folder.absolute().parents
-    )
+    own = found.encoder
+    beside_it = (above / "encoders" / f"{own.slug}.json" for above in folder.absolute().parents)
     beside = next((path for path in beside_it if path.is_file()), None)
-    if overrides.encoder is None and beside is None and "kind" in about:
-        keys = ("slug", "kind", "id", "revision")
-        found = {key: about[key] for key in keys}
-        return resolve(EncoderSource(**found, dtype=DTYPE))
+    if overrides.encoder is None and beside is None and own.kind is not None:
+        named = {key: getattr(own, key) for key in ("slug", "kind", "id", "revision")}
+        return resolve(EncoderSource(**named, dtype=DTYPE))
     return _encoder(overrides, beside)
 
 

@@ -16,7 +16,7 @@ from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
 from attree.encoder.source import EncoderSource
 from attree.fewshot import features
-from attree.fewshot.features import Layout, MemoryStore
+from attree.fewshot.features import Features, Layout, Record
 from attree.fewshot.fit import untrained
 from attree.fewshot.gold import gold_tree
 from attree.fewshot.inside import marginals
@@ -53,21 +53,19 @@ def _seconds(function: Callable[[], Any], times: int) -> float:
     return best
 
 
-def _sentences(layers: int) -> tuple[MemoryStore, list[Any]]:
+def _sentences(layers: int) -> tuple[Features, list[Any]]:
     """Random states and trees, of lengths like those of newspaper sentences."""
     generator = np.random.default_rng(0)
-    records, word_of, gold = [], [], []
+    records, gold = [], []
     for number in range(TREES):
         n = int(np.clip(generator.normal(21, 10), 3, 50))
         pieces = np.repeat(np.arange(n), generator.choice([1, 1, 1, 1, 2], n))
         words = np.concatenate([[-1], pieces, [-1]]).astype(np.int32)
         states = generator.normal(size=(layers, len(words), HIDDEN)).astype(np.float16)
-        records.append(states.ravel())
-        word_of.append(words)
+        records.append(Record(words, states, np.empty((0, n, n), np.float16)))
         spans = [(i, n) for i in range(0, n - 1, 2)]
         gold.append(gold_tree(n, spans, name=str(number)))
-    layout = Layout(tuple(range(layers)), 0, HIDDEN)
-    return MemoryStore(layout, records, word_of), gold
+    return Features(Layout(tuple(range(layers)), 0), records), gold
 
 
 def _training(what: str, name: str, layers: int, heads: int) -> Row:
@@ -171,7 +169,7 @@ def _inference() -> Row:
 
 def _by_records(encoder: Encoder, scorer: Scorer, pieces: list[Pieces]) -> Any:
     """Features as they were before they stayed on the device."""
-    layout = scorer.layout(encoder.hidden_size)
-    records = features._records(encoder, pieces, layout)
-    store = MemoryStore(layout, records, [one.word_of for one in pieces])
-    return BatchSource(store, scorer).batch(range(len(pieces)))
+    layout = scorer.layout()
+    flat = features._computed(encoder, pieces, layout, lambda count: None)
+    records = features._records(encoder, pieces, layout, flat)
+    return BatchSource(Features(layout, records), scorer).batch(range(len(pieces)))

@@ -13,7 +13,7 @@ import torch
 
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.experiments import features, training
+from attree.experiments import training
 from attree.experiments.cells import cells
 from attree.experiments.data import Sentences, drawn, set_apart
 from attree.experiments.job import run_job
@@ -252,18 +252,18 @@ def test_probabilities_are_calibrated_on_the_trees_set_apart(run: Any, tmp_path:
 
 def test_the_encoder_runs_once_over_a_small_set(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[int] = []
-    once = features.in_memory
+    once = training.features_of
 
-    def counted(encoder: Any, sentences: Any, layout: Any) -> Any:
+    def counted(encoder: Any, sentences: Any, layout: Any, **how: Any) -> Any:
         ran.append(len(sentences))
-        return once(encoder, sentences, layout)
+        return once(encoder, sentences, layout, **how)
 
-    monkeypatch.setattr(features, "in_memory", counted)
+    monkeypatch.setattr(training, "features_of", counted)
     first = run(*(row(seed=seed, beside=beside("batches")) for seed in range(3)))
     assert ran == [30, 20]
-    monkeypatch.setattr(features, "_SMALL", 0)
+    monkeypatch.setattr(training, "_SMALL", 0)
     again = run(*(row(seed=seed, trees=6, beside=beside("batches")) for seed in range(3)))
-    assert ran == [30, 20, 0, 0]
+    assert ran == [30, 20, 0, 0, 11, 11, 11]
     assert all(one["used"] == 6 for one in again) and all(one["used"] == 5 for one in first)
 
 

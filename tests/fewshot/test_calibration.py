@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from attree.fewshot.calibration import TEMPERATURES, Confidence
-from attree.fewshot.fit import fit, source_of
+from attree.fewshot.fit import fit
 from attree.fewshot.gold import read_trees
 from attree.fewshot.parser import gold_trees
 from attree.fewshot.recipes import RECIPES, TrainingPlan
+from attree.fewshot.scorer import BatchSource
 from attree.schemas import read_table
 from tests.fewshot import reference
 
@@ -26,7 +27,7 @@ def judged(encoder, treebank):
     lengths = np.array([len(words) for words in table["words"].to_pylist()])
     there = np.flatnonzero((lengths < 8) & (np.arange(40) >= 20))
     trees = read_trees(table, there.tolist())
-    source = source_of(encoder, trees.words, parser.scorer)
+    source = BatchSource.of(encoder, trees.words, parser.scorer)
     gold = gold_trees(trees.gold)
     halves = np.array_split(np.arange(len(there)), 2)
     batches = [(source.batch(one.tolist()), gold.take(one)) for one in halves]

@@ -11,7 +11,7 @@ import torch
 
 from attree.errors import AttreeError
 from attree.fewshot import features
-from attree.fewshot.features import Layout, ShardStore, in_memory, on_disk, run
+from attree.fewshot.features import Layout, features_of, run
 from attree.fewshot.recipes import RECIPES
 from attree.fewshot.scorer import BatchSource, Scorer
 
@@ -21,7 +21,7 @@ SENTENCES = [
     ["cat", "chased", "the", "mice", "again"],
     ["a", "b"],
 ]
-LAYOUT = Layout((0, 2), 12, 32)
+LAYOUT = Layout((0, 2), 12)
 
 
 def shapes(*, specials: bool = False) -> dict[str, dict[str, Any]]:
@@ -35,60 +35,55 @@ def shapes(*, specials: bool = False) -> dict[str, dict[str, Any]]:
 
 
 def test_features_are_the_encoders(encoder):
-    store = in_memory(encoder, SENTENCES, LAYOUT)
+    records = features_of(encoder, SENTENCES, LAYOUT).records
     heads = [(layer, head) for layer in range(3) for head in range(4)]
     for place, words in enumerate(SENTENCES):
         (pieces,) = encoder.tokenise([words])
         found = encoder.run([pieces], states=[0, 2], heads=heads)
-        record = store.record(place)
+        record = records[place]
         for row, layer in enumerate((0, 2)):
             expected = found.states[layer][0].numpy()
             np.testing.assert_allclose(record.states[row], expected, atol=4e-3, rtol=2e-3)
         np.testing.assert_allclose(record.attention, found.attention[0].numpy(), atol=1e-3)
-        assert store.word_of[place].tolist() == pieces.word_of.tolist()
+        assert record.word_of.tolist() == pieces.word_of.tolist()
 
 
-def test_shards_hold_what_memory_holds(encoder, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(features, "_SHARD", 3)
-    kept = in_memory(encoder, SENTENCES, LAYOUT)
-    on_disk(encoder, SENTENCES, LAYOUT, tmp_path)
-    assert len(list(tmp_path.glob("*.f16"))) == 2
-    read = ShardStore(tmp_path)
-    for place in (3, 0, 2, 1):
-        np.testing.assert_array_equal(read.record(place).states, kept.record(place).states)
-        np.testing.assert_array_equal(read.record(place).attention, kept.record(place).attention)
-        np.testing.assert_array_equal(read.word_of[place], kept.word_of[place])
-
-
-def test_a_shard_cut_short_is_told(encoder, tmp_path: Path):
-    on_disk(encoder, SENTENCES, LAYOUT, tmp_path)
-    (path,) = tmp_path.glob("*.f16")
-    path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(AttreeError, match="cut short"):
-        ShardStore(tmp_path)
+@pytest.mark.parametrize("block", [3, 1000])
+def test_a_file_holds_what_memory_holds(encoder, tmp_path: Path, monkeypatch, block: int):
+    kept = features_of(encoder, SENTENCES, LAYOUT, folder=tmp_path)
+    assert not isinstance(kept.records[0].states, np.memmap)
+    monkeypatch.setattr(features, "IN_MEMORY", 1000)
+    monkeypatch.setattr(features, "_BLOCK", block)
+    read = features_of(encoder, SENTENCES, LAYOUT, folder=tmp_path / "new")
+    assert not list((tmp_path / "new").iterdir()), "the file goes with what reads it"
+    for one, other in zip(read.records, kept.records, strict=True):
+        assert isinstance(one.states, np.memmap)
+        np.testing.assert_allclose(one.states, other.states, atol=2e-3)
+        np.testing.assert_allclose(one.attention, other.attention, atol=1e-3)
+        np.testing.assert_array_equal(one.word_of, other.word_of)
 
 
 def test_bad_layers_and_long_sentences_are_told(encoder):
     with pytest.raises(AttreeError, match="no hidden states of layer 9"):
-        in_memory(encoder, SENTENCES, Layout((9,), 0, 32))
+        features_of(encoder, SENTENCES, Layout((9,), 0))
     with pytest.raises(AttreeError, match=r"sentence 1 has \d+ word pieces"):
-        in_memory(encoder, [["a"], ["harbour"] * 100], LAYOUT)
+        features_of(encoder, [["a"], ["harbour"] * 100], LAYOUT)
 
 
 @pytest.mark.parametrize("specials", [False, True])
 def test_batches_lay_out_what_each_part_reads(encoder, specials: bool):
-    store = in_memory(encoder, SENTENCES, LAYOUT)
+    kept = features_of(encoder, SENTENCES, LAYOUT)
     scorer = Scorer(RECIPES["tree-crf-full"], shapes(specials=specials))
-    batch = BatchSource(store, scorer).batch([2, 0])
+    batch = BatchSource(kept, scorer).batch([2, 0])
     projection, (before, after), attention = (
         batch.features[name] for name in ("projection", "boundary", "heads")
     )
     assert batch.n_words.tolist() == [5, 3]
     for row, place in enumerate((2, 0)):
-        record, words = store.record(place), store.word_of[place]
+        record, words = kept.records[place], kept.records[place].word_of
         n = int(words.max()) + 1
-        kept = (words >= 0) | specials
-        assert projection.pieces.mask[row].sum() == kept.sum()
+        read = (words >= 0) | specials
+        assert projection.pieces.mask[row].sum() == read.sum()
         np.testing.assert_allclose(attention[row, :, :n, :n], record.attention)
         assert attention[row, :, n:].sum() == 0
         for boundary in range(n + 1):
@@ -101,11 +96,11 @@ def test_batches_lay_out_what_each_part_reads(encoder, specials: bool):
 
 
 def test_places_choose_sentences(encoder):
-    store = in_memory(encoder, SENTENCES, LAYOUT)
+    kept = features_of(encoder, SENTENCES, LAYOUT)
     scorer = Scorer(RECIPES["fpio"], shapes())
-    chosen = BatchSource(store, scorer, [3, 0])
+    chosen = BatchSource(kept, scorer, [3, 0])
     assert len(chosen) == 2
-    ours, theirs = chosen.batch([0]), BatchSource(store, scorer).batch([3])
+    ours, theirs = chosen.batch([0]), BatchSource(kept, scorer).batch([3])
     assert torch.equal(ours.features["projection"].states, theirs.features["projection"].states)
 
 
@@ -117,7 +112,7 @@ def test_what_is_read_back_scores_as_what_the_encoder_just_said(encoder, special
     with torch.no_grad():
         for parameter in scorer.parameters():
             parameter.normal_(0, 0.1, generator=generator)
-        stored = BatchSource(in_memory(encoder, SENTENCES, LAYOUT), scorer).batch(range(4))
+        stored = BatchSource(features_of(encoder, SENTENCES, LAYOUT), scorer).batch(range(4))
         direct = scorer.lay_out(run(encoder, encoder.tokenise(SENTENCES), scorer.layout()))
         assert direct.n_words.tolist() == stored.n_words.tolist()
         ours, theirs = scorer.scores(direct).span, scorer.scores(stored).span

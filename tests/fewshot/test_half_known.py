@@ -18,7 +18,7 @@ from attree.cli import app
 from attree.constraints import UNKNOWN, Constraints
 from attree.errors import AttreeError
 from attree.fewshot.choice import choose_trees
-from attree.fewshot.fit import fit, source_of
+from attree.fewshot.fit import fit
 from attree.fewshot.gold import (
     GoldTree,
     GoldTrees,
@@ -26,12 +26,11 @@ from attree.fewshot.gold import (
     gold_tree,
     half_known_tree,
 )
-from attree.fewshot.half_labels import Guess
-from attree.fewshot.label_fit import LabelledSpans
-from attree.fewshot.labels import labelled_tree_crf
+from attree.fewshot.label_fit import Guess, LabelledSpans
 from attree.fewshot.options import Choice
 from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.fewshot.training import tree_crf
+from attree.fewshot.scorer import BatchSource
+from attree.fewshot.training import labelled_tree_crf, tree_crf
 from attree.schemas import HALF_KNOWN, read_table, write_table
 from tests import drawn
 from tests.command_line import CliRunner
@@ -239,7 +238,7 @@ def test_half_known_trees_teach_labels(encoder, treebank: Path):
     right = {}
     for name, some in (("few", few), ("more", replace(trees, gold=gold)), ("all", trees)):
         parser = fit(encoder, some, plan)
-        right[name] = _right(parser, source_of(encoder, trees.words, parser.scorer), trees)
+        right[name] = _right(parser, BatchSource.of(encoder, trees.words, parser.scorer), trees)
     assert right["few"] < right["more"] <= right["all"]
 
 

@@ -17,8 +17,7 @@ from attree.constraints import Constraints
 from attree.errors import NotFiniteError
 from attree.fewshot.chart import TrainedChart
 from attree.fewshot.inside import marginals
-from attree.fewshot.label_ranks import best_labelled
-from attree.fewshot.label_trees import decode_labelled
+from attree.fewshot.label_trees import best_labelled, decode_labelled
 from attree.fewshot.recipes import RECIPES
 from attree.fewshot.scores import SpanScores
 from attree.trees import Trees

@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 
 from attree.errors import AttreeError
 from attree.fewshot import label_fit
-from attree.fewshot.fit import fit, source_of
+from attree.fewshot.fit import fit
 from attree.fewshot.gold import gold_batch, gold_tree, half_known_tree, read_trees
-from attree.fewshot.half_labels import Guess
 from attree.fewshot.inside import marginals
-from attree.fewshot.label_fit import _logits, labelled_spans
+from attree.fewshot.label_fit import Guess, _logits, labelled_spans
 from attree.fewshot.label_trees import decode_labelled
-from attree.fewshot.labels import LabelPart, labelled_tree_crf
+from attree.fewshot.labels import LabelPart
 from attree.fewshot.parser import TrainedModel, load_parser, save_parser
 from attree.fewshot.recipes import LABELLED, RECIPES, TrainingPlan, adapted
+from attree.fewshot.scorer import BatchSource
 from attree.fewshot.scores import SpanScores
+from attree.fewshot.training import labelled_tree_crf
 from attree.parser import Parser
 from attree.schemas import read_table
 from tests.fewshot import reference
@@ -158,7 +159,7 @@ def test_what_is_fitted_is_the_weighted_likelihood(encoder, treebank: Path):
     trees = learnable(treebank)
     plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1, 2), steps=5)
     parser = fit(encoder, trees, plan)
-    source = source_of(encoder, trees.words, parser.scorer)
+    source = BatchSource.of(encoder, trees.words, parser.scorer)
     part = parser.scorer.each()["labels"]
     assert isinstance(part, LabelPart)
     (spans,) = labelled_spans(parser.scorer, source, trees.gold, part.names)
@@ -195,7 +196,10 @@ def test_blocks_are_solved_as_all_at_once(
         trees = replace(trees, gold=[*known, *trees.gold[6:]])
     plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1, 2), steps=5)
     parser = fit(encoder, trees, plan)
-    source, part = source_of(encoder, trees.words, parser.scorer), parser.scorer.each()["labels"]
+    source, part = (
+        BatchSource.of(encoder, trees.words, parser.scorer),
+        parser.scorer.each()["labels"],
+    )
 
     def loss() -> list[torch.Tensor]:
         blocks = labelled_spans(parser.scorer, source, trees.gold, part.names)

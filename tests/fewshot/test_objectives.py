@@ -43,7 +43,7 @@ def example(
 def losses(matrices: list[np.ndarray], gold: list[GoldTree], objective: str, score: str):
     batch = torch.from_numpy(reference.padded(matrices)).requires_grad_()
     scores = span_scores(batch, torch.tensor([len(m) for m in matrices]))
-    return OBJECTIVES[objective].loss(scores, gold_batch(gold), score, 0.3), batch
+    return OBJECTIVES[objective](scores, gold_batch(gold), score, 0.3), batch
 
 
 def chart_margin(table: np.ndarray, n: int, gold: set) -> float:
@@ -105,7 +105,7 @@ def test_gradients_equal_finite_differences(objective: str, score: str, log: boo
     def loss(values: torch.Tensor) -> torch.Tensor:
         word = torch.arange(values.shape[1]) < n_words[:, None]
         values = values * (word[:, :, None] & word[:, None, :])
-        return OBJECTIVES[objective].loss(span_scores(values, n_words), answers, score, 0.3)
+        return OBJECTIVES[objective](span_scores(values, n_words), answers, score, 0.3)
 
     assert torch.autograd.gradcheck(loss, (batch,), eps=1e-6, atol=1e-7)
 

@@ -17,10 +17,11 @@ import torch
 from attree.cli import app
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
-from attree.fewshot.fit import fit, source_of
+from attree.fewshot.fit import fit
 from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import WEIGHTS, load_parser, save_parser
-from attree.fewshot.recipes import RECIPES, TrainingPlan
+from attree.fewshot.parser import load_parser, save_parser
+from attree.fewshot.recipes import RECIPES, WEIGHTS, TrainingPlan
+from attree.fewshot.scorer import BatchSource
 from attree.fewshot.session import check_output
 from attree.parser import Parser
 from attree.parser_source import Overrides, find_parser
@@ -39,7 +40,7 @@ def test_a_parser_read_back_parses_the_same(name: str, encoder, treebank: Path, 
     parser = fit(encoder, trees, plan)
     save_parser(parser, tmp_path / "p")
     again = load_parser(tmp_path / "p")
-    source = source_of(encoder, trees.words, parser.scorer)
+    source = BatchSource.of(encoder, trees.words, parser.scorer)
     assert parser.decode(source) == again.decode(source)
     assert again.recipe == parser.recipe
     assert again.shape == parser.shape

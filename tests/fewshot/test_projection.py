@@ -10,7 +10,7 @@ import torch
 
 from attree.errors import AttreeError
 from attree.fewshot import projection as projections
-from attree.fewshot.features import Layout, MemoryStore, read_back
+from attree.fewshot.features import Layout, Record, read_back
 from attree.fewshot.projection import Projection, StateBatch, association_of, initialise
 from attree.scoring import FLOOR
 
@@ -25,9 +25,9 @@ def sentences(seed: int, word_of: list[list[int]], layers: int = 1):
 
 
 def state_batch(states: list[np.ndarray], word_of: list[np.ndarray]) -> StateBatch:
-    layout = Layout(tuple(range(len(states[0]))), 0, HIDDEN)
-    store = MemoryStore(layout, [each.ravel() for each in states], word_of)
-    output = read_back(store, range(len(states)), layout)
+    layout = Layout(tuple(range(len(states[0]))), 0)
+    none = [np.empty((0, len(words), len(words))) for words in word_of]
+    output = read_back(list(map(Record, word_of, states, none)), layout, layout)
     return projections.state_batch(output, layout.layers, specials=True)
 
 

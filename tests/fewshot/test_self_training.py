@@ -13,7 +13,7 @@ from attree.fewshot import self_training
 from attree.fewshot.choice import choose_trees
 from attree.fewshot.fit import fit
 from attree.fewshot.gold import GoldTrees, read_trees
-from attree.fewshot.options import Choice
+from attree.fewshot.options import Choice, Fitting
 from attree.fewshot.recipes import TrainingPlan, recipe
 from attree.fewshot.self_training import fit_in_rounds, sure_trees, sureness
 from attree.fewshot.session import Request, train_parser
@@ -111,8 +111,8 @@ def test_the_gold_trees_of_raw_sentences_do_not_matter(treebank, resolved, tmp_p
     ids = list(map(int, drawn))
     weights = []
     for path in (treebank, flat):
-        training = {"steps": 20, "batch": 4, "size": 8}
-        request = Request(path, resolved, recipe("fss"), Choice(["6"], ids, 0), training=training)
+        fitting = Fitting(steps=20, batch=4, size=8)
+        request = Request(path, resolved, recipe("fss"), Choice(["6"], ids, 0), fitting)
         weights.append(train_parser(request, tmp_path / path.stem).scorer.state_dict())
     assert all((weights[0][key] == value).all() for key, value in weights[1].items())
 

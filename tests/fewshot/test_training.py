@@ -19,12 +19,12 @@ from attree.fewshot.fit import (
     choose_threshold,
     fit,
     grid,
-    source_of,
 )
 from attree.fewshot.gold import gold_tree, read_trees
 from attree.fewshot.label_fit import fit_labels
 from attree.fewshot.parts import dropout
 from attree.fewshot.recipes import RECIPES, TrainingPlan, adapted
+from attree.fewshot.scorer import BatchSource
 from attree.fewshot.training import Training, batches, shared_batches, train
 from attree.schemas import read_table
 
@@ -48,7 +48,7 @@ def test_every_parser_fits_its_trees(name: str, encoder, trees):
     assert parser.about["loss"]["last"] < parser.about["loss"]["first"]
     if recipe.objective == "tree_crf" and "projection" in recipe.parts:
         untrained = fit(encoder, trees, TrainingPlan(recipe, layers=(2,), steps=1, seed=1))
-        source = source_of(encoder, trees.words, parser.scorer)
+        source = BatchSource.of(encoder, trees.words, parser.scorer)
         assert parser.f1(source, trees.gold) > untrained.f1(source, trees.gold)
 
 
@@ -148,15 +148,13 @@ def test_treebanks_are_trained_on_by_their_shares(encoder, treebank, trees, monk
     table, _ = read_table(treebank)
     beside = read_trees(table, [30, 31, 32, 33])
     seen: list[list[str]] = []
-    loss = training.OBJECTIVES["tree_crf"].loss
+    loss = training.OBJECTIVES["tree_crf"]
 
     def spied(scores, gold, score, margin):
         seen.append([name in {tree.name for tree in trees.gold} for name in gold.names])
         return loss(scores, gold, score, margin)
 
-    monkeypatch.setitem(
-        training.OBJECTIVES, "tree_crf", replace(training.OBJECTIVES["tree_crf"], loss=spied)
-    )
+    monkeypatch.setitem(training.OBJECTIVES, "tree_crf", spied)
     plan = TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=7, batch=5, shares=(3, 2))
     parser = fit(encoder, trees + beside, plan)
     assert [sum(own) for own in seen] == [3] * 7 and {len(own) for own in seen} == {5}
@@ -219,7 +217,7 @@ def test_labels_that_both_have_go_on_from_another_parser_s(encoder, treebank, tr
     part = named(parser)["labels"]
     before = part.weights.detach().clone()
     monkeypatch.setattr(label_fit, "PENALTY", 1e6)
-    fit_labels(parser.scorer, source_of(encoder, trees.words, parser.scorer), both)
+    fit_labels(parser.scorer, BatchSource.of(encoder, trees.words, parser.scorer), both)
     torch.testing.assert_close(part.weights, before, atol=1e-3, rtol=1e-3)
 
 
@@ -272,7 +270,7 @@ def test_early_stopping_keeps_the_best_weights(encoder, trees):
         return f1
 
     settings = Training("tree_crf", steps=100, check_every=5, patience=3)
-    source = source_of(encoder, trees.words, parser.scorer)
+    source = BatchSource.of(encoder, trees.words, parser.scorer)
     report = train(parser.scorer, source, trees.gold, settings, held_out=held_out)
     assert report.best_step == 10
     assert report.checks == [(5, 10.0), (10, 30.0), (15, 20.0), (20, 15.0), (25, 12.0)]
@@ -281,7 +279,7 @@ def test_early_stopping_keeps_the_best_weights(encoder, trees):
 
 def test_a_loss_that_is_no_number_stops_and_names_step_and_tree(encoder, trees):
     parser = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=1))
-    source = source_of(encoder, trees.words, parser.scorer)
+    source = BatchSource.of(encoder, trees.words, parser.scorer)
     source._store.record(4).states[:] = float("nan")
     settings = Training("tree_crf", batch=12)
     with pytest.raises(AttreeError, match=r"dev.mrg:\d+ .* is not a number at step 1"):
@@ -301,7 +299,7 @@ def test_the_threshold_is_the_best_on_other_trees(encoder, treebank, trees):
     table, _ = read_table(treebank)
     other = read_trees(table, range(20, 38))
     parser = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=20))
-    source = source_of(encoder, other.words, parser.scorer)
+    source = BatchSource.of(encoder, other.words, parser.scorer)
     best, found = choose_threshold(parser, source, other.gold)
     assert set(found) == {str(threshold) for threshold in THRESHOLDS}
     assert found[str(best)] == max(found.values())

@@ -12,10 +12,11 @@ import pytest
 
 from attree.cli import app
 from attree.errors import AttreeError
-from attree.fewshot.fit import fit, source_of
+from attree.fewshot.fit import fit
 from attree.fewshot.gold import read_trees
 from attree.fewshot.parser import TrainedModel, TrainedParser, save_parser
 from attree.fewshot.recipes import RECIPES, TrainingPlan
+from attree.fewshot.scorer import BatchSource
 from attree.parser import Parser
 from attree.parses import Parses
 from attree.parsing.from_parser import write_parses
@@ -56,7 +57,7 @@ def test_every_sentence_has_the_tree_of_the_batched_decoder(
     assert read.equals(parses.replace_schema_metadata(read.schema.metadata))
     assert metadata["selection"] == "(10 trees, seed 0)"
     words = read_table(test_set)[0].column("words").to_pylist()
-    trees = parser.decode(source_of(encoder, words, parser.scorer))
+    trees = parser.decode(BatchSource.of(encoder, words, parser.scorer))
     assert Parses.of_table(parses).trees == trees
     assert [len(s) for s in parses["starts"].to_pylist()] == [max(len(w) - 1, 0) for w in words]
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from attree.annotate.draft import Draft
 from attree.errors import AttreeError
-from attree.fewshot.fit import fit, label_names, store_of, untrained
+from attree.fewshot.features import features_of
+from attree.fewshot.fit import fit, label_names, untrained
 from attree.fewshot.gold import GoldTree, GoldTrees, gold_tree
 from attree.fewshot.parser import TrainedModel, TrainedParser
 from attree.fewshot.recipes import WITH_LABELS, TrainingPlan, recipe
@@ -208,8 +209,8 @@ class Proposer:
         encoder, first = self.parser.encoder, self._first
         plan = plan_of(trees, encoder.n_layers, first)
         with self._encoding:
-            store = store_of(encoder, trees.words, untrained(encoder, plan))
-        return TrainedModel(fit(encoder, trees, plan, store=store, first=first), encoder)
+            features = features_of(encoder, trees.words, untrained(encoder, plan).layout())
+        return TrainedModel(fit(encoder, trees, plan, features=features, first=first), encoder)
 
 
 def _can_start(parser: TrainedParser | None) -> bool:

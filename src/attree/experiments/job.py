@@ -89,8 +89,7 @@ def _runner(
     if kinds == {"trained"}:
         from attree.experiments.trained import Trainer
 
-        scratch = output.with_name(f".{output.stem}.scratch")
-        trainer = functools.cache(lambda: Trainer(load(), read, records, scratch))
+        trainer = functools.cache(lambda: Trainer(load(), read, records, output.parent))
         return lambda row: trainer().run(row)
     raise AttreeError(
         f"a job has rows of one kind, not of {len(kinds)}", fix="run each kind by itself"

@@ -110,7 +110,7 @@ def write_sentence(
     random = divmod(flat, encoder.n_heads)
     named = {f"random head {heads_key([random])}": (HEADS, [random])}
     averager = Averager(read, manifests, lambda: encoder)
-    trainings = Trainings(encoder, read, Records(records), Path(f"{prefix}.scratch"))
+    trainings = Trainings(encoder, read, Records(records), Path(prefix).parent)
     matrices: dict[str, Any] = {}
     for row in rows:
         if row.kind == "heads":

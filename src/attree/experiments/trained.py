@@ -23,7 +23,7 @@ from attree.experiments.data import (
 from attree.experiments.rows import Row
 from attree.experiments.training import Trainings
 from attree.fewshot.calibration import Confidence
-from attree.fewshot.fit import choose_threshold, store_of
+from attree.fewshot.fit import choose_threshold
 from attree.fewshot.gold import read_trees
 from attree.fewshot.parser import TrainedModel, TrainedParser, gold_trees
 from attree.fewshot.parts import HeadPart
@@ -47,14 +47,14 @@ class Trainer:
     """Runs the trained rows of one job; keeps features of test sets.
 
     Args:
-        encoder, sets, records, scratch: as of :class:`attree.experiments.training.Trainings`.
+        encoder, sets, records, folder: as of :class:`attree.experiments.training.Trainings`.
     """
 
     def __init__(
-        self, encoder: Encoder, sets: Mapping[str, Sentences], records: Records, scratch: Path
+        self, encoder: Encoder, sets: Mapping[str, Sentences], records: Records, folder: Path
     ) -> None:
         self.encoder, self.sets = encoder, sets
-        self.trainings = Trainings(encoder, sets, records, scratch)
+        self.trainings = Trainings(encoder, sets, records, folder)
         self._tests: dict[tuple[str, str], _Test] = {}
 
     def run(self, row: Row) -> dict[str, Any]:
@@ -119,8 +119,7 @@ class Trainer:
                 fix="draw fewer trees, or write the threshold as a number",
             )
         trees = read_trees(table, rest[:_THRESHOLD_TREES])
-        store = store_of(self.encoder, trees.words, parser.scorer)
-        source = BatchSource(store, parser.scorer, device=str(self.encoder.device))
+        source = BatchSource.of(self.encoder, trees.words, parser.scorer)
         threshold, _ = choose_threshold(parser, source, trees.gold)
         return {"threshold": threshold, "threshold_trees": len(trees.gold)}
 
@@ -142,8 +141,7 @@ class Trainer:
             )
         trees = read_trees(self.sets[row.train].table, apart)
         gold = gold_trees(trees.gold)
-        store = store_of(self.encoder, trees.words, parser.scorer)
-        source = BatchSource(store, parser.scorer, device=str(self.encoder.device))
+        source = BatchSource.of(self.encoder, trees.words, parser.scorer)
         some = (np.array([place]) for place in range(len(apart)))
         temperature = Confidence(
             parser, ((source.batch(one.tolist()), gold.take(one)) for one in some)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,22 @@ from typing import Any
 from attree.encoder.load import Encoder
 from attree.experiments.chosen import Chooser
 from attree.experiments.data import Records, Sentences, code, set_apart
-from attree.experiments.features import Drawn, Features
 from attree.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, Row, Set
+from attree.fewshot.features import Features, Record, features_of
 from attree.fewshot.fit import choose, grid, untrained
 from attree.fewshot.gold import GoldTrees, read_trees
 from attree.fewshot.parser import TrainedParser, load_parser, save_parser
 from attree.fewshot.recipes import TrainingPlan, adapted, recipe
+from attree.fewshot.scorer import Scorer
 from attree.fewshot.self_training import fit_in_rounds
 from attree.fewshot.session import around_middle, parse_layers
 from attree.provenance import digest
+
+#: Sentences of a set whose features are kept. Of a larger one, only the trees drawn are read.
+_SMALL = 1000
+
+#: A set, and rows of its table.
+Drawn = tuple[Set, Sequence[int]]
 
 
 class Trainings:
@@ -30,15 +38,15 @@ class Trainings:
         encoder: of all rows.
         sets: those that the rows read.
         records: where choices of settings are kept, and parsers that others start from.
-        scratch: folder for features of large training sets.
+        folder: where features of large training sets go.
     """
 
     def __init__(
-        self, encoder: Encoder, sets: Mapping[Set, Sentences], records: Records, scratch: Path
+        self, encoder: Encoder, sets: Mapping[Set, Sentences], records: Records, folder: Path
     ) -> None:
-        self.encoder, self.sets, self.records, self.scratch = encoder, sets, records, scratch
+        self.encoder, self.sets, self.records, self.folder = encoder, sets, records, folder
         self._last: tuple[str, TrainedParser] | None = None
-        self._features = Features(encoder, sets)
+        self._kept: dict[tuple[Set, str], dict[int, Record]] = {}
         self._chooser = Chooser(encoder, sets, self.parser)
 
     def drawn(self, row: Row) -> list[int]:
@@ -53,15 +61,36 @@ class Trainings:
         return self._last[1]
 
     def _trained(self, row: Row) -> TrainedParser:
-        plan, others, folder = self._plan(row), self._others(row), self.scratch / "features"
+        plan, others = self._plan(row), self._others(row)
         asked = [self._own(row), *self._beside(row)]
         trees, raw = self._trees(asked), self._raw(row) if plan.recipe.rounds else []
-        try:
-            if not raw:  # or else the sentences of a round are not known yet
-                others["store"] = self._features.store(asked, untrained(self.encoder, plan), folder)
-            return fit_in_rounds(self.encoder, trees, plan, raw, **others)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        if not raw:  # or else the sentences of a round are not known yet
+            others["features"] = self._features(asked, untrained(self.encoder, plan))
+        return fit_in_rounds(self.encoder, trees, plan, raw, **others)
+
+    def _features(self, drawn: Sequence[Drawn], scorer: Scorer) -> Features:
+        """Return what a scorer reads of drawn trees, in their order.
+
+        The encoder runs once over a small set, however many rows draw from it.
+        """
+        kept = [self._known(name, scorer) for name, _ in drawn]
+        asked = [(known, row) for (_, rows), known in zip(drawn, kept, strict=True) for row in rows]
+        if all(row in known for known, row in asked):
+            return Features(scorer.layout(), [known[row] for known, row in asked])
+        parts = [self.sets[name].words_of(rows) for name, rows in drawn]
+        words = list(itertools.chain.from_iterable(parts))
+        return features_of(self.encoder, words, scorer.layout(), folder=self.folder)
+
+    def _known(self, name: Set, scorer: Scorer) -> dict[int, Record]:
+        """Return the features of all that is kept of a set, by the rows of its table."""
+        key = (name, digest(scorer.reads()))
+        if key not in self._kept:
+            words = self.sets[name].table["words"].to_pylist()
+            pieces = self.encoder.tokenise(words) if len(words) <= _SMALL else []
+            rows = [row for row, one in enumerate(pieces) if not one.too_long]
+            found = features_of(self.encoder, [words[row] for row in rows], scorer.layout())
+            self._kept[key] = dict(zip(rows, found.records, strict=True))
+        return self._kept[key]
 
     def _raw(self, row: Row) -> list[list[str]]:
         """Return the words of the row's own set that it draws no tree of."""

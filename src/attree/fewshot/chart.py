@@ -11,12 +11,43 @@ from attree.constraints import Constraints
 from attree.decoding.constrained import SplitChart, no_distribution
 from attree.decoding.k_best import Ranked
 from attree.fewshot.inside import entropy, log_partitions, marginals
-from attree.fewshot.label_ranks import best_labelled, best_optional
-from attree.fewshot.label_trees import decode_labelled, phrase_marginals
+from attree.fewshot.label_trees import (
+    best_labelled,
+    best_optional,
+    decode_labelled,
+    phrase_marginals,
+)
+from attree.fewshot.labels import with_tags
 from attree.fewshot.recipes import FewShotRecipe
-from attree.fewshot.scores import SpanScores, decode, expected_right, split_tables
-from attree.fewshot.tags import with_tags
+from attree.fewshot.scores import SpanScores, decode, expected_right, likelihoods, split_tables
 from attree.trees import Trees
+
+
+def decoded(
+    scores: SpanScores,
+    recipe: FewShotRecipe,
+    threshold: float = 0.0,
+    constraints: Constraints | None = None,
+) -> Trees:
+    """Return the trees of a batch, with marginals if the parser has a distribution over trees.
+
+    Args:
+        scores: of the batch.
+        recipe: of the parser.
+        threshold: spans less likely are left out.
+        constraints: of a batch of one sentence.
+    """
+    if recipe.decoder == "labelled_risk":
+        found = decode_labelled(scores, threshold or recipe.threshold, constraints)
+        return with_tags(found, scores)
+    how = {"score": recipe.score, "decoder": recipe.decoder}
+    found = decode(scores, **how, threshold=threshold, constraints=constraints)
+    if recipe.has_distribution and constraints is not None:
+        likely = TrainedChart(scores, recipe).marginals(constraints)
+        found = replace(found, marginals=likely[found.starts, found.ends])
+    elif recipe.has_distribution and found.marginals is None:
+        found = replace(found, marginals=likelihoods(scores, found))
+    return with_tags(found, scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +66,7 @@ class TrainedChart:
 
     def trees(self, constraints: Constraints) -> Trees:
         """Return the tree, as the parser decodes, with marginals if it has a distribution."""
-        return with_tags(self._decoded(constraints), self.scores)
-
-    def _decoded(self, constraints: Constraints) -> Trees:
-        recipe = self.recipe
-        if recipe.decoder == "labelled_risk":
-            return decode_labelled(self.scores, self.threshold or recipe.threshold, constraints)
-        found = decode(
-            self.scores,
-            score=recipe.score,
-            decoder=recipe.decoder,
-            threshold=self.threshold,
-            constraints=constraints,
-        )
-        return self._with_marginals(found, constraints)
+        return decoded(self.scores, self.recipe, self.threshold, constraints)
 
     def best(self, k: int) -> Ranked:
         """Return the best k trees, as the parser decodes; the scores of spans are its own.
@@ -60,14 +78,17 @@ class TrainedChart:
         if self.recipe.decoder == "labelled_risk":
             return self._best_labelled(k)
         if self.recipe.decoder == "optional_chart":
-            return best_optional(span[0], self._decoded(Constraints()), k)
+            return best_optional(span[0], self.trees(Constraints()), k)
         if self.recipe.decoder == "minimum_risk":
             split, decoder = expected_right(marginals(span, n_words), n_words), "chart"
         else:
             split, decoder = split_tables(self.scores, self.recipe.score), self.recipe.decoder
         found = SplitChart(split, decoder).best(k)
         trees = replace(found.trees, scores=span[0, found.trees.starts, found.trees.ends])
-        trees = self._with_marginals(trees, Constraints())
+        if not self.recipe.has_distribution:
+            return Ranked(trees, found.scores)
+        likely = self.marginals(Constraints())[trees.starts, trees.ends]
+        trees = replace(trees, marginals=likely)
         return Ranked(trees, found.scores, self._probabilities(trees))
 
     def _best_labelled(self, k: int) -> Ranked:
@@ -77,14 +98,7 @@ class TrainedChart:
         ]
         return replace(found, trees=Trees.concatenate(trees))
 
-    def _with_marginals(self, trees: Trees, constraints: Constraints) -> Trees:
-        if not self.recipe.has_distribution:
-            return trees
-        return replace(trees, marginals=self.marginals(constraints)[trees.starts, trees.ends])
-
-    def _probabilities(self, trees: Trees) -> list[float] | None:
-        if not self.recipe.has_distribution:
-            return None
+    def _probabilities(self, trees: Trees) -> list[float]:
         assert trees.scores is not None
         totals = np.bincount(trees.tree_of, weights=trees.scores, minlength=len(trees))
         found: list[float] = np.exp(totals - log_partitions(*self._arrays())[0]).tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -116,8 +116,8 @@ def train_command(
         encoder,
         asked,
         choice,
+        fitting,
         layers=tuple(layer) if layer else None,
-        training=asdict(fitting),
         tune_layers=tuple(map(session.parse_layers, tune_layers or ())),
         tune_dropouts=tuple(tune_dropout or ()),
         allow_overlap=allow_overlap,

@@ -15,7 +15,7 @@ from attree.encoder.load import Encoder
 from attree.errors import AttreeError
 from attree.evaluation.metrics import count_each
 from attree.fewshot.classes import with_classes
-from attree.fewshot.features import FeatureStore, Layout, in_memory, on_disk
+from attree.fewshot.features import Features, Layout, features_of
 from attree.fewshot.gold import GoldTree, GoldTrees
 from attree.fewshot.label_fit import fit_aside, structure
 from attree.fewshot.labels import NameReader
@@ -26,11 +26,6 @@ from attree.fewshot.training import MARGINS, Training, train
 from attree.progress import Progress, silent
 from attree.provenance import digest, versions
 from attree.sampling import fingerprints
-
-#: bytes of features that are kept in memory; more of them go to disk
-IN_MEMORY = 500_000_000
-#: word pieces of a word, roughly, and of a sentence beside them
-_PIECES, _SPECIALS = 1.5, 2
 
 
 def untrained(encoder: Encoder, plan: TrainingPlan) -> Scorer:
@@ -47,40 +42,6 @@ def _shapes(encoder: Encoder, plan: TrainingPlan) -> dict[str, dict[str, Any]]:
     return {name: PARTS[name].shape(plan, encoder) for name in plan.recipe.parts}
 
 
-def store_of(
-    encoder: Encoder,
-    sentences: Sequence[Sequence[str]],
-    scorer: Scorer,
-    *,
-    folder: Path | None = None,
-    progress: Progress = silent,
-) -> FeatureStore:
-    """Run the encoder once over sentences and keep what a scorer reads, as float16.
-
-    Args:
-        encoder: a loaded encoder.
-        sentences: their words.
-        scorer: whose features.
-        folder: where they go if they take more than :data:`IN_MEMORY` bytes.
-        progress: shows how far it is.
-    """
-    layout = scorer.layout(encoder.hidden_size)
-    lengths = [len(words) for words in sentences]
-    size = 2 * sum(layout.size(round(_PIECES * n) + _SPECIALS, n) for n in lengths)
-    with progress("reading", total=len(sentences)) as advance:
-        if size > IN_MEMORY and folder is not None:
-            return on_disk(encoder, sentences, layout, folder, advance)
-        return in_memory(encoder, sentences, layout, advance)
-
-
-def source_of(
-    encoder: Encoder, sentences: Sequence[Sequence[str]], scorer: Scorer, **where: Any
-) -> BatchSource:
-    """Run the encoder over sentences and return the batches that a scorer reads."""
-    store = store_of(encoder, sentences, scorer, **where)
-    return BatchSource(store, scorer, device=str(encoder.device))
-
-
 def fit(
     encoder: Encoder,
     trees: GoldTrees,
@@ -88,7 +49,7 @@ def fit(
     *,
     held_out: GoldTrees | None = None,
     first: TrainedParser | None = None,
-    store: FeatureStore | None = None,
+    features: Features | None = None,
     folder: Path | None = None,
     progress: Progress = silent,
 ) -> TrainedParser:
@@ -101,8 +62,8 @@ def fit(
         plan: how.
         held_out: trees for early stopping and the dev score, none of them trained on.
         first: a trained parser whose weights are the first ones.
-        store: features of ``trees``, if they have been computed already.
-        folder: for hidden states that do not fit in memory.
+        features: of ``trees``, if they have been computed already.
+        folder: for features that do not fit in memory.
         progress: shows how far each stage is.
 
     Raises:
@@ -119,13 +80,14 @@ def fit(
     parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, _identity(encoder))
     if first is not None:
         carry_over(first, parser)
-    store = store or store_of(encoder, trees.words, scorer, folder=folder, progress=progress)
-    device = str(encoder.device)
+    features = features or features_of(
+        encoder, trees.words, scorer.layout(), folder=folder, progress=progress
+    )
     learner = structure(parser)
-    source = BatchSource(store, learner.scorer, device=device)
-    check_source = None if held_out is None else source_of(encoder, held_out.words, learner.scorer)
+    source = BatchSource(features, learner.scorer)
     check: Callable[[], float] | None = None
-    if held_out is not None and check_source is not None:
+    if held_out is not None:
+        check_source = BatchSource.of(encoder, held_out.words, learner.scorer)
         check = functools.partial(learner.f1, check_source, held_out.gold)
     began = time.perf_counter()
     with progress("training", total=plan.steps, unit="steps") as advance:
@@ -135,10 +97,10 @@ def fit(
             trees.gold,
             replace(_training(plan), counts=trees.sources),
             held_out=check,
-            device=device,
+            device=str(encoder.device),
             advance=advance,
         )
-    fit_aside(parser, learner, store, trees.gold, progress=progress)
+    fit_aside(parser, learner, features, trees.gold, progress=progress)
     earlier = [] if first is None else [first.trained_on]
     parser.trained_on = np.concatenate([fingerprints(trees.words), *earlier])
     parser.about = {
@@ -152,7 +114,7 @@ def fit(
         "dev_f1": None if check is None else max(f1 for _, f1 in report.checks),
         "seconds": round(time.perf_counter() - began, 3),
     }
-    if check_source is not None and held_out is not None and learner.recipe.objective == "tree_crf":
+    if held_out is not None and learner.recipe.objective == "tree_crf":
         parser.about["threshold"], _ = choose_threshold(learner, check_source, held_out.gold)
     return parser
 
@@ -335,22 +297,19 @@ def choose(
     """
     if not plans:
         raise AttreeError("no settings to choose from", fix="name some layers")
-    scorers = [untrained(encoder, plan) for plan in plans]
-    layouts = [scorer.layout() for scorer in scorers]
+    layouts = [untrained(encoder, plan).layout() for plan in plans]
     layers = {layer for layout in layouts for layer in layout.layers}
-    heads = max(layout.heads for layout in layouts)
-    layout = Layout(tuple(sorted(layers)), heads, encoder.hidden_size)
-    store, other = (in_memory(encoder, part.words, layout) for part in (trees, tuning))
+    layout = Layout(tuple(sorted(layers)), max(layout.heads for layout in layouts))
+    features, others = (features_of(encoder, part.words, layout) for part in (trees, tuning))
     tried = []
     for plan in plans:
-        parser = fit(encoder, trees, plan, first=first, store=store)
-        source = BatchSource(other, parser.scorer, device=str(encoder.device))
+        parser = fit(encoder, trees, plan, first=first, features=features)
         tried.append(
             {
                 "layers": list(plan.layers),
                 "dropout": plan.recipe.dropout,
                 "shares": list(plan.shares),
-                "f1": parser.f1(source, tuning.gold),
+                "f1": parser.f1(BatchSource(others, parser.scorer), tuning.gold),
             }
         )
     best = max(range(len(plans)), key=lambda place: (tried[place]["f1"], -place))

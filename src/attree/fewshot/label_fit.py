@@ -10,7 +10,7 @@ convex in the weights of a linear score, so it is solved, not trained by steps: 
 depends on no learning rate, and leaves the structure as it is, however few the trees.
 
 What half-known trees leave open is guessed, fitted, and guessed again by what was fitted: see
-:mod:`attree.fewshot.half_labels`.
+:class:`Guess`.
 
 Memory and work are bounded. Loss and gradient are summed over blocks of spans, so that the scores
 of all labels of all spans never stand side by side; of many blocks one is solved first; and of very
@@ -26,15 +26,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attree.fewshot.features import FeatureStore
-from attree.fewshot.gold import GoldBatch, GoldTree, gold_batch
-from attree.fewshot.half_labels import Guess
+from attree.fewshot.features import Features
+from attree.fewshot.gold import SOME, GoldBatch, GoldTree, gold_batch
 from attree.fewshot.inside import batch_inside_outside
-from attree.fewshot.labels import LabelPart, NameReader
+from attree.fewshot.labels import LabelPart, NameReader, TagPart
 from attree.fewshot.parser import TrainedParser
 from attree.fewshot.recipes import LABELLED
 from attree.fewshot.scorer import BatchSource, Scorer, added
-from attree.fewshot.tags import TagPart
 from attree.progress import Progress, silent
 
 #: What the squared weights cost, in nats, of states scaled to a variance of 1 over all of them.
@@ -255,7 +253,7 @@ def _only(parser: TrainedParser, parts: tuple[str, ...], decoder: str) -> Traine
 def fit_aside(
     parser: TrainedParser,
     learner: TrainedParser,
-    store: FeatureStore,
+    features: Features,
     gold: Sequence[GoldTree],
     progress: Progress = silent,
 ) -> None:
@@ -264,17 +262,16 @@ def fit_aside(
     A tree of which no label is known says nothing of labels: to guess them all from those of other
     trees costs labelled F1.
     """
-    device = str(next(parser.scorer.parameters()).device)
     parts = parser.scorer.each()
     if "labels" in parts and "labels" not in learner.recipe.parts:
         those = [place for place, tree in enumerate(gold) if tree.labels]
-        source = BatchSource(store, parser.scorer, those, device=device)
+        source = BatchSource(features, parser.scorer, those)
         fit_labels(parser.scorer, source, [gold[place] for place in those], progress)
     tags = parts.get("tags")
     if isinstance(tags, TagPart) and tags.names:
         only = _only(parser, ("tags",), parser.recipe.decoder).scorer
         those = [place for place, tree in enumerate(gold) if tree.tags]
-        source = BatchSource(store, only, those, device=device)
+        source = BatchSource(features, only, those)
         fit_tags(tags, source, [gold[place] for place in those], progress)
 
 
@@ -407,3 +404,77 @@ def _fitted(
     solver.step(loss)
     # it ends sooner where nothing is left to gain
     advance(len(blocks) * max(group["max_eval"] - done, 0))
+
+
+#: The share of phrases that are given where no whole tree says how many there are.
+_HALF = 0.5
+#: Phrases by which a label's share is drawn to that of all labels.
+_PRIOR = 4.0
+_MOST = 0.98
+
+
+class Guess:
+    """Guess labels for the spans of half-known trees that have none.
+
+    A half-known tree gives some of its phrases, and hardly ever says that a span is no phrase.
+    Training on the given spans alone would teach that every span is a phrase. So we estimate which
+    share of the phrases of each label is given::
+
+        g(label) = given / expected,    expected: as many as whole trees have, in as many spans
+
+    or one half where there is no whole tree. A span of which nothing is known then has the label ::
+
+        q(label | i, j) ∝ p(label | i, j) (1 − g(label)),    g(empty) = 0
+
+    where ``p`` is first the rate of the label, then what was fitted to the guess before.
+
+    Args:
+        blocks: all spans.
+        n_labels: how many labels there are, the empty one first.
+    """
+
+    def __init__(self, blocks: Sequence[LabelledSpans], n_labels: int) -> None:
+        given, whole = torch.zeros(2, n_labels), torch.zeros(2, n_labels)
+        mass = torch.zeros(2)
+        for spans in blocks:
+            given += _counted(spans, (spans.target > 0) & spans.half, n_labels)
+            whole += _counted(spans, (spans.target >= 0) & ~spans.half, n_labels)
+            mass += _masses(spans)
+        rates = torch.where(whole[:, 1:].sum(1, keepdim=True) > 0, whole, given / _HALF)
+        rates[:, 0] = torch.where(whole[:, 0] > 0, whole[:, 0], mass - rates[:, 1:].sum(1))
+        self.rates = rates.clamp(min=1e-3) / rates.clamp(min=1e-3).sum(1, keepdim=True)
+        expected = self.rates * mass[:, None]
+        of_all = (given.sum(1) / expected[:, 1:].sum(1).clamp(min=1e-6)).clamp(max=_MOST)
+        self.shares = (given + _PRIOR * of_all[:, None]) / (expected + _PRIOR)
+        self.shares = self.shares.clamp(max=_MOST).index_fill(1, torch.tensor([0]), 0.0)
+
+    def first(self, spans: LabelledSpans) -> Tensor:
+        """(unknown, labels): of a block, by the rates of the labels."""
+        word = (spans.kind == 1).long()[spans.unknown]
+        return self._of(spans, self.rates[word])
+
+    def of(self, spans: LabelledSpans, logits: Tensor) -> Tensor:
+        """(unknown, labels): of a block, by the (spans, labels) scores of the labels."""
+        return self._of(spans, logits[spans.unknown].softmax(-1))
+
+    def _of(self, spans: LabelledSpans, chances: Tensor) -> Tensor:
+        rows = spans.unknown
+        some = spans.target[rows] == SOME
+        found = chances * (1.0 - self.shares)[(spans.kind == 1).long()[rows]]
+        found = torch.where(some[:, None], chances, found)
+        found[some, 0] = 0.0
+        return found / found.sum(1, keepdim=True).clamp(min=1e-30)
+
+
+def _counted(spans: LabelledSpans, chosen: Tensor, n_labels: int) -> Tensor:
+    """(2, labels): weights of labels on chosen spans of two words and more, and on words."""
+    chosen = chosen & (spans.kind != 2)
+    places = ((spans.kind == 1).long()[chosen], spans.target[chosen])
+    return torch.zeros(2, n_labels).index_put(places, spans.weight[chosen], accumulate=True)
+
+
+def _masses(spans: LabelledSpans) -> Tensor:
+    """(2,): expected spans of half-known trees, of two words and more, and words."""
+    chosen = spans.half & (spans.kind != 2)
+    places = ((spans.kind == 1).long()[chosen],)
+    return torch.zeros(2).index_put(places, spans.weight[chosen], accumulate=True)

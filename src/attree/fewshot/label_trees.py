@@ -1,10 +1,10 @@
-"""The labelled tree of the highest expected labelled F1, and how probable its phrases are."""
+"""Labelled trees: of the highest expected labelled F1, the k best; how probable phrases are."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 
 from attree.compiled import kernel
-from attree.constraints import Constraints
+from attree.constraints import CROSSED, Constraints, Span, crossing
+from attree.decoding.k_best import BestLabelled, Node, Ranked
 from attree.errors import NotFiniteError
-from attree.fewshot.conditions import Conditions
 from attree.fewshot.gold import CHAIN, IN_LABEL
-from attree.fewshot.inside import marginals
+from attree.fewshot.inside import log_partition, marginals
 from attree.fewshot.scores import SpanScores
 from attree.trees import Trees
 
@@ -243,3 +243,186 @@ def _trees(n_words: NDArray[np.int64], found: list[tuple[int, int, int, str, flo
         scores=np.array(scores),
     )
     return trees.labelled(names)
+
+
+_ANY, _EMPTY, _NOT_EMPTY = range(3)
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Which labels each span of one sentence may have under constraints.
+
+    Given the constraints, a labelled tree has the probability of the model, by the sum over all
+    that keep to them. A span's share of that sum is that of the labels that it may have: the one
+    that is given, each but the empty one where it is not known, and the empty one of a span that is
+    no phrase. Structures are then weighed by span scores to which the logs of these shares are
+    added.
+
+    Attributes:
+        crossed: (n + 1, n + 1) bool, spans that no tree may have.
+        kind: (n + 1, n + 1) int64, the row of ``permitted`` that holds for each span.
+        permitted: (kinds, labels) bool; of the first all are True.
+        given: the labels of each span where they are known, the upper first.
+    """
+
+    crossed: NDArray[np.bool_]
+    kind: NDArray[np.int64]
+    permitted: NDArray[np.bool_]
+    given: dict[Span, list[str]]
+
+    @classmethod
+    def of(cls, constraints: Constraints, n_words: int, names: tuple[str, ...]) -> Conditions:
+        """Read constraints.
+
+        Args:
+            constraints: of the sentence.
+            n_words: its length.
+            names: the labels that the parser knows, the empty one first. One that it does not know
+                is given in trees as it is, and may be any of them before.
+
+        Raises:
+            AttreeError: a span outside the sentence.
+        """
+        crossed, side = constraints.crossed(n_words), n_words + 1
+        kind = np.zeros((side, side), np.int64)
+        empty = np.arange(len(names)) == 0
+        rows = [np.ones_like(empty), empty, ~empty]
+        for span in constraints.forbidden:
+            kind[span] = _EMPTY
+        given = {}
+        for span, labels in constraints.chains().items():
+            kind[span] = _NOT_EMPTY
+            known = [label for label in labels if label is not None]
+            if known:
+                given[span] = known
+                name = CHAIN.join(label.replace(CHAIN, IN_LABEL) for label in known)
+                if name in names:
+                    kind[span] = len(rows)
+                    rows.append(np.arange(len(names)) == names.index(name))
+        return cls(crossed, kind, np.stack(rows), given)
+
+    @property
+    def spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Starts and ends of the spans that anything is known of."""
+        starts, ends = np.nonzero(self.kind != _ANY)
+        return starts, ends
+
+    @property
+    def required(self) -> NDArray[np.bool_]:
+        """(n + 1, n + 1) bool."""
+        return self.kind >= _NOT_EMPTY
+
+    def weights(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n + 1, n + 1): what to add to span scores; ``chances`` are the labels' of ``spans``."""
+        found = np.where(self.crossed, CROSSED, 0.0)
+        left = (chances * self.permitted[self.kind[self.spans]]).sum(1)
+        found[self.spans] += np.log(np.maximum(left, _LEAST))
+        return found
+
+    def renormalised(
+        self, chances: NDArray[np.float64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the probabilities of the labels of some spans among those they may have."""
+        left = np.maximum(chances, _LEAST) * self.permitted[self.kind[starts, ends]]
+        found: NDArray[np.float64] = left / left.sum(1, keepdims=True)
+        return found
+
+
+def best_labelled(scores: SpanScores, threshold: float, k: int) -> Ranked:
+    """Return the k labelled trees of the highest expected gain, all different, the best first.
+
+    A tree's score is ``Σ (p(span) p(label | span) − threshold)`` over its labels, as in
+    :func:`attree.fewshot.label_trees.decode_labelled`, whose tree is the first. Its probability is
+    summed over its binarisations, among the trees whose whole sentence has a label.
+
+    Args:
+        scores: of a batch of one sentence, with labels.
+        threshold: what a label must gain.
+        k: how many; fewer come where there are fewer.
+
+    Raises:
+        NotFiniteError: the sentence's scores are NaN or infinite.
+    """
+    likely = span_chances(scores)
+    gains = _all_gains(scores, likely, threshold)
+    totals, found = _ranked(gains, _own(gains), k)
+    trees = [labelled_trees(scores, likely, [(0, *node) for node in one]) for one in found]
+    chances = _Chances(scores)
+    return Ranked(Trees.concatenate(trees), totals, [chances.of(one) for one in found])
+
+
+def best_optional(span: NDArray[np.float64], own: Trees, k: int) -> Ranked:
+    """Return the k trees of phrases of two words and more whose scores sum highest, all different.
+
+    Args:
+        span: (n + 1, n + 1), the score of every span of one sentence.
+        own: the tree that the parser takes, which comes first.
+        k: how many; fewer come where there are fewer.
+    """
+    gains = np.stack([np.zeros_like(span), span], 2)
+    place = np.arange(len(span) - 1)
+    gains[place, place + 1, 1] = -np.inf  # a word is no phrase
+    phrases = [(start, end, 1) for start, end in own.of(0).spans]
+    totals, found = _ranked(gains, phrases, k)
+    spans = [[(start, end) for start, end, _ in one] for one in found]
+    trees = Trees.from_spans([len(span) - 1] * len(spans), spans)
+    return Ranked(replace(trees, scores=span[trees.starts, trees.ends]), totals)
+
+
+def _ranked(
+    gains: NDArray[np.float64], own: list[Node], k: int
+) -> tuple[list[float], list[list[Node]]]:
+    """Return scores and phrases of the best trees; of those of one score, the own one is first."""
+    found = list(BestLabelled(gains).nodes(k))
+    others = [one for one in found if one[1] != own]
+    ranked = [(found[0][0], own), *others][:k]
+    return [score for score, _ in ranked], [phrases for _, phrases in ranked]
+
+
+def _all_gains(
+    scores: SpanScores, likely: NDArray[np.float64], threshold: float
+) -> NDArray[np.float64]:
+    """(n + 1, n + 1, chains): what each chain of every span gains."""
+    side = int(scores.n_words[0]) + 1
+    starts, ends = np.triu_indices(side, 1)
+    found = np.zeros((side, side, len(scores.label_names)))
+    places = (np.zeros_like(starts), starts, ends)
+    found[starts, ends] = label_gains(scores, likely, places, threshold)
+    return found
+
+
+def _own(gains: NDArray[np.float64]) -> list[Node]:
+    """Return the phrases of the tree that the parser takes."""
+    label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
+    spans = best_spans(gain, len(gains) - 1).tolist()
+    return [(start, end, int(label[start, end])) for start, end in spans if label[start, end]]
+
+
+class _Chances:
+    """Probabilities of labelled trees of one sentence.
+
+    Args:
+        scores: of a batch of one sentence, with labels.
+    """
+
+    def __init__(self, scores: SpanScores) -> None:
+        assert scores.labels is not None
+        self._span, self._n_words = scores.span.cpu(), scores.n_words.cpu()
+        self._labels = scores.labels[0].double().log_softmax(-1).cpu().numpy()
+        whole = self._labels[0, int(self._n_words[0])]
+        whole -= np.log(-np.expm1(whole[0]))  # it has a label in every tree
+        self._all = log_partition(self._span, self._n_words)
+
+    def of(self, phrases: list[Node]) -> float:
+        """Return the probability of a tree: the sum over its binarisations."""
+        side = len(self._labels)
+        said = np.zeros((side, side), np.int64)
+        for start, end, label in phrases:
+            said[start, end] = label
+        chances = np.take_along_axis(self._labels, said[:, :, None], 2)[:, :, 0]
+        allowed = ~crossing([node[:2] for node in phrases], side)[None]
+        table = self._span + torch.from_numpy(chances)
+        trees = log_partition(table, self._n_words, torch.from_numpy(allowed))
+        words = float(np.diagonal(chances, 1).sum())
+        return float(np.exp(float(trees - self._all) + words))

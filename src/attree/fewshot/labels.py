@@ -1,4 +1,4 @@
-"""Labels of spans: the part that scores them, and the likelihood of labelled trees.
+"""Labels of spans and tags of words: the parts that score them.
 
 The probability of a labelled tree is that of its binary tree times, for each of its spans, that of
 the label given the span::
@@ -11,17 +11,18 @@ their own at each span, so the structure need not pay for them however few the t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from attree.encoder.load import Encoder
-from attree.fewshot.gold import SOME, UNSAID, GoldBatch
-from attree.fewshot.inside import log_partition
+from attree.errors import NotFiniteError
 from attree.fewshot.parts import BoundaryReader, Shape, dropout
 from attree.fewshot.recipes import TrainingPlan
 from attree.fewshot.scores import SpanScores
+from attree.trees import Trees
 
 
 class NameReader(BoundaryReader):
@@ -110,31 +111,50 @@ class LabelPart(NameReader):
         return SpanScores(none, none, n_words, labels, self.names)
 
 
-def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
-    """``−log p(gold labels and brackets)``, summed over the binary trees that cross no bracket.
+class TagPart(NameReader):
+    """Scores of tags, linear in the states on both sides of where a word begins and ends.
 
-    What a half-known tree does not say is summed over too.
+    A tree has the tag of the highest score on each word; the span scores are 0. It is fitted
+    beside the labels (:mod:`attree.fewshot.label_fit`), and empty where trees have no tags.
+    It reads the layers of the labels; nothing in it is trained by steps.
     """
-    assert scores.labels is not None
-    said = _said(gold, scores.label_names, tuple(scores.span.shape)).to(scores.span.device)
-    chances = scores.labels.log_softmax(-1)
-    found = chances.gather(-1, said.clamp(min=0)[..., None])[..., 0].double()
-    if (said < 0).any():
-        labelled = chances[..., 1:].logsumexp(-1).double()
-        found = torch.where(said == SOME, labelled, found.masked_fill(said == UNSAID, 0.0))
-    place = torch.arange(found.shape[1] - 1, device=found.device)
-    words = (found[:, place, place + 1] * (place < scores.n_words[:, None])).sum(1)
-    free = log_partition(scores.span, scores.n_words)
-    return free - log_partition(scores.span + found, scores.n_words, gold.allowed) - words
+
+    #: Where a word begins, where it ends.
+    ends = 2
+    biases = 1
+
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the layers of the labels, and the tags of the plan's trees."""
+        return {**LabelPart.shape(plan, encoder), "names": list(plan.tags)}
+
+    def scores(
+        self,
+        features: tuple[Tensor, Tensor],
+        n_words: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> SpanScores:
+        """Score every tag of every word of a batch."""
+        sentences, boundaries, _ = features[0].shape
+        none = features[0].new_zeros((sentences, boundaries, boundaries), dtype=torch.float64)
+        if not self.names:
+            return SpanScores(none, none, n_words)
+        begin, end = (torch.cat(features, -1) @ weights for weights in self.weights)
+        found = begin[:, :-1] + end[:, 1:] + self.bias[0]
+        return SpanScores(none, none, n_words, tags=found, tag_names=self.names)
 
 
-def _said(gold: GoldBatch, names: tuple[str, ...], shape: tuple[int, ...]) -> Tensor:
-    """Return the label of every span, :data:`SOME` or :data:`UNSAID`."""
-    code = {name: place for place, name in enumerate(names)}
-    target = torch.zeros(shape, dtype=torch.int64)
-    for table, tree in zip(target, gold.trees, strict=True):
-        said, other = tree.said(code)
-        table.fill_(other)
-        for (start, end), label in said.items():
-            table[start, end] = label
-    return target
+def with_tags(trees: Trees, scores: SpanScores) -> Trees:
+    """Return trees of a batch with the best tag of each word, as they are without scores of tags.
+
+    Raises:
+        NotFiniteError: a sentence's scores are NaN or infinite.
+    """
+    if scores.tags is None:
+        return trees
+    place = torch.arange(scores.tags.shape[1], device=scores.tags.device)
+    words = scores.tags[place < scores.n_words[:, None]]
+    if not words.sum().isfinite():
+        raise NotFiniteError("a sentence's tag scores are NaN or infinite")
+    codes = words.argmax(-1).int().cpu().numpy()
+    return replace(trees, tags=codes, tag_names=scores.tag_names)

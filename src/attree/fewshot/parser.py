@@ -6,11 +6,10 @@ On disk it is a folder with ``parser.json``, ``weights.safetensors`` and, for pe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -24,35 +23,30 @@ from attree.encoder.pieces import Pieces
 from attree.errors import AttreeError
 from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
-from attree.fewshot.chart import TrainedChart
+from attree.fewshot.chart import TrainedChart, decoded
 from attree.fewshot.features import run
 from attree.fewshot.gold import GoldTree
-from attree.fewshot.label_trees import decode_labelled
-from attree.fewshot.recipes import CHOICES, RECIPES, FewShotRecipe, adapted
+from attree.fewshot.recipes import (
+    ABOUT,
+    CARD,
+    DESCRIPTION,
+    WEIGHTS,
+    Description,
+    FewShotRecipe,
+    adapted,
+    read_description,
+)
 from attree.fewshot.scorer import Batch, BatchSource, Scorer
-from attree.fewshot.scores import SpanScores, decode, likelihoods
-from attree.fewshot.tags import with_tags
-from attree.files import check_regular, read_described, whole_file, write_json, write_text
-from attree.registry import check_name
-from attree.scoring import SCORES
+from attree.fewshot.scores import SpanScores, likelihoods
+from attree.files import check_regular, whole_file, write_json, write_text
 from attree.trees import Trees
 
 #: cells of piece-level matrices scored at a time
 _CELLS_AT_A_TIME = 40_000
 
-WEIGHTS = "weights.safetensors"
-ABOUT = "parser.json"
-CARD = "README.md"
-#: The files of a trained parser's folder. A folder with the card alone is no parser.
-FILES = (WEIGHTS, ABOUT, CARD)
 _AGAIN = "train it again"
-_WHAT = "description of a trained parser"
 #: Types of weights; they are computed in the first.
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
-#: Settings that are sizes, and so at least 1.
-_SIZES = ("heads", "hidden", "size")
-#: The upper bound of every size in a parser's description.
-_LARGEST = 100_000
 
 
 @dataclass(slots=True)
@@ -104,8 +98,8 @@ class TrainedParser:
                 value > there[key] or (key != "layers" and value < there[key])
             ):
                 raise AttreeError(
-                    f"this {_WHAT} is not valid: shape.{part}.{key}: {value}, where the encoder "
-                    f"{encoder.slug} has {there[key]}",
+                    f"this {DESCRIPTION} is not valid: shape.{part}.{key}: {value}, where the "
+                    f"encoder {encoder.slug} has {there[key]}",
                     file=ABOUT,
                     fix=_AGAIN,
                 )
@@ -124,19 +118,9 @@ class TrainedParser:
 
         Trees of a parser that has a distribution over trees have the marginals of their spans.
         """
-        scores = self.span_scores(batch)
-        found = with_tags(self._decoded(scores, threshold), scores)
-        charts = {place: TrainedChart(scores.of(place), self.recipe, threshold) for place in known}
-        return found.replaced({place: charts[place].trees(one) for place, one in known.items()})
-
-    def _decoded(self, scores: SpanScores, threshold: float) -> Trees:
-        recipe = self.recipe
-        if recipe.decoder == "labelled_risk":
-            return decode_labelled(scores, threshold or recipe.threshold)
-        found = decode(scores, score=recipe.score, decoder=recipe.decoder, threshold=threshold)
-        if found.marginals is None and recipe.has_distribution:
-            return replace(found, marginals=likelihoods(scores, found))
-        return found
+        scores, how = self.span_scores(batch), (self.recipe, threshold)
+        kept = {place: decoded(scores.of(place), *how, one) for place, one in known.items()}
+        return decoded(scores, *how).replaced(kept)
 
     def decode(self, source: BatchSource) -> Trees:
         """Parse every sentence of a source, in its order."""
@@ -250,7 +234,7 @@ def load_parser(
         AttreeError: no parser there, weights cut short, or weights of another shape.
     """
     folder = Path(folder)
-    about = _read_about(folder / ABOUT)
+    about = read_description(folder)
     recipe, path = adapted(about.recipe, decoder=decoder), folder / WEIGHTS
     there = check_regular(path, what="file of weights")
     scorer = _scorer(about, folder / ABOUT, there)
@@ -263,7 +247,8 @@ def load_parser(
         problem = "these weights are cut short or belong to another parser"
         raise AttreeError(problem, file=path, fix=_AGAIN) from None
     scorer = scorer.to(device).eval()
-    return TrainedParser(recipe, about.shape, scorer, about.encoder, about.about, trained_on)
+    parts = (about.shape, scorer, about.raw["encoder"], about.raw["about"])
+    return TrainedParser(recipe, *parts, trained_on)
 
 
 def _check_types(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
@@ -277,51 +262,7 @@ def _check_types(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
             raise AttreeError(f"the weights {name} are not all finite", file=path, fix=_AGAIN)
 
 
-class _About(msgspec.Struct):
-    """What ``parser.json`` holds."""
-
-    recipe: FewShotRecipe
-    shape: dict[str, dict[str, Any]]
-    encoder: dict[str, Any]
-    about: dict[str, Any]
-
-
-def _read_about(path: Path) -> _About:
-    found = read_described(path, _About, what=_WHAT, fix=_AGAIN)
-    parts = {part for recipe in RECIPES.values() for part in recipe.parts}
-    known = {**CHOICES, "score": tuple(SCORES), "parts": tuple(sorted(parts))}
-    for key, names in known.items():
-        value = getattr(found.recipe, key)
-        for name in (value or ("",)) if key == "parts" else (value,):
-            problem = f"this {_WHAT} is not valid: recipe.{key}: unknown {name!r}"
-            check_name(name, names, problem, file=path)
-    if not 0 <= found.recipe.dropout < 1:
-        problem = f"recipe.dropout: {found.recipe.dropout}"
-        raise AttreeError(f"this {_WHAT} is not valid: {problem}", file=path, fix=_AGAIN)
-    _check_shape(found.shape, path)
-    return found
-
-
-def _check_shape(shape: dict[str, dict[str, Any]], path: Path) -> None:
-    """Refuse settings of parts that are no sizes and names."""
-    for part, settings in shape.items():
-        for key, value in settings.items():
-            each = value if isinstance(value, list) else [value]
-            if key == "names":
-                good = isinstance(value, list) and all(isinstance(one, str) for one in each)
-            else:
-                least, listed = int(key in _SIZES), isinstance(value, list)
-                good = listed == (key == "layers") and bool(each)
-                good &= all(isinstance(one, int) and least <= one <= _LARGEST for one in each)
-            if not good:
-                raise AttreeError(
-                    f"this {_WHAT} is not valid: shape.{part}.{key}: {value}",
-                    file=path,
-                    fix=_AGAIN,
-                )
-
-
-def _scorer(about: _About, path: Path, there: int) -> Scorer:
+def _scorer(about: Description, path: Path, there: int) -> Scorer:
     """Make the scorer; before it takes memory, refuse more weights than the file holds."""
     try:
         with torch.device("meta"):
@@ -336,7 +277,7 @@ def _scorer(about: _About, path: Path, there: int) -> Scorer:
             )
         return Scorer(about.recipe, about.shape)
     except (TypeError, KeyError):
-        raise AttreeError(f"this is not the {_WHAT}", file=path, fix=_AGAIN) from None
+        raise AttreeError(f"this is not the {DESCRIPTION}", file=path, fix=_AGAIN) from None
 
 
 class TrainedModel:

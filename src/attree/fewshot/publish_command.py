@@ -34,7 +34,8 @@ def publish_command(
     import shutil
 
     from attree.fewshot.card import published
-    from attree.fewshot.parser import ABOUT, CARD, WEIGHTS, load_parser
+    from attree.fewshot.parser import load_parser
+    from attree.fewshot.recipes import ABOUT, CARD, WEIGHTS
     from attree.fewshot.session import check_output
     from attree.files import read_bytes, whole_file, write_text
 

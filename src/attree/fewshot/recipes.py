@@ -1,13 +1,20 @@
-"""The few-shot parsers by name, and how one is trained."""
+"""The few-shot parsers by name, how one is trained, and how one is described in its folder."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from attree.decoding import DECODERS
 from attree.errors import AttreeError
+from attree.files import described, read_described
+from attree.languages import code_in
 from attree.registry import check_name
+from attree.scoring import SCORES
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +218,95 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
             f"{wrong} needs a parser with labels", fix="choose tree-crf-labelled, or leave it out"
         )
     return replace(base, **given)  # type: ignore[arg-type]
+
+
+#: The files of a trained parser's folder. A folder with the card alone is no parser.
+FILES = (WEIGHTS, ABOUT, CARD) = ("weights.safetensors", "parser.json", "README.md")
+DESCRIPTION, _AGAIN = "description of a trained parser", "train it again"
+#: Settings that are sizes, and so at least 1; the upper bound of every size.
+_SIZES, _LARGEST = ("heads", "hidden", "size"), 100_000
+
+
+class _Encoder(msgspec.Struct):
+    slug: str
+    fingerprint: str
+    kind: str | None = None
+    id: str | None = None
+    revision: str | None = None
+
+
+class _Table(msgspec.Struct):
+    language: str | None = None
+    punctuation: str | None = None
+
+
+class _Training(msgspec.Struct):
+    table: _Table = msgspec.field(default_factory=_Table)
+    language: str | None = None
+
+
+class Description(msgspec.Struct):
+    """What ``parser.json`` holds.
+
+    Attributes:
+        recipe: the parser.
+        shape: the settings of each part.
+        encoder: that it was trained with.
+        about: of its training, what is asked of it before it is loaded.
+        raw: all of the file, as it is.
+    """
+
+    recipe: FewShotRecipe
+    shape: dict[str, dict[str, Any]]
+    encoder: _Encoder
+    about: _Training
+    raw: dict[str, Any] = {}
+
+    @property
+    def language(self) -> str:
+        """Code of the trees' language, empty of several; earlier files have a table's name only."""
+        named = self.about.language
+        return code_in(self.about.table.language or "") if named is None else named
+
+
+def read_description(folder: str | Path) -> Description:
+    """Read and check ``parser.json`` of a folder.
+
+    Raises:
+        AttreeError: it is absent, damaged, or of another form; the key is named.
+    """
+    path = Path(folder) / ABOUT
+    raw = read_described(path, dict[str, Any], what=DESCRIPTION, fix=_AGAIN)
+    found = described(raw, Description, file=path, what=DESCRIPTION, fix=_AGAIN)
+    found.raw = raw
+    parts = {part for recipe in RECIPES.values() for part in recipe.parts}
+    known = {**CHOICES, "score": tuple(SCORES), "parts": tuple(sorted(parts))}
+    for key, names in known.items():
+        value = getattr(found.recipe, key)
+        for name in (value or ("",)) if key == "parts" else (value,):
+            problem = f"this {DESCRIPTION} is not valid: recipe.{key}: unknown {name!r}"
+            check_name(name, names, problem, file=path)
+    if not 0 <= found.recipe.dropout < 1:
+        problem = f"recipe.dropout: {found.recipe.dropout}"
+        raise AttreeError(f"this {DESCRIPTION} is not valid: {problem}", file=path, fix=_AGAIN)
+    _check_shape(found.shape, path)
+    return found
+
+
+def _check_shape(shape: dict[str, dict[str, Any]], path: Path) -> None:
+    """Refuse settings of parts that are no sizes and names."""
+    for part, settings in shape.items():
+        for key, value in settings.items():
+            each = value if isinstance(value, list) else [value]
+            if key == "names":
+                good = isinstance(value, list) and all(isinstance(one, str) for one in each)
+            else:
+                least, listed = int(key in _SIZES), isinstance(value, list)
+                good = listed == (key == "layers") and bool(each)
+                good &= all(isinstance(one, int) and least <= one <= _LARGEST for one in each)
+            if not good:
+                raise AttreeError(
+                    f"this {DESCRIPTION} is not valid: shape.{part}.{key}: {value}",
+                    file=path,
+                    fix=_AGAIN,
+                )

@@ -10,15 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attree.encoder.load import EncoderOutput
+from attree.encoder.load import Encoder, EncoderOutput
 from attree.errors import AttreeError
-from attree.fewshot.features import FeatureStore, Layout, read_back
-from attree.fewshot.labels import LabelPart
-from attree.fewshot.parts import BoundaryPart, HeadPart, Part, ProjectionPart, Shape
+from attree.fewshot.features import Features, Layout, features_of, read_back
+from attree.fewshot.labels import LabelPart, TagPart
+from attree.fewshot.parts import BoundaryPart, HeadPart, Part, ProjectionPart, Shape, SpanPart
 from attree.fewshot.recipes import FewShotRecipe
 from attree.fewshot.scores import SpanScores
-from attree.fewshot.span_parser import SpanPart
-from attree.fewshot.tags import TagPart
 
 #: part → what it is; adding one is adding its line
 PARTS: dict[str, type[Part]] = {
@@ -91,11 +89,11 @@ class Scorer(nn.Module):
         """Return the parts by name."""
         return dict(self.parts.items())  # type: ignore[arg-type]
 
-    def layout(self, hidden: int = 0) -> Layout:
-        """Return what is read of an encoder whose states have ``hidden`` numbers."""
+    def layout(self) -> Layout:
+        """Return what is read of an encoder."""
         parts = self.each().values()
         layers = sorted({layer for part in parts for layer in part.layers})
-        return Layout(tuple(layers), max(part.encoder_heads for part in parts), hidden)
+        return Layout(tuple(layers), max(part.encoder_heads for part in parts))
 
     def reads(self) -> dict[str, tuple[Any, ...]]:
         """Return what the features of a batch depend on."""
@@ -135,36 +133,39 @@ class Scorer(nn.Module):
 
 
 class BatchSource:
-    """Batches for a scorer out of a store.
+    """Batches for a scorer out of features that were kept.
 
     Args:
-        store: features; of more layers than the scorer reads if need be.
-        scorer: what lays them out.
+        features: of more layers than the scorer reads if need be.
+        scorer: what lays them out, on its device.
         places: which sentences, in the order that the trainer knows them by; all by default.
-        device: where batches go.
     """
 
     def __init__(
-        self,
-        store: FeatureStore,
-        scorer: Scorer,
-        places: Sequence[int] | None = None,
-        *,
-        device: str = "cpu",
+        self, features: Features, scorer: Scorer, places: Sequence[int] | None = None
     ) -> None:
-        self._store, self._scorer, self._device = store, scorer, device
-        self._places = range(len(store.word_of)) if places is None else places
+        self._layout, self._scorer = features.layout, scorer
+        every = features.records
+        self._records = every if places is None else [every[place] for place in places]
+
+    @classmethod
+    def of(
+        cls, encoder: Encoder, sentences: Sequence[Sequence[str]], scorer: Scorer
+    ) -> BatchSource:
+        """Run the encoder over sentences, and keep what a scorer reads of them."""
+        return cls(features_of(encoder, sentences, scorer.layout()), scorer)
 
     def __len__(self) -> int:
-        """Sentences."""
-        return len(self._places)
+        """Return the number of sentences."""
+        return len(self._records)
 
     def lengths(self) -> list[int]:
-        """Pieces of each sentence."""
-        return [len(self._store.word_of[place]) for place in self._places]
+        """Return the number of pieces of each sentence."""
+        return [len(record.word_of) for record in self._records]
 
     def batch(self, indices: Sequence[int]) -> Batch:
         """Lay out the sentences numbered ``indices``."""
-        places = [self._places[index] for index in indices]
-        layout = self._scorer.layout()
-        return self._scorer.lay_out(read_back(self._store, places, layout, device=self._device))
+        records = [self._records[index] for index in indices]
+        device = next(self._scorer.parameters()).device
+        wanted = self._scorer.layout()
+        return self._scorer.lay_out(read_back(records, self._layout, wanted, device))

@@ -10,7 +10,7 @@ on average above 0, the score of no phrase::
 The surer half of the raw sentences stands beside the given trees: of every batch they have one half
 and the parser's own trees the other. Training starts anew each round.
 
-Ours, beside the published figures: the span parser is :mod:`attree.fewshot.span_parser` on a frozen
+Ours, beside the published figures: the span parser is :mod:`attree.fewshot.parts` on a frozen
 encoder; the raw sentences are the others of the treebank that trees are drawn from, whose trees are
 not looked at; one round; no augmentation by swapped subtrees, which needs labels.
 """
@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
-from attree.fewshot.features import in_memory
 from attree.fewshot.fit import fit
 from attree.fewshot.gold import GoldTrees, gold_tree
 from attree.fewshot.parser import TrainedParser
@@ -102,11 +101,7 @@ def sure_trees(
     Raises:
         AttreeError: in none a phrase is found.
     """
-    layout = parser.scorer.layout(encoder.hidden_size)
-    source = BatchSource(
-        in_memory(encoder, sentences, layout), parser.scorer, device=str(encoder.device)
-    )
-    trees = parser.decode(source)
+    trees = parser.decode(BatchSource.of(encoder, sentences, parser.scorer))
     sure = sureness(trees)
     ranked = np.argsort(-sure, kind="stable")[: np.isfinite(sure).sum()]
     kept = np.sort(ranked[: max(round(_KEPT * len(sentences)), 1)]).tolist()

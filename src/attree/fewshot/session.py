@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,9 @@ from attree.evaluate import Evaluation, Gold, parsed_by
 from attree.fewshot.card import card, scored
 from attree.fewshot.choice import Chosen, choose_trees
 from attree.fewshot.fit import as_started, choose, grid
-from attree.fewshot.options import Choice
-from attree.fewshot.parser import (
-    ABOUT,
-    FILES,
-    WEIGHTS,
-    TrainedModel,
-    TrainedParser,
-    load_parser,
-    save_parser,
-)
-from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
+from attree.fewshot.options import Choice, Fitting
+from attree.fewshot.parser import TrainedModel, TrainedParser, load_parser, save_parser
+from attree.fewshot.recipes import ABOUT, FILES, WEIGHTS, FewShotRecipe, TrainingPlan
 from attree.fewshot.scorer import PARTS
 from attree.fewshot.self_training import fit_in_rounds
 from attree.files import check_folder
@@ -51,8 +42,8 @@ class Request:
         encoder: what ``find_encoder`` finds; the ready parsers' one if None.
         recipe: the parser.
         choice: which trees.
+        fitting: how it is trained on them.
         layers: hidden states read; the middle of the encoder if None.
-        training: further settings of a :class:`~attree.fewshot.recipes.TrainingPlan`.
         tune_layers: what is chosen among, where there are trees to tune on; each by default.
         tune_dropouts: dropout rates chosen among with them; the recipe's own by default.
         evaluated: tables that no tree may be in, unless ``allow_overlap``.
@@ -66,10 +57,10 @@ class Request:
     encoder: str | Path | None
     recipe: FewShotRecipe
     choice: Choice
+    fitting: Fitting = field(default_factory=Fitting)
     also: Sequence[Path] = ()
     structure: Sequence[Path] = ()
     layers: Layers | None = None
-    training: dict[str, Any] = field(default_factory=dict)
     tune_layers: tuple[Layers, ...] = ()
     tune_dropouts: tuple[float, ...] = ()
     evaluated: Sequence[Path] = ()
@@ -103,20 +94,16 @@ def train_parser(request: Request, output: Path, *, progress: Progress = silent)
     encoder = load_encoder(described, device=request.device)
     request, first = _first(request, str(encoder.device))
     plan, tried = _plan(request, encoder, chosen, first)
-    scratch = output.with_name(f".{output.name}.features")
-    try:
-        parser = fit_in_rounds(
-            encoder,
-            chosen.trees,
-            plan,
-            chosen.raw,
-            held_out=chosen.held_out,
-            first=first,
-            folder=scratch,
-            progress=progress,
-        )
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    parser = fit_in_rounds(
+        encoder,
+        chosen.trees,
+        plan,
+        chosen.raw,
+        held_out=chosen.held_out,
+        first=first,
+        folder=output.parent,
+        progress=progress,
+    )
     language = request.language or _language(request, chosen)
     parser.about |= {"tuning": tried, "table": chosen.provenance, "language": language}
     # with these the parser finds its encoder again wherever it is
@@ -155,11 +142,11 @@ def folder_of_start(start: str) -> Path | None:
 
 def _first(request: Request, device: str) -> tuple[Request, TrainedParser | None]:
     """Read the parser whose weights are the first ones, where ``start`` names one."""
-    folder = folder_of_start(request.training.get("start", ""))
+    folder = folder_of_start(request.fitting.start)
     if folder is None:
         return request, None
-    training = request.training | {"start": "encoder"}
-    return replace(request, training=training), load_parser(folder, device=device)
+    fitting = replace(request.fitting, start="encoder")
+    return replace(request, fitting=fitting), load_parser(folder, device=device)
 
 
 def _plan(
@@ -168,7 +155,7 @@ def _plan(
     """Settle the plan, on the tuning trees if there are any; and what was tried there."""
     recipe = request.recipe
     layers = request.layers or around_middle(encoder.n_layers, recipe.spread)
-    given = {"seed": request.choice.seed, "shares": chosen.shares, **request.training}
+    given = {"seed": request.choice.seed, "shares": chosen.shares, **asdict(request.fitting)}
     plan = TrainingPlan(recipe, layers, **given)
     if first is not None and request.layers is None:
         plan = as_started(plan, first)

@@ -12,12 +12,10 @@ from torch import Tensor, nn
 
 from attree.constraints import AVOIDED
 from attree.errors import AttreeError
-from attree.fewshot.gold import GoldBatch, GoldTree, gold_batch
+from attree.fewshot.gold import SOME, UNSAID, GoldBatch, GoldTree, gold_batch
 from attree.fewshot.inside import log_partition
-from attree.fewshot.labels import labelled_tree_crf
 from attree.fewshot.scorer import Batch, BatchSource, Scorer
-from attree.fewshot.scores import SpanScores, split_values
-from attree.fewshot.span_parser import chart_margin
+from attree.fewshot.scores import SpanScores, best_trees, existing, split_values
 
 #: (scores, gold, split score's name, margin) → (trees,) losses
 Loss = Callable[[SpanScores, GoldBatch, str, float], Tensor]
@@ -49,7 +47,7 @@ def likelihood(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -
     return _by_tree(-chances.gather(1, target)[:, 0], gold)
 
 
-def margin_loss(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
+def margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
     """``Σ max(0, margin + s(span, k) − s(span, k*))`` over gold spans and splits ``k ≠ k*``."""
     values, exists, target = _split_table(scores, gold, score)
     short = (margin + values - values.gather(1, target)).clamp(min=0)
@@ -84,29 +82,61 @@ def compatible_partition(scores: SpanScores, gold: GoldBatch) -> Tensor:
     return found - AVOIDED * (found.detach() / AVOIDED).round().nan_to_num(neginf=0, posinf=0)
 
 
-@dataclass(frozen=True, slots=True)
-class Objective:
-    """A loss and the parser it makes when nothing else is asked.
+def chart_margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
+    """``max_T (s(T) + Δ) - s(gold)``: the hinge loss of a tree, 0 or more.
 
-    Attributes:
-        loss: the loss of each tree of a batch.
-        decoder: how the trained scores are decoded by default.
-        dropout: on the hidden states.
-        heads: heads of the projection, as many as the encoder's if 0.
+    ``T`` is a binary tree some of whose spans are constituents. ``Δ`` counts those of its spans
+    that are one and should not be, or should be one and are not. The whole sentence is in every
+    tree and counts on neither side.
     """
+    inner = existing(scores.n_words, scores.span.shape[1])
+    inner[range(len(inner)), 0, scores.n_words] = False
+    bracket = gold.brackets & inner
+    # the better of "a constituent" and "none", of which the wrong one gains 1
+    either = torch.where(bracket, scores.span.clamp(min=1.0), (scores.span + 1.0).clamp(min=0.0))
+    either = either * inner
+    trees = best_trees(either.detach(), scores.n_words)
+    tree, start, end = (
+        torch.from_numpy(part.astype(np.int64)).to(either.device)
+        for part in (trees.tree_of, trees.starts, trees.ends)
+    )
+    found = either.new_zeros(len(either)).index_add(0, tree, either[tree, start, end])
+    return found - (scores.span * bracket).sum((1, 2))
 
-    loss: Loss
-    decoder: str
-    dropout: float
-    heads: int
+
+def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
+    """``−log p(gold labels and brackets)``, summed over the binary trees that cross no bracket.
+
+    What a half-known tree does not say is summed over too.
+    """
+    assert scores.labels is not None
+    said = _said(gold, scores.label_names, tuple(scores.span.shape)).to(scores.span.device)
+    chances = scores.labels.log_softmax(-1)
+    found = chances.gather(-1, said.clamp(min=0)[..., None])[..., 0].double()
+    if (said < 0).any():
+        labelled = chances[..., 1:].logsumexp(-1).double()
+        found = torch.where(said == SOME, labelled, found.masked_fill(said == UNSAID, 0.0))
+    place = torch.arange(found.shape[1] - 1, device=found.device)
+    words = (found[:, place, place + 1] * (place < scores.n_words[:, None])).sum(1)
+    free = log_partition(scores.span, scores.n_words)
+    return free - log_partition(scores.span + found, scores.n_words, gold.allowed) - words
 
 
-OBJECTIVES: dict[str, Objective] = {
-    "likelihood": Objective(likelihood, "normalised_chart", 0.1, 1),
-    "margin": Objective(margin_loss, "greedy", 0.3, 1),
-    "tree_crf": Objective(tree_crf, "chart", 0.3, 0),
-    "chart_margin": Objective(chart_margin, "optional_chart", 0.3, 1),
-    "labelled_tree_crf": Objective(labelled_tree_crf, "labelled_risk", 0.3, 0),
+def _said(gold: GoldBatch, names: tuple[str, ...], shape: tuple[int, ...]) -> Tensor:
+    """Return the label of every span, :data:`SOME` or :data:`UNSAID`."""
+    code = {name: place for place, name in enumerate(names)}
+    target = torch.zeros(shape, dtype=torch.int64)
+    for table, tree in zip(target, gold.trees, strict=True):
+        said, other = tree.said(code)
+        table.fill_(other)
+        for (start, end), label in said.items():
+            table[start, end] = label
+    return target
+
+
+#: The losses by name.
+OBJECTIVES: dict[str, Loss] = {
+    loss.__name__: loss for loss in (likelihood, margin, tree_crf, chart_margin, labelled_tree_crf)
 }
 
 #: Most cells of a batch's tables, (sentences, words + 1, words + 1), that are computed at a time.
@@ -327,7 +357,7 @@ def _losses(
     scorer: Scorer, batch: Batch, gold: GoldBatch, settings: Training, noise: torch.Generator
 ) -> Tensor:
     scores = scorer.scores(batch, noise)
-    return OBJECTIVES[settings.objective].loss(scores, gold, settings.score, settings.margin)
+    return OBJECTIVES[settings.objective](scores, gold, settings.score, settings.margin)
 
 
 def _refuse_nan(losses: Tensor, gold: GoldBatch, step: int) -> None:

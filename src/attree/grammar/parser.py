@@ -46,6 +46,8 @@ class GrammarModel:
         vocabulary: its words.
     """
 
+    labelled = tagged = has_distribution = False
+
     def __init__(self, grammar: CompoundPCFG, vocabulary: Vocabulary) -> None:
         self.grammar = grammar
         self.encoder: Any = vocabulary

@@ -33,6 +33,8 @@ class HeadsModel:
         source: whose units the heads are.
     """
 
+    labelled = tagged = has_distribution = False
+
     def __init__(
         self, encoder: Encoder, heads: Sequence[Head], recipe: Recipe, source: str = HEADS
     ) -> None:

@@ -21,7 +21,7 @@ from attree.errors import AttreeError
 from attree.evaluate import Evaluation, Gold, System
 from attree.fewshot import session
 from attree.fewshot.gold import usual
-from attree.fewshot.options import Choice
+from attree.fewshot.options import Choice, Fitting
 from attree.fewshot.recipes import RECIPES, recipe
 from attree.given import Treebank
 from attree.heads.ranking import rank
@@ -221,7 +221,7 @@ class _Bench:
             self._folder / "encoder.json",
             recipe(name),
             Choice([str(trees)], None, seed),
-            training={"steps": self._plan.steps},
+            Fitting(steps=self._plan.steps),
             device=self._plan.device,
         )
         output = self._folder / f"{name}-{trees}-{seed}"

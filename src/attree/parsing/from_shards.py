@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from attree.attention.columns import AGREEMENT, mean_column, read_selection
 from attree.attention.shards import AssociationBatch, read, read_manifest
@@ -54,33 +56,51 @@ def write_parses(
             fix="give the selection made with this encoder",
         )
     column, _ = mean_column(chosen["heads"], source=chosen["source"])
-    total = manifest["counts"]["sentences"]
-    parts = [PARSES.empty_table()]
+    total, policy = manifest["counts"]["sentences"], manifest["too_long"]
     with progress("decoding", total=total) as advance:
-        for batch in read(attention, column):
-            parts.append(_parse(batch, used, manifest["too_long"]))
-            advance(batch.sentence.size)
-    parses = pa.concat_tables(parts).sort_by("sentence")
-    numbers = parses["sentence"].to_numpy()
-    if numbers.size != total or (np.diff(numbers) == 0).any():
+        parses = parse_shards(attention, column, used, policy, advance=advance)
+    if len(parses) != total or (np.diff(parses.sentence) == 0).any():
         raise AttreeError(
-            f"the shards hold {numbers.size:,} sentences where the manifest counts {total:,}",
+            f"the shards hold {len(parses):,} sentences where the manifest counts {total:,}",
             file=attention,
             fix="run `attree attention` again",
         )
-    write_table(output, parses, schema=PARSES, metadata=_metadata(manifest, chosen, used))
-    return parses
+    table = parses.table()
+    write_table(output, table, schema=PARSES, metadata=_metadata(manifest, chosen, used))
+    return table
 
 
-def _parse(batch: AssociationBatch, recipe: dict[str, Any], policy: str) -> pa.Table:
-    """Return the parsed sentences of a batch, then those without an association."""
-    parsed = np.array([status == OK for status in batch.status], dtype=bool)
-    rows = np.concatenate([np.flatnonzero(parsed), np.flatnonzero(~parsed)])
-    numbers = batch.sentence[rows]
-    trees = decode(batch.values, batch.n_words[parsed], sentences=numbers, **recipe)
-    others = fixed_trees(FALLBACK, batch.n_words[~parsed])
-    both = Trees.concatenate([trees, others])
-    return Parses.with_policy(numbers, both, parsed[rows], policy).table()
+def parse_shards(
+    attention: Path,
+    column: str,
+    recipe: Mapping[str, Any],
+    policy: str,
+    *,
+    units: NDArray[np.intp] | None = None,
+    advance: Callable[[int], None] = lambda count: None,
+) -> Parses:
+    """Parse every sentence of a manifest, sorted by number.
+
+    Args:
+        attention: the manifest.
+        column: its association.
+        recipe: association, score and decoder.
+        policy: of sentences without an association, a key of :data:`attree.parses.POLICIES`.
+        units: which matrices of each sentence are averaged; by default there is one.
+        advance: told how many sentences are done.
+    """
+    numbers, parsed, trees = [np.empty(0, np.int32)], [np.empty(0, bool)], []
+    for batch in read(attention, column):
+        there = np.array([status == OK for status in batch.status], dtype=bool)
+        rows = np.concatenate([np.flatnonzero(there), np.flatnonzero(~there)])
+        numbers.append(batch.sentence[rows])
+        parsed.append(there[rows])
+        values = batch.values if units is None else _averaged(batch, units)
+        trees.append(decode(values, batch.n_words[there], sentences=numbers[-1], **recipe))
+        trees.append(fixed_trees(FALLBACK, batch.n_words[~there]))
+        advance(batch.sentence.size)
+    every = (np.concatenate(numbers), Trees.concatenate(trees), np.concatenate(parsed))
+    return Parses.with_policy(*every, policy).sorted()
 
 
 def _metadata(
@@ -112,3 +132,14 @@ def selection_data(chosen: dict[str, Any]) -> str | None:
         return named
     used = chosen.get("sentences")  # there may be fewer than were asked for
     return f"{named} ({used} trees, seed {chosen.get('seed')})"
+
+
+def _averaged(batch: AssociationBatch, chosen: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Return the mean of some of each sentence's matrices, flat, as :func:`decode` takes them."""
+    parts, at = [np.empty(0, np.float32)], 0
+    for n_words in batch.n_associated.astype(int):
+        size = batch.matrices_each * n_words * n_words
+        matrices = batch.values[at : at + size].reshape(batch.matrices_each, n_words * n_words)
+        parts.append(matrices[chosen].mean(0, dtype=np.float32))
+        at += size
+    return np.concatenate(parts)
