@@ -10,7 +10,7 @@ cannot take, and the order. Bulk parsing takes the same four steps in three thre
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -162,7 +162,12 @@ class Parser:
         **settings: Any,
     ) -> Parser:
         """Load the parser that a source describes; arguments as of :meth:`load`."""
-        return cls(source.load(device=device, threads=threads), **settings)
+        if isinstance(source, GrammarFolder):
+            return cls(source.load(threads=threads), **settings)
+        from attree.encoder.load import load_encoder
+
+        encoder = load_encoder(source.encoder, device=device, threads=threads)
+        return cls(source.on(encoder), **settings)
 
     @overload  # Any: most strings are one sentence, and who gives one need not ask
     def parse(self, sentences: str, *, constraints: Constraints | None = None) -> Tree | Any: ...
@@ -224,21 +229,39 @@ class Parser:
                 yield trees.of(place, words, status=str(status[place]))
 
     def trees(
-        self, words: Sequence[Sequence[str]], constraints: Sequence[Constraints | None] = ()
+        self,
+        words: Sequence[Sequence[str]],
+        constraints: Sequence[Constraints | None] = (),
+        *,
+        at_a_time: int | None = None,
+        watch: Callable[[NDArray[np.int64], Any], None] = lambda positions, features: None,
+        advance: Callable[[int], None] = lambda count: None,
     ) -> tuple[Trees, NDArray[np.str_]]:
         """Parse sentences of words into arrays.
 
         Args:
             words: of each sentence.
             constraints: what is known of the tree of each sentence; those without one are unknown.
+            at_a_time: how many sentences are shared out over batches together; all by default.
+            watch: told the positions of each batch's sentences and what they are parsed from.
+            advance: told how many sentences are done.
 
         Returns:
             the trees, and the status of each: ``ok``, ``too_long`` or ``failed``.
         """
-        prepared = self.prepare(words, constraints)
-        batches = prepared.batches
-        found = [self.decode(prepared, one, self.encode(prepared, one)) for one in batches]
-        return self.assemble(prepared, found), prepared.status
+        size = at_a_time or max(len(words), 1)
+        trees, statuses = [], []
+        for first in range(0, max(len(words), 1), size):
+            some, found = slice(first, first + size), []
+            prepared = self.prepare(words[some], constraints[some])
+            for batch in prepared.batches:
+                features = self.encode(prepared, batch)
+                found.append(self.decode(prepared, batch, features))
+                watch(batch + first, features)
+            trees.append(self.assemble(prepared, found))
+            statuses.append(prepared.status)
+            advance(len(prepared.status))
+        return Trees.concatenate(trees), np.concatenate(statuses)
 
     def evaluate(
         self, trees: str | Path | Iterable[Tree], *, max_words: int | None = None, **settings: Any

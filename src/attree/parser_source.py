@@ -104,12 +104,10 @@ class AveragedHeads:
         heads, _ = mean_column(self.heads, source=self.source)
         return {"encoder": _identity(self.encoder), "heads": heads, **self.recipe.settings()}
 
-    def load(self, *, device: str | None, threads: int | None) -> Model:
-        """Load the encoder."""
-        from attree.encoder.load import load_encoder
+    def on(self, encoder: Encoder) -> Model:
+        """Return the parser with its encoder, which is loaded."""
         from attree.heads.model import HeadsModel
 
-        encoder = load_encoder(self.encoder, device=device, threads=threads)
         return HeadsModel(encoder, self.heads, self.recipe, self.source)
 
 
@@ -137,12 +135,10 @@ class TrainedFolder:
         """Return what its trees depend on, as JSON."""
         return {"encoder": _identity(self.encoder), "trained": self.fingerprint}
 
-    def load(self, *, device: str | None, threads: int | None) -> Model:
-        """Load the encoder and the weights."""
-        from attree.encoder.load import load_encoder
+    def on(self, encoder: Encoder) -> Model:
+        """Load the weights and return the parser with its encoder, which is loaded."""
         from attree.fewshot.parser import TrainedModel, load_parser
 
-        encoder = load_encoder(self.encoder, device=device, threads=threads)
         return TrainedModel(load_parser(self.folder, device=str(encoder.device)), encoder)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from attree.provenance import provenance
 from attree.schemas import (
     FALLBACK,
     LABELLED_PARSES,
@@ -19,6 +22,7 @@ from attree.schemas import (
     SKIPPED,
     TAGGED_PARSES,
     TAGS,
+    write_table,
 )
 from attree.trees import Trees
 
@@ -113,6 +117,31 @@ class Parses:
         """Return the same sentences by number."""
         order = np.argsort(self.sentence, kind="stable")
         return self if np.array_equal(order, np.arange(order.size)) else self.take(order)
+
+
+def write_parsed(
+    path: Path,
+    table: pa.Table,
+    sentences: Mapping[str, Any],
+    *,
+    code: Sequence[str],
+    settings: Any,
+    **about: Any,
+) -> None:
+    """Write a table that was made of sentences by parsing them.
+
+    Args:
+        path: where to.
+        table: the parses, or what else is known of the sentences.
+        sentences: metadata of the sentences' table.
+        code: the modules that decided the trees.
+        settings: of the parser.
+        about: further metadata.
+    """
+    made = provenance(code=code, settings=settings, treebank=sentences.get("provenance"))
+    own = {key: sentences.get(key) for key in ("language", "split")}
+    metadata = {**own, **about, "provenance": made}
+    write_table(path, table, schema=table.schema, metadata=metadata)
 
 
 def named_arrays(trees: Trees) -> tuple[pa.Array | None, pa.Array | None]:

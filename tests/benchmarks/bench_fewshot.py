@@ -23,7 +23,7 @@ from attree.fewshot.inside import marginals
 from attree.fewshot.parser import TrainedModel, TrainedParser
 from attree.fewshot.recipes import RECIPES, TrainingPlan
 from attree.fewshot.scorer import BatchSource, Scorer
-from attree.fewshot.training import Training, batches, train
+from attree.fewshot.training import batches, train
 from tests.benchmarks import Row
 
 HIDDEN, HEADS, TREES, STEPS = 384, 12, 80, 200
@@ -80,8 +80,7 @@ def _training(what: str, name: str, layers: int, heads: int) -> Row:
         for part in scorer.parts.values():
             for parameter in part.parameters():
                 torch.nn.init.normal_(parameter, 0, 0.02)
-        settings = Training(recipe.objective, score=recipe.score, steps=steps)
-        train(scorer, source, gold, settings)
+        train(scorer, source, gold, TrainingPlan(recipe, steps=steps))
 
     generator = torch.Generator().manual_seed(0)
     padded = []

@@ -25,7 +25,7 @@ from attree.fewshot.label_fit import fit_labels
 from attree.fewshot.parts import dropout
 from attree.fewshot.recipes import RECIPES, TrainingPlan, adapted
 from attree.fewshot.scorer import BatchSource
-from attree.fewshot.training import Training, batches, shared_batches, train
+from attree.fewshot.training import batches, shared_batches, train
 from attree.schemas import read_table
 
 
@@ -269,9 +269,11 @@ def test_early_stopping_keeps_the_best_weights(encoder, trees):
         seen[f1] = projection(parser).query.detach().clone()
         return f1
 
-    settings = Training("tree_crf", steps=100, check_every=5, patience=3)
+    plan = TrainingPlan(RECIPES["tree-crf"], steps=100)
     source = BatchSource.of(encoder, trees.words, parser.scorer)
-    report = train(parser.scorer, source, trees.gold, settings, held_out=held_out)
+    report = train(
+        parser.scorer, source, trees.gold, plan, held_out=held_out, check_every=5, patience=3
+    )
     assert report.best_step == 10
     assert report.checks == [(5, 10.0), (10, 30.0), (15, 20.0), (20, 15.0), (25, 12.0)]
     assert torch.equal(projection(parser).query, seen[30.0])
@@ -280,10 +282,10 @@ def test_early_stopping_keeps_the_best_weights(encoder, trees):
 def test_a_loss_that_is_no_number_stops_and_names_step_and_tree(encoder, trees):
     parser = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=1))
     source = BatchSource.of(encoder, trees.words, parser.scorer)
-    source._store.record(4).states[:] = float("nan")
-    settings = Training("tree_crf", batch=12)
+    source._records[4].states[:] = float("nan")
+    plan = TrainingPlan(RECIPES["tree-crf"], batch=12)
     with pytest.raises(AttreeError, match=r"dev.mrg:\d+ .* is not a number at step 1"):
-        train(parser.scorer, source, trees.gold, settings)
+        train(parser.scorer, source, trees.gold, plan)
 
 
 def test_settings_are_chosen_on_other_trees(encoder, treebank, trees):

@@ -6,22 +6,26 @@ import itertools
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from attree import registry
+from attree.choosing import RANDOM, WAYS
+from attree.choosing.measure import measure
+from attree.choosing.ranking import Measured
 from attree.encoder.load import Encoder
-from attree.experiments.chosen import Chooser
-from attree.experiments.data import Records, Sentences, code, set_apart
+from attree.experiments.data import Records, Sentences, code, drawn, set_apart
 from attree.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, Row, Set
 from attree.fewshot.features import Features, Record, features_of
 from attree.fewshot.fit import choose, grid, untrained
 from attree.fewshot.gold import GoldTrees, read_trees
-from attree.fewshot.parser import TrainedParser, load_parser, save_parser
+from attree.fewshot.parser import TrainedModel, TrainedParser, load_parser, save_parser
 from attree.fewshot.recipes import TrainingPlan, adapted, recipe
 from attree.fewshot.scorer import Scorer
 from attree.fewshot.self_training import fit_in_rounds
 from attree.fewshot.session import around_middle, parse_layers
+from attree.parser import Parser
 from attree.provenance import digest
 
 #: Sentences of a set whose features are kept. Of a larger one, only the trees drawn are read.
@@ -29,6 +33,15 @@ _SMALL = 1000
 
 #: A set, and rows of its table.
 Drawn = tuple[Set, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Rows of a table: those drawn first, and the others, measured."""
+
+    first: list[int]
+    rest: list[int]
+    measured: Measured
 
 
 class Trainings:
@@ -47,11 +60,35 @@ class Trainings:
         self.encoder, self.sets, self.records, self.folder = encoder, sets, records, folder
         self._last: tuple[str, TrainedParser] | None = None
         self._kept: dict[tuple[Set, str], dict[int, Record]] = {}
-        self._chooser = Chooser(encoder, sets, self.parser)
+        self._pools: dict[str, _Pool] = {}
 
     def drawn(self, row: Row) -> list[int]:
-        """Return the rows of the table that a row trains on, drawn or chosen."""
-        return self._chooser.trees(row)
+        """Return the rows of the table that a row trains on: the first ones, then those chosen.
+
+        A parser trained on the first ones measures all other trees, as sentences, once. There are
+        fewer than asked where the set has no more that it can parse.
+
+        Raises:
+            AttreeError: its parser has no distribution over trees.
+        """
+        if row.draw == RANDOM:
+            return drawn(row, self.sets[row.train])
+        pool = self._pool(row.chooser())
+        rank = registry.choose(WAYS, row.draw, what="way of choosing")
+        places = rank(pool.measured, max(int(row.trees) - len(pool.first), 0))
+        return pool.first + [pool.rest[place] for place in places.tolist()]
+
+    def _pool(self, chooser: Row) -> _Pool:
+        name = digest(chooser.training())
+        if name not in self._pools:
+            sentences = self.sets[chooser.train]
+            first = drawn(chooser, sentences)
+            taken = set(first)
+            every = drawn(replace(chooser, trees="all"), sentences)
+            rest = [place for place in every if place not in taken]
+            parser = Parser(TrainedModel(self.parser(chooser), self.encoder))
+            self._pools[name] = _Pool(first, rest, measure(parser, sentences.words_of(rest)))
+        return self._pools[name]
 
     def parser(self, row: Row) -> TrainedParser:
         """Train, or return the parser just trained if the row asks for the same."""
@@ -68,16 +105,16 @@ class Trainings:
             others["features"] = self._features(asked, untrained(self.encoder, plan))
         return fit_in_rounds(self.encoder, trees, plan, raw, **others)
 
-    def _features(self, drawn: Sequence[Drawn], scorer: Scorer) -> Features:
+    def _features(self, each: Sequence[Drawn], scorer: Scorer) -> Features:
         """Return what a scorer reads of drawn trees, in their order.
 
         The encoder runs once over a small set, however many rows draw from it.
         """
-        kept = [self._known(name, scorer) for name, _ in drawn]
-        asked = [(known, row) for (_, rows), known in zip(drawn, kept, strict=True) for row in rows]
+        kept = [self._known(name, scorer) for name, _ in each]
+        asked = [(known, row) for (_, rows), known in zip(each, kept, strict=True) for row in rows]
         if all(row in known for known, row in asked):
             return Features(scorer.layout(), [known[row] for known, row in asked])
-        parts = [self.sets[name].words_of(rows) for name, rows in drawn]
+        parts = [self.sets[name].words_of(rows) for name, rows in each]
         words = list(itertools.chain.from_iterable(parts))
         return features_of(self.encoder, words, scorer.layout(), folder=self.folder)
 
@@ -109,9 +146,9 @@ class Trainings:
         other = row.other()
         return [self._own(other)] if other and row.beside["how"] == "batches" else []  # type: ignore[index]
 
-    def _trees(self, drawn: list[Drawn]) -> GoldTrees:
+    def _trees(self, asked: list[Drawn]) -> GoldTrees:
         """Read drawn trees; of those of a set beside, labels are of another treebank."""
-        own, *others = map(self._read, drawn)
+        own, *others = map(self._read, asked)
         return sum((other.without_labels() for other in others), own)
 
     def _others(self, row: Row) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from attree.fewshot.labels import NameReader
 from attree.fewshot.parser import TrainedParser, gold_spans, right_branching_f1
 from attree.fewshot.recipes import TrainingPlan
 from attree.fewshot.scorer import PARTS, BatchSource, Scorer
-from attree.fewshot.training import MARGINS, Training, train
+from attree.fewshot.training import train
 from attree.progress import Progress, silent
 from attree.provenance import digest, versions
 from attree.sampling import fingerprints
@@ -74,10 +74,15 @@ def fit(
     _refuse_half(trees, plan)
     if "labels" in plan.recipe.parts:
         trees = with_classes(trees)
-        labels, tags = {*plan.labels, *label_names(trees)}, {*plan.tags, *_tag_names(trees)}
+        labels = {*plan.labels, *label_names(trees)}
+        tags = {*plan.tags, *(tag for tree in trees.gold for tag in tree.tags)}
         plan = replace(plan, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
-    scorer = _started(encoder, plan)
-    parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, _identity(encoder))
+    scorer = untrained(encoder, plan)
+    for part in scorer.each().values():
+        part.start(encoder, plan)
+    scorer = scorer.to(encoder.device)
+    identity = {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
+    parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, identity)
     if first is not None:
         carry_over(first, parser)
     features = features or features_of(
@@ -95,9 +100,9 @@ def fit(
             learner.scorer,
             source,
             trees.gold,
-            replace(_training(plan), counts=trees.sources),
+            plan,
+            counts=trees.sources,
             held_out=check,
-            device=str(encoder.device),
             advance=advance,
         )
     fit_aside(parser, learner, features, trees.gold, progress=progress)
@@ -188,10 +193,6 @@ def as_started(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
     )
 
 
-def _tag_names(trees: GoldTrees) -> tuple[str, ...]:
-    return tuple(sorted({tag for tree in trees.gold for tag in tree.tags}))
-
-
 def label_names(trees: GoldTrees) -> tuple[str, ...]:
     """Return the labels of some trees, those of unary chains joined."""
     found = sorted({label for tree in trees.gold for _, _, label in tree.labels if label})
@@ -203,38 +204,11 @@ def label_names(trees: GoldTrees) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _started(encoder: Encoder, plan: TrainingPlan) -> Scorer:
-    """Make the scorer with its first weights."""
-    scorer = untrained(encoder, plan)
-    for part in scorer.each().values():
-        part.start(encoder, plan)
-    return scorer.to(encoder.device)
-
-
-def _training(plan: TrainingPlan) -> Training:
-    recipe = plan.recipe
-    return Training(
-        objective=recipe.objective,
-        score=recipe.score,
-        margin=MARGINS["raw" if recipe.association == "raw" else "log"],
-        steps=plan.steps,
-        batch=plan.batch,
-        weight_decay=plan.weight_decay,
-        seed=plan.seed,
-        shares=plan.shares,
-        decay=plan.decay,
-    )
-
-
 def _digest(trees: GoldTrees) -> str:
     """Return a hash of words and brackets; and of all that is known, where it is not all."""
     known = [[tree.known.required, tree.known.forbidden] for tree in trees.gold if tree.known]
     brackets = [tree.brackets.tolist() for tree in trees.gold]
     return digest([trees.words, brackets, *([known] if known else [])])
-
-
-def _identity(encoder: Encoder) -> dict[str, Any]:
-    return {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
 
 
 #: thresholds of span marginals tried; 0 leaves trees binary

@@ -85,6 +85,11 @@ class Scorer(nn.Module):
         )
         self._rates = {name: kind.learning_rate(recipe) for name, kind in kinds.items()}
 
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return next(self.parameters()).device
+
     def each(self) -> dict[str, Part]:
         """Return the parts by name."""
         return dict(self.parts.items())  # type: ignore[arg-type]
@@ -166,6 +171,5 @@ class BatchSource:
     def batch(self, indices: Sequence[int]) -> Batch:
         """Lay out the sentences numbered ``indices``."""
         records = [self._records[index] for index in indices]
-        device = next(self._scorer.parameters()).device
-        wanted = self._scorer.layout()
-        return self._scorer.lay_out(read_back(records, self._layout, wanted, device))
+        scorer = self._scorer
+        return scorer.lay_out(read_back(records, self._layout, scorer.layout(), scorer.device))

@@ -14,6 +14,7 @@ from attree.constraints import AVOIDED
 from attree.errors import AttreeError
 from attree.fewshot.gold import SOME, UNSAID, GoldBatch, GoldTree, gold_batch
 from attree.fewshot.inside import log_partition
+from attree.fewshot.recipes import FewShotRecipe, TrainingPlan
 from attree.fewshot.scorer import Batch, BatchSource, Scorer
 from attree.fewshot.scores import SpanScores, best_trees, existing, split_values
 
@@ -142,38 +143,8 @@ OBJECTIVES: dict[str, Loss] = {
 #: Most cells of a batch's tables, (sentences, words + 1, words + 1), that are computed at a time.
 _CELLS = 60_000
 
-#: margins that the losses are measured with
+#: association → the margin that losses are measured with
 MARGINS = {"log": 0.3, "raw": 0.01}
-
-
-@dataclass(frozen=True, slots=True)
-class Training:
-    """How to train.
-
-    Attributes:
-        objective: a name in ``OBJECTIVES``.
-        score: the split score of ``likelihood`` and ``margin``.
-        margin: of the margin loss.
-        steps, batch, weight_decay: of Adam; learning rates are the scorer's.
-        decay: whether they fall, in a line, to 0 at the last step.
-        seed: of the batches and the dropout.
-        check_every, patience: early stopping, in steps and in checks without a gain.
-        counts, shares: how many trees each treebank has, one after the other, and the share of all
-            batches that each treebank has; no shares where all trees are alike.
-    """
-
-    objective: str
-    score: str = "inside_outside"
-    margin: float = MARGINS["log"]
-    steps: int = 200
-    batch: int = 10
-    weight_decay: float = 0.0
-    decay: bool = False
-    seed: int = 0
-    check_every: int = 20
-    patience: int = 5
-    counts: tuple[int, ...] = ()
-    shares: tuple[float, ...] = ()
 
 
 @dataclass(slots=True)
@@ -237,23 +208,23 @@ def shared_batches(
 
 
 def _orders(
-    usable: Sequence[int], settings: Training, generator: torch.Generator
+    usable: Sequence[int], plan: TrainingPlan, trees: Sequence[int], generator: torch.Generator
 ) -> Iterator[list[int]]:
     """Yield batches of places among the usable trees.
 
     Raises:
         AttreeError: not one share above 0 for each treebank; or a treebank has no usable tree.
     """
-    size, steps, shares = settings.batch, settings.steps, settings.shares
+    size, steps, shares = plan.batch, plan.steps, plan.shares
     if not shares:
         return batches(len(usable), size, steps, generator)
-    if len(shares) != len(settings.counts) or not all(0 < one < np.inf for one in shares):
+    if len(shares) != len(trees) or not all(0 < one < np.inf for one in shares):
         raise AttreeError(
-            f"there are {len(settings.counts)} treebanks, and the shares of a batch are "
+            f"there are {len(trees)} treebanks, and the shares of a batch are "
             f"{', '.join(f'{one:g}' for one in shares)}",
             fix="give each treebank one above 0",
         )
-    ends = np.cumsum(settings.counts)
+    ends = np.cumsum(trees)
     counts = np.bincount(np.searchsorted(ends, usable, side="right"), minlength=len(ends))
     if not counts.all():
         raise AttreeError(
@@ -267,13 +238,15 @@ def train(
     scorer: Scorer,
     source: BatchSource,
     gold: Sequence[GoldTree],
-    settings: Training,
+    plan: TrainingPlan,
     *,
+    counts: Sequence[int] = (),
     held_out: Callable[[], float] | None = None,
-    device: str = "cpu",
-    advance: Callable[[int], None] | None = None,
+    check_every: int = 20,
+    patience: int = 5,
+    advance: Callable[[int], None] = lambda count: None,
 ) -> Report:
-    """Train ``scorer`` in place.
+    """Train ``scorer`` in place, on its device.
 
     Equal seeds give bit-identical weights on a CPU with the same number of threads. Sentences of
     one and two words have one tree only and are left out.
@@ -282,16 +255,17 @@ def train(
         scorer: the weights.
         source: features of the sentences of ``gold``, in its order.
         gold: the trees.
-        settings: how.
+        plan: how.
+        counts: how many trees each treebank has, one after the other; asked for by ``shares``.
         held_out: F1 on trees that are not trained on; where given, training stops once it no
             longer grows, and the best weights are kept.
-        device: where to train.
+        check_every, patience: of early stopping, in steps and in checks without a gain.
         advance: told of every step.
 
     Raises:
         AttreeError: no tree of three words or more, no steps, or a loss that is not a number.
     """
-    if settings.steps < 1 or settings.batch < 1:
+    if plan.steps < 1 or plan.batch < 1:
         raise AttreeError("training needs at least one step, and one tree a batch")
     usable = [place for place, tree in enumerate(gold) if tree.n_words > 2]
     if not usable:
@@ -299,33 +273,29 @@ def train(
             "all trees chosen for training have one or two words, which have one tree only",
             fix="choose others",
         )
-    order = torch.Generator().manual_seed(settings.seed)
-    noise = torch.Generator(device=device).manual_seed(settings.seed)
-    optimiser = torch.optim.AdamW(
-        scorer.groups(),
-        weight_decay=settings.weight_decay,
-        fused=True,
-    )
+    order = torch.Generator().manual_seed(plan.seed)
+    device = scorer.device
+    noise = torch.Generator(device=device).manual_seed(plan.seed)
+    optimiser = torch.optim.AdamW(scorer.groups(), weight_decay=plan.weight_decay, fused=True)
     rates = [group["lr"] for group in optimiser.param_groups]
     report = Report()
-    keeper = _Keeper(scorer, held_out, report, settings)
-    for step, places in enumerate(_orders(usable, settings, order), 1):
+    keeper = _Keeper(scorer, held_out, report, check_every, patience, plan.steps)
+    for step, places in enumerate(_orders(usable, plan, counts, order), 1):
         chosen, loss = [usable[place] for place in places], 0.0
-        if settings.decay:
+        if plan.decay:
             for group, rate in zip(optimiser.param_groups, rates, strict=True):
-                group["lr"] = rate * (1.0 - (step - 1) / settings.steps)
+                group["lr"] = rate * (1.0 - (step - 1) / plan.steps)
         optimiser.zero_grad()
         for some in parts(chosen, [gold[place].n_words for place in chosen]):
             answers = gold_batch([gold[place] for place in some], device=device)
-            losses = _losses(scorer, source.batch(some), answers, settings, noise)
+            losses = _losses(scorer, source.batch(some), answers, plan.recipe, noise)
             _refuse_nan(losses, answers, step)
             mean = losses.mean() * (len(some) / len(chosen))
             mean.backward()
             loss += float(mean.detach())
         optimiser.step()
         report.losses.append(loss)
-        if advance is not None:
-            advance(1)
+        advance(1)
         if keeper.enough(step):
             break
     keeper.restore()
@@ -354,10 +324,10 @@ def parts(places: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
 
 
 def _losses(
-    scorer: Scorer, batch: Batch, gold: GoldBatch, settings: Training, noise: torch.Generator
+    scorer: Scorer, batch: Batch, gold: GoldBatch, recipe: FewShotRecipe, noise: torch.Generator
 ) -> Tensor:
-    scores = scorer.scores(batch, noise)
-    return OBJECTIVES[settings.objective](scores, gold, settings.score, settings.margin)
+    margin = MARGINS[recipe.association]
+    return OBJECTIVES[recipe.objective](scorer.scores(batch, noise), gold, recipe.score, margin)
 
 
 def _refuse_nan(losses: Tensor, gold: GoldBatch, step: int) -> None:
@@ -370,24 +340,18 @@ def _refuse_nan(losses: Tensor, gold: GoldBatch, step: int) -> None:
         )
 
 
+@dataclass(slots=True)
 class _Keeper:
     """Keeps the weights that are best on held-out trees, and says when to stop."""
 
-    def __init__(
-        self,
-        scorer: nn.Module,
-        held_out: Callable[[], float] | None,
-        report: Report,
-        settings: Training,
-    ) -> None:
-        self.scorer, self.held_out, self.report = scorer, held_out, report
-        self.every, self.patience, self.last = (
-            settings.check_every,
-            settings.patience,
-            settings.steps,
-        )
-        self.best = -1.0
-        self.weights: dict[str, Tensor] = {}
+    scorer: nn.Module
+    held_out: Callable[[], float] | None
+    report: Report
+    every: int
+    patience: int
+    last: int
+    best: float = -1.0
+    weights: dict[str, Tensor] = field(default_factory=dict)
 
     def enough(self, step: int) -> bool:
         """Check when it is time; True once ``patience`` checks brought nothing."""

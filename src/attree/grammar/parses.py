@@ -7,10 +7,9 @@ from pathlib import Path
 from attree.grammar.folder import read_grammar
 from attree.grammar.parser import GrammarModel
 from attree.parser import Parser
-from attree.parses import Parses
+from attree.parses import Parses, write_parsed
 from attree.progress import progress
-from attree.provenance import provenance
-from attree.schemas import OK, PARSES, SENTENCES, read_table, write_table
+from attree.schemas import OK, SENTENCES, read_table
 
 
 def write_parses(grammar: Path, sentences: Path, output: Path) -> None:
@@ -24,19 +23,9 @@ def write_parses(grammar: Path, sentences: Path, output: Path) -> None:
     learnt, vocabulary, about = read_grammar(grammar)
     parser = Parser(GrammarModel(learnt, vocabulary))
     table, metadata = read_table(sentences, schema=SENTENCES)
-    prepared = parser.prepare(table["words"].to_pylist())
-    found = []
     with progress("parsing", total=len(table)) as advance:
-        for batch in prepared.batches:
-            found.append(parser.decode(prepared, batch, parser.encode(prepared, batch)))
-            advance(len(batch))
-    trees, parsed = parser.assemble(prepared, found), prepared.status == OK
-    parses = Parses.with_policy(table["sentence"].to_numpy(), trees, parsed, "right_branching")
-    made = provenance(
-        code=["attree.grammar.command:parse"],
-        settings=about.provenance,
-        treebank=metadata.get("provenance"),
-    )
-    own = {key: metadata.get(key) for key in ("language", "split")}
-    own |= {"selection": about.made_from, "provenance": made}
-    write_table(output, parses.table(), schema=PARSES, metadata=own)
+        trees, status = parser.trees(table["words"].to_pylist(), advance=advance)
+    numbers = table["sentence"].to_numpy()
+    parses = Parses.with_policy(numbers, trees, status == OK, "right_branching").table()
+    how = {"settings": about.provenance, "selection": about.made_from}
+    write_parsed(output, parses, metadata, code=["attree.grammar.command:parse"], **how)

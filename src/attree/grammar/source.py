@@ -21,7 +21,7 @@ class GrammarFolder:
 
     folder: str
 
-    def load(self, *, device: str | None, threads: int | None) -> GrammarModel:
+    def load(self, *, threads: int | None) -> GrammarModel:
         """Load the weights; a grammar runs on the CPU, whatever the device."""
         from attree.grammar.parser import GrammarModel
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from attree.decoding.average import average
 from attree.errors import AttreeError
-from attree.parses import Parses
-from attree.provenance import provenance
-from attree.schemas import OK, PARSES, SENTENCES, SKIPPED, read_table, write_table
+from attree.parses import Parses, write_parsed
+from attree.schemas import OK, PARSES, SENTENCES, SKIPPED, read_table
 from attree.text import safe
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.pairing import as_parses, has_labels, paired, read_whole
@@ -83,7 +80,8 @@ def write_imported(
     parses = as_parses(gold, found, labelled=has_labels(found.values(), predictions[0]))
     parses = replace(parses, sentence=table["sentence"].to_numpy())
     about = {"file": ", ".join(path.name for path in predictions), "refused": len(refused)}
-    _write(output, parses.table(), metadata, "attree.parsing.command:import_command", about)
+    code = ["attree.parsing.command:import_command"]
+    write_parsed(output, parses.table(), metadata, code=code, settings=about)
 
 
 def write_average(
@@ -120,16 +118,5 @@ def write_average(
         status = np.where(parsed & (status == OK), one.status, status)
     made = Parses(parses[0].sentence, trees, status)
     about = {"members": [str(path) for path in members], "threshold": threshold, "weights": weights}
-    _write(output, made.table(), read[0][1], "attree.parsing.command:average_command", about)
-
-
-def _write(
-    output: Path,
-    parses: pa.Table,
-    metadata: Mapping[str, Any],
-    entry: str,
-    about: Mapping[str, Any],
-) -> None:
-    own = {key: metadata.get(key) for key in ("language", "split")}
-    made = provenance(code=[entry], settings=about, treebank=metadata.get("provenance"))
-    write_table(output, parses, schema=parses.schema, metadata={**own, "provenance": made})
+    code = ["attree.parsing.command:average_command"]
+    write_parsed(output, made.table(), read[0][1], code=code, settings=about)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,8 @@ from attree.constraints import Constraints
 from attree.errors import AttreeError
 from attree.fewshot.parser import TrainedModel, TrainedParser
 from attree.parser import Parser
-from attree.parses import POLICIES, Parses
+from attree.parses import POLICIES, Parses, write_parsed
 from attree.progress import progress
-from attree.provenance import provenance
 from attree.registry import check_name
 from attree.sampling import refuse_overlap
 from attree.schemas import (
@@ -27,9 +27,7 @@ from attree.schemas import (
     TOO_LONG,
     WORDS_SHOWN,
     read_table,
-    write_table,
 )
-from attree.trees import Trees
 
 #: The modules that decide a parse.
 CODE = ("attree.parsing.command:apply_command",)
@@ -69,8 +67,16 @@ def write_parses(
     known = list(_known(table)) if keep_known else []
     shared = refuse_overlap(trained.trained_on, words, allow=allow_overlap)
     matrices: dict[int, NDArray[np.float32]] = {}
-    watched = matrices if associations and model.has_association else None
-    trees, status = _parse(Parser(model), words, known, watched)
+
+    def keep(places: NDArray[np.int64], features: Any) -> None:
+        if associations and model.has_association:
+            each = zip(places.tolist(), model.associations(features), strict=True)
+            matrices.update((place, one) for place, one in each if len(one) <= WORDS_SHOWN)
+
+    with progress("parsing", total=len(words)) as advance:
+        trees, status = Parser(model).trees(
+            words, known, at_a_time=_AT_A_TIME, watch=keep, advance=advance
+        )
     if too_long == "error" and (status == TOO_LONG).any():
         place = int(np.flatnonzero(status == TOO_LONG)[0])
         pieces = len(model.encoder.tokenise([words[place]])[0].ids)
@@ -83,18 +89,11 @@ def write_parses(
     parses = found.table()
     settings = {**trained.describe(), "threshold": model.threshold, "overlap": shared}
     settings |= {"keep_known": True} if keep_known else {}
-    made = provenance(code=CODE, settings=settings, treebank=metadata.get("provenance"))
-    about = {
-        "language": metadata.get("language"),
-        "split": metadata.get("split"),
-        "encoder": model.encoder.slug,
-        "selection": _trained_on(trained),
-        "provenance": made,
-    }
+    about = {"encoder": model.encoder.slug, "selection": _trained_on(trained)}
+    how: dict[str, Any] = {"code": CODE, "settings": settings, **about}
     if associations:
-        said = _said(found, matrices)
-        write_table(associations, said, schema=ASSOCIATIONS, metadata=about)
-    write_table(output, parses, schema=parses.schema, metadata=about)
+        write_parsed(associations, _said(found, matrices), metadata, **how)
+    write_parsed(output, parses, metadata, **how)
     return parses
 
 
@@ -113,30 +112,6 @@ def _known(table: pa.Table) -> Iterator[Constraints]:
             raise AttreeError(
                 error.problem, file=row["file"], line=row["line"], fix=error.fix
             ) from None
-
-
-def _parse(
-    parser: Parser,
-    words: list[list[str]],
-    known: list[Constraints],
-    matrices: dict[int, NDArray[np.float32]] | None,
-) -> tuple[Trees, np.ndarray]:
-    """Return trees and statuses; put the matrices of short sentences in ``matrices`` by place."""
-    trees, statuses = [], [np.empty(0, dtype="<U16")]
-    with progress("parsing", total=len(words)) as advance:
-        for first in range(0, len(words), _AT_A_TIME):
-            some, found = slice(first, first + _AT_A_TIME), []
-            prepared = parser.prepare(words[some], known[some])
-            for batch in prepared.batches:
-                features = parser.encode(prepared, batch)
-                found.append(parser.decode(prepared, batch, features))
-                if matrices is not None:
-                    each = zip(batch + first, parser.model.associations(features), strict=True)
-                    matrices |= {p: one for p, one in each if len(one) <= WORDS_SHOWN}
-            trees.append(parser.assemble(prepared, found))
-            statuses.append(prepared.status)
-            advance(len(prepared.status))
-    return Trees.concatenate(trees), np.concatenate(statuses)
 
 
 def _said(parses: Parses, matrices: Mapping[int, NDArray[np.float32]]) -> pa.Table:

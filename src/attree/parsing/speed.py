@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attree.encoder.load import Encoder, load_encoder
-from attree.fewshot.parser import TrainedModel, load_parser
+from attree.encoder.load import load_encoder
 from attree.files import write_json
-from attree.heads.model import HeadsModel
 from attree.parser import Parser
-from attree.parser_source import AveragedHeads, Model, Overrides, ParserSource, find_parser
+from attree.parser_source import Overrides, find_parser
 from attree.provenance import provenance
 from attree.schemas import SENTENCES, read_table
 
@@ -40,9 +38,7 @@ def write_speeds(
     chosen = Overrides(encoder=str(encoder))
     found = {name: find_parser(path, chosen) for name, path in parsers.items()}
     loaded = load_encoder(encoder, device=device, threads=1)
-    speeds = {
-        name: Parser(_model(one, loaded)).sentences_a_second(words) for name, one in found.items()
-    }
+    speeds = {name: Parser(one.on(loaded)).sentences_a_second(words) for name, one in found.items()}
     made = {
         "language": about.get("language"),
         "split": about.get("split"),
@@ -53,9 +49,3 @@ def write_speeds(
     }
     write_json(output, made)
     return made
-
-
-def _model(found: ParserSource, encoder: Encoder) -> Model:
-    if isinstance(found, AveragedHeads):
-        return HeadsModel(encoder, found.heads, found.recipe, found.source)
-    return TrainedModel(load_parser(found.folder, device=str(encoder.device)), encoder)
