@@ -267,7 +267,7 @@ class GoldBatch:
     penalties: Tensor | None = None
 
 
-def gold_batch(trees: Sequence[GoldTree], *, device: str = "cpu") -> GoldBatch:
+def gold_batch(trees: Sequence[GoldTree], *, device: torch.device | str = "cpu") -> GoldBatch:
     """Lay out gold trees for the objectives."""
     lengths = np.array([tree.n_words for tree in trees])
     splits = np.concatenate([tree.splits for tree in trees])
