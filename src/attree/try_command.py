@@ -196,7 +196,7 @@ def _write_svg(tree: Tree, path: Path) -> None:
 
 def _warn(tree: Tree, parser: Parser) -> None:
     """Say on stderr what the tree does not show."""
-    from attree.grammar.vocabulary import Vocabulary
+    from attree.grammar.model import Vocabulary
     from attree.text import unread
 
     said = {

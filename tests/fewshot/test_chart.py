@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from attree import Constraints, Parser
 from attree.errors import AttreeError
-from attree.fewshot.chart import TrainedChart
 from attree.fewshot.fit import fit
 from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import TrainedModel
+from attree.fewshot.parser import TrainedChart, TrainedModel
 from attree.fewshot.recipes import RECIPES, TrainingPlan
 from attree.schemas import read_table
 from tests import drawn

@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.fewshot.classes import coarse_label, coarse_tag, folded, with_classes
 from attree.fewshot.fit import fit
-from attree.fewshot.gold import GoldTrees, gold_tree, read_trees
+from attree.fewshot.gold import (
+    GoldTrees,
+    coarse_label,
+    coarse_tag,
+    folded,
+    gold_tree,
+    read_trees,
+    with_classes,
+)
 from attree.fewshot.parser import TrainedModel
 from attree.fewshot.recipes import RECIPES, TrainingPlan
 from attree.parser import Parser

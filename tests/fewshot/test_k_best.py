@@ -15,7 +15,7 @@ from attree import Parser
 from attree.cli import app
 from attree.constraints import Constraints
 from attree.errors import AttreeError
-from attree.fewshot.chart import TrainedChart
+from attree.fewshot.parser import TrainedChart
 from attree.fewshot.recipes import RECIPES
 from tests.command_line import CliRunner
 from tests.fewshot import reference

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from attree.constraints import Constraints
 from attree.errors import NotFiniteError
-from attree.fewshot.chart import TrainedChart
 from attree.fewshot.inside import marginals
 from attree.fewshot.label_trees import best_labelled, decode_labelled
+from attree.fewshot.parser import TrainedChart
 from attree.fewshot.recipes import RECIPES
 from attree.fewshot.scores import SpanScores
 from attree.trees import Trees

@@ -20,8 +20,8 @@ from attree.fewshot.gold import gold_batch, gold_tree, half_known_tree, read_tre
 from attree.fewshot.inside import marginals
 from attree.fewshot.label_fit import Guess, _logits, labelled_spans
 from attree.fewshot.label_trees import decode_labelled
-from attree.fewshot.labels import LabelPart
 from attree.fewshot.parser import TrainedModel, load_parser, save_parser
+from attree.fewshot.parts import LabelPart
 from attree.fewshot.recipes import LABELLED, RECIPES, TrainingPlan, adapted
 from attree.fewshot.scorer import BatchSource
 from attree.fewshot.scores import SpanScores

@@ -14,9 +14,9 @@ from attree.errors import AttreeError
 from attree.grammar import training
 from attree.grammar.folder import read_grammar
 from attree.grammar.learning import learn, read_sentences
+from attree.grammar.model import Vocabulary
 from attree.grammar.options import Recipe, Sizes
 from attree.grammar.training import batches
-from attree.grammar.vocabulary import Vocabulary
 from attree.parser import Parser
 from attree.schemas import read_table
 

@@ -17,8 +17,7 @@ from attree.decoding.distances import syntactic_distances
 from attree.encoder.source import ResolvedEncoder
 from attree.errors import AttreeError
 from attree.files import read_json
-from attree.heads.agreement import Agreement
-from attree.heads.ranking import rank_heads
+from attree.heads.ranking import Agreement, rank_heads
 from attree.heads.selection import HeadSelection
 from attree.parsing.from_shards import selection_data
 from attree.schemas import HEADS, read_table

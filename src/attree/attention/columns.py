@@ -20,7 +20,7 @@ from attree.registry import check_name
 if TYPE_CHECKING:
     from attree.encoder.source import Head
 
-#: What heads can be chosen by that needs no gold tree (see :mod:`attree.heads.agreement`).
+#: What heads can be chosen by that needs no gold tree (see :mod:`attree.heads.ranking`).
 AGREEMENT = "agreement"
 
 #: The column that holds every head.

@@ -14,12 +14,11 @@ import numpy as np
 from attree.encoder.load import Encoder
 from attree.errors import AttreeError
 from attree.evaluation.metrics import count_each
-from attree.fewshot.classes import with_classes
 from attree.fewshot.features import Features, Layout, features_of
-from attree.fewshot.gold import GoldTree, GoldTrees
+from attree.fewshot.gold import GoldTree, GoldTrees, with_classes
 from attree.fewshot.label_fit import fit_aside, structure
-from attree.fewshot.labels import NameReader
 from attree.fewshot.parser import TrainedParser, gold_spans, right_branching_f1
+from attree.fewshot.parts import NameReader
 from attree.fewshot.recipes import TrainingPlan
 from attree.fewshot.scorer import PARTS, BatchSource, Scorer
 from attree.fewshot.training import train

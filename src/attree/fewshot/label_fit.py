@@ -29,8 +29,8 @@ from torch import Tensor
 from attree.fewshot.features import Features
 from attree.fewshot.gold import SOME, GoldBatch, GoldTree, gold_batch
 from attree.fewshot.inside import batch_inside_outside
-from attree.fewshot.labels import LabelPart, NameReader, TagPart
 from attree.fewshot.parser import TrainedParser
+from attree.fewshot.parts import LabelPart, NameReader, TagPart
 from attree.fewshot.recipes import LABELLED
 from attree.fewshot.scorer import BatchSource, Scorer, added
 from attree.progress import Progress, silent
@@ -318,7 +318,7 @@ def _fit(
 
 
 def _logits(sides: Tensor, bias: Tensor, spans: LabelledSpans) -> Tensor:
-    """(spans, labels), of (4, boundaries, labels): see :class:`attree.fewshot.labels.LabelPart`.
+    """(spans, labels), of (4, boundaries, labels): see :class:`attree.fewshot.parts.LabelPart`.
 
     Tags have two sides only, and one bias.
     """

@@ -13,8 +13,16 @@ from torch import Tensor, nn
 from attree.encoder.load import Encoder, EncoderOutput
 from attree.errors import AttreeError
 from attree.fewshot.features import Features, Layout, features_of, read_back
-from attree.fewshot.labels import LabelPart, TagPart
-from attree.fewshot.parts import BoundaryPart, HeadPart, Part, ProjectionPart, Shape, SpanPart
+from attree.fewshot.parts import (
+    BoundaryPart,
+    HeadPart,
+    LabelPart,
+    Part,
+    ProjectionPart,
+    Shape,
+    SpanPart,
+    TagPart,
+)
 from attree.fewshot.recipes import FewShotRecipe
 from attree.fewshot.scores import SpanScores
 

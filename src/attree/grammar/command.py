@@ -69,7 +69,7 @@ def parse(
 
     process.follow()
     from attree.given import as_table
-    from attree.grammar.parses import write_parses
+    from attree.grammar.parser import write_parses
 
     with as_table(sentences) as table:
         write_parses(grammar, table, output)

@@ -16,10 +16,9 @@ from safetensors.torch import load_file, save
 from attree.errors import AttreeError
 from attree.files import check_regular, described, read_described, whole_file, write_json
 from attree.grammar import ABOUT
-from attree.grammar.model import CompoundPCFG
+from attree.grammar.model import UNKNOWN, CompoundPCFG, Vocabulary
 from attree.grammar.options import Sizes
 from attree.grammar.training import Epoch
-from attree.grammar.vocabulary import UNKNOWN, Vocabulary
 from attree.schemas import write_table
 
 WEIGHTS, EPOCHS = "weights.safetensors", "epochs.parquet"

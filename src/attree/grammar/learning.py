@@ -12,10 +12,9 @@ import torch
 from attree.errors import AttreeError
 from attree.files import COMPRESSIONS, whole_folder, write_json
 from attree.grammar.folder import write_grammar
-from attree.grammar.model import CompoundPCFG
+from attree.grammar.model import CompoundPCFG, Vocabulary
 from attree.grammar.options import Recipe
 from attree.grammar.training import Numbers, Run, Schedule
-from attree.grammar.vocabulary import Vocabulary
 from attree.provenance import code_hash, provenance, versions
 from attree.raw_text import read_lines, text_files
 from attree.runs import PROVENANCE, already_made, working_folder
