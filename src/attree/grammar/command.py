@@ -69,7 +69,20 @@ def parse(
 
     process.follow()
     from attree.given import as_table
-    from attree.grammar.parser import write_parses
+    from attree.grammar.folder import read_grammar
+    from attree.grammar.parser import GrammarModel
+    from attree.parser import Parser
+    from attree.parses import Parses, write_parsed
+    from attree.progress import progress
+    from attree.schemas import OK, SENTENCES, read_table
 
-    with as_table(sentences) as table:
-        write_parses(grammar, table, output)
+    learnt, vocabulary, about = read_grammar(grammar)
+    with as_table(sentences) as path:
+        table, metadata = read_table(path, schema=SENTENCES)
+        parser = Parser(GrammarModel(learnt, vocabulary))
+        with progress("parsing", total=len(table)) as advance:
+            trees, status = parser.trees(table["words"].to_pylist(), advance=advance)
+        numbers = table["sentence"].to_numpy()
+        parses = Parses.with_policy(numbers, trees, status == OK, "right_branching").table()
+        how = {"settings": about.provenance, "selection": about.made_from}
+        write_parsed(output, parses, metadata, code=["attree.grammar.command:parse"], **how)

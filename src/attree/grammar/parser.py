@@ -18,10 +18,6 @@ from attree.errors import AttreeError, NotFiniteError
 from attree.fewshot.scores import best_trees, expected_right
 from attree.grammar.folder import read_grammar
 from attree.grammar.model import CompoundPCFG, Vocabulary
-from attree.parser import Parser
-from attree.parses import Parses, write_parsed
-from attree.progress import progress
-from attree.schemas import OK, SENTENCES, read_table
 from attree.trees import Trees
 
 #: Cells of the rules of the sentences that are parsed together.
@@ -98,22 +94,3 @@ class GrammarModel:
         raise AttreeError(
             "a grammar has no association between words", fix="take a parser of an encoder"
         )
-
-
-def write_parses(grammar: Path, sentences: Path, output: Path) -> None:
-    """Parse every sentence of a table by a grammar and write the parses.
-
-    Args:
-        grammar: a folder of :func:`attree.grammar.learning.learn`.
-        sentences: a SENTENCES table.
-        output: the PARSES table to write.
-    """
-    learnt, vocabulary, about = read_grammar(grammar)
-    parser = Parser(GrammarModel(learnt, vocabulary))
-    table, metadata = read_table(sentences, schema=SENTENCES)
-    with progress("parsing", total=len(table)) as advance:
-        trees, status = parser.trees(table["words"].to_pylist(), advance=advance)
-    numbers = table["sentence"].to_numpy()
-    parses = Parses.with_policy(numbers, trees, status == OK, "right_branching").table()
-    how = {"settings": about.provenance, "selection": about.made_from}
-    write_parsed(output, parses, metadata, code=["attree.grammar.command:parse"], **how)
