@@ -12,7 +12,7 @@ from attree.errors import AttreeError
 from attree.experiments.data import Records
 from attree.experiments.rows import SHOWN
 from attree.figures import ARTICLE, BASELINE, CEILING, COMPUTED
-from attree.files import read_json
+from attree.files import read_described
 from attree.tables import METRICS
 from attree.tables.build import BASELINES, ScoreRow, read_published, score_rows
 from attree.tables.render import number
@@ -54,7 +54,9 @@ class Cell:
     @property
     def labels(self) -> dict[str, str]:
         """Metric → label, of the labels whose recall is known."""
-        return {name: name.removeprefix(_RECALL) for name in self.values if _RECALL in name}
+        return {
+            name: name.removeprefix(_RECALL) for name in self.values if name.startswith(_RECALL)
+        }
 
     def add(
         self,
@@ -152,14 +154,21 @@ def _columns_of_panels(computed: Sequence[Cell]) -> dict[str, list[str]]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """A list of rows and their records; of a summary of scores there is none."""
+
+    rows: list[dict[str, str]] | None = None
+
+
 def read_results(results: Iterable[Path]) -> tuple[dict[str, str], list[Path]]:
     """Return row → record of the lists among ``results``, and the others, which are summaries."""
     names: dict[str, str] = {}
     summaries = []
     for path in results:
-        found = read_json(path, what="result")
-        names |= {one["row"]: one["record"] for one in found.get("rows", ())}
-        summaries += [] if "rows" in found else [path]
+        found = read_described(path, _Result, what="result", fix="run the workflow again").rows
+        names |= {one["row"]: one["record"] for one in found or ()}
+        summaries += [path] if found is None else []
     return names, summaries
 
 
