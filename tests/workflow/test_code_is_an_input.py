@@ -14,7 +14,7 @@ from tests.workflow.conftest import ROOT, RULE_OF_OUTPUT
 _RULE = re.compile(r"^(?:use )?rule (?:\w+ as )?(\w+)(?: with)?:\n((?:(?: .*)?\n)+)", re.MULTILINE)
 #: What a rule's ``without`` stands for in the run that is recorded.
 WITHOUT = {
-    "corpus_spares": ("attree.fewshot",),
+    "corpus_spares": ("attree.fewshot", "attree.evaluate"),
     "attention_spares": spared(["heads"]),
     "EXPERIMENTS.spares": (),
 }

@@ -350,9 +350,10 @@ def corpus_folder(wildcards):
 
 
 def corpus_spares(wildcards):
-    # Averaged heads run nothing of few-shot training, and no encoder runs a grammar.
+    # Averaged heads run nothing of few-shot training, no encoder runs a grammar, and nothing is
+    # scored.
     own = () if corpus_folder(wildcards) else ("attree.fewshot",)
-    return (*own, "attree.grammar")
+    return (*own, "attree.grammar", "attree.evaluate")
 
 
 def corpus_parser(wildcards):
