@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from attree.compiled import kernel
 from attree.evaluation.confusion import Confusion
 from attree.evaluation.counts import LabelCount
-from attree.evaluation.evalb import COLLINS, cut
+from attree.evaluation.parameters import COLLINS, cut
 from attree.evaluation.spans import DistinctSpans
 from attree.trees import Trees
 
