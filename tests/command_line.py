@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from cyclopts import App, CycloptsError
 
-from attree import cli
+from attree.cli import main as cli
 
 
 @dataclass(frozen=True)

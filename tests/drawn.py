@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from attree.constraints import Constraints
+from attree.trees.constraints import Constraints
 from tests.fewshot import reference
 
 

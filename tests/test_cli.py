@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import pytest
 from cyclopts import App, CycloptsError
 
-from attree import help
-from attree.cli import app
-from attree.errors import AttreeError
-from attree.help import Declared, declared
-from attree.options import EXCLUDES, NEEDS, separated
+from attree.base.errors import AttreeError
+from attree.base.options import EXCLUDES, NEEDS, separated
+from attree.cli import help
+from attree.cli.help import Declared, declared
+from attree.cli.main import app
 from tests.command_line import CliRunner
 
 
@@ -131,7 +131,7 @@ def test_what_is_said_of_options_is_said_of_options_that_are_there(path: tuple[s
 def test_options_without_effect_and_second_ones_are_refused(words: str, says: str) -> None:
     ran = CliRunner().invoke(app, words.split())
     assert ran.exit_code == 2
-    from attree.cli import _said
+    from attree.cli.main import _said
 
     assert isinstance(ran.exception, CycloptsError)
     assert says in _said(ran.exception)
@@ -139,7 +139,7 @@ def test_options_without_effect_and_second_ones_are_refused(words: str, says: st
 
 @pytest.mark.parametrize("option", ["heads", "association", "score", "decoder"])
 def test_a_trained_parser_has_no_choice_left(option: str) -> None:
-    from attree.parser_source import Overrides, find_parser
+    from attree.parsers.find import Overrides, find_parser
 
     with pytest.raises(AttreeError, match=f"--{option} has no effect beside this parser"):
         find_parser("universal", Overrides(**{option: "x"}))

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from attree.cluster import CLUSTERS, Wanted, connected
-from attree.errors import AttreeError
+from attree.base.cluster import CLUSTERS, Wanted, connected
+from attree.base.errors import AttreeError
 
 #: What another user tries: no certificate, or one of his own.
 ATTACK = """

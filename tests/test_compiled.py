@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import pytest
 
-from attree import compiled
+from attree.base import compiled
 
 _DECODE = """
 import numpy as np

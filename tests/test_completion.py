@@ -14,19 +14,19 @@ from typing import Any, Literal
 
 import pytest
 
-from attree import completion
-from attree.attention.sources import SOURCES
+from attree.association.sources import SOURCES
+from attree.base import completion
+from attree.bulk import output
 from attree.choosing import WAYS
-from attree.cli import COMMANDS, app
-from attree.corpus import output
+from attree.cli.main import COMMANDS, app
 from attree.decoding import DECODERS, UNSUPERVISED
-from attree.fewshot.recipes import CHOICES, RECIPES
 from attree.ready import ready_parsers
 from attree.scoring import ASSOCIATIONS, SCORES
+from attree.training.recipes import CHOICES, RECIPES
 from attree.treebank.convert import writable
 from attree.treebank.formats import FORMATS
 
-_PROGRAM = "import sys; sys.argv[0] = 'attree'; from attree.cli import main; main()"
+_PROGRAM = "import sys; sys.argv[0] = 'attree'; from attree.cli.main import main; main()"
 #: What reads the answer of a script of completion for a line.
 _ASK = """
 . {script}; COMP_WORDS=({line}); COMP_CWORD=$(({words})); _attree

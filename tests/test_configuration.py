@@ -10,9 +10,9 @@ import msgspec
 import pytest
 import yaml
 
-from attree.configuration import Configuration, configured
-from attree.errors import AttreeError
-from attree.settings import Keys, describe, hints_of
+from attree.base.errors import AttreeError
+from attree.base.settings import Keys, describe, hints_of
+from attree.plan.configuration import Configuration, configured
 
 ROOT = Path(__file__).parents[1]
 CONFIG = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))

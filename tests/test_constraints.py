@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree import Constraints
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 from tests import drawn
 from tests.fewshot import reference
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from attree.errors import AttreeError
-from attree.files import lock, read_json, whole_file, write_json
+from attree.base.errors import AttreeError
+from attree.base.files import lock, read_json, whole_file, write_json
 
 
 def test_a_failed_block_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_equal_values_give_equal_bytes(tmp_path: Path) -> None:
 def test_a_second_writer_is_refused_and_told_who_holds_the_lock(tmp_path: Path) -> None:
     place = tmp_path / "x.lock"
     code = (
-        "import sys; from attree.files import lock\n"
+        "import sys; from attree.base.files import lock\n"
         "with lock(sys.argv[1], what='the output'): print('in', flush=True); sys.stdin.read()"
     )
     holder = subprocess.Popen(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from attree.cli import app
-from attree.errors import AttreeError
-from attree.given import Treebank, as_table, as_tables
-from attree.schemas import SENTENCES, read_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import SENTENCES, read_table
+from attree.cli.main import app
+from attree.treebank.given import Treebank, as_table, as_tables
 from attree.treebank.sentence import Settings
 from tests.command_line import CliRunner
 

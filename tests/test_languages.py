@@ -6,9 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from attree.errors import AttreeError
-from attree.languages import ANY, code_in, code_of, language_of_most, rules_for, spacy_codes, told
-from attree.parser_source import language_of
+from attree.base.errors import AttreeError
+from attree.base.languages import (
+    ANY,
+    code_in,
+    code_of,
+    language_of_most,
+    rules_for,
+    spacy_codes,
+    told,
+)
+from attree.parsers.find import language_of
 
 
 @pytest.mark.parametrize(

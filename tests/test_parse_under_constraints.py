@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree import Constraints, Parser, Tree
+from attree.base.errors import AttreeError, NotFiniteError
+from attree.base.schemas import read_table
 from attree.decoding import DECODERS
 from attree.decoding.constrained import branched_right
-from attree.errors import AttreeError, NotFiniteError
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import TrainedModel
-from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.grammar.learning import learn
-from attree.schemas import read_table
+from attree.rivals.grammar.learning import learn
+from attree.training.fit import fit
+from attree.training.gold import read_trees
+from attree.training.parser import TrainedModel
+from attree.training.recipes import RECIPES, TrainingPlan
 from tests import drawn
 from tests.fewshot import reference
 from tests.fewshot.conftest import WORDS, encoder, resolved, treebank

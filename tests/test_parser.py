@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from attree import Parser, Tree
+from attree.base.errors import AttreeError
 from attree.decoding.batch import decode
 from attree.encoder.source import find_encoder
-from attree.errors import AttreeError
-from attree.parser import Prepared
+from attree.parsers.parser import Prepared
 from attree.ready import DEFAULT, TRAINED, ready_parsers, trained_folder
 from tests.encoder.checkpoints import TEXT, save
 

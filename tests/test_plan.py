@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from attree.comparisons import Comparisons
-from attree.errors import AttreeError
-from attree.fewshot.recipes import RECIPES
-from attree.plan import (
+from attree.base.errors import AttreeError
+from attree.base.registry import nearest
+from attree.base.settings import expand_variables
+from attree.plan.comparisons import Comparisons
+from attree.plan.plan import (
     Row,
     Tuning,
     as_options,
@@ -22,8 +23,7 @@ from attree.plan import (
     tuning,
 )
 from attree.ready import trained_folder
-from attree.registry import nearest
-from attree.settings import expand_variables
+from attree.training.recipes import RECIPES
 
 SPLITS = {"basque": ("test",), "english": ("train", "dev", "test"), "polish": ("dev",)}
 

@@ -11,12 +11,12 @@ import time
 
 import pytest
 
-from attree.errors import AttreeError
-from attree.process import FOLLOWED, MOST_THREADS, use_threads
+from attree.base.errors import AttreeError
+from attree.base.process import FOLLOWED, MOST_THREADS, use_threads
 
 FOLLOWER = """
 import time
-from attree.process import follow
+from attree.base.process import follow
 follow()
 print("up", flush=True)
 time.sleep(60)
@@ -64,7 +64,7 @@ def test_without_one_to_follow_nothing_happens(pid: str) -> None:
 def test_leaving_keeps_what_was_printed(before: str, said: str) -> None:
     code = f"""
 import sys
-from attree.process import leave
+from attree.base.process import leave
 {before}
 print("a", end="")
 leave()
@@ -78,8 +78,8 @@ print("b", end="")
     "code",
     [
         "import attree.encoder.load",
-        "import sys; sys.argv = ['attree', 'apply', '--help']; import attree.cli\n"
-        "try: attree.cli.console()\nfinally: import torch",
+        "import sys; sys.argv = ['attree', 'apply', '--help']; import attree.cli.main\n"
+        "try: attree.cli.main.console()\nfinally: import torch",
     ],
     ids=["library", "command"],
 )
@@ -106,7 +106,7 @@ def test_threads_have_one_bound(threads: object) -> None:
 
 def test_as_many_threads_as_allowed_compute() -> None:
     code = (
-        "import torch; from attree.process import *; use_threads(MOST_THREADS);"
+        "import torch; from attree.base.process import *; use_threads(MOST_THREADS);"
         "print(int((torch.ones(2000, 2000) + 1).sum()), torch.get_num_threads())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -114,7 +114,7 @@ def test_as_many_threads_as_allowed_compute() -> None:
 
 
 def test_a_reader_that_has_enough_is_no_error() -> None:
-    program = f"{shlex.quote(sys.executable)} -m attree.cli annotate --help"
+    program = f"{shlex.quote(sys.executable)} -m attree.cli.main annotate --help"
     for reader in ("head -1", "true"):
         done = subprocess.run(
             ["bash", "-c", f"set -o pipefail; {program} | {reader}"], capture_output=True, text=True

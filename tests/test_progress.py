@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from attree import progress as module
-from attree.progress import progress
+from attree.base import progress as module
+from attree.base.progress import progress
 
 
 def test_a_log_has_plain_lines_with_rate_and_time_left(
@@ -32,7 +32,7 @@ def test_a_log_has_plain_lines_with_rate_and_time_left(
 def test_a_terminal_has_a_bar_with_a_rate() -> None:
     code = (
         "import time\n"
-        "from attree.progress import progress\n"
+        "from attree.base.progress import progress\n"
         "with progress('corpus', total=30, unit='lines', done=10) as advance:\n"
         "    for _ in range(4):\n"
         "        time.sleep(0.2)\n"

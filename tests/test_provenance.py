@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attree import provenance
+from attree.base import provenance
 
 Write = Callable[..., None]
 
@@ -121,7 +121,7 @@ def test_what_an_entry_does_not_run_can_be_left_out(write: Write) -> None:
 
 def test_neutral_modules_are_neither_counted_nor_followed(write: Write) -> None:
     write("files.py", "from attree.picture import plot\n")
-    write("stage/ranking.py", "from attree.files import write_json\n")
+    write("stage/ranking.py", "from attree.base.files import write_json\n")
     before = provenance.code_hash("attree.stage.ranking")
     assert provenance.closure("attree.stage.ranking") == ("attree.stage", "attree.stage.ranking")
     write("files.py", "x = 1\n")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from attree.errors import AttreeError
-from attree.raw_text import measure, read_lines, text_files
-from attree.schemas import SENTENCES, write_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import SENTENCES, write_table
+from attree.raw_text.lines_of_files import measure, read_lines, text_files
 
 LINES = ["l' arrivée surprend", "שלום עולם", "the end"]
 

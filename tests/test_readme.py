@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.given import Treebank
+from attree.treebank.given import Treebank
 from attree.treebank.sentence import Settings
 from tests.workflow.conftest import ROOT, Checkout, make_checkout
 

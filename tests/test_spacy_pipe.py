@@ -23,9 +23,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span, Token
 
 from attree import Parser, Tree, Trees
-from attree.cli import app
-from attree.errors import AttreeError
-from attree.spacy_pipe import NonConstituentError, TreePipe, install
+from attree.apps.spacy_pipe import NonConstituentError, TreePipe, install
+from attree.base.errors import AttreeError
+from attree.cli.main import app
 from tests.command_line import CliRunner
 from tests.fewshot import reference
 from tests.fewshot.conftest import resolved, treebank
@@ -427,7 +427,7 @@ def test_the_entry_point_makes_an_import_needless(tmp_path: Path) -> None:
     )
     code = (
         "import spacy, sys; pipe = spacy.blank('en').add_pipe('attree');"
-        "print(pipe.name, 'attree.parser' in sys.modules)"
+        "print(pipe.name, 'attree.parsers.parser' in sys.modules)"
     )
     path = os.pathsep.join([str(tmp_path), str(root / "src")])
     done = subprocess.run(

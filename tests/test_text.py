@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.text import in_json
+from attree.base.text import in_json
 
 
 @given(st.dictionaries(st.text(), st.text()), st.sampled_from([None, 2]))

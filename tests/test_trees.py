@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.decoding.fixed import fixed_trees
-from attree.tree import Tree
-from attree.trees import Trees, binary_offsets
+from attree.trees.tree import Tree
+from attree.trees.trees import Trees, binary_offsets
 from tests.evaluation.test_metrics import random_tree
 
 LENGTHS = [5, 0, 1, 2, 9]

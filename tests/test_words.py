@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from attree.errors import AttreeError
-from attree.words import Splitter, settle, splitter_beside, tokeniser
+from attree.base.errors import AttreeError
+from attree.raw_text.words import Splitter, settle, splitter_beside, tokeniser
 
 
 def test_whitespace_takes_lines_of_words_as_they_are() -> None:
@@ -189,7 +189,7 @@ def test_texts_are_split_here_when_nobody_splits_them_beside(
     for _ in range(after):
         assert beside("Geht es?", split=False) == ("de", [["Geht", "es", "?"]])
     fault(beside)
-    on_two_cores.setattr("attree.words._SECONDS_TO_ANSWER", 0.5)
+    on_two_cores.setattr("attree.raw_text.words._SECONDS_TO_ANSWER", 0.5)
     assert beside("Das geht.", split=True) == ("de", [["Das", "geht", "."]])
     assert beside._is_here
 

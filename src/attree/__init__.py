@@ -1,7 +1,7 @@
 """Constituency trees out of a pretrained language model's attention.
 
 Association matrix → split scores → tree: an encoder gives a word × word association matrix
-(:mod:`attree.encoder`, :mod:`attree.heads`), a scorer turns it into scores for splitting any
+(:mod:`attree.encoder`, :mod:`attree.association`), a scorer turns it into scores for splitting any
 span at any point (:mod:`attree.scoring`), a decoder picks the tree (:mod:`attree.decoding`).
 
 Conventions that hold everywhere: spans are half-open word intervals ``[start, end)``; attention is
@@ -13,21 +13,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attree.chart import Chart
-    from attree.constraints import Constraints
-    from attree.parser import Parser
-    from attree.tree import Tree
-    from attree.trees import Trees
+    from attree.parsers.chart import Chart
+    from attree.parsers.parser import Parser
+    from attree.trees.constraints import Constraints
+    from attree.trees.tree import Tree
+    from attree.trees.trees import Trees
 
 __all__ = ["Chart", "Constraints", "Parser", "Tree", "Trees", "__version__"]
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Chart": "attree.chart",
-    "Constraints": "attree.constraints",
-    "Parser": "attree.parser",
-    "Tree": "attree.tree",
-    "Trees": "attree.trees",
+    "Chart": "attree.parsers.chart",
+    "Constraints": "attree.trees.constraints",
+    "Parser": "attree.parsers.parser",
+    "Tree": "attree.trees.tree",
+    "Trees": "attree.trees.trees",
 }
 
 

@@ -35,7 +35,15 @@ class Running:
 @contextlib.contextmanager
 def annotating(text: Path, output: Path, *options: str) -> Iterator[Running]:
     """Run the command until its link is printed."""
-    command = [sys.executable, "-m", "attree.cli", "annotate", str(text), "--output", str(output)]
+    command = [
+        sys.executable,
+        "-m",
+        "attree.cli.main",
+        "annotate",
+        str(text),
+        "--output",
+        str(output),
+    ]
     process = subprocess.Popen(
         [*command, "--no-browser", *options], stderr=subprocess.PIPE, text=True
     )

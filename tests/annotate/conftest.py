@@ -14,8 +14,8 @@ from attree.annotate.folder import opened
 from attree.annotate.server import guarded
 from attree.annotate.session import Session
 from attree.annotate.start import Request, begin
-from attree.options import TextOptions
-from attree.parser_source import AveragedHeads, Overrides, find_parser
+from attree.base.options import TextOptions
+from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from tests.encoder.checkpoints import save
 
 TEXT = """\

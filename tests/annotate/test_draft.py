@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.annotate.draft import CORRECTIONS, Draft, checked_label, tree_of
-from attree.errors import AttreeError
-from attree.tree import Tree
+from attree.base.errors import AttreeError
 from attree.treebank.brackets import read_spmrl
 from attree.treebank.sentence import Settings
+from attree.trees.tree import Tree
 
 WORDS = tuple("abcdefg")
 RIGHT = Tree(WORDS, tuple((start, 7) for start in range(6)))

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from attree.annotate.folder import BEGIN, LOG, TREES, Folder, Record, opened
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 from tests.conftest import MakeDisk
 
 TREE = "(X (X a) (X b))\n"

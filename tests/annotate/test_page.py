@@ -14,11 +14,11 @@ from attree.annotate.draft import proposed
 from attree.annotate.folder import TREES
 from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import distinct_spans
-from attree.parser import Parser
-from attree.tree import Tree
+from attree.parsers.parser import Parser
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Sentence, Settings
-from attree.trees import Trees
+from attree.trees.tree import Tree
+from attree.trees.trees import Trees
 from tests.annotate.browser import Annotator, annotating
 
 pytestmark = pytest.mark.full
@@ -102,7 +102,7 @@ def test_from_raw_text_to_a_parser_that_parses_better(
     as_before, _ = corrected(text, tmp_path / "untrained", annotated, page, every=100)
     assert edits[:5] == as_before[:5]
     assert sum(edits[5:]) < sum(as_before[5:])
-    command = said.rpartition("next: ")[2].strip().replace("attree ", "-m attree.cli ", 1)
+    command = said.rpartition("next: ")[2].strip().replace("attree ", "-m attree.cli.main ", 1)
     subprocess.run([sys.executable, *command.split()], cwd=tmp_path, check=True)
     before, after = f1("upio-log", others), f1(str(tmp_path / "parsers/icelandic"), others)
     print(f"F1 {before:.1f} before, {after:.1f} after")

@@ -214,7 +214,7 @@ def test_words_are_text(session_of: Begin, text: Path) -> None:
 
 
 def test_a_taken_port_is_one_line() -> None:
-    from attree.errors import AttreeError
+    from attree.base.errors import AttreeError
 
     with server.listen(0) as taken:
         taken.listen()

@@ -11,11 +11,11 @@ import pytest
 from attree.annotate.folder import LOG, TREES
 from attree.annotate.proposals import Chart, Proposer, labelled_f1
 from attree.annotate.session import Session
-from attree.errors import AttreeError, NotFiniteError
-from attree.given import Treebank
-from attree.tree import Tree
+from attree.base.errors import AttreeError, NotFiniteError
+from attree.treebank.given import Treebank
 from attree.treebank.language import discover
 from attree.treebank.sentence import Sentence, Settings
+from attree.trees.tree import Tree
 from tests.annotate.conftest import TEXT, Begin
 
 FIRST = "the old man lived near the harbour ."

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from attree.annotate.text import Sentences, Trees, are_treebanks
-from attree.corpus.inputs import find_inputs
-from attree.errors import AttreeError
-from attree.words import code_of, tokeniser
+from attree.base.errors import AttreeError
+from attree.raw_text.inputs import find_inputs
+from attree.raw_text.words import code_of, tokeniser
 from tests.annotate.conftest import Begin
 
 

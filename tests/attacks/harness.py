@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import attree
-from attree.compiled import cache_folder, keeps_beside
+from attree.base.compiled import cache_folder, keeps_beside
 
 #: A row has a home of its own, yet kernels that are compiled already.
 _KERNELS = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.grammar.model import UNKNOWN
+from attree.rivals.grammar.model import UNKNOWN
 from tests.attacks.harness import Content, Row, fifo, folder, link
 
 _DIGITS = "9" * 5000

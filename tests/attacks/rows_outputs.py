@@ -286,7 +286,7 @@ def _measured(path: Path, _: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from attree.measures.tables import TABLES
+    from attree.apps.measures.tables import TABLES
 
     path.mkdir()
     for name, (schema, _make) in TABLES.items():

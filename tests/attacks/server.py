@@ -4,7 +4,7 @@ Run as ``python -m tests.attacks.server``: a JSON object a line on stdin (``argv
 ``environment``, ``seconds``), a JSON object a line on stdout (``status``, ``seconds``,
 ``megabytes``, ``killed``). The command's own output goes to the files ``stdout`` and ``stderr`` of
 the object. A fork takes 20 ms where a fresh process takes four seconds to import torch; what runs
-is the same entry point, :func:`attree.cli.console`.
+is the same entry point, :func:`attree.cli.main.console`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from typing import Any
 
 def serve() -> None:
     """Answer until stdin ends."""
-    from attree import cli, provenance
-    from attree.process import without_collecting
+    from attree.base import provenance
+    from attree.base.process import without_collecting
+    from attree.cli import main as cli
 
     with without_collecting():
         for place in cli.COMMANDS.values():
@@ -74,7 +75,7 @@ def _run(asked: dict[str, Any]) -> None:
         os.dup2(os.open(asked[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.argv = ["attree", *map(_bytes_too, asked["argv"])]
-    from attree import cli
+    from attree.cli import main as cli
 
     status = 1
     try:

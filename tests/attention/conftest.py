@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from attree.base.schemas import SENTENCES, write_table
 from attree.encoder.source import ResolvedEncoder, resolve
-from attree.schemas import SENTENCES, write_table
 from tests.encoder.checkpoints import TEXT, save
 
 WORDS = [line.split() for line in TEXT] + [["a"], ["the", "\u200b", "cat"], ["dogs", "barked"]]

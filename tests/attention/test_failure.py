@@ -14,12 +14,12 @@ import numpy as np
 import psutil
 import pytest
 
-from attree.attention import cluster
-from attree.attention.columns import ALL
-from attree.attention.compute import StageSettings
-from attree.attention.shards import shard_metadata
-from attree.attention.stage import columns_for, compute_attention
+from attree.association.columns import ALL
+from attree.association.compute import StageSettings
+from attree.association.shards import shard_metadata
 from attree.encoder.source import ResolvedEncoder
+from attree.stages import attention_cluster as cluster
+from attree.stages.attention import columns_for, compute_attention
 from tests.attention.conftest import MakeTable
 from tests.attention.test_stage import matrices
 
@@ -33,7 +33,15 @@ def test_a_killed_run_goes_on_where_it_was(
 ) -> None:
     sentences, output = make_table(WORDS), tmp_path / "dev.json"
     encoder.write(tmp_path / "bert.json")
-    command = [sys.executable, "-m", "attree.cli", "attention", str(sentences), "--heads", "all"]
+    command = [
+        sys.executable,
+        "-m",
+        "attree.cli.main",
+        "attention",
+        str(sentences),
+        "--heads",
+        "all",
+    ]
     command += ["--encoder", str(tmp_path / "bert.json"), "--output", str(output)]
     command += ["--partition-size", "1", "--device", "cpu"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from attree.attention.sources import load_source, units
+from attree.association.sources import load_source, units
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.source import ResolvedEncoder
 from tests.attention.conftest import WORDS

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attree import schemas
-from attree.attention import shards
-from attree.attention.columns import ALL, Column, mean_column
-from attree.attention.shards import open_shard, read, shard_metadata
-from attree.errors import AttreeError
-from attree.files import write_json
+from attree.association import shards
+from attree.association.columns import ALL, Column, mean_column
+from attree.association.shards import open_shard, read, shard_metadata
+from attree.base import schemas
+from attree.base.errors import AttreeError
+from attree.base.files import write_json
 
 EVERY = Column(((0, 0), (0, 1)), mean=False)
 NAME, MEAN = mean_column([(0, 1), (0, 0)], "float16")

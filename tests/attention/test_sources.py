@@ -13,23 +13,23 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from attree.attention.columns import all_of
-from attree.attention.compute import StageSettings
-from attree.attention.shards import read_manifest
-from attree.attention.sources import SOURCES, load_source, units
-from attree.attention.stage import columns_for, compute_attention
+from attree.association.columns import all_of
+from attree.association.compute import StageSettings
+from attree.association.ranking import rank, rank_heads
+from attree.association.selection import HeadSelection
+from attree.association.shards import read_manifest
+from attree.association.sources import SOURCES, load_source, units
+from attree.base.errors import AttreeError
+from attree.base.files import read_json
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.encoder.load import Encoder, EncoderOutput, load_encoder
 from attree.encoder.source import ResolvedEncoder
-from attree.errors import AttreeError
-from attree.files import read_json
-from attree.heads.model import HeadsModel
-from attree.heads.ranking import rank, rank_heads
-from attree.heads.selection import HeadSelection
-from attree.parser import Parser
-from attree.parses import Parses
-from attree.parsing.from_shards import write_parses
+from attree.parsers.heads import HeadsModel
+from attree.parsers.parser import Parser
+from attree.stages.attention import columns_for, compute_attention
+from attree.stages.from_shards import write_parses
+from attree.trees.parses import Parses
 from tests.attention.conftest import WORDS, MakeTable
 from tests.attention.test_stage import matrices
 
@@ -112,7 +112,7 @@ def test_the_characteristic_score_is_the_mean_distance_to_the_mean(
                 wanted[i, j - 1] = -inside.mean()
             n = len(words)
             np.testing.assert_allclose(found[place, number, :n, :n], wanted, atol=2e-3)
-    monkeypatch.setattr("attree.attention.characteristic._CELLS", 1)
+    monkeypatch.setattr("attree.rivals.characteristic._CELLS", 1)
     torch.testing.assert_close(source.matrices(loaded, pieces, chosen), found)
 
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attree.attention.columns import ALL, heads_key
-from attree.attention.compute import StageSettings
-from attree.attention.shards import read
-from attree.attention.stage import columns_for, compute_attention
+from attree.association.columns import ALL, heads_key
+from attree.association.compute import StageSettings
+from attree.association.shards import read
+from attree.base.errors import AttreeError
+from attree.base.files import lock, write_json
 from attree.encoder import load as load_module
 from attree.encoder.load import load_encoder
 from attree.encoder.source import ResolvedEncoder
-from attree.errors import AttreeError
-from attree.files import lock, write_json
+from attree.stages.attention import columns_for, compute_attention
 from tests.attention.conftest import WORDS, MakeTable
 from tests.command_line import attree
 
@@ -210,7 +210,7 @@ def test_bad_requests_are_one_line(
 def test_a_scheduler_that_is_not_there_is_one_line(
     make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("attree.cluster._SECONDS_TO_CONNECT", 1)
+    monkeypatch.setattr("attree.base.cluster._SECONDS_TO_CONNECT", 1)
     nowhere = replace(SETTINGS, scheduler="tcp://127.0.0.1:1")
     with pytest.raises(
         AttreeError, match=r"the Dask scheduler tcp://127\.0\.0\.1:1 cannot be reach"

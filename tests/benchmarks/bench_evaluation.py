@@ -9,7 +9,7 @@ import numpy as np
 from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation.metrics import count_each, gold_spans, score
-from attree.parses import Parses
+from attree.trees.parses import Parses
 from tests.benchmarks import Row
 from tests.benchmarks.bench_decoding import SENTENCES, WORDS, attention, rates
 

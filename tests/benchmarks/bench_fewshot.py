@@ -15,15 +15,15 @@ from attree.decoding.batch import decode
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
 from attree.encoder.source import EncoderSource
-from attree.fewshot import features
-from attree.fewshot.features import Features, Layout, Record
-from attree.fewshot.fit import untrained
-from attree.fewshot.gold import gold_tree
-from attree.fewshot.inside import marginals
-from attree.fewshot.parser import TrainedModel, TrainedParser
-from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.fewshot.scorer import BatchSource, Scorer
-from attree.fewshot.training import batches, train
+from attree.training import features
+from attree.training.features import Features, Layout, Record
+from attree.training.fit import untrained
+from attree.training.gold import gold_tree
+from attree.training.inside import marginals
+from attree.training.parser import TrainedModel, TrainedParser
+from attree.training.recipes import RECIPES, TrainingPlan
+from attree.training.scorer import BatchSource, Scorer
+from attree.training.training import batches, train
 from tests.benchmarks import Row
 
 HIDDEN, HEADS, TREES, STEPS = 384, 12, 80, 200

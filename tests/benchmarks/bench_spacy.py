@@ -10,10 +10,10 @@ from typing import Any
 
 import spacy
 
-from attree.corpus.pipeline import Pipeline, RowSettings, Source, Work
-from attree.parser import Parser
-from attree.spacy_pipe import TreePipe
-from attree.words import tokeniser
+from attree.apps.spacy_pipe import TreePipe
+from attree.bulk.pipeline import Pipeline, RowSettings, Source, Work
+from attree.parsers.parser import Parser
+from attree.raw_text.words import tokeniser
 from tests.benchmarks import Row
 from tests.benchmarks.bench_corpus import ROUNDS, one_core, texts
 

@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attree.base.errors import AttreeError
+from attree.base.schemas import read_table
 from attree.choosing import RANDOM, WAYS
 from attree.choosing.measure import measure
 from attree.choosing.ranking import Measured, at_random, diverse, most_uncertain
-from attree.choosing.text import Window, read_pool
-from attree.cli import app
+from attree.cli.main import app
 from attree.encoder.load import load_encoder
 from attree.encoder.source import find_encoder
-from attree.errors import AttreeError
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import TrainedModel
-from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.parser import Parser
-from attree.schemas import read_table
-from attree.words import tokeniser
+from attree.parsers.parser import Parser
+from attree.raw_text.choosing import Window, read_pool
+from attree.raw_text.words import tokeniser
+from attree.training.fit import fit
+from attree.training.gold import read_trees
+from attree.training.parser import TrainedModel
+from attree.training.recipes import RECIPES, TrainingPlan
 from tests.command_line import CliRunner
 from tests.corpus.test_trained import run
 from tests.fewshot.conftest import encoder, resolved, treebank

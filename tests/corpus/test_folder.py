@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from attree.corpus.folder import Writer, check_output, only_run, status
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.bulk.folder import Writer, check_output, only_run, status
 from tests.conftest import MakeDisk
 from tests.corpus.conftest import OPTIONS, Parse, Undisturbed, tree_bytes, wait_until
 

@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from attree.constraints import UNKNOWN, Constraints
-from attree.corpus.inputs import find_inputs
-from attree.corpus.lines import line_constraints, parse_lines, reasons, refuse_treebanks
-from attree.corpus.output import read_trees
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.bulk.output import read_trees
+from attree.raw_text.inputs import find_inputs
+from attree.raw_text.lines import line_constraints, parse_lines, reasons, refuse_treebanks
 from attree.treebank.brackets import bracketed
 from attree.treebank.half import known, read_line
 from attree.treebank.pairing import read_whole
 from attree.treebank.sentence import Settings
+from attree.trees.constraints import UNKNOWN, Constraints
 from tests.corpus.conftest import Parse, tree_bytes
 from tests.corpus.test_trained import run
 from tests.fewshot.conftest import resolved, treebank

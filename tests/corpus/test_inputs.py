@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from attree.corpus import inputs
-from attree.corpus.inputs import InputFile, find_inputs, natural, open_input
-from attree.corpus.lines import STATUSES, line_ids, parse_lines, reasons, refuse_treebanks
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.raw_text import inputs
+from attree.raw_text.inputs import InputFile, find_inputs, natural, open_input
+from attree.raw_text.lines import STATUSES, line_ids, parse_lines, reasons, refuse_treebanks
 from tests.corpus.conftest import BAD_LINES
 
 

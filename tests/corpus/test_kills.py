@@ -170,7 +170,7 @@ def test_a_shard_that_kills_its_worker_counts_as_failed_and_the_rest_completes(
         "def watch():\n"
         "    import time\n"
         "    while True:\n"
-        "        module = sys.modules.get('attree.corpus.pipeline')\n"
+        "        module = sys.modules.get('attree.bulk.pipeline')\n"
         "        if module and hasattr(module, 'Pipeline'):\n"
         "            real = module.Pipeline._add\n"
         "            def add(self, rows, source, texts, statuses):\n"
@@ -234,7 +234,7 @@ def test_a_signal_leaves_no_half_written_file(tmp_path: Path) -> None:
     code = (
         "import signal, sys, time\n"
         "from attree import process\n"
-        "from attree.files import whole_file\n"
+        "from attree.base.files import whole_file\n"
         "process.heed_termination()\n"
         "with whole_file(sys.argv[1]) as part:\n"
         "    part.write_text('half'); print('up', flush=True); time.sleep(60)\n"

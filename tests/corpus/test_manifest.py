@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from attree.corpus import inputs
-from attree.corpus import manifest as module
-from attree.corpus.inputs import find_inputs
-from attree.corpus.manifest import Manifest, Shard, check_same, cut, payloads
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.bulk import manifest as module
+from attree.bulk.manifest import Manifest, Shard, check_same, cut, payloads
+from attree.raw_text import inputs
+from attree.raw_text.inputs import find_inputs
 
 
 def _manifest(*paths: Path, shard_lines: int = 10, limit: int | None = None) -> Manifest:

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from attree.corpus.output import (
+from attree.base.errors import AttreeError
+from attree.bulk.output import (
     OutputOptions,
     Rows,
     Statistics,
@@ -16,8 +17,7 @@ from attree.corpus.output import (
     shard_statistics,
     write_shard,
 )
-from attree.errors import AttreeError
-from attree.trees import Trees
+from attree.trees.trees import Trees
 
 
 def _rows() -> Rows:

@@ -17,7 +17,7 @@ import nltk
 import numpy as np
 import pytest
 
-from attree.corpus.output import read_trees
+from attree.bulk.output import read_trees
 from attree.ready import ready_heads
 from tests.command_line import attree
 from tests.corpus.conftest import (
@@ -70,7 +70,7 @@ def test_every_line_has_one_row_in_its_place(parse: Parse, corpus: Path, tmp_pat
 
 def test_the_trees_are_those_of_the_stages(parse: Parse, corpus: Path, tmp_path: Path) -> None:
     """Fused in memory or sentence by sentence, the spans are the same."""
-    from attree.attention.compute import flatten
+    from attree.association.compute import flatten
     from attree.decoding.batch import decode
     from attree.encoder.load import load_encoder
     from attree.encoder.source import EncoderSource

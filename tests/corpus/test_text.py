@@ -9,12 +9,12 @@ from pathlib import Path
 import nltk
 import pytest
 
-from attree.cli import app
-from attree.corpus.output import read_trees
-from attree.corpus.stream import how_split
-from attree.errors import AttreeError
-from attree.options import TextOptions
-from attree.parser_source import TrainedFolder
+from attree.base.errors import AttreeError
+from attree.base.options import TextOptions
+from attree.bulk.output import read_trees
+from attree.bulk.stream import how_split
+from attree.cli.main import app
+from attree.parsers.find import TrainedFolder
 from tests.command_line import CliRunner, Result
 from tests.encoder.checkpoints import save
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from attree.cli import app
-from attree.corpus.output import read_trees
+from attree.bulk.output import read_trees
+from attree.cli.main import app
 from tests.command_line import CliRunner
 from tests.corpus.conftest import tree_bytes
 from tests.fewshot.conftest import resolved, table, treebank

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attree.base.errors import AttreeError
 from attree.decoding import average as module
 from attree.decoding.average import average
 from attree.decoding.fixed import fixed_trees
-from attree.errors import AttreeError
-from attree.trees import Trees
+from attree.trees.trees import Trees
 from tests.evaluation.reference import random_tree
 from tests.scoring.reference import all_trees, spans
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from attree.base.errors import AttreeError
 from attree.decoding import DECODERS
 from attree.decoding.batch import decode
-from attree.errors import AttreeError
 from attree.scoring import ASSOCIATIONS, SCORES
-from attree.trees import Trees, binary_offsets
+from attree.trees.trees import Trees, binary_offsets
 from tests.scoring.reference import attention, pairs, splits_of
 
 LENGTHS = [3, 0, 1, 2, 40, 7, 1, 25, 0, 12, 5, 5, 80, 2, 33, 9]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.constraints import Constraints
+from attree.base.errors import AttreeError, NotFiniteError
 from attree.decoding import DECODERS
 from attree.decoding.batch import decode
 from attree.decoding.constrained import TERMS, SplitChart
 from attree.decoding.decoders import span_marginals
-from attree.errors import AttreeError, NotFiniteError
+from attree.trees.constraints import Constraints
 from tests import drawn
 from tests.decoding.test_decoders import log_probabilities
 from tests.fewshot.reference import Span

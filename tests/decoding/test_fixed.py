@@ -8,9 +8,9 @@ from math import comb
 import numpy as np
 import pytest
 
+from attree.base.errors import AttreeError
 from attree.decoding import FIXED
 from attree.decoding.fixed import fixed_trees
-from attree.errors import AttreeError
 from tests.scoring.reference import Spans, all_trees, pairs, spans, splits_of
 
 LENGTHS = [5, 0, 1, 2, 30, 3, 300, 7]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.constraints import Constraints
+from attree.base.errors import AttreeError
 from attree.decoding import DECODERS
 from attree.decoding.constrained import SplitChart
-from attree.errors import AttreeError
+from attree.trees.constraints import Constraints
 from tests.decoding.test_constrained import example, wanted
 from tests.fewshot import reference
 from tests.scoring.reference import SPLITS

@@ -18,11 +18,11 @@ import torch
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer, normalizers
 
+from attree.base.errors import AttreeError
 from attree.encoder import forms
 from attree.encoder.converted import converted, installed
 from attree.encoder.load import load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
-from attree.errors import AttreeError
 from tests.conftest import MakeDisk
 from tests.encoder import packages
 
@@ -31,7 +31,7 @@ _CONVERT = """
 import json, sys
 from attree.encoder import forms
 from attree.encoder.converted import converted, installed
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 about, held = map(json.loads, sys.argv[1:])
 if held:
     import attree.encoder.forms.q4 as q4, time

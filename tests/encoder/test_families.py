@@ -11,11 +11,11 @@ import torch
 from tokenizers.pre_tokenizers import ByteLevel
 from transformers import AutoModel, AutoTokenizer
 
+from attree.base.errors import AttreeError
 from attree.encoder.device import settled
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
 from attree.encoder.source import EncoderSource, resolve
-from attree.errors import AttreeError
 from tests.encoder.checkpoints import FAMILIES, TEXT, UNKNOWN, save
 
 SENTENCES = [line.split() for line in TEXT] + [["a"]]

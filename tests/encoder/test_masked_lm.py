@@ -9,8 +9,8 @@ import pytest
 import torch
 from transformers import AutoModel, GPT2Config, GPT2Model
 
+from attree.base.errors import AttreeError
 from attree.encoder.masked_lm import Masking, Sequences, last_checkpoint, load_for_masking, only
-from attree.errors import AttreeError
 from tests.encoder import checkpoints
 from tests.encoder.checkpoints import headed, headless
 

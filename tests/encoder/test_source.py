@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from attree.base.errors import AttreeError
 from attree.encoder import source as sources
 from attree.encoder.load import load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
-from attree.errors import AttreeError
 from tests.command_line import attree
 
 
@@ -171,7 +171,7 @@ def test_unknown_kinds_and_absent_packages() -> None:
 
 
 def test_the_hub_offline_is_one_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "attree.cli", "encoder", "resolve", "--slug", "bert"]
+    command = [sys.executable, "-m", "attree.cli.main", "encoder", "resolve", "--slug", "bert"]
     command += ["--hub", "someone/absent-model", "--output", str(tmp_path / "bert.json")]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

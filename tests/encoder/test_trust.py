@@ -14,10 +14,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from attree.base.errors import AttreeError
 from attree.encoder import checkpoint as checkpoints
 from attree.encoder.load import Encoder, choose_device, load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
-from attree.errors import AttreeError
 from tests.attacks.harness import edited
 from tests.attacks.rows_encoders import DESCRIPTION, RANGES
 

@@ -17,13 +17,13 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, TrainerState
 
-from attree.cli import app
+from attree.base.errors import AttreeError
+from attree.cli.main import app
 from attree.encoder import masked_lm, tuning
 from attree.encoder.load import load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.encoder.tuning import TuningRecipe, tune
-from attree.errors import AttreeError
-from attree.parser import Parser
+from attree.parsers.parser import Parser
 from tests.command_line import CliRunner
 from tests.encoder.checkpoints import TEXT, headed, headless
 
@@ -154,7 +154,7 @@ def test_kill_9(text: Path, tmp_path: Path) -> None:
     whole = run(encoder, text, tmp_path / "whole", held_out=[], recipe=TuningRecipe())
     command = ["tune", "--encoder", tmp_path / "base.json", "--text", text, "--device", "cpu"]
     command += ["--output", tmp_path / "out", "--seed", "1"]
-    attree = [sys.executable, "-m", "attree.cli", "encoder", *map(str, command)]
+    attree = [sys.executable, "-m", "attree.cli.main", "encoder", *map(str, command)]
     first = subprocess.Popen(attree)
     while not list(tmp_path.glob(".out*/*/checkpoint-*")):
         assert first.poll() is None

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
+from attree.base.text import unread
 from attree.encoder.converted import installed
 from attree.encoder.load import load_encoder
 from attree.encoder.source import find_encoder
 from attree.encoder.unigram import Unigram, UnigramTokeniser, read_unigram
-from attree.text import unread
 from tests.encoder.checkpoints import save
 
 _LETTERS = "abcß▁"

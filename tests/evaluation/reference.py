@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from attree.schemas import PARSES, SENTENCES
+from attree.base.schemas import PARSES, SENTENCES
 
 Spans = Sequence[tuple[int, int]]
 Labelled = Sequence[tuple[int, int, str]]

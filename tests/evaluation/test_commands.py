@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from attree.cli import app
+from attree.base.errors import AttreeError
+from attree.base.files import read_json
+from attree.base.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
+from attree.cli.main import app
 from attree.decoding import FIXED
-from attree.errors import AttreeError
 from attree.evaluation import DEFAULT_LABELS
-from attree.files import read_json
-from attree.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
 from tests.command_line import CliRunner
 from tests.evaluation.reference import Labelled, Spans, parses, sentences
 

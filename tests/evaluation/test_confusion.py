@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from attree.evaluation.confusion import NO_SPAN, OTHERS, UNNAMED, Confusion
 from attree.evaluation.labels import label_confusion
 from attree.evaluation.metrics import score
-from attree.parses import Parses
-from attree.tables.build import confusion_table
-from attree.trees import Trees
+from attree.reports.tables.build import confusion_table
+from attree.trees.parses import Parses
+from attree.trees.trees import Trees
 from tests.evaluation.reference import random_tree
 
 LABELS = ("NP", "VP", "ADVP", "PRT", "TOP", "NP-SBJ")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.cli import app
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.cli.main import app
 from attree.evaluation.evalb import (
     COLLINS,
     ERROR,
@@ -24,10 +24,10 @@ from attree.evaluation.evalb import (
     results,
 )
 from attree.evaluation.labels import label_confusion
-from attree.given import Treebank
-from attree.parses import Parses
+from attree.treebank.given import Treebank
 from attree.treebank.sentence import Settings
-from attree.trees import Trees
+from attree.trees.parses import Parses
+from attree.trees.trees import Trees
 from tests.command_line import CliRunner
 from tests.evaluation.reference import random_tree
 

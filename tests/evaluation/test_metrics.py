@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attree.base.errors import AttreeError
 from attree.decoding.fixed import fixed_trees
-from attree.errors import AttreeError
 from attree.evaluation.counts import Counts, LabelCount
 from attree.evaluation.metrics import Scored, count_each, gold_spans, score, upper_bound
-from attree.parses import Parses
-from attree.trees import Trees
+from attree.trees.parses import Parses
+from attree.trees.trees import Trees
 from tests.evaluation.reference import (
     Labelled,
     Spans,

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from attree.base.patterns import find
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import score, upper_bound
-from attree.parses import Parses
-from attree.patterns import find
 from attree.treebank.cleaning import Counts as Read
 from attree.treebank.cleaning import prepare
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Sentence, Settings
 from attree.treebank.table import to_table
+from attree.trees.parses import Parses
 
 
 def gold_of(files: Iterable[Path], **settings: object) -> Parses:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 from attree.evaluation.significance import Difference, corpus_f1_parts, paired_bootstraps
 
 Counts = list[tuple[int, int, int]]

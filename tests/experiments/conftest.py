@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from attree.configuration import configured
-from attree.experiments.jobs import Experiments
-from attree.fewshot.recipes import RECIPES
-from attree.plan import make_plan
+from attree.plan.configuration import configured
+from attree.plan.experiments.jobs import Experiments
+from attree.plan.plan import make_plan
+from attree.training.recipes import RECIPES
 from tests.fewshot.conftest import encoder, resolved, table  # noqa: F401
 
 #: One entry of `runs`, to which a test adds keys.

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attree.base.errors import AttreeError
 from attree.choosing import WAYS
 from attree.encoder.load import Encoder
-from attree.errors import AttreeError
 from attree.experiments.cells import Cell
 from attree.experiments.data import Records, Sentences, drawn, set_apart
 from attree.experiments.price import price, prices
-from attree.experiments.rows import Row
 from attree.experiments.trained import Trainer
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import TrainedModel
-from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.parser import Parser
+from attree.parsers.parser import Parser
+from attree.plan.experiments.rows import Row
+from attree.training.fit import fit
+from attree.training.gold import read_trees
+from attree.training.parser import TrainedModel
+from attree.training.recipes import RECIPES, TrainingPlan
 from tests.experiments.conftest import encoder, resolved, table
 from tests.experiments.test_run import count_fits
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from attree.errors import AttreeError
-from attree.experiments import command
-from attree.experiments.jobs import AT_MOST, Experiments
-from attree.experiments.rows import Placed, Row
+from attree.base.errors import AttreeError
+from attree.cli import experiments as command
+from attree.plan.experiments.jobs import AT_MOST, Experiments
+from attree.plan.experiments.rows import Placed, Row
 
 Plan = Callable[..., Experiments]
 

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 import torch
 
-from attree.cli import app
-from attree.errors import AttreeError
+from attree.association.ranking import Recipe, rank
+from attree.base.errors import AttreeError
+from attree.base.provenance import digest
+from attree.cli.main import app
 from attree.experiments import training
 from attree.experiments.cells import cells
 from attree.experiments.data import Sentences, drawn, set_apart
 from attree.experiments.job import run_job
 from attree.experiments.reliability import write_reliability
-from attree.experiments.rows import Row
 from attree.experiments.table import tables
-from attree.fewshot.calibration import TEMPERATURES
-from attree.fewshot.fit import THRESHOLDS
-from attree.heads.ranking import Recipe, rank
-from attree.provenance import digest
+from attree.plan.experiments.rows import Row
+from attree.training.calibration import TEMPERATURES
+from attree.training.fit import THRESHOLDS
 from tests.command_line import CliRunner
 from tests.experiments.conftest import table
 

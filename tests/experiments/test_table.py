@@ -11,9 +11,9 @@ import yaml
 
 from attree.experiments.cells import Cell, _published, cells
 from attree.experiments.table import tables
-from attree.figures import BASELINE, CEILING, COMPUTED
-from attree.tables import METRICS
-from attree.tables.build import BASELINES
+from attree.reports.figures import BASELINE, CEILING, COMPUTED
+from attree.reports.tables import METRICS
+from attree.reports.tables.build import BASELINES
 from tests.workflow.conftest import ROOT
 
 ARTICLE = ROOT / "workflow/resources/published/article.csv"

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from attree.base.schemas import SENTENCES, write_table
 from attree.encoder.source import resolve
-from attree.schemas import SENTENCES, write_table
 from tests.encoder.checkpoints import save
 from tests.fewshot import reference
 

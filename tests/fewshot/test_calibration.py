@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attree.fewshot.calibration import TEMPERATURES, Confidence
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import gold_trees
-from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.fewshot.scorer import BatchSource
-from attree.schemas import read_table
+from attree.base.schemas import read_table
+from attree.training.calibration import TEMPERATURES, Confidence
+from attree.training.fit import fit
+from attree.training.gold import read_trees
+from attree.training.parser import gold_trees
+from attree.training.recipes import RECIPES, TrainingPlan
+from attree.training.scorer import BatchSource
 from tests.fewshot import reference
 
 

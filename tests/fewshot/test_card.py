@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from attree import Parser
-from attree.cli import app
-from attree.errors import AttreeError
-from attree.fewshot.session import check_output
+from attree.base.errors import AttreeError
+from attree.cli.main import app
+from attree.stages.training import check_output
 from tests.command_line import CliRunner
 
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree import Constraints, Parser
-from attree.errors import AttreeError
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import TrainedChart, TrainedModel
-from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.schemas import read_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import read_table
+from attree.training.fit import fit
+from attree.training.gold import read_trees
+from attree.training.parser import TrainedChart, TrainedModel
+from attree.training.recipes import RECIPES, TrainingPlan
 from tests import drawn
 from tests.fewshot import reference
 from tests.fewshot.test_labels import NAMES, example, learnable

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import (
+from attree.base.schemas import read_table
+from attree.parsers.parser import Parser
+from attree.training.fit import fit
+from attree.training.gold import (
     GoldTrees,
     coarse_label,
     coarse_tag,
@@ -19,11 +21,9 @@ from attree.fewshot.gold import (
     read_trees,
     with_classes,
 )
-from attree.fewshot.parser import TrainedModel
-from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.parser import Parser
-from attree.schemas import read_table
-from attree.tree import NO_LABEL
+from attree.training.parser import TrainedModel
+from attree.training.recipes import RECIPES, TrainingPlan
+from attree.trees.tree import NO_LABEL
 
 
 @pytest.mark.parametrize(

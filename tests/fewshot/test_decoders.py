@@ -8,9 +8,9 @@ import torch
 
 from attree.decoding import DECODERS
 from attree.decoding.batch import decode as decode_associations
-from attree.fewshot.inside import marginals
-from attree.fewshot.recipes import CHOICES
-from attree.fewshot.scores import SpanScores, decode, likelihoods, span_scores
+from attree.training.inside import marginals
+from attree.training.recipes import CHOICES
+from attree.training.scores import SpanScores, decode, likelihoods, span_scores
 from tests.fewshot import reference
 
 #: those that read split scores alone

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attree.errors import AttreeError
-from attree.fewshot.choice import choose_trees
-from attree.fewshot.options import Choice
-from attree.sampling import by_id, draw_trees, fingerprints, refuse_overlap
-from attree.schemas import SENTENCES, read_table, write_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import SENTENCES, read_table, write_table
+from attree.training.choice import choose_trees
+from attree.training.options import Choice
+from attree.trees.sampling import by_id, draw_trees, fingerprints, refuse_overlap
 from tests.fewshot.conftest import table
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from attree.errors import AttreeError
-from attree.fewshot import features
-from attree.fewshot.features import Layout, features_of, run
-from attree.fewshot.recipes import RECIPES
-from attree.fewshot.scorer import BatchSource, Scorer
+from attree.base.errors import AttreeError
+from attree.training import features
+from attree.training.features import Layout, features_of, run
+from attree.training.recipes import RECIPES
+from attree.training.scorer import BatchSource, Scorer
 
 SENTENCES = [
     ["the", "old", "harbour"],

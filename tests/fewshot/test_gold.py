@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.errors import AttreeError
-from attree.fewshot.gold import gold_batch, gold_tree
+from attree.base.errors import AttreeError
+from attree.training.gold import gold_batch, gold_tree
 from tests.fewshot import reference
 
 

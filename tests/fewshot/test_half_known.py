@@ -14,24 +14,24 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.cli import app
-from attree.constraints import UNKNOWN, Constraints
-from attree.errors import AttreeError
-from attree.fewshot.choice import choose_trees
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import (
+from attree.base.errors import AttreeError
+from attree.base.schemas import HALF_KNOWN, read_table, write_table
+from attree.cli.main import app
+from attree.training.choice import choose_trees
+from attree.training.fit import fit
+from attree.training.gold import (
     GoldTree,
     GoldTrees,
     gold_batch,
     gold_tree,
     half_known_tree,
 )
-from attree.fewshot.label_fit import Guess, LabelledSpans
-from attree.fewshot.options import Choice
-from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.fewshot.scorer import BatchSource
-from attree.fewshot.training import labelled_tree_crf, tree_crf
-from attree.schemas import HALF_KNOWN, read_table, write_table
+from attree.training.label_fit import Guess, LabelledSpans
+from attree.training.options import Choice
+from attree.training.recipes import RECIPES, TrainingPlan
+from attree.training.scorer import BatchSource
+from attree.training.training import labelled_tree_crf, tree_crf
+from attree.trees.constraints import UNKNOWN, Constraints
 from tests import drawn
 from tests.command_line import CliRunner
 from tests.corpus.test_trained import run

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.fewshot import inside
-from attree.fewshot.gold import gold_batch, gold_tree
-from attree.fewshot.inside import log_partition, marginals
-from attree.fewshot.scores import span_scores
+from attree.training import inside
+from attree.training.gold import gold_batch, gold_tree
+from attree.training.inside import log_partition, marginals
+from attree.training.scores import span_scores
 from tests.fewshot import reference
 
 

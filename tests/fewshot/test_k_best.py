@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree import Parser
-from attree.cli import app
-from attree.constraints import Constraints
-from attree.errors import AttreeError
-from attree.fewshot.parser import TrainedChart
-from attree.fewshot.recipes import RECIPES
+from attree.base.errors import AttreeError
+from attree.cli.main import app
+from attree.training.parser import TrainedChart
+from attree.training.recipes import RECIPES
+from attree.trees.constraints import Constraints
 from tests.command_line import CliRunner
 from tests.fewshot import reference
 from tests.fewshot.test_chart import chart, weights

@@ -13,14 +13,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.constraints import Constraints
-from attree.errors import NotFiniteError
-from attree.fewshot.inside import marginals
-from attree.fewshot.label_trees import best_labelled, decode_labelled
-from attree.fewshot.parser import TrainedChart
-from attree.fewshot.recipes import RECIPES
-from attree.fewshot.scores import SpanScores
-from attree.trees import Trees
+from attree.base.errors import NotFiniteError
+from attree.training.inside import marginals
+from attree.training.label_trees import best_labelled, decode_labelled
+from attree.training.parser import TrainedChart
+from attree.training.recipes import RECIPES
+from attree.training.scores import SpanScores
+from attree.trees.constraints import Constraints
+from attree.trees.trees import Trees
 from tests.fewshot import reference
 from tests.fewshot.test_labels import NAMES, _bag, _chains, example
 

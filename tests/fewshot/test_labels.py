@@ -13,21 +13,21 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.errors import AttreeError
-from attree.fewshot import label_fit
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import gold_batch, gold_tree, half_known_tree, read_trees
-from attree.fewshot.inside import marginals
-from attree.fewshot.label_fit import Guess, _logits, labelled_spans
-from attree.fewshot.label_trees import decode_labelled
-from attree.fewshot.parser import TrainedModel, load_parser, save_parser
-from attree.fewshot.parts import LabelPart
-from attree.fewshot.recipes import LABELLED, RECIPES, TrainingPlan, adapted
-from attree.fewshot.scorer import BatchSource
-from attree.fewshot.scores import SpanScores
-from attree.fewshot.training import labelled_tree_crf
-from attree.parser import Parser
-from attree.schemas import read_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import read_table
+from attree.parsers.parser import Parser
+from attree.training import label_fit
+from attree.training.fit import fit
+from attree.training.gold import gold_batch, gold_tree, half_known_tree, read_trees
+from attree.training.inside import marginals
+from attree.training.label_fit import Guess, _logits, labelled_spans
+from attree.training.label_trees import decode_labelled
+from attree.training.parser import TrainedModel, load_parser, save_parser
+from attree.training.parts import LabelPart
+from attree.training.recipes import LABELLED, RECIPES, TrainingPlan, adapted
+from attree.training.scorer import BatchSource
+from attree.training.scores import SpanScores
+from attree.training.training import labelled_tree_crf
 from tests.fewshot import reference
 
 NESTED = ("tree-crf-labelled", "tree-crf-full")

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from attree import Constraints, Parser, Trees
-from attree.cli import app
-from attree.corpus.output import read_trees
+from attree.bulk.output import read_trees
+from attree.cli.main import app
 from attree.encoder.source import ResolvedEncoder
 from tests.command_line import CliRunner
 

@@ -11,11 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.errors import AttreeError
-from attree.fewshot.gold import GoldTree, gold_batch, gold_tree
-from attree.fewshot.recipes import LABELLED
-from attree.fewshot.scores import TERMS, span_scores
-from attree.fewshot.training import OBJECTIVES
+from attree.base.errors import AttreeError
+from attree.training.gold import GoldTree, gold_batch, gold_tree
+from attree.training.recipes import LABELLED
+from attree.training.scores import TERMS, span_scores
+from attree.training.training import OBJECTIVES
 from tests.fewshot import reference
 
 OBJECTIVE_AND_SCORE = [

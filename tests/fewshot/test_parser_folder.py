@@ -14,18 +14,18 @@ import numpy as np
 import pytest
 import torch
 
-from attree.cli import app
+from attree.base.errors import AttreeError
+from attree.base.schemas import read_table
+from attree.cli.main import app
 from attree.encoder.source import ResolvedEncoder
-from attree.errors import AttreeError
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import load_parser, save_parser
-from attree.fewshot.recipes import RECIPES, WEIGHTS, TrainingPlan
-from attree.fewshot.scorer import BatchSource
-from attree.fewshot.session import check_output
-from attree.parser import Parser
-from attree.parser_source import Overrides, find_parser
-from attree.schemas import read_table
+from attree.parsers.find import Overrides, find_parser
+from attree.parsers.parser import Parser
+from attree.stages.training import check_output
+from attree.training.fit import fit
+from attree.training.gold import read_trees
+from attree.training.parser import load_parser, save_parser
+from attree.training.recipes import RECIPES, WEIGHTS, TrainingPlan
+from attree.training.scorer import BatchSource
 from attree.treebank import formats
 from attree.treebank.convert import convert
 from attree.treebank.sentence import Settings
@@ -152,7 +152,7 @@ def test_training_goes_on_from_a_parser_s_folder(
 
 def test_unknown_parsers_are_told():
     with pytest.raises(AttreeError, match="choose one of fpio, fpoa, tree-crf"):
-        from attree.fewshot.recipes import recipe
+        from attree.training.recipes import recipe
 
         recipe("nonsense")
     assert replace(RECIPES["fpio"], dropout=0.2) != RECIPES["fpio"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from attree.fewshot.parts import BoundaryPart, HeadPart, SpanPart
-from attree.fewshot.scorer import added
+from attree.training.parts import BoundaryPart, HeadPart, SpanPart
+from attree.training.scorer import added
 from tests.fewshot import reference
 
 LENGTHS = (4, 2, 7)
@@ -100,6 +100,6 @@ def test_a_span_is_scored_by_what_differs_between_its_ends(monkeypatch: pytest.M
             expected = (part.last.weight[0] @ normed.relu() + part.last.bias[0]).item()
             assert float(found[place, i, j]) == pytest.approx(expected, abs=1e-4)
     assert (found.tril() == 0).all()
-    monkeypatch.setattr("attree.fewshot.parts._AT_ONCE", 1)
+    monkeypatch.setattr("attree.training.parts._AT_ONCE", 1)
     with torch.no_grad():
         torch.testing.assert_close(part.scores(*batch).span, found)

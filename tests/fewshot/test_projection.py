@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from attree.errors import AttreeError
-from attree.fewshot import projection as projections
-from attree.fewshot.features import Layout, Record, read_back
-from attree.fewshot.projection import Projection, StateBatch, association_of, initialise
+from attree.base.errors import AttreeError
 from attree.scoring import FLOOR
+from attree.training import projection as projections
+from attree.training.features import Layout, Record, read_back
+from attree.training.projection import Projection, StateBatch, association_of, initialise
 
 HIDDEN = 12
 

@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attree.errors import AttreeError
-from attree.fewshot import self_training
-from attree.fewshot.choice import choose_trees
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import GoldTrees, read_trees
-from attree.fewshot.options import Choice, Fitting
-from attree.fewshot.recipes import TrainingPlan, recipe
-from attree.fewshot.self_training import fit_in_rounds, sure_trees, sureness
-from attree.fewshot.session import Request, train_parser
-from attree.schemas import SENTENCES, read_table, write_table
-from attree.trees import Trees
+from attree.base.errors import AttreeError
+from attree.base.schemas import SENTENCES, read_table, write_table
+from attree.rivals import self_training
+from attree.rivals.self_training import fit_in_rounds, sure_trees, sureness
+from attree.stages.training import Request, train_parser
+from attree.training.choice import choose_trees
+from attree.training.fit import fit
+from attree.training.gold import GoldTrees, read_trees
+from attree.training.options import Choice, Fitting
+from attree.training.recipes import TrainingPlan, recipe
+from attree.trees.trees import Trees
 
 PLAN = TrainingPlan(recipe("fss"), layers=(1,), steps=30, batch=4, seed=1, size=8)
 

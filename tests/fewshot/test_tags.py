@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import GoldTrees, read_trees
-from attree.fewshot.parser import TrainedModel, TrainedParser, load_parser, save_parser
-from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.parser import Parser
-from attree.schemas import read_table
-from attree.tree import NO_LABEL
+from attree.base.schemas import read_table
+from attree.parsers.parser import Parser
+from attree.training.fit import fit
+from attree.training.gold import GoldTrees, read_trees
+from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
+from attree.training.recipes import RECIPES, TrainingPlan
+from attree.trees.tree import NO_LABEL
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from attree.errors import AttreeError
-from attree.fewshot import label_fit, training
-from attree.fewshot.fit import (
+from attree.base.errors import AttreeError
+from attree.base.schemas import read_table
+from attree.training import label_fit, training
+from attree.training.fit import (
     THRESHOLDS,
     as_started,
     carry_over,
@@ -20,13 +21,12 @@ from attree.fewshot.fit import (
     fit,
     grid,
 )
-from attree.fewshot.gold import gold_tree, read_trees
-from attree.fewshot.label_fit import fit_labels
-from attree.fewshot.parts import dropout
-from attree.fewshot.recipes import RECIPES, TrainingPlan, adapted
-from attree.fewshot.scorer import BatchSource
-from attree.fewshot.training import batches, shared_batches, train
-from attree.schemas import read_table
+from attree.training.gold import gold_tree, read_trees
+from attree.training.label_fit import fit_labels
+from attree.training.parts import dropout
+from attree.training.recipes import RECIPES, TrainingPlan, adapted
+from attree.training.scorer import BatchSource
+from attree.training.training import batches, shared_batches, train
 
 
 def projection(parser):

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from attree.experiments.maps import write_maps
-from attree.figures import BASELINE, CEILING, COMPUTED, axis_of, draw
-from attree.report import charts
+from attree.reports.figures import BASELINE, CEILING, COMPUTED, axis_of, draw
+from attree.reports.page import charts
 
 
 def test_another_f1_or_selection_gives_another_picture(tmp_path: Path) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from attree.errors import AttreeError
-from attree.grammar import command
-from attree.grammar.options import Recipe, Sizes
-from attree.schemas import PARSES, read_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import PARSES, read_table
+from attree.cli import grammar as command
+from attree.rivals.grammar.options import Recipe, Sizes
 from tests.workflow.conftest import TOY, TREES
 
 _SIZES = {field.name for field in fields(Sizes)}

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from attree.errors import AttreeError
-from attree.grammar import training
-from attree.grammar.folder import read_grammar
-from attree.grammar.learning import learn, read_sentences
-from attree.grammar.model import Vocabulary
-from attree.grammar.options import Recipe, Sizes
-from attree.grammar.training import batches
-from attree.parser import Parser
-from attree.schemas import read_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import read_table
+from attree.parsers.parser import Parser
+from attree.rivals.grammar import training
+from attree.rivals.grammar.folder import read_grammar
+from attree.rivals.grammar.learning import learn, read_sentences
+from attree.rivals.grammar.model import Vocabulary
+from attree.rivals.grammar.options import Recipe, Sizes
+from attree.rivals.grammar.training import batches
 
 SIZES = Sizes(nonterminals=4, preterminals=6, symbol=16, latent=4, hidden=8)
 RECIPE = Recipe(SIZES, epochs=4, batch=4, learning_rate=1e-2, least=1, held_out=0.1)

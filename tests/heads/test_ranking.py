@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from attree.attention.columns import ALL
-from attree.attention.compute import StageSettings
-from attree.attention.stage import columns_for, compute_attention
+from attree.association.columns import ALL
+from attree.association.compute import StageSettings
+from attree.association.ranking import Recipe, rank, rank_heads
+from attree.association.selection import HeadSelection
+from attree.base.errors import AttreeError
+from attree.base.schemas import HEADS
 from attree.encoder.source import ResolvedEncoder
-from attree.errors import AttreeError
-from attree.heads.ranking import Recipe, rank, rank_heads
-from attree.heads.selection import HeadSelection
-from attree.parses import Parses
-from attree.sampling import draw
-from attree.schemas import HEADS
+from attree.stages.attention import columns_for, compute_attention
+from attree.trees.parses import Parses
+from attree.trees.sampling import draw
 from tests.attention.conftest import WORDS, MakeTable
 from tests.attention.test_stage import matrices
 

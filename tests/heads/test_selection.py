@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attree.attention.columns import heads_key, read_selection
-from attree.errors import AttreeError
-from attree.heads.selection import HeadSelection
+from attree.association.columns import heads_key, read_selection
+from attree.association.selection import HeadSelection
+from attree.base.errors import AttreeError
 
 F1 = np.array([[20.0, 31.0, 30.0], [31.0, 45.5, 12.0]])
 

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from attree.cli import app
-from attree.corpus.output import OutputOptions, Rows, Statistics, make_folders, write_shard
+from attree.apps.measures.sources import Reading
+from attree.apps.measures.tables import write_measures
+from attree.base.errors import AttreeError
+from attree.base.schemas import SENTENCES, write_table
+from attree.bulk.output import OutputOptions, Rows, Statistics, make_folders, write_shard
+from attree.cli.main import app
 from attree.decoding.fixed import fixed_trees
-from attree.errors import AttreeError
-from attree.measures.sources import Reading
-from attree.measures.tables import write_measures
-from attree.schemas import SENTENCES, write_table
-from attree.trees import Trees
+from attree.trees.trees import Trees
 from tests.command_line import CliRunner
 
 ROOT = Path(__file__).parents[2]
@@ -189,7 +189,7 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
 
 
 def test_trees_of_shards_are_those_of_rows(tmp_path: Path) -> None:
-    from attree.corpus.output import read_shards, read_trees
+    from attree.bulk.output import read_shards, read_trees
 
     bulk(tmp_path, range(3))
     rows = list(read_trees(tmp_path))

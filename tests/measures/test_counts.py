@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attree.measures.counts import distinct, of_trees, of_words, phrase_types
-from attree.trees import Trees
+from attree.apps.measures.counts import distinct, of_trees, of_words, phrase_types
+from attree.trees.trees import Trees
 from tests.fewshot import reference
 
 #: A node: its label and its children, or a word's number.

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from attree.cli import app
+from attree.base.errors import AttreeError
+from attree.cli.main import app
 from attree.encoder.source import resolve
-from attree.errors import AttreeError
 from tests.command_line import CliRunner, Result
 from tests.encoder.checkpoints import save
 

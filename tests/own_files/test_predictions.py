@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from attree.cli import app
+from attree.apps.evaluate.systems import How, evaluate
+from attree.base.errors import AttreeError
+from attree.cli.main import app
 from attree.decoding.fixed import fixed_trees
-from attree.errors import AttreeError
-from attree.evaluate import Evaluation, Gold
 from attree.evaluation.counts import Counts
 from attree.evaluation.evalb import read_parameters, results
-from attree.own_files.systems import How, evaluate
-from attree.parser import Parser
+from attree.parsers.evaluate import Evaluation, Gold
+from attree.parsers.parser import Parser
 from attree.treebank.sentence import Settings
 from tests.command_line import CliRunner, Result
 

@@ -9,19 +9,19 @@ import pyarrow as pa
 import pytest
 from cyclopts import CycloptsError
 
-from attree.cli import app
+from attree.apps.evaluate import training
+from attree.apps.evaluate.training import Plan, split
+from attree.base.errors import AttreeError
+from attree.base.schemas import SENTENCES, write_table
+from attree.cli.main import app
 from attree.encoder.source import resolve
-from attree.errors import AttreeError
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import score
-from attree.given import Treebank
-from attree.own_files import training
-from attree.own_files.training import Plan, split
-from attree.parser import Parser
-from attree.parses import Parses
-from attree.sampling import draw_trees
-from attree.schemas import SENTENCES, write_table
+from attree.parsers.parser import Parser
+from attree.treebank.given import Treebank
 from attree.treebank.sentence import Settings
+from attree.trees.parses import Parses
+from attree.trees.sampling import draw_trees
 from tests.command_line import CliRunner, Result
 from tests.encoder.checkpoints import save
 from tests.fewshot.conftest import table

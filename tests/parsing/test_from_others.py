@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from attree.cli import app
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.base.schemas import PARSES, SENTENCES, read_table, write_table
+from attree.cli.main import app
 from attree.evaluation.evalb import COLLINS, results
-from attree.parses import Parses
-from attree.parsing.from_others import write_average, write_imported
-from attree.schemas import PARSES, SENTENCES, read_table, write_table
+from attree.stages.from_others import write_average, write_imported
 from attree.treebank.brackets import bracketed
 from attree.treebank.sentence import Settings
 from attree.treebank.table import from_table
+from attree.trees.parses import Parses
 from tests.command_line import CliRunner
 from tests.workflow.conftest import ROOT
 

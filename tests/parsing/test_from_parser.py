@@ -10,17 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attree.cli import app
-from attree.errors import AttreeError
-from attree.fewshot.fit import fit
-from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import TrainedModel, TrainedParser, save_parser
-from attree.fewshot.recipes import RECIPES, TrainingPlan
-from attree.fewshot.scorer import BatchSource
-from attree.parser import Parser
-from attree.parses import Parses
-from attree.parsing.from_parser import write_parses
-from attree.schemas import (
+from attree.base.errors import AttreeError
+from attree.base.schemas import (
     ASSOCIATIONS,
     PARSES,
     SENTENCES,
@@ -28,6 +19,15 @@ from attree.schemas import (
     read_table,
     write_table,
 )
+from attree.cli.main import app
+from attree.parsers.parser import Parser
+from attree.stages.from_parser import write_parses
+from attree.training.fit import fit
+from attree.training.gold import read_trees
+from attree.training.parser import TrainedModel, TrainedParser, save_parser
+from attree.training.recipes import RECIPES, TrainingPlan
+from attree.training.scorer import BatchSource
+from attree.trees.parses import Parses
 from tests.command_line import CliRunner
 from tests.fewshot.conftest import table
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attree.attention.columns import mean_column
-from attree.attention.shards import open_shard
-from attree.cli import app
+from attree.association.columns import mean_column
+from attree.association.shards import open_shard
+from attree.base.errors import AttreeError
+from attree.base.files import write_json
+from attree.base.schemas import PARSES, read_table
+from attree.cli.main import app
 from attree.decoding.batch import decode
-from attree.errors import AttreeError
-from attree.files import write_json
-from attree.parsing.from_shards import selection_data
-from attree.schemas import PARSES, read_table
+from attree.stages.from_shards import selection_data
 from tests.command_line import CliRunner
 from tests.scoring.reference import Spans, attention, pairs
 

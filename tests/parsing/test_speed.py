@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from attree.errors import AttreeError
-from attree.files import read_json, write_json
-from attree.parsing.command import speed_command
+from attree.base.errors import AttreeError
+from attree.base.files import read_json, write_json
+from attree.cli.decode import speed_command
 from tests.attention.conftest import MakeTable, encoder, make_table
 
 __all__ = ["encoder", "make_table"]

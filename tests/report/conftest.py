@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attree.attention.columns import mean_column
-from attree.attention.shards import open_shard
+from attree.association.columns import mean_column
+from attree.association.shards import open_shard
+from attree.base import tables as render
+from attree.base.files import write_json
+from attree.base.schemas import ASSOCIATIONS, HEADS, PARSES, SENTENCES, read_table, write_table
 from attree.evaluation import DEFAULT_LABELS
 from attree.evaluation.baselines import write_baselines
 from attree.evaluation.summary import score_parses
-from attree.files import write_json
-from attree.given import Treebank
-from attree.parsing.from_others import write_imported
-from attree.parsing.from_shards import write_parses
-from attree.report.page import write_page
-from attree.report.run import AskedTable, Run
-from attree.schemas import ASSOCIATIONS, HEADS, PARSES, SENTENCES, read_table, write_table
-from attree.tables import render
+from attree.reports.page.page import write_page
+from attree.reports.page.run import AskedTable, Run
+from attree.stages.from_others import write_imported
+from attree.stages.from_shards import write_parses
+from attree.treebank.given import Treebank
 from attree.treebank.sentence import Settings
 from tests.scoring.reference import attention
 

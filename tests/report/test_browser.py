@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from attree.schemas import PARSES, SCORES, SENTENCES, read_table
+from attree.base.schemas import PARSES, SCORES, SENTENCES, read_table
 from tests.report.conftest import EVIL, TREEBANKS
 
 

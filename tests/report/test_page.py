@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.base.schemas import ASSOCIATIONS, PARSES, SCORES, SENTENCES, read_table, write_table
 from attree.evaluation.confusion import Confusion
-from attree.figures import BASELINE, COMPUTED
-from attree.report import charts, explorer, scores
-from attree.report.page import embedded, write_page
-from attree.report.run import Run
-from attree.schemas import ASSOCIATIONS, PARSES, SCORES, SENTENCES, read_table, write_table
-from attree.tables import build
-from attree.trees import Trees
+from attree.reports.figures import BASELINE, COMPUTED
+from attree.reports.page import charts, explorer, scores
+from attree.reports.page.page import embedded, write_page
+from attree.reports.page.run import Run
+from attree.reports.tables import build
+from attree.trees.trees import Trees
 from tests.report.conftest import EVIL, PARSERS, TREEBANKS
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from attree.trees import Trees
+from attree.trees.trees import Trees
 
 Matrix = NDArray[np.float64]
 Tree = tuple[tuple[int, int, int], ...]  # start, split, end of every span, in pre-order

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 from attree.scoring import ASSOCIATIONS, SCORES
 from attree.scoring.prefix import prefix_sums
 from attree.scoring.tables import TRANSFORMS, SplitScores, split_scores, transform

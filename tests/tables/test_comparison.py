@@ -12,16 +12,17 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from attree.base import tables as render
+from attree.base.errors import AttreeError
+from attree.base.files import write_json
+from attree.base.schemas import PARSES, write_table
+from attree.cli import tables as command
 from attree.decoding.fixed import fixed_trees
-from attree.errors import AttreeError
 from attree.evaluation.baselines import write_baselines
 from attree.evaluation.summary import score_parses
-from attree.files import write_json
-from attree.parses import Parses
-from attree.schemas import PARSES, write_table
-from attree.tables import command, render
-from attree.tables.comparison import compared, comparison, read_figures, record_of, systems
-from attree.tables.resampling import differences
+from attree.reports.tables.comparison import compared, comparison, read_figures, record_of, systems
+from attree.reports.tables.resampling import differences
+from attree.trees.parses import Parses
 from tests.fewshot.conftest import table as make_table
 
 PUBLISHED = """\

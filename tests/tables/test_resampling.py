@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attree.errors import AttreeError
-from attree.schemas import SCORES, write_table
-from attree.tables.resampling import SEED, SentenceScores, differences, intervals
+from attree.base.errors import AttreeError
+from attree.base.schemas import SCORES, write_table
+from attree.reports.tables.resampling import SEED, SentenceScores, differences, intervals
 
 
 def scores(path: Path, seed: int, n: int = 60, better: float = 0.0) -> Path:

@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from attree.errors import AttreeError
-from attree.files import write_json
-from attree.tables import build, command, render
+from attree.base import tables as render
+from attree.base.errors import AttreeError
+from attree.base.files import write_json
+from attree.cli import tables as command
+from attree.reports.tables import build
 
 
 def _figures(f1: float) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 from attree.treebank.binarise import binarise
 from attree.treebank.sentence import Sentence
 from tests.treebank.test_roundtrip import sentences

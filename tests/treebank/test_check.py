@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.schemas import read_table
+from attree.base.schemas import read_table
 from attree.treebank.cleaning import Counts, choose, prepare
 from attree.treebank.language import discover
 from attree.treebank.sentence import Rejected, Sentence, Settings

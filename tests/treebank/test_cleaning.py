@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 from attree.treebank.cleaning import PTB_TAGS, Counts, clean, is_punctuation, parts, policy, prepare
 from attree.treebank.sentence import Rejected, Sentence, Settings
 

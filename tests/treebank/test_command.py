@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.schemas import REJECTED, SENTENCES, read_table
+from attree.base.schemas import REJECTED, SENTENCES, read_table
 
 TREE = "( (S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .)))\n"
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.schemas import SENTENCES, read_table
+from attree.base.schemas import SENTENCES, read_table
 from attree.treebank import brackets, discbracket, export, stanza, tigerxml
 from attree.treebank.crossing import Graph, attach_to_neighbours, graph_of, spans
 from attree.treebank.formats import FORMATS, read_files, resolve

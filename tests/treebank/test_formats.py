@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from attree.errors import AttreeError
-from attree.schemas import read_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import read_table
 from attree.treebank.cleaning import Counts, prepare
 from attree.treebank.formats import FORMATS, read_files, resolve, sniff
 from attree.treebank.sentence import Rejected, Sentence, Settings

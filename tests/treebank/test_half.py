@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.constraints import COMPLETE, NO_PHRASE, UNKNOWN, Constraints
-from attree.errors import AttreeError
-from attree.given import as_tables
-from attree.schemas import HALF_KNOWN, SENTENCES, read_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import HALF_KNOWN, SENTENCES, read_table
 from attree.treebank.brackets import bracketed
 from attree.treebank.cleaning import clean
 from attree.treebank.formats import read_files, resolve
+from attree.treebank.given import as_tables
 from attree.treebank.half import known, read, read_line
 from attree.treebank.sentence import Rejected, Sentence, Settings
 from attree.treebank.table import from_table, to_table
+from attree.trees.constraints import COMPLETE, NO_PHRASE, UNKNOWN, Constraints
 from tests import drawn
 from tests.fewshot import reference
 

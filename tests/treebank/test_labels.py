@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from attree.annotate.text import Trees
-from attree.errors import AttreeError
-from attree.given import as_tables
-from attree.schemas import HALF_KNOWN, read_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import HALF_KNOWN, read_table
 from attree.treebank.convert import convert
 from attree.treebank.formats import FORMATS, read_files, resolve
+from attree.treebank.given import as_tables
 from attree.treebank.labels import Labelling, bare, detect, table, tables
 from attree.treebank.language_file import settings_of
 from attree.treebank.sentence import Sentence, Settings

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from attree.errors import AttreeError
-from attree.schemas import read_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import read_table
 from attree.treebank.language import Language, discover
 
 TREE = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))\n"
@@ -229,7 +229,7 @@ class TestCommandLine:
 
     def test_imports_nothing_heavy(self) -> None:
         code = (
-            "import sys, attree.treebank.language, attree.treebank.command;"
+            "import sys, attree.treebank.language, attree.cli.treebank;"
             "print([m for m in ('torch', 'numpy', 'pyarrow', 'numba') if m in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

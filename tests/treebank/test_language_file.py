@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from attree.cli import app
-from attree.errors import AttreeError
-from attree.help import declared
-from attree.settings import form_of, hints_of, meanings
+from attree.base.errors import AttreeError
+from attree.base.settings import form_of, hints_of, meanings
+from attree.cli.help import declared
+from attree.cli.main import app
 from attree.treebank.cleaning import POLICIES, policies
 from attree.treebank.formats import FORMATS
 from attree.treebank.language_file import LAYOUTS, LanguageKeys, SplitKeys, check_settings

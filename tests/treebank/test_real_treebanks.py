@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.patterns import find
+from attree.base.patterns import find
 from attree.treebank.cleaning import Counts, prepare
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.layout import pieces

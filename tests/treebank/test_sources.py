@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from attree.errors import AttreeError
-from attree.patterns import expand, find
+from attree.base.errors import AttreeError
+from attree.base.patterns import expand, find
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.errors import AttreeError
-from attree.schemas import REJECTED, SENTENCES, read_table, write_table
+from attree.base.errors import AttreeError
+from attree.base.schemas import REJECTED, SENTENCES, read_table, write_table
 from attree.treebank import table as tables
 from attree.treebank.brackets import bracketed
 from attree.treebank.sentence import Rejected, Sentence

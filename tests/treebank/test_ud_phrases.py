@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.constraints import NO_PHRASE, Constraints
 from attree.treebank.cleaning import Counts, prepare
 from attree.treebank.conllu import read
 from attree.treebank.convert import convert
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Sentence, Settings
 from attree.treebank.ud_phrases import Words, phrases
+from attree.trees.constraints import NO_PHRASE, Constraints
 
 HALF = Settings(format="conllu", dependencies="half", labels="universal")
 

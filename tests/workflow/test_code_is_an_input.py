@@ -6,15 +6,15 @@ import re
 
 import pytest
 
-from attree.attention.sources import spared
-from attree.cli import COMMANDS
-from attree.provenance import NEUTRAL, closure
+from attree.association.sources import spared
+from attree.base.provenance import NEUTRAL, closure
+from attree.cli.main import COMMANDS
 from tests.workflow.conftest import ROOT, RULE_OF_OUTPUT
 
 _RULE = re.compile(r"^(?:use )?rule (?:\w+ as )?(\w+)(?: with)?:\n((?:(?: .*)?\n)+)", re.MULTILINE)
 #: What a rule's ``without`` stands for in the run that is recorded.
 WITHOUT = {
-    "corpus_spares": ("attree.fewshot", "attree.evaluate"),
+    "corpus_spares": ("attree.training", "attree.parsers.evaluate"),
     "attention_spares": spared(["heads"]),
     "EXPERIMENTS.spares": (),
 }

@@ -217,7 +217,7 @@ def test_no_number_outlives_what_made_it(again: Checkout, tmp_path: Path) -> Non
     assert figures(checkout) == true
 
     forged(checkout)  # what reads attention depends on what computes it, and nothing else does
-    with (source / "attree/attention/compute.py").open("a", encoding="utf-8") as handle:
+    with (source / "attree/association/compute.py").open("a", encoding="utf-8") as handle:
         handle.write("\n_CHANGED = 1\n")
     ran = checkout.run("experiments")
     assert {w["job"] for rule, w in ran.jobs if rule == "experiment_rows"} == {

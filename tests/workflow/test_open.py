@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from attree.association.selection import HeadSelection
+from attree.base.files import read_json
 from attree.encoder.converted import installed
-from attree.files import read_json
-from attree.heads.selection import HeadSelection
 from attree.ready import ready_heads
 from tests.workflow.conftest import ROOT, Checkout
 

@@ -12,13 +12,14 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from attree import configuration, decoding, evaluation, scoring
-from attree.configuration import configured
-from attree.errors import AttreeError
-from attree.fewshot.recipes import RECIPES
-from attree.plan import make_plan, without_null
-from attree.registry import choices
-from attree.settings import checked, form_of, one_of
+from attree import decoding, evaluation, scoring
+from attree.base.errors import AttreeError
+from attree.base.registry import choices
+from attree.base.settings import checked, form_of, one_of
+from attree.plan import configuration
+from attree.plan.configuration import configured
+from attree.plan.plan import make_plan, without_null
+from attree.training.recipes import RECIPES
 from tests.workflow.conftest import ROOT
 
 
@@ -27,9 +28,9 @@ def read(path: Path) -> Any:
 
 
 def test_registries_that_keys_name_are_there_and_other_names_are_the_library_s() -> None:
-    from attree.corpus.output import FORMATS
+    from attree.bulk.output import FORMATS
     from attree.encoder.source import SOURCES
-    from attree.fewshot.training import OBJECTIVES
+    from attree.training.training import OBJECTIVES
 
     schema = msgspec.json.schema(configuration.Configuration)
     registries = set(re.findall("'x-choices': '([^']+)'", str(schema)))

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import yaml
 
-from attree.configuration import Configuration
+from attree.plan.configuration import Configuration
 from attree.treebank.language import NAME
 from tests.workflow.conftest import ROOT, Checkout
 
@@ -87,7 +87,7 @@ def test_every_setting_of_config_has_a_comment() -> None:
             assert commented, f"config.yaml: no comment beside {line!r}"
 
 
-#: Parameters that are options already quoted, by :func:`attree.plan.as_options` and its like.
+#: Parameters that are options already quoted, by :func:`attree.plan.plan.as_options` and its like.
 QUOTED = {"arguments", "heads", "options", "recipe", "selection", "source"}
 
 

@@ -18,7 +18,7 @@ rule attention_all:
     threads: attention_threads
     params:
         code=code_of(
-            "attree.attention.command:attention_command", without=attention_spares
+            "attree.cli.attention:attention_command", without=attention_spares
         ),
         heads=all_options,
         options=as_options(config["attention"]),
@@ -41,7 +41,7 @@ use rule attention_all as attention_selected with:
         "<benchmarks>/attention/{encoder}/selected/{language}/{split}.tsv"
     params:
         code=code_of(
-            "attree.attention.command:attention_command", without=attention_spares
+            "attree.cli.attention:attention_command", without=attention_spares
         ),
         heads=selections_options,
         options=as_options(config["attention"]),

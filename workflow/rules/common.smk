@@ -1,5 +1,5 @@
 # Reads and checks the configuration, plans the rows, and holds the few functions that rules share.
-# What there is to decide is decided in attree.plan and attree.treebank.language.
+# What there is to decide is decided in attree.plan.plan and attree.treebank.language.
 import os
 import re
 import sys
@@ -8,12 +8,12 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from attree.attention.sources import spared
-from attree.comparisons import Comparisons
-from attree.configuration import configured
-from attree.errors import AttreeError
-from attree.fewshot.recipes import RECIPES
-from attree.plan import (
+from attree.association.sources import spared
+from attree.plan.comparisons import Comparisons
+from attree.plan.configuration import configured
+from attree.base.errors import AttreeError
+from attree.training.recipes import RECIPES
+from attree.plan.plan import (
     GRAMMAR,
     IMPORTED,
     Row,
@@ -24,10 +24,10 @@ from attree.plan import (
     split_keys,
     without_null,
 )
-from attree.process import FOLLOWED
-from attree.provenance import code_hash, digest
-from attree.report.run import Run, looks
-from attree.results import (
+from attree.base.process import FOLLOWED
+from attree.base.provenance import code_hash, digest
+from attree.reports.page.run import Run, looks
+from attree.plan.paths import (
     ASSOCIATIONS,
     BASELINES,
     ENCODER,
@@ -43,12 +43,12 @@ from attree.results import (
     SENTENCES,
     path_of,
 )
-from attree.results import PLAN as PLAN_FILE
-from attree.results import RUN as RUN_FILE
-from attree.results import UNFINISHED as UNFINISHED_FILE
-from attree.schemas import read_metadata
+from attree.plan.paths import PLAN as PLAN_FILE
+from attree.plan.paths import RUN as RUN_FILE
+from attree.plan.paths import UNFINISHED as UNFINISHED_FILE
+from attree.base.schemas import read_metadata
 from attree.treebank.language import NAME, discover
-from attree.settings import expand_variables
+from attree.base.settings import expand_variables
 
 BEGAN = time.time()
 
@@ -352,8 +352,8 @@ def corpus_folder(wildcards):
 def corpus_spares(wildcards):
     # Averaged heads run nothing of few-shot training, no encoder runs a grammar, and nothing is
     # scored.
-    own = () if corpus_folder(wildcards) else ("attree.fewshot",)
-    return (*own, "attree.grammar", "attree.evaluate")
+    own = () if corpus_folder(wildcards) else ("attree.training",)
+    return (*own, "attree.rivals.grammar", "attree.parsers.evaluate")
 
 
 def corpus_parser(wildcards):

@@ -39,7 +39,7 @@ rule comparison_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.tables.command:comparison"),
+        code=code_of("attree.cli.tables:comparison"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         options=COMPARISONS.options,
     shell:
@@ -61,7 +61,7 @@ rule speeds:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.parsing.command:speed_command"),
+        code=code_of("attree.cli.decode:speed_command"),
         options=COMPARISONS.timing_options,
     shell:
         "attree speed {input.sentences:q} --encoder {input.encoder:q} {params.options}"

@@ -8,7 +8,7 @@ rule encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.encoder.command:resolve_command"),
+        code=code_of("attree.cli.encoder:resolve_command"),
         source=encoder_options,
     shell:
         "attree encoder resolve --slug {wildcards.encoder:q} {params.source}"

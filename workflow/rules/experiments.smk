@@ -1,9 +1,9 @@
 # The article's experiments: rows of the configuration's `experiments`, many of them in one job. What a
-# job reads and runs is planned in attree.experiments.jobs, and written to one file that the commands
+# job reads and runs is planned in attree.plan.experiments.jobs, and written to one file that the commands
 # read: their lines stay short. Finished rows lie as records beside the declared list of a job, where
 # Snakemake does not delete them: only rows without one are run.
-from attree.experiments.jobs import Experiments
-from attree.fewshot.recipes import RECIPES
+from attree.plan.experiments.jobs import Experiments
+from attree.training.recipes import RECIPES
 
 try:
     EXPERIMENTS = Experiments(config, RECIPES, PLAN)
@@ -51,7 +51,7 @@ rule experiment_rows:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.experiments.command:rows", without=EXPERIMENTS.spares),
+        code=code_of("attree.cli.experiments:rows", without=EXPERIMENTS.spares),
         rows=EXPERIMENTS.rows,
         plan=PLAN_PATH,
     shell:
@@ -77,7 +77,7 @@ rule experiment_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.experiments.command:table"),
+        code=code_of("attree.cli.experiments:table"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         layout=EXPERIMENTS.layout,
         plan=PLAN_PATH,
@@ -103,7 +103,7 @@ rule experiment_picture:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.experiments.command:picture"),
+        code=code_of("attree.cli.experiments:picture"),
     shell:
         "attree experiment picture {input:q} --output {output:q} 2> {log:q}"
 
@@ -127,7 +127,7 @@ rule experiment_weights:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.experiments.command:weights"),
+        code=code_of("attree.cli.experiments:weights"),
         prefix=subpath(output[0], strip_suffix=".png"),
         layout=EXPERIMENTS.layout,
         plan=PLAN_PATH,
@@ -155,7 +155,7 @@ rule experiment_reliability:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.experiments.command:reliability"),
+        code=code_of("attree.cli.experiments:reliability"),
         prefix=subpath(output[0], strip_suffix=".png"),
         layout=EXPERIMENTS.layout,
         plan=PLAN_PATH,
@@ -183,7 +183,7 @@ rule experiment_sentence:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.experiments.command:sentence"),
+        code=code_of("attree.cli.experiments:sentence"),
         prefix=subpath(output[0], strip_suffix=".png"),
         layout=EXPERIMENTS.layout,
         plan=PLAN_PATH,
@@ -205,7 +205,7 @@ rule tune_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.encoder.command"),
+        code=code_of("attree.cli.encoder"),
         folder=subpath(output[0], strip_suffix=".done"),
         options=EXPERIMENTS.tuning_options,
     shell:
@@ -224,7 +224,7 @@ rule tuned_encoder:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.encoder.command:resolve_command"),
+        code=code_of("attree.cli.encoder:resolve_command"),
         folder=subpath(input[0], strip_suffix=".done"),
     shell:
         "attree encoder resolve --slug {wildcards.tuned:q} --path {params.folder:q} --output {output:q}"

@@ -15,7 +15,7 @@ rule train:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.fewshot.command:train_command"),
+        code=code_of("attree.cli.train:train_command"),
         folder=subpath(output[0], parent=True),
         options=COMPARISONS.training_options,
     shell:

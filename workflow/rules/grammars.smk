@@ -27,7 +27,7 @@ rule grammar:
         "../../envs/cpu.yaml"
     threads: 2
     params:
-        code=code_of("attree.grammar.command:train"),
+        code=code_of("attree.cli.grammar:train"),
         folder=subpath(output[0], strip_suffix=".done"),
         options=COMPARISONS.grammar_options,
     shell:
@@ -48,7 +48,7 @@ rule grammar_parses:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.grammar.command:parse"),
+        code=code_of("attree.cli.grammar:parse"),
         folder=subpath(input.learnt, strip_suffix=".done"),
     shell:
         "attree grammar parse {input.sentences:q} --grammar {params.folder:q} --output {output:q}"

@@ -12,7 +12,7 @@ rule heads:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.heads.command:heads_command"),
+        code=code_of("attree.cli.heads:heads_command"),
         recipe=recipe_options,
         selection=selection_options,
     shell:

@@ -14,7 +14,7 @@ rule parse:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.parsing.command:decode_command"),
+        code=code_of("attree.cli.decode:decode_command"),
         recipe=recipe_options,
     shell:
         "attree decode {input.attention:q} --selection {input.selection:q} {params.recipe}"
@@ -39,7 +39,7 @@ rule trained_parses:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.parsing.command:apply_command"),
+        code=code_of("attree.cli.decode:apply_command"),
         folder=subpath(input.parser, parent=True),
         options=COMPARISONS.applying_options,
     shell:
@@ -61,7 +61,7 @@ rule imported_parses:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.parsing.command:import_command"),
+        code=code_of("attree.cli.decode:import_command"),
         options=system_options,
     shell:
         "attree import {input.trees:q} --sentences {input.sentences:q} --output {output:q}"
@@ -80,7 +80,7 @@ rule averaged_parses:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.parsing.command:average_command"),
+        code=code_of("attree.cli.decode:average_command"),
         options=average_options,
     shell:
         "attree average {input:q} {params.options} --output {output:q} 2> {log:q}"

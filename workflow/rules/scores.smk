@@ -10,7 +10,7 @@ rule score:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.evaluation.command:score_command"),
+        code=code_of("attree.cli.score:score_command"),
         options=as_options(config["evaluation"], labels="recall"),
     shell:
         "attree score {input.parses:q} --sentences {input.sentences:q} --encoder-name {wildcards.encoder:q}"
@@ -28,7 +28,7 @@ rule baselines:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.evaluation.command:baselines_command"),
+        code=code_of("attree.cli.score:baselines_command"),
         options=as_options(config["evaluation"], labels="recall"),
     shell:
         "attree baselines {input:q} {params.options} --output {output:q} 2> {log:q}"

@@ -19,7 +19,7 @@ rule crosslingual_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.tables.command:crosslingual"),
+        code=code_of("attree.cli.tables:crosslingual"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         options=table_options,
     shell:
@@ -47,7 +47,7 @@ rule language_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.tables.command:language"),
+        code=code_of("attree.cli.tables:language"),
         prefix=subpath(output[0], strip_suffix=".csv"),
     shell:
         "attree table language {input.scores:q} --output-prefix {params.prefix:q} 2> {log:q}"
@@ -72,7 +72,7 @@ rule sizes_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.tables.command:sizes"),
+        code=code_of("attree.cli.tables:sizes"),
         prefix=subpath(output[0], strip_suffix=".csv"),
         options=as_options({"published": config["published"]}),
     shell:

@@ -10,7 +10,7 @@ rule treebank:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.treebank.command:run"),
+        code=code_of("attree.cli.treebank:run"),
         # The files as patterns: thousands of names do not fit on a command line.
         arguments=treebank_arguments,
     shell:

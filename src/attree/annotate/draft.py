@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from attree.constraints import MARKS, Constraints
-from attree.errors import AttreeError
-from attree.tree import NO_LABEL, Tree
+from attree.base.errors import AttreeError
 from attree.treebank.sentence import Sentence
+from attree.trees.constraints import MARKS, Constraints
+from attree.trees.tree import NO_LABEL, Tree
 
 Span = tuple[int, int]
 

@@ -15,9 +15,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from attree.errors import AttreeError
-from attree.files import lock, read_bytes, whole_file
-from attree.text import say
+from attree.base.errors import AttreeError
+from attree.base.files import lock, read_bytes, whole_file
+from attree.base.text import say
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.language import treebank_files
 from attree.treebank.sentence import Rejected, Sentence, Settings

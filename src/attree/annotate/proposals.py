@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.annotate.draft import Draft
-from attree.errors import AttreeError
-from attree.fewshot.features import features_of
-from attree.fewshot.fit import fit, label_names, untrained
-from attree.fewshot.gold import GoldTree, GoldTrees, gold_tree
-from attree.fewshot.parser import TrainedModel, TrainedParser
-from attree.fewshot.recipes import WITH_LABELS, TrainingPlan, recipe
-from attree.fewshot.session import around_middle
-from attree.parser import Parser
-from attree.tree import NO_LABEL, Tree
+from attree.base.errors import AttreeError
+from attree.parsers.parser import Parser
+from attree.stages.training import around_middle
+from attree.training.features import features_of
+from attree.training.fit import fit, label_names, untrained
+from attree.training.gold import GoldTree, GoldTrees, gold_tree
+from attree.training.parser import TrainedModel, TrainedParser
+from attree.training.recipes import WITH_LABELS, TrainingPlan, recipe
 from attree.treebank.sentence import Sentence
+from attree.trees.tree import NO_LABEL, Tree
 
 #: What a few trees train. Phrases without a label count as ones labelled ``X``: it is labels that
 #: tell a phrase from what only binarisation makes.

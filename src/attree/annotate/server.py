@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from attree.annotate.guard import Guard
 from attree.annotate.session import Session
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 
 #: The page's files → their types.
 _FILES = {

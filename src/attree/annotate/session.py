@@ -17,10 +17,10 @@ from attree.annotate.draft import CORRECTIONS, Draft, Node, labels_of, tree_of
 from attree.annotate.folder import BEGIN, Folder, now
 from attree.annotate.proposals import Chart, Proposal, Proposer, Trained
 from attree.annotate.text import Sentences, Source, Trees
-from attree.errors import AttreeError, NotFiniteError
-from attree.schemas import FAILED, TOO_LONG
-from attree.tree import NO_LABEL
+from attree.base.errors import AttreeError, NotFiniteError
+from attree.base.schemas import FAILED, TOO_LONG
 from attree.treebank.sentence import Sentence
+from attree.trees.tree import NO_LABEL
 
 #: A phrase less likely than this is marked as weak.
 WEAK = 0.5

@@ -9,14 +9,14 @@ from attree.annotate.folder import Folder, accepted, finished, order_of_labels
 from attree.annotate.proposals import Proposer
 from attree.annotate.session import Session
 from attree.annotate.text import Sentences, Trees, are_treebanks
-from attree.corpus.inputs import find_inputs
-from attree.corpus.lines import refuse_treebanks
-from attree.corpus.stream import first_lines, how_split
-from attree.errors import AttreeError
-from attree.options import TextOptions
-from attree.parser import Parser
-from attree.parser_source import ParserSource
-from attree.words import tokeniser
+from attree.base.errors import AttreeError
+from attree.base.options import TextOptions
+from attree.bulk.stream import first_lines, how_split
+from attree.parsers.find import ParserSource
+from attree.parsers.parser import Parser
+from attree.raw_text.inputs import find_inputs
+from attree.raw_text.lines import refuse_treebanks
+from attree.raw_text.words import tokeniser
 
 
 @dataclass(frozen=True, slots=True)

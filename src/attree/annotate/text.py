@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from attree.corpus.inputs import InputFile
-from attree.corpus.lines import EMPTY, read_sentences
-from attree.errors import AttreeError
-from attree.schemas import FAILED, OK, TOO_LONG
-from attree.text import name_of, say
+from attree.base.errors import AttreeError
+from attree.base.schemas import FAILED, OK, TOO_LONG
+from attree.base.text import name_of, say
+from attree.raw_text.inputs import InputFile
+from attree.raw_text.lines import EMPTY, read_sentences
+from attree.raw_text.words import Tokeniser
 from attree.treebank.formats import format_of, read_files, resolve
 from attree.treebank.language_file import settings_of
 from attree.treebank.sentence import Rejected, Sentence
-from attree.words import Tokeniser
 
 #: Shorter sentences have one tree only.
 LEAST_WORDS = 2

@@ -10,13 +10,13 @@ import torch
 
 from attree.choosing.ranking import Measured
 from attree.decoding.constrained import no_distribution
-from attree.fewshot.features import Layout, run
-from attree.fewshot.inside import entropy
-from attree.fewshot.parser import TrainedModel
+from attree.training.features import Layout, run
+from attree.training.inside import entropy
+from attree.training.parser import TrainedModel
 
 if TYPE_CHECKING:
     from attree.encoder.load import EncoderOutput
-    from attree.parser import Parser
+    from attree.parsers.parser import Parser
 
 
 @torch.inference_mode()

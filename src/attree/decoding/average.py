@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from attree.base.errors import AttreeError
 from attree.decoding.decoders import chart
-from attree.errors import AttreeError
 from attree.scoring.tables import SplitScores
-from attree.trees import Trees
+from attree.trees.trees import Trees
 
 #: Table cells at a time, 8 bytes each in a few tables.
 _CELLS_AT_A_TIME = 1_000_000

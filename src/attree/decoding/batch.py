@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from attree.base.errors import NotFiniteError
+from attree.base.registry import choose
 from attree.decoding import DECODERS
-from attree.errors import NotFiniteError
-from attree.registry import choose
 from attree.scoring.tables import SplitScores, split_scores, transform
-from attree.trees import Spans, Trees, binary_offsets
+from attree.trees.trees import Spans, Trees, binary_offsets
 
 #: Table cells scored and decoded at a time: 0.5 MB a table, which stays near a core.
 _CELLS_AT_A_TIME = 64_000

@@ -1,6 +1,6 @@
 """The tree of one sentence that keeps to constraints, by any decoder of split scores or by none.
 
-What a tree should not have is in the scores: see :meth:`attree.constraints.Constraints.penalties`.
+What a tree should not have is in the scores: see :meth:`Constraints.penalties`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from attree.constraints import Constraints
+from attree.base.errors import AttreeError, NotFiniteError
 from attree.decoding.batch import scores_of_spans
 from attree.decoding.decoders import chart_over, log_shares, own_terms, span_marginals
 from attree.decoding.k_best import BestTrees, Ranked
 from attree.decoding.kernels import add_best, top_down
-from attree.errors import AttreeError, NotFiniteError
 from attree.scoring.tables import SplitScores, split_scores, transform
-from attree.tree import NO_LABEL
 from attree.treebank.binarise import binarise
-from attree.trees import Spans, Trees, binary_offsets
+from attree.trees.constraints import Constraints
+from attree.trees.tree import NO_LABEL
+from attree.trees.trees import Spans, Trees, binary_offsets
 
 #: decoder → the terms that it maximises, as long as no constraint is given
 TERMS: dict[str, Callable[[SplitScores], NDArray[np.float64]]] = {
@@ -86,7 +86,7 @@ def branched_right(n_words: int, constraints: Constraints, *, labelled: bool) ->
     Args:
         n_words: of the sentence.
         constraints: what its spans must be; forbidden ones are left out.
-        labelled: whether its spans have labels, :data:`attree.tree.NO_LABEL` where none is known,
+        labelled: whether its spans have labels, :data:`NO_LABEL` where none is known,
             and one-word phrases are among them.
 
     Raises:
@@ -106,7 +106,7 @@ def branched_right(n_words: int, constraints: Constraints, *, labelled: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class SplitChart:
-    """Split scores of one sentence (:class:`attree.chart.SentenceScores`).
+    """Split scores of one sentence (:class:`attree.parsers.chart.SentenceScores`).
 
     Attributes:
         scores: of its splits.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from attree.decoding.kernels import add_best, add_best_with_cross, marginals, normalise, top_down
 from attree.scoring.tables import SplitScores
-from attree.trees import Spans
+from attree.trees.trees import Spans
 
 
 def greedy(scores: SplitScores, starts: Spans, ends: Spans) -> None:

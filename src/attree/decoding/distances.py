@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.decoding.batch import splits_of
-from attree.trees import Trees
+from attree.trees.trees import Trees
 
 
 def syntactic_distances(trees: Trees) -> NDArray[np.int64]:

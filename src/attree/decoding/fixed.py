@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from attree.compiled import kernel
+from attree.base.compiled import kernel
+from attree.base.registry import check_name
 from attree.decoding import FIXED
-from attree.registry import check_name
-from attree.trees import Trees
+from attree.trees.trees import Trees
 
 _Spans = NDArray[np.int32]
 _Words = NDArray[np.int64]

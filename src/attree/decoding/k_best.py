@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from attree.decoding.kernels import add_best, add_best_with_cross
 from attree.scoring.tables import SplitScores
-from attree.trees import Trees
+from attree.trees.trees import Trees
 
 Span = tuple[int, int]
 #: A phrase of a labelled tree: start, end, and the number of its label.

@@ -1,6 +1,6 @@
 """The compiled loops of the decoders, over the tables of :mod:`attree.scoring.tables`.
 
-They are in one file because compiled code is cached by file (see :mod:`attree.compiled`). None
+They are in one file because compiled code is cached by file (see :mod:`attree.base.compiled`). None
 recurses; memory beyond the tables is O(n).
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.compiled import finite_kernel, inlined
+from attree.base.compiled import finite_kernel, inlined
 
 _Integer = int | np.integer[Any]
 _Floats = NDArray[np.float64]

@@ -18,9 +18,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from attree.base.errors import AttreeError
+from attree.base.files import check_regular, described, read_described
 from attree.encoder.families import stated, unused_positions
-from attree.errors import AttreeError
-from attree.files import check_regular, described, read_described
 
 _CONFIG = "config.json"
 _WEIGHTS = "model.safetensors"

@@ -22,10 +22,8 @@ from typing import BinaryIO, cast
 import msgspec
 from safetensors import SafetensorError
 
-from attree.encoder.checkpoint import checkpoint_files, stamps
-from attree.encoder.forms import Carried, carried, form
-from attree.errors import AttreeError
-from attree.files import (
+from attree.base.errors import AttreeError
+from attree.base.files import (
     check_regular,
     lock,
     private_cache,
@@ -33,7 +31,9 @@ from attree.files import (
     whole_folder,
     write_json,
 )
-from attree.text import say
+from attree.base.text import say
+from attree.encoder.checkpoint import checkpoint_files, stamps
+from attree.encoder.forms import Carried, carried, form
 
 #: What was converted, from what, and how its files look.
 _RECORD = "converted.json"

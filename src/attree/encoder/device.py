@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import torch
 
+from attree.base.errors import AttreeError
+from attree.base.text import say
 from attree.encoder.source import ResolvedEncoder
-from attree.errors import AttreeError
-from attree.text import say
 
 
 def choose_device(name: str | None) -> torch.device:

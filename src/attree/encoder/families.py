@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 
 if TYPE_CHECKING:
     import torch

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attree.base.errors import AttreeError
+from attree.base.process import use_threads, without_collecting, yield_cores
 from attree.encoder.families import query_key
 from attree.encoder.source import (
     EncoderSource,
@@ -17,8 +19,6 @@ from attree.encoder.source import (
     resolve,
     verify,
 )
-from attree.errors import AttreeError
-from attree.process import use_threads, without_collecting, yield_cores
 
 yield_cores()
 with without_collecting():

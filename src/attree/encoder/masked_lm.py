@@ -27,13 +27,13 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 from transformers.trainer_utils import get_last_checkpoint
 
+from attree.base.errors import AttreeError
+from attree.base.files import read_json
+from attree.base.progress import progress
+from attree.base.text import say
 from attree.encoder.checkpoint import read_config
 from attree.encoder.device import choose_device
 from attree.encoder.weights import check_lacking, read_checkpoint
-from attree.errors import AttreeError
-from attree.files import read_json
-from attree.progress import progress
-from attree.text import say
 
 #: What the curve calls the Trainer's numbers.
 _NAMES = {"loss": "loss", "learning_rate": "learning_rate", "eval_loss": "held_out"}

@@ -11,6 +11,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from attree.base.errors import AttreeError
+from attree.base.files import read_described, read_json, write_json
+from attree.base.provenance import versions
+from attree.base.registry import check_name
 from attree.encoder.checkpoint import (
     INDEX,
     TOKENISER_FILES,
@@ -23,10 +27,6 @@ from attree.encoder.checkpoint import (
 )
 from attree.encoder.converted import converted, identity
 from attree.encoder.forms import carried
-from attree.errors import AttreeError
-from attree.files import read_described, read_json, write_json
-from attree.provenance import versions
-from attree.registry import check_name
 
 #: (layer, head), both 0-based
 Head = tuple[int, int]

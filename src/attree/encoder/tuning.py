@@ -11,14 +11,14 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from attree import options
+from attree.base import options
+from attree.base.errors import AttreeError
+from attree.base.files import whole_folder, write_json
+from attree.base.provenance import code_hash, provenance, versions
+from attree.base.runs import PROVENANCE, already_made, working_folder
+from attree.base.text import say
 from attree.encoder.source import ResolvedEncoder, has_new_head, verify
-from attree.errors import AttreeError
-from attree.files import whole_folder, write_json
-from attree.provenance import code_hash, provenance, versions
-from attree.raw_text import measure, read_lines, text_files
-from attree.runs import PROVENANCE, already_made, working_folder
-from attree.text import say
+from attree.raw_text.lines_of_files import measure, read_lines, text_files
 
 _BASE = ("slug", "kind", "id", "revision", "fingerprint")
 #: Everything that a tokeniser may consist of: copied as it is, so that pieces stay what they were.

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attree.base.errors import AttreeError
+from attree.base.process import without_collecting
 from attree.encoder.checkpoint import only_checked
-from attree.errors import AttreeError
-from attree.process import without_collecting
 
 with without_collecting():
     import torch

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from attree.base.files import write_json
+from attree.base.provenance import provenance
 from attree.decoding import FIXED
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation import METRICS
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import score, upper_bound
 from attree.evaluation.summary import percentages, protocol, read_gold
-from attree.files import write_json
-from attree.parses import Parses
-from attree.provenance import provenance
+from attree.trees.parses import Parses
 
 
 def fixed_parses(name: str, gold: Parses, *, seed: int = 0) -> Parses:

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.errors import AttreeError
-from attree.files import described
+from attree.base.errors import AttreeError
+from attree.base.files import described
 
 #: What the row and the column of spans that the other side lacks are called, of rare labels, and of
 #: phrases without a label.

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.base.files import opened
+from attree.base.text import unescape
 from attree.evaluation.parameters import COLLINS, Parameters, cut
-from attree.files import opened
-from attree.text import unescape
 from attree.treebank.cleaning import policy
 from attree.treebank.sentence import Sentence, cut_label
 

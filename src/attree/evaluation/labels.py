@@ -1,7 +1,7 @@
 """The one counting of labels: those of equal spans against each other, and recall by label.
 
 The loops are in the file that calls them because compiled code is cached by file (see
-:mod:`attree.compiled`).
+:mod:`attree.base.compiled`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.compiled import kernel
+from attree.base.compiled import kernel
 from attree.evaluation.confusion import Confusion
 from attree.evaluation.counts import LabelCount
 from attree.evaluation.parameters import COLLINS, cut
 from attree.evaluation.spans import DistinctSpans
-from attree.trees import Trees
+from attree.trees.trees import Trees
 
 #: starts, ends and labels of all spans, and where each tree's begin and end: labels below 0 do not
 #: count.

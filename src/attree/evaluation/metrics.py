@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.base.registry import check_name
+from attree.base.schemas import FALLBACK, SKIPPED
 from attree.evaluation import DEFAULT_LABELS, PROFILES
 from attree.evaluation.confusion import Confusion
 from attree.evaluation.counts import Counts
 from attree.evaluation.labels import label_confusion, label_recall
 from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
-from attree.parses import Parses
-from attree.registry import check_name
-from attree.schemas import FALLBACK, SKIPPED
-from attree.tree import NO_LABEL
-from attree.trees import Trees
+from attree.trees.parses import Parses
+from attree.trees.tree import NO_LABEL
+from attree.trees.trees import Trees
 
 _PRPN_EPSILON = 1e-8
 

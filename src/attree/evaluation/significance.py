@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 
 #: Sentences drawn at a time: a few MB.
 _DRAWN_AT_A_TIME = 500_000

@@ -1,6 +1,6 @@
 """Distinct spans, and how many of them two sets of trees share, counted by compiled loops.
 
-The loops are in one file because compiled code is cached by file (see :mod:`attree.compiled`).
+The loops are in one file because compiled code is cached by file (see :mod:`attree.base.compiled`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from attree.compiled import kernel
-from attree.errors import AttreeError
-from attree.trees import Trees
+from attree.base.compiled import kernel
+from attree.base.errors import AttreeError
+from attree.trees.trees import Trees
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from attree.base.files import write_json
+from attree.base.provenance import provenance
+from attree.base.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
 from attree.evaluation import METRICS, PROFILES
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, score
-from attree.files import write_json
-from attree.parses import Parses
-from attree.provenance import provenance
-from attree.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
+from attree.trees.parses import Parses
 
 #: The modules that decide a score.
 CODE = ("attree.evaluation.summary",)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.base.files import read_described
+from attree.base.tables import number
 from attree.experiments.data import Records
-from attree.experiments.rows import SHOWN
-from attree.figures import ARTICLE, BASELINE, CEILING, COMPUTED
-from attree.files import read_described
-from attree.tables import METRICS
-from attree.tables.build import BASELINES, ScoreRow, read_published, score_rows
-from attree.tables.render import number
+from attree.plan.experiments.rows import SHOWN
+from attree.reports.figures import ARTICLE, BASELINE, CEILING, COMPUTED
+from attree.reports.tables import METRICS
+from attree.reports.tables.build import BASELINES, ScoreRow, read_published, score_rows
 
 _RECALL = "recall_"
 

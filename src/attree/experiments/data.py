@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from attree.base.errors import AttreeError
+from attree.base.files import read_json, write_json
+from attree.base.provenance import code_hash, digest
+from attree.base.schemas import SENTENCES, read_table
 from attree.encoder.source import ResolvedEncoder
-from attree.errors import AttreeError
 from attree.evaluation.metrics import score
 from attree.evaluation.summary import percentages
-from attree.experiments.rows import APART, CODE, SPARES, Row, Set
-from attree.files import read_json, write_json
-from attree.parser import Parser
-from attree.parses import Parses
-from attree.provenance import code_hash, digest
-from attree.sampling import draw_trees, fingerprints
-from attree.schemas import SENTENCES, read_table
+from attree.parsers.parser import Parser
+from attree.plan.experiments.rows import APART, CODE, SPARES, Row, Set
+from attree.trees.parses import Parses
+from attree.trees.sampling import draw_trees, fingerprints
 
 #: The seed of the trees set apart, far from those of the draws.
 _APART_SEED = 1_000_003
@@ -145,7 +145,7 @@ def scores(gold: Parses, parses: Parses, *, max_words: int | None) -> dict[str, 
 
 
 def sentences_a_second(parser: Parser, test: Sentences, max_words: int | None) -> float:
-    """Time the parsing of a set; see :meth:`attree.parser.Parser.sentences_a_second`."""
+    """Time the parsing of a set; see :meth:`attree.parsers.parser.Parser.sentences_a_second`."""
     return parser.sentences_a_second(
         [one for one in test.words if len(one) <= (max_words or len(one))]
     )

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from attree.attention.columns import AGREEMENT, all_of
-from attree.attention.shards import column_heads, read_manifest
-from attree.attention.sources import HEADS
+from attree.association.columns import AGREEMENT, all_of
+from attree.association.ranking import rank
+from attree.association.selection import RANKED_BY, HeadSelection
+from attree.association.shards import column_heads, read_manifest
+from attree.association.sources import HEADS
+from attree.base.schemas import FALLBACK
 from attree.decoding import Recipe
 from attree.encoder.load import Encoder
 from attree.encoder.source import Head
 from attree.experiments.data import Sentences, drawn, overlap, scores, sentences_a_second
-from attree.experiments.rows import Row
-from attree.heads.model import HeadsModel
-from attree.heads.ranking import rank
-from attree.heads.selection import RANKED_BY, HeadSelection
-from attree.parser import Parser
-from attree.parsing.from_shards import parse_shards
-from attree.schemas import FALLBACK
+from attree.parsers.heads import HeadsModel
+from attree.parsers.parser import Parser
+from attree.plan.experiments.rows import Row
+from attree.stages.from_shards import parse_shards
 
 
 class Averager:

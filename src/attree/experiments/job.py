@@ -8,13 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from attree.base.errors import AttreeError
+from attree.base.files import write_json
+from attree.base.progress import progress
+from attree.base.provenance import digest, provenance
 from attree.encoder.source import find_encoder, has_new_head
-from attree.errors import AttreeError
 from attree.experiments.data import Records, Sentences, content, drawn, key
-from attree.experiments.rows import CODE, Row
-from attree.files import write_json
-from attree.progress import progress
-from attree.provenance import digest, provenance
+from attree.plan.experiments.rows import CODE, Row
 
 
 def run_job(

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.base.provenance import provenance
+from attree.base.tables import save
 from attree.experiments.cells import placed_records, read_results
 from attree.experiments.data import Records, Sentences
-from attree.experiments.rows import Row
-from attree.figures import draw
-from attree.provenance import provenance
-from attree.tables.render import save
+from attree.plan.experiments.rows import Row
+from attree.reports.figures import draw
 
 if TYPE_CHECKING:
     from attree.encoder.load import Encoder
@@ -56,7 +56,7 @@ def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: s
     Args:
         matrices: title → matrix.
         prefix: where to.
-        labels: as for :func:`attree.figures.draw.maps`.
+        labels: as for :func:`attree.reports.figures.draw.maps`.
         title: for the provenance.
     """
     y, x = labels["y"], labels["x"]
@@ -92,12 +92,12 @@ def write_sentence(
     Raises:
         AttreeError: the test set has no sentence of this number.
     """
-    from attree.attention.columns import column_name, heads_key
-    from attree.attention.sources import HEADS, load_source
+    from attree.association.columns import column_name, heads_key
+    from attree.association.sources import HEADS, load_source
     from attree.experiments.heads import Averager, source_of
     from attree.experiments.training import Trainings
-    from attree.fewshot.parser import TrainedModel
-    from attree.parser import Parser
+    from attree.parsers.parser import Parser
+    from attree.training.parser import TrainedModel
 
     read = {name: Sentences.read(name, path) for name, path in sets.items()}
     test = read[rows[0].test]

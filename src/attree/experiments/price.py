@@ -8,10 +8,10 @@ import random
 import statistics
 from collections.abc import Mapping, Sequence
 
+from attree.base.registry import check_name
+from attree.base.tables import Table, number
 from attree.experiments.cells import Cell
-from attree.figures import BRACKETS, COMPUTED
-from attree.registry import check_name
-from attree.tables.render import Table, number
+from attree.reports.figures import BRACKETS, COMPUTED
 
 #: What choosing must save of the brackets to be worth a parser that chooses.
 LEAST_SAVED = 0.25

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
+from attree.base.provenance import provenance
+from attree.base.tables import save
 from attree.experiments.cells import placed_records, read_results
-from attree.figures import draw
-from attree.provenance import provenance
-from attree.tables.render import save
+from attree.reports.figures import draw
 
 #: Which bins of a record → what they are called.
 KINDS = {"bins": "as trained", "bins_scaled": "by a temperature"}

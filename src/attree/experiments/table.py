@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attree.base.tables import Table, number, scores_table
 from attree.experiments.cells import Cell
 from attree.experiments.price import prices
-from attree.tables import LABELLED, METRICS
-from attree.tables.render import Table, number, scores_table
+from attree.reports.tables import LABELLED, METRICS
 
 
 def tables(found: Sequence[Cell], layout: Mapping[str, Any]) -> list[Table]:

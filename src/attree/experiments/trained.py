@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from attree.base.errors import AttreeError
+from attree.base.provenance import digest
+from attree.base.schemas import FALLBACK, OK
 from attree.encoder.load import Encoder
-from attree.errors import AttreeError
 from attree.experiments.data import (
     Records,
     Sentences,
@@ -20,20 +22,18 @@ from attree.experiments.data import (
     sentences_a_second,
     set_apart,
 )
-from attree.experiments.rows import Row
 from attree.experiments.training import Trainings
-from attree.fewshot.calibration import Confidence
-from attree.fewshot.fit import choose_threshold
-from attree.fewshot.gold import read_trees
-from attree.fewshot.parser import TrainedModel, TrainedParser, gold_trees
-from attree.fewshot.parts import HeadPart
-from attree.fewshot.recipes import recipe
-from attree.fewshot.scorer import BatchSource
-from attree.parser import Parser
-from attree.parses import Parses
-from attree.provenance import digest
-from attree.sampling import draw_trees
-from attree.schemas import FALLBACK, OK
+from attree.parsers.parser import Parser
+from attree.plan.experiments.rows import Row
+from attree.training.calibration import Confidence
+from attree.training.fit import choose_threshold
+from attree.training.gold import read_trees
+from attree.training.parser import TrainedModel, TrainedParser, gold_trees
+from attree.training.parts import HeadPart
+from attree.training.recipes import recipe
+from attree.training.scorer import BatchSource
+from attree.trees.parses import Parses
+from attree.trees.sampling import draw_trees
 
 #: A ``threshold`` that is to be found, and trees that it is chosen on at most.
 CHOSEN = "chosen"

@@ -10,23 +10,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attree import registry
+from attree.base import registry
+from attree.base.provenance import digest
 from attree.choosing import RANDOM, WAYS
 from attree.choosing.measure import measure
 from attree.choosing.ranking import Measured
 from attree.encoder.load import Encoder
 from attree.experiments.data import Records, Sentences, code, drawn, set_apart
-from attree.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, Row, Set
-from attree.fewshot.features import Features, Record, features_of
-from attree.fewshot.fit import choose, grid, untrained
-from attree.fewshot.gold import GoldTrees, read_trees
-from attree.fewshot.parser import TrainedModel, TrainedParser, load_parser, save_parser
-from attree.fewshot.recipes import TrainingPlan, adapted, recipe
-from attree.fewshot.scorer import Scorer
-from attree.fewshot.self_training import fit_in_rounds
-from attree.fewshot.session import around_middle, parse_layers
-from attree.parser import Parser
-from attree.provenance import digest
+from attree.parsers.parser import Parser
+from attree.plan.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, Row, Set
+from attree.rivals.self_training import fit_in_rounds
+from attree.stages.training import around_middle, parse_layers
+from attree.training.features import Features, Record, features_of
+from attree.training.fit import choose, grid, untrained
+from attree.training.gold import GoldTrees, read_trees
+from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
+from attree.training.recipes import TrainingPlan, adapted, recipe
+from attree.training.scorer import Scorer
 
 #: Sentences of a set whose features are kept. Of a larger one, only the trees drawn are read.
 _SMALL = 1000

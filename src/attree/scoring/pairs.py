@@ -16,7 +16,7 @@ heads-jsd`` or ``heads-hellinger``). Their *characteristic* score is no sum over
 ``spans`` reads it there. Their top-down parser is ``score: adjacent`` with ``decoder: greedy``.
 
 Checked against the description of the article on its first author's pages: both scores, the chart,
-and the ensemble, which is of the heads' trees (:mod:`attree.attention.head_trees`). With these
+and the ensemble, which is of the heads' trees (:mod:`attree.rivals.head_trees`). With these
 scores themselves, several heads' scores are averaged, which is not what they do.
 """
 

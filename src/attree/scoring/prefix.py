@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.compiled import kernel
+from attree.base.compiled import kernel
 
 # A half's bits, sign-extended and shifted to a single's place: the sign stays on top and
 # its copies go. Read as a single and times the scale, they are the value of the half.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.compiled import kernel
+from attree.base.compiled import kernel
 from attree.scoring import Scorer
 
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.registry import check_name, choose
+from attree.base.registry import check_name, choose
 from attree.scoring import FLOOR, SCORES, Scorer
 from attree.scoring.prefix import prefix_sums, table_cells
 

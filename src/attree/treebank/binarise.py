@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 
 Split = tuple[int, int, int]
 

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from attree.errors import AttreeError
-from attree.text import unescape
+from attree.base.errors import AttreeError
+from attree.base.text import unescape
 from attree.treebank.crossing import Graph, spans
 from attree.treebank.layout import closes_early, one_tree_each, pieces, top_level
 from attree.treebank.sentence import (

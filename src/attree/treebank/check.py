@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 from attree.treebank.cleaning import NEARLY_ALL, PTB_TAGS, Counts, penn_share
 from attree.treebank.sentence import Rejected, Sentence, Settings
 

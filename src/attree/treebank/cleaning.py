@@ -11,9 +11,9 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from attree.constraints import MARKS, NO_PHRASE, UNKNOWN
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 from attree.treebank.sentence import Rejected, Sentence, Settings, Span
+from attree.trees.constraints import MARKS, NO_PHRASE, UNKNOWN
 
 #: From this share of sentences lost on, a table marks the row.
 NOTED = 0.01

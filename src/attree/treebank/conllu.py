@@ -17,7 +17,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from attree.constraints import NO_PHRASE, UNKNOWN
 from attree.treebank.labels import OTHER, UNIVERSAL, Labelling
 from attree.treebank.sentence import Format, Rejected, Sentence, Settings, Span, Status, has_line
 from attree.treebank.sources import undecoded
@@ -30,6 +29,7 @@ from attree.treebank.ud_phrases import (
     phrases,
     top_down,
 )
+from attree.trees.constraints import NO_PHRASE, UNKNOWN
 
 _COLUMNS = 10
 _MOST_LIFTED = 200  # of a sentence; each takes time by the square of its words

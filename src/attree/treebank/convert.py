@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attree.errors import AttreeError
-from attree.files import whole_file
-from attree.registry import check_name
-from attree.text import unescape
+from attree.base.errors import AttreeError
+from attree.base.files import whole_file
+from attree.base.registry import check_name
+from attree.base.text import unescape
 from attree.treebank.brackets import bracketed
 from attree.treebank.crossing import (
     Graph,
@@ -196,7 +196,7 @@ def _read_back(word: str, to: str) -> str:
 def _write_table(graphs: Iterable[Graph], settings: Settings, part: Path, done: Converted) -> None:
     import pyarrow.parquet as pq
 
-    from attree.schemas import pack
+    from attree.base.schemas import pack
     from attree.treebank.table import TableBuilder
 
     builder = TableBuilder()

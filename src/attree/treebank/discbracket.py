@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from attree.text import unescape
+from attree.base.text import unescape
 from attree.treebank.crossing import Graph, reader, without_dummy_root
 from attree.treebank.sentence import Format, Rejected, Settings, cut_label
 from attree.treebank.sources import undecoded

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 from attree.treebank.crossing import Graph, reader
 from attree.treebank.sentence import Format, Rejected, Settings, has_line
 from attree.treebank.sources import undecoded

@@ -8,27 +8,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from attree.errors import AttreeError
-from attree.files import opened
-from attree.patterns import matching
-from attree.registry import check_name
-from attree.treebank import (
-    brackets,
-    conllu,
-    dialects,
-    discbracket,
-    export,
-    half,
-    stanza,
-    tigerxml,
-)
+from attree.base.errors import AttreeError
+from attree.base.files import opened
+from attree.base.patterns import matching
+from attree.base.registry import check_name
+from attree.treebank import brackets, conllu, dialects, discbracket, export, half, stanza, tigerxml
 from attree.treebank.labels import UNIVERSAL, Labelling, relabelled
 from attree.treebank.sentence import Format, Rejected, Sentence, Settings
 from attree.treebank.sources import read_text
 
 
 def _read_table(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
-    from attree.schemas import HALF_KNOWN, read_table
+    from attree.base.schemas import HALF_KNOWN, read_table
     from attree.treebank.table import from_table
 
     yield from from_table(read_table(file, schema=HALF_KNOWN)[0])

@@ -9,7 +9,7 @@
     # a whole tree
     (= (S (NP the old man) (VP walked)))
 
-Three marks stand in place of a label (see :mod:`attree.constraints`). What no bracket says is not
+Three marks stand in place of a label (see ``trees/constraints.py``). What no bracket says is not
 known: a span may be a phrase or not, the sentence may have any label. A label follows its bracket
 without a space. Tags are optional; where a word of a tree has none, no word of it has one, and a
 bracket around one word is a phrase.
@@ -21,12 +21,12 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from attree.constraints import COMPLETE, MARKS, NO_PHRASE, UNKNOWN, Constraints
-from attree.errors import AttreeError
-from attree.text import unescape
+from attree.base.errors import AttreeError
+from attree.base.text import unescape
 from attree.treebank import brackets
 from attree.treebank.layout import pieces
 from attree.treebank.sentence import DUMMY_ROOTS, Format, Rejected, Sentence, Settings, Span
+from attree.trees.constraints import COMPLETE, MARKS, NO_PHRASE, UNKNOWN, Constraints
 
 _COMMENT = re.compile(r"^#.*$", re.MULTILINE)
 _S, _W = r"[ \t\n\f\v]", r"[^ \t\n\f\v()]"

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import NamedTuple
 
-from attree.constraints import COMPLETE, LONGEST, MARKS, UNKNOWN
-from attree.errors import AttreeError
-from attree.registry import check_name
+from attree.base.errors import AttreeError
+from attree.base.registry import check_name
 from attree.treebank.sentence import Rejected, Sentence, Span
+from attree.trees.constraints import COMPLETE, LONGEST, MARKS, UNKNOWN
 
 #: The label of what no other label fits.
 OTHER = "X"
@@ -211,7 +211,7 @@ def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentenc
 
 def tell(chosen: Table) -> None:
     """Say on stderr which labels a table lacks, and how often each occurred."""
-    from attree.text import say
+    from attree.base.text import say
 
     if not chosen.strange:
         return

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from attree.errors import AttreeError
-from attree.patterns import find
-from attree.registry import nearest
-from attree.settings import expand_variables
+from attree.base.errors import AttreeError
+from attree.base.patterns import find
+from attree.base.registry import nearest
+from attree.base.settings import expand_variables
 from attree.treebank.formats import format_of, resolve
 from attree.treebank.language_file import (
     LAYOUTS,

@@ -19,9 +19,9 @@ import msgspec
 import yaml
 from msgspec import Meta
 
-from attree.errors import AttreeError
-from attree.files import read_bytes
-from attree.settings import OPTIONAL, Keys, accepted_by, checked, one_of
+from attree.base.errors import AttreeError
+from attree.base.files import read_bytes
+from attree.base.settings import OPTIONAL, Keys, accepted_by, checked, one_of
 from attree.treebank.cleaning import PARTS, POLICIES, parts, policies, policy
 from attree.treebank.labels import KINDS, UNIVERSAL, Labelling
 from attree.treebank.sentence import (

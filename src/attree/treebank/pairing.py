@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from attree.parses import Parses
-from attree.schemas import OK, SKIPPED
-from attree.text import say, unescape
-from attree.tree import NO_LABEL
+from attree.base.schemas import OK, SKIPPED
+from attree.base.text import say, unescape
 from attree.treebank.cleaning import Counts, clean, prepare
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Rejected, Sentence, Settings, Span
-from attree.trees import Trees
+from attree.trees.parses import Parses
+from attree.trees.tree import NO_LABEL
+from attree.trees.trees import Trees
 
 
 def read_whole(

@@ -6,8 +6,8 @@ import codecs
 import re
 from pathlib import Path
 
-from attree.errors import AttreeError
-from attree.files import opened
+from attree.base.errors import AttreeError
+from attree.base.files import opened
 
 #: A byte that the encoding does not know stands in the text as one of these.
 UNDECODED = re.compile("[\udc80-\udcff]")

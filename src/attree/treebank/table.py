@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from attree.schemas import HALF, HALF_KNOWN, REJECTED
-from attree.text import name_of
+from attree.base.schemas import HALF, HALF_KNOWN, REJECTED
+from attree.base.text import name_of
 from attree.treebank.sentence import Rejected, Sentence
 
 _ROWS = 10_000  # a chunk: keeps the Python objects of a large treebank from piling up

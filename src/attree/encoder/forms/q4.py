@@ -26,7 +26,7 @@ from tokenizers import (
     processors,
 )
 
-from attree.errors import AttreeError
+from attree.base.errors import AttreeError
 
 VERSION = 1
 

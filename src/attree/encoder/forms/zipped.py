@@ -8,8 +8,8 @@ import zlib
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from attree.base.errors import AttreeError
 from attree.encoder.checkpoint import READ
-from attree.errors import AttreeError
 
 VERSION = 1
 

@@ -1,0 +1,1 @@
+"""What stands on parsers: evaluation of own files, measures, spaCy."""

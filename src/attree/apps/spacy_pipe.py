@@ -1,0 +1,479 @@
+"""A component of spaCy's pipelines: ``nlp.add_pipe("attree", config={"parser": "parsers/mine"})``.
+
+What benepar's users know works alike. A *constituent* is a span of the parse: a phrase, or a word.
+
+===========================  =======================================================================
+``span._.constituents``      every constituent inside, in pre-order, the span itself first
+``span._.children``          the largest constituents inside, from left to right
+``span._.parent``            the smallest constituent around it, None of a sentence
+``span._.labels``            labels of the span, more than one of a unary chain, none of most words;
+                             ``("X",)`` of a phrase where the parser has no labels
+``span._.parse_string``      brackets on one line, a tag on every word
+``span._.parse_status``      of its sentence: ``ok``; ``too_long`` (for the encoder) or ``failed``,
+                             which are branched right
+===========================  =======================================================================
+
+Tokens have ``labels``, ``parent``, ``parse_string`` and ``parse_status`` too. A span that is no
+constituent raises :class:`NonConstituentError`.
+
+Documents without sentence boundaries get those that ``attree parse`` cuts lines at, by the rules of
+the pipeline's language. Words are the pipeline's own; where its language is another than that of
+the parser's trees, a warning says so. Tokens of white space are in no tree: a constituent neither
+begins nor ends with one, and at the ends of a span they do not count, so that a sentence is a
+constituent whatever follows it.
+
+The parse lies in ``doc.user_data["attree"]``, which spaCy saves with the document: the fields of
+:class:`Parse`, checked when they are first asked for.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import warnings
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import spacy.util
+from spacy.language import Language
+from spacy.pipeline import Pipe
+from spacy.tokens import Doc, Span, Token
+
+from attree.base.errors import AttreeError
+from attree.base.files import described, read_described, write_json
+from attree.base.languages import ANY, rules_for
+from attree.base.process import MOST_THREADS
+from attree.parsers.find import language_of
+from attree.raw_text.words import sentence_starts
+from attree.ready import DEFAULT, ready_parsers
+from attree.trees.tree import NO_LABEL, bracketed, leaf
+
+#: Of ``doc.user_data``.
+KEY = "attree"
+_SETTINGS = "settings.json"
+
+
+class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What the component is told, by a pipeline's configuration or by what was saved of one.
+
+    Attributes:
+        parser: a name, or a folder of ``attree train``.
+        encoder: by default the one that the parser was made with.
+        device: ``cpu``, ``cuda``…
+        dtype: ``auto`` by default: ``bfloat16`` where the device multiplies it.
+        threads: of a CPU run; by default one in a process of ``n_process``, else torch's choice.
+        max_words: longer sentences are branched right.
+    """
+
+    parser: str = DEFAULT
+    encoder: str | None = None
+    device: str | None = None
+    dtype: str | None = None
+    threads: Annotated[int, msgspec.Meta(ge=1, le=MOST_THREADS)] | None = None
+    max_words: Annotated[int, msgspec.Meta(ge=1)] | None = 500
+
+
+@Language.factory("attree", default_config=msgspec.structs.asdict(Settings()))
+def make_pipe(
+    nlp: Language,
+    name: str,
+    parser: str,
+    encoder: str | None,
+    device: str | None,
+    dtype: str | None,
+    threads: int | None,
+    max_words: int | None,
+) -> TreePipe:
+    """Make the component of a pipeline; its settings are those of :class:`Settings`.
+
+    Raises:
+        AttreeError: no such parser, or another setting that cannot be.
+    """
+    given = (parser, encoder, device, dtype, threads, max_words)
+    made = TreePipe(name, _settings(dict(zip(Settings.__struct_fields__, given, strict=True))))
+    trained_on = language_of(parser)
+    if trained_on and nlp.lang not in (ANY, rules_for(trained_on)):
+        said = (
+            f"the parser's trees are in {trained_on}, and this pipeline splits words by the rules"
+        )
+        fix = f"spacy.blank({rules_for(trained_on)!r}) has those of the trees"
+        warnings.warn(f"{said} for {nlp.lang} — {fix}", stacklevel=2)
+    return made
+
+
+def _settings(found: Any) -> Settings:
+    """Return settings that a configuration gives, or that were saved in bytes."""
+    return described(
+        found, Settings, what="configuration of the pipe attree", fix="correct the setting"
+    )
+
+
+class TreePipe(Pipe):
+    """Sets the trees of documents.
+
+    Args:
+        name: of the component.
+        settings: what the factory was told.
+    """
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name, self._settings = name, settings
+        self._loaded: tuple[int, Any] | None = None
+        check_parser(settings.parser)
+        install()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the parser out: every process loads its own."""
+        return TreePipe, (self.name, self._settings)
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Parse one document."""
+        self._parse([doc])
+        return doc
+
+    def pipe(self, stream: Iterable[Doc], *, batch_size: int = 1000) -> Iterator[Doc]:
+        """Parse documents, the sentences of ``batch_size`` of them together; order is kept."""
+        handle = self.get_error_handler()
+        for docs in spacy.util.minibatch(stream, size=batch_size):
+            try:
+                self._parse(docs)
+            except Exception as error:
+                handle(self.name, self, docs, error)
+            else:
+                yield from docs
+
+    def _parse(self, docs: Sequence[Doc]) -> None:
+        found = [_sentences(doc) for doc in docs]
+        words = [
+            [doc[i].text for i in one] for doc, of in zip(docs, found, strict=True) for one in of
+        ]
+        trees, status = self._parser().trees(words)
+        at = 0
+        for doc, of_doc in zip(docs, found, strict=True):
+            last = at + len(of_doc)
+            here = [trees.of(place, words[place]) for place in range(at, last)]
+            doc.user_data[KEY] = _stored(doc, of_doc, here, status[at:last].tolist())
+            at = last
+
+    def _parser(self) -> Any:
+        """Return the parser of this process: one that was loaded before a fork is another's."""
+        if self._loaded is None or self._loaded[0] != os.getpid():
+            from attree.parsers.parser import Parser
+
+            chosen = msgspec.structs.asdict(self._settings)
+            if chosen["threads"] is None and multiprocessing.parent_process() is not None:
+                chosen["threads"] = 1
+            self._loaded = os.getpid(), Parser.load(chosen.pop("parser"), **chosen)
+        return self._loaded[1]
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
+        """Write the settings; a parser's folder stays where it is."""
+        write_json(Path(path) / _SETTINGS, msgspec.structs.asdict(self._settings))
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> TreePipe:
+        """Take the settings that were written; those that the pipeline's config gives stay.
+
+        Raises:
+            AttreeError: the parser is gone, or the file holds no settings.
+        """
+        self._take(read_described(Path(path) / _SETTINGS, Settings, what="file of settings"))
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
+        """Return the settings."""
+        return msgspec.msgpack.encode(self._settings)
+
+    def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> TreePipe:
+        """Take settings as :meth:`from_disk` does."""
+        try:
+            found = msgspec.msgpack.decode(data)
+        except msgspec.DecodeError:
+            fix = "make them anew: nlp.to_bytes()"
+            raise AttreeError("these bytes are no settings of the pipe attree", fix=fix) from None
+        self._take(_settings(found))
+        return self
+
+    def _take(self, settings: Settings) -> None:
+        if self._settings == Settings():
+            check_parser(settings.parser)
+            self._settings, self._loaded = settings, None
+
+
+def check_parser(parser: str) -> None:
+    """Refuse a parser that is not there.
+
+    Raises:
+        AttreeError: neither a name nor a file or folder.
+    """
+    if parser not in ready_parsers() and not os.path.lexists(parser):
+        raise AttreeError(
+            f"there is no parser {parser[:200]!r} here",
+            fix=f"give one of {', '.join(ready_parsers())} or the folder's new place: "
+            'config={"parser": …}; for spacy.load '
+            'config={"components": {"attree": {"parser": …}}}',
+        )
+
+
+def _sentences(doc: Doc) -> list[list[int]]:
+    """Return the places of the words of each sentence; set boundaries where there are none."""
+    if not len(doc):
+        return []
+    if not doc.has_annotation("SENT_START"):
+        places = [token.idx for token in doc]
+        # a boundary inside a token is one before the next token
+        starts = {bisect_left(places, start) for start in sentence_starts(doc.text, doc.lang_)}
+        for token in doc:
+            token.is_sent_start = token.i in starts or not token.i
+    return [[token.i for token in sent if not token.is_space] for sent in doc.sents]
+
+
+def _stored(
+    doc: Doc, sentences: Sequence[Sequence[int]], trees: Sequence[Any], status: list[str]
+) -> dict[str, Any]:
+    """Return a document's trees as spaCy can save them; see :class:`Parse`."""
+    found: dict[str, Any] = {"length": len(doc), "status": status, "firsts": []}
+    found |= {"tokens": [], "starts": [], "ends": [], "labels": [], "tags": []}
+    for places, tree in zip(sentences, trees, strict=True):
+        first = len(found["tokens"])
+        found["firsts"].append(first)
+        found["tokens"] += places
+        found["tags"] += tree.tags or ("",) * len(places)
+        chains = _chains(tree, len(places))
+        for start, end in sorted(chains, key=lambda span: (span[0], -span[1])):
+            found["starts"].append(first + start)
+            found["ends"].append(first + end)
+            found["labels"].append(chains[start, end])
+    return found
+
+
+def _chains(tree: Any, n_words: int) -> dict[tuple[int, int], list[str]]:
+    """Return the labels of every constituent, of unary chains from the top."""
+    found: dict[tuple[int, int], list[str]] = {}
+    labels = tree.labels or (NO_LABEL,) * len(tree.spans)
+    for span, label in zip(tree.spans, labels, strict=True):
+        found.setdefault(span, []).append(label)
+    if n_words:
+        found.setdefault((0, n_words), [])
+    for place in range(n_words):
+        found.setdefault((place, place + 1), [])
+    return found
+
+
+class NonConstituentError(AttreeError):
+    """A span that is no constituent of its sentence's tree."""
+
+
+class Parse(msgspec.Struct, frozen=True):
+    """The trees of a document.
+
+    Attributes:
+        length: the number of tokens.
+        status: what became of each sentence.
+        firsts: the first word of each sentence.
+        tokens: the places of the words.
+        starts, ends: the constituents of all sentences in pre-order, in words of the document.
+        labels: of each constituent; of unary chains from the top.
+        tags: the parser's, of each word.
+    """
+
+    length: int
+    status: tuple[str, ...]
+    firsts: tuple[int, ...]
+    tokens: tuple[int, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    labels: tuple[tuple[str, ...], ...]
+    tags: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse what is no tree of each sentence."""
+        words, spans = len(self.tokens), list(zip(self.starts, self.ends, strict=False))
+        borders, places = [*self.firsts, words], [-1, *self.tokens, self.length]
+        sentences = {one for one in pairwise(borders) if one[0] < one[1]}
+        constituents = {*spans, *sentences, *((word, word + 1) for word in range(words))}
+        if (
+            not len(self.starts) == len(self.ends) == len(self.labels)
+            or (len(self.status), len(self.tags)) != (len(self.firsts), words)
+            or places != sorted(set(places))
+            or borders != sorted(borders)
+            or borders[0] != 0
+            or spans != sorted(constituents, key=lambda span: (span[0], -span[1]))
+            or not _nest(spans, sentences)
+        ):
+            raise ValueError("it holds no tree of each sentence")
+
+
+def _nest(spans: Iterable[tuple[int, int]], sentences: Container[tuple[int, int]]) -> bool:
+    """Tell whether every span, in pre-order, is a sentence or inside the one that is around it."""
+    around: list[int] = []
+    for start, end in spans:
+        while around and around[-1] <= start:
+            around.pop()
+        if end <= start or (end > around[-1] if around else (start, end) not in sentences):
+            return False
+        around.append(end)
+    return True
+
+
+class _Checked(dict[str, Any]):
+    """A document's data as spaCy saves it, with what was found in it."""
+
+    parse: Parse
+
+
+def _parse_of(doc: Doc) -> Parse:
+    found = doc.user_data.get(KEY)
+    if found is None:
+        raise AttreeError("this document has no trees", fix='nlp.add_pipe("attree") sets them')
+    if not isinstance(found, _Checked):
+        what, fix = f"document's data ({KEY})", "parse the document anew"
+        parse = described(found, Parse, what=what, fix=fix)
+        found = doc.user_data[KEY] = _Checked(found)
+        found.parse = parse
+    if found.parse.length != len(doc):
+        raise AttreeError(
+            "this document's tokens are not those that were parsed",
+            fix="merge and split tokens before attree runs: nlp.add_pipe(…, before='attree')",
+        )
+    return found.parse
+
+
+def _place(span: Span) -> tuple[Parse, int, int, int]:
+    """Return the parse, and of a span its constituent (-1 of white space), first word and end.
+
+    Raises:
+        NonConstituentError: it is none.
+    """
+    parse = _parse_of(span.doc)
+    first, end = (bisect_left(parse.tokens, place) for place in (span.start, span.end))
+    if first == end:
+        return parse, -1, first, end
+    at = bisect_left(parse.starts, first)
+    while at < len(parse.starts) and parse.starts[at] == first:
+        if parse.ends[at] == end:
+            return parse, at, first, end
+        at += 1
+    raise NonConstituentError(
+        f"{span.text!r} is no constituent", fix="see list(sent._.constituents) of its sentence"
+    )
+
+
+def _span(doc: Doc, parse: Parse, at: int) -> Span:
+    tokens = parse.tokens
+    return doc[tokens[parse.starts[at]] : tokens[parse.ends[at] - 1] + 1]
+
+
+def _inside(parse: Parse, at: int, end: int) -> range:
+    """Return the constituents inside one, itself first."""
+    return range(at, bisect_left(parse.starts, end)) if at >= 0 else range(0)
+
+
+def constituents(span: Span) -> Iterator[Span]:
+    """Yield every constituent inside a span in pre-order, itself first."""
+    parse, at, _, end = _place(span)
+    return (_span(span.doc, parse, one) for one in _inside(parse, at, end))
+
+
+def children(span: Span) -> Iterator[Span]:
+    """Yield the largest constituents inside a span from left to right; a word has none."""
+    parse, at, begins, end = _place(span)
+    for one in _inside(parse, at, end)[1:]:
+        if parse.starts[one] == begins:
+            yield _span(span.doc, parse, one)
+            begins = parse.ends[one]
+
+
+def parent(span: Span) -> Span | None:
+    """Return the smallest constituent around a span, None of a sentence."""
+    parse, at, _, end = _place(span)
+    if at in (-1, bisect_left(parse.starts, _first_of_sentence(parse, span))):
+        return None
+    above = at - 1
+    while parse.ends[above] < end:
+        above -= 1
+    return _span(span.doc, parse, above)
+
+
+def labels(span: Span) -> tuple[str, ...]:
+    """Return a span's labels, those of a unary chain from the top."""
+    parse, at, _, _ = _place(span)
+    return tuple(parse.labels[at]) if at >= 0 else ()
+
+
+def parse_string(span: Span) -> str:
+    """Return a span's tree on one line, every word with its tag: the token's, else the
+    parser's, else ``X``.
+
+    Brackets and spaces are written as :meth:`attree.Tree.brackets` writes them.
+    """
+    parse, at, first, end = _place(span)
+    tokens = [span.doc[place] for place in parse.tokens[first:end]]
+    words = ["_".join(token.text.split()) for token in tokens]
+    known = zip(tokens, parse.tags[first:end], strict=True)
+    tags = tuple(token.tag_ or token.pos_ or tag for token, tag in known)
+    spans: list[tuple[int, int]] = []
+    names: list[str] = []
+    for one in _inside(parse, at, end):
+        chain = parse.labels[one]
+        names += chain
+        spans += [(parse.starts[one] - first, parse.ends[one] - first)] * len(chain)
+    if len(words) == 1 and not names:
+        return leaf(words[0], tags[0])
+    return bracketed(words, spans, tuple(names), tags)
+
+
+def parse_status(span: Span) -> str:
+    """Return what became of the sentence that a span begins in."""
+    parse = _parse_of(span.doc)
+    return str(parse.status[_sentence(parse, span)])
+
+
+def _sentence(parse: Parse, span: Span) -> int:
+    first = bisect_left(parse.tokens, span.start)
+    return max(bisect_right(parse.firsts, first) - 1, 0)
+
+
+def _first_of_sentence(parse: Parse, span: Span) -> int:
+    return parse.firsts[_sentence(parse, span)]
+
+
+#: What :func:`install` sets on spans, and on tokens.
+_OF_SPANS: dict[str, Callable[[Span], Any]] = {
+    "constituents": constituents,
+    "children": children,
+    "parent": parent,
+    "labels": labels,
+    "parse_string": parse_string,
+    "parse_status": parse_status,
+}
+_OF_TOKENS = ("parent", "labels", "parse_string", "parse_status")
+
+
+def _of_token(of_span: Callable[[Span], Any]) -> Callable[[Token], Any]:
+    return lambda token: of_span(token.doc[token.i : token.i + 1])
+
+
+_GETTERS: dict[tuple[type, str], Callable[[Any], Any]] = {
+    **{(Span, name): getter for name, getter in _OF_SPANS.items()},
+    **{(Token, name): _of_token(_OF_SPANS[name]) for name in _OF_TOKENS},
+}
+
+
+def install() -> None:
+    """Set the attributes of spans and tokens: done by the component, or for saved documents.
+
+    Raises:
+        AttreeError: one of that name is there already, such as benepar's.
+    """
+    for (kind, name), getter in _GETTERS.items():
+        if not kind.has_extension(name):  # type: ignore[attr-defined]
+            kind.set_extension(name, getter=getter)  # type: ignore[attr-defined]
+        elif kind.get_extension(name)[2] is not getter:  # type: ignore[attr-defined]
+            raise AttreeError(
+                f"{kind.__name__.lower()}._.{name} is set by another component",
+                fix="use one constituency parser in a process",
+            )

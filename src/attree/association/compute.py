@@ -1,0 +1,217 @@
+"""One shard of the attention stage: what it is made of, and its making, here or on a worker.
+
+Torch is imported by whoever loads the encoder: the process that deals shards out to workers does
+without it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from attree.association.columns import Column
+from attree.association.shards import ShardWriter, open_shard
+from attree.association.sources import load_source
+from attree.base.errors import AttreeError
+from attree.base.schemas import OK, SENTENCES, TOO_LONG, read_table
+
+if TYPE_CHECKING:
+    import torch
+
+    from attree.encoder.load import Encoder
+    from attree.encoder.pieces import Pieces
+
+#: The scheduler that is processes of this machine.
+LOCAL = "local"
+
+#: Cells of one batch's matrices (a float32 gigabyte would be 268 million).
+_CELLS_PER_BATCH = 64_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class StageSettings:
+    """How the attention stage runs.
+
+    Args:
+        partition_size: sentences in one shard.
+        tokens_per_batch: word pieces that go through the encoder at once; ``None`` for what suits
+            the device.
+        too_long: one of :data:`attree.trees.parses.POLICIES`.
+        workers: local worker processes.
+        threads: threads of each worker; ``None`` for torch's own choice.
+        scheduler: ``local``, or the address of a Dask scheduler that shares the file system.
+        device: as for :func:`attree.encoder.load.load_encoder`.
+    """
+
+    partition_size: int = 2000
+    tokens_per_batch: int | None = None
+    too_long: str = "right_branching"
+    workers: int = 1
+    threads: int | None = None
+    scheduler: str = LOCAL
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTask:
+    """One shard to compute.
+
+    Args:
+        sentences: path of the sentence table.
+        start, stop: the rows of the table that the shard holds.
+        shard: path of the shard.
+        columns: column → what it holds.
+        settings: of the stage.
+        metadata: of the shard.
+    """
+
+    sentences: str
+    start: int
+    stop: int
+    shard: str
+    columns: Mapping[str, Column]
+    settings: StageSettings
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """Some rows of a sentence table.
+
+    Args:
+        number: int32, the sentences' numbers.
+        words: of each sentence.
+        origin: file and line of each.
+    """
+
+    number: NDArray[np.int32]
+    words: list[list[str]]
+    origin: list[tuple[str, int]]
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> Sentences:
+        """Read some rows of a table ``schemas.SENTENCES``."""
+        return cls(
+            number=table["sentence"].to_numpy().astype(np.int32),
+            words=table["words"].to_pylist(),
+            origin=list(zip(table["file"].to_pylist(), table["line"].to_pylist(), strict=True)),
+        )
+
+
+def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
+    """Read the sentences of one shard and write it; return ``task``."""
+    rows = _table(task.sentences).slice(task.start, task.stop - task.start)
+    write_shard(encoder, Sentences.of_table(rows), task)
+    return task
+
+
+@functools.lru_cache(maxsize=1)
+def _table(path: str) -> pa.Table:
+    return read_table(path, schema=SENTENCES)[0]
+
+
+def write_shard(encoder: Encoder, sentences: Sentences, task: ShardTask) -> dict[str, int]:
+    """Compute the associations of ``sentences`` and write a shard, whole or not at all.
+
+    Returns:
+        counts: sentences, too_long, unknown_words.
+
+    Raises:
+        AttreeError: a sentence is too long and the settings refuse that; the line names it.
+    """
+    pieces = encoder.tokenise(sentences.words)
+    short = [place for place, one in enumerate(pieces) if not one.too_long]
+    long = [place for place, one in enumerate(pieces) if one.too_long]
+    if long and task.settings.too_long == "error":
+        raise _too_long(encoder, pieces[long[0]], sentences.origin[long[0]])
+    counts = {
+        "sentences": len(pieces),
+        "too_long": len(long),
+        "unknown_words": sum(one.n_unknown for one in pieces),
+    }
+    metadata = {**task.metadata, "counts": counts}
+    with open_shard(Path(task.shard), task.columns, metadata=metadata) as shard:
+        for places in _batches(encoder, pieces, short, task):
+            batch = [pieces[place] for place in places]
+            _add(shard, sentences.number[places], batch, OK, _values(encoder, batch, task.columns))
+        if long:
+            nothing = {name: np.empty(0, column.dtype) for name, column in task.columns.items()}
+            _add(shard, sentences.number[long], [pieces[p] for p in long], TOO_LONG, nothing)
+    return counts
+
+
+def _too_long(encoder: Encoder, pieces: Pieces, origin: tuple[str, int]) -> AttreeError:
+    return AttreeError(
+        f"this sentence has {len(pieces.ids)} word pieces, the encoder {encoder.slug} takes "
+        f"{encoder.max_pieces}",
+        file=origin[0],
+        line=origin[1],
+        fix="set the policy for too long sentences to right_branching or skip",
+    )
+
+
+def _batches(
+    encoder: Encoder, pieces: Sequence[Pieces], short: Sequence[int], task: ShardTask
+) -> Iterator[list[int]]:
+    """Yield the sentences of one batch after the other."""
+    from attree.encoder.pieces import batches
+
+    matrices = {(one.source, unit) for one in task.columns.values() for unit in one.heads}
+    for chosen in batches(
+        np.array([len(pieces[place].ids) for place in short]),
+        tokens_per_batch=task.settings.tokens_per_batch or encoder.tokens_per_batch,
+        cells_per_batch=_CELLS_PER_BATCH // max(1, len(matrices)),
+    ):
+        yield [short[row] for row in chosen]
+
+
+def _add(
+    shard: ShardWriter,
+    number: NDArray[np.int32],
+    batch: Sequence[Pieces],
+    status: str,
+    values: Mapping[str, NDArray[Any]],
+) -> None:
+    n_words = np.array([one.n_words for one in batch], dtype=np.int32)
+    n_unknown = np.array([one.n_unknown for one in batch], dtype=np.int32)
+    shard.add(number, n_words, n_unknown, status=status, values=values)
+
+
+def _values(
+    encoder: Encoder, batch: Sequence[Pieces], columns: Mapping[str, Column]
+) -> dict[str, NDArray[Any]]:
+    """Run one batch, once for each source, and return each column's matrices, flat."""
+    n_words = [one.n_words for one in batch]
+    found = {}
+    for source in dict.fromkeys(column.source for column in columns.values()):
+        own = {name: column for name, column in columns.items() if column.source == source}
+        units = sorted({unit for column in own.values() for unit in column.heads})
+        matrices = load_source(source).matrices(encoder, batch, units)
+        for name, column in own.items():
+            chosen = matrices
+            if list(column.heads) != units:
+                chosen = matrices[:, [units.index(unit) for unit in column.heads]]
+            if column.mean:
+                chosen = chosen.mean(dim=1, keepdim=True)
+            found[name] = flatten(chosen, n_words).astype(column.dtype, copy=False)
+    return found
+
+
+def flatten(matrices: torch.Tensor, n_words: Sequence[int]) -> NDArray[Any]:
+    """Return (batch, units, words, words) without padding, flat, sentence after sentence."""
+    padded = matrices.cpu().numpy()
+    units = padded.shape[1]
+    flat = np.empty(units * sum(n * n for n in n_words), dtype=padded.dtype)
+    start = 0
+    for one, n in zip(padded, n_words, strict=True):
+        end = start + units * n * n
+        flat[start:end].reshape(units, n, n)[...] = one[:, :n, :n]
+        start = end
+    return flat

@@ -1,0 +1,99 @@
+"""Which attention heads a parser averages: the selection's text form, and choosing by a ranking."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attree.association.columns import AGREEMENT, listed, listing
+from attree.association.sources import within
+from attree.base.errors import AttreeError
+from attree.evaluation import METRICS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from attree.encoder.source import Head
+
+#: What heads can be ranked by, the usual one first: an F1, or their agreement.
+RANKED_BY = (*(name for name, metric in METRICS.items() if metric.in_tables), AGREEMENT)
+
+_FORM = "write all, best, best:K, above:F1, or list:LAYER.HEAD,LAYER.HEAD,…"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSelection:
+    """How heads are chosen.
+
+    Args:
+        kind: ``all``, ``best``, ``above`` or ``list``.
+        number: how many (``best``), or the percentage that must be exceeded (``above``).
+        heads: the heads of a ``list``.
+    """
+
+    kind: str
+    number: float = 0.0
+    heads: tuple[Head, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> HeadSelection:
+        """Read ``all``, ``best``, ``best:K``, ``above:30`` or ``list:1.7,2.8``.
+
+        Raises:
+            AttreeError: ``text`` is none of these.
+        """
+        kind, _, argument = text.strip().partition(":")
+        if kind == "all" and not argument:
+            return cls("all")
+        if kind == "best" and re.fullmatch(r"([1-9]\d{0,8})?", argument):
+            return cls("best", number=int(argument or 1))
+        if kind == "above" and re.fullmatch(r"\d{1,9}(\.\d+)?", argument):
+            return cls("above", number=float(argument))
+        if kind == "list" and (heads := listed(argument)):
+            return cls("list", heads=heads)
+        raise AttreeError(f"this is not a selection of heads: {text!r}", fix=_FORM)
+
+    @property
+    def text(self) -> str:
+        """The text form that :meth:`parse` reads."""
+        if self.kind == "list":
+            return f"list:{listing(self.heads)}"
+        return self.kind if self.kind == "all" else f"{self.kind}:{self.number:g}"
+
+    def apply(self, f1: NDArray[np.float64], what: str = "F1") -> list[Head]:
+        """Choose heads by their F1, (layers, heads) in percent; ties go to the lower layer, head.
+
+        ``what`` is what errors call the percentage, where it is no F1.
+
+        Returns:
+            the heads chosen, sorted.
+
+        Raises:
+            AttreeError: a listed head does not exist, more are asked for than there are, or none
+                is above the threshold.
+        """
+        n_layers, n_heads = f1.shape
+        every = [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
+        if self.kind == "all":
+            return every
+        if self.kind == "list":
+            return within(self.heads, n_layers, n_heads)
+        ranked = sorted(every, key=lambda head: (-f1[head], head))
+        if self.kind == "best":
+            if self.number > len(ranked):
+                raise AttreeError(
+                    f"the {self.number:g} best heads are asked for, the encoder has {len(ranked)}",
+                    fix=f"choose best:{len(ranked)} or fewer, or all",
+                )
+            return sorted(ranked[: int(self.number)])
+        chosen = [head for head in every if f1[head] > self.number]
+        if not chosen:
+            layer, head = ranked[0]
+            raise AttreeError(
+                f"no head is above {self.number:g} {what}: the best, {layer}.{head}, has "
+                f"{f1[layer, head]:.2f}",
+                fix="lower the threshold, or choose best:K",
+            )
+        return chosen

@@ -1,0 +1,65 @@
+"""What the shell offers at TAB: names out of registries, read without importing what takes time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attree.base.registry import choices, named
+
+if TYPE_CHECKING:
+    from cyclopts.completion._engine import CompletionContext
+
+
+#: What offers names for the word that the shell asks about.
+Offer = Callable[["CompletionContext"], list[str]]
+
+
+def names(*registries: str, folders: str = "") -> Offer:
+    """Return what offers the names in registries, also after a comma.
+
+    Args:
+        registries: as :func:`attree.base.registry.choices` takes them.
+        folders: a pattern of files whose folders are offered too.
+    """
+
+    def offer(word: CompletionContext) -> list[str]:
+        before, comma, last = word.incomplete.rpartition(",")
+        found = [name for registry in registries for name in choices(registry)]
+        found += sorted(str(path.parent) for path in Path().glob(folders)) if folders else []
+        return [before + comma + name for name in found if name.startswith(last)]
+
+    return offer
+
+
+def encoders(word: CompletionContext) -> list[str]:
+    """Offer the encoder of the ready parsers, and those that a workflow has described here."""
+    described: Path = named("attree.encoder.source:DESCRIPTIONS")
+    usual = named("attree.ready:usual_encoder")()
+    found = [usual, *sorted(path.stem for path in described.glob("*.json"))]
+    return [name for name in found if name.startswith(word.incomplete)]
+
+
+def written_formats(word: CompletionContext) -> list[str]:
+    """Offer the treebank formats that can be written."""
+    found = named("attree.treebank.convert:writable")()
+    return [name for name in found if name.startswith(word.incomplete)]
+
+
+_UNSUPERVISED, _RECIPES = "attree.decoding:UNSUPERVISED", "attree.training.recipes:RECIPES"
+
+#: Parsers that parse: ready ones, and folders of ``attree train``.
+parsers = names("attree.ready:TRAINED", _UNSUPERVISED, folders="parsers/*/parser.json")
+#: Parsers that can be trained, and with those that choose heads on trees.
+recipes = names(_RECIPES)
+methods = names(_RECIPES, _UNSUPERVISED)
+associations = names("attree.scoring:ASSOCIATIONS")
+scores = names("attree.scoring:SCORES")
+decoders = names("attree.decoding:DECODERS")
+trained_decoders = names("attree.training.recipes:CHOICES.decoder")
+objectives = names("attree.training.recipes:CHOICES.objective")
+sources = names("attree.association.sources:SOURCES")
+treebank_formats = names("attree.treebank.formats:FORMATS")
+bulk_formats = names("attree.bulk.output:FORMATS")
+ways = names("attree.choosing:WAYS")

@@ -1,0 +1,509 @@
+"""Files: written whole or not at all, one writer at a time, read within bounds and validated."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import gzip
+import json
+import lzma
+import os
+import re
+import shutil
+import socket
+import stat
+import uuid
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar, cast
+
+from attree.base.errors import AttreeError
+from attree.base.process import temporary
+
+_Described = TypeVar("_Described")
+
+#: Bytes: no description is nearly as long, and a longer file is not read.
+LARGEST_DESCRIPTION = 64 * 2**20
+
+#: How the names of the pipes begin that a process was started with.
+_STARTED_WITH = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+
+#: How the text of a lock file begins.
+_HOLDER = b"process "
+
+_FIX_JSON = "correct it, or replace it by a whole copy"
+
+
+@contextlib.contextmanager
+def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; rename it to ``path`` when the block ends well.
+
+    The temporary name is unique to host, process and call, because after a kill two writers of the
+    same output can be alive. If the block raises, the temporary file is removed and ``path`` is
+    left as it was. A link at ``path`` is replaced and what it points to is left as it is.
+
+    Args:
+        path: of the file.
+        make: whether its folder is made where there is none.
+
+    Raises:
+        AttreeError: ``path`` is a folder, a device or a pipe, or no folder can be where its own
+            should be.
+    """
+    path = Path(path)
+    if make:
+        make_folder(path.parent)
+    if os.path.lexists(path) and not (path.is_symlink() or path.is_file()):
+        kind = "a folder" if path.is_dir() else "a device or pipe"
+        raise AttreeError(f"this is {kind}", file=path, fix="name a file to write")
+    part = path.with_name(_part_of(path))
+    with temporary(part):
+        try:
+            part.touch()
+        except FileNotFoundError:  # such as in /proc
+            raise AttreeError("no file can be made here", file=path, fix="name another") from None
+        yield part
+        with part.open("rb") as written:
+            os.fsync(written.fileno())
+        part.replace(path)
+
+
+def make_folder(path: Path) -> None:
+    """Make ``path`` and the folders above it, where they do not exist.
+
+    Raises:
+        AttreeError: a file, or a link to nothing, stands in the way, or none can be made there.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise
+        reason = os.strerror(error.errno or 0).lower()
+        taken = isinstance(error, FileExistsError | NotADirectoryError)
+        raise AttreeError(
+            "this is not a folder" if taken else f"no folder can be made here ({reason})",
+            file=error.filename,
+            fix="choose another output",
+        ) from None
+
+
+def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+    """Refuse an output that is an input or another output, by whatever name or link.
+
+    Raises:
+        AttreeError: two of them are one file or folder.
+    """
+    taken = {one for path in inputs for one in _identities(path)}
+    for output in outputs:
+        own = _identities(output)
+        if not taken.isdisjoint(own):
+            raise AttreeError(
+                "the output is the input, or another output", file=output, fix="name another file"
+            )
+        taken |= own
+
+
+def _identities(path: Path) -> set[Path | tuple[int, int]]:
+    """Return the paths and the inode of a file: two names of a file share one of them."""
+    try:
+        about = path.stat()
+    except OSError:
+        return {path.absolute()}
+    if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
+        return set()  # such as /dev/null
+    return {path.absolute(), path.resolve(), (about.st_dev, about.st_ino)}
+
+
+def check_new(outputs: Iterable[Path | None], *, overwrite: bool) -> None:
+    """Refuse files that are to be written and are there, before anything is computed.
+
+    This and :func:`check_folder` are the rule for what people ask for; stages of the workflow
+    replace their outputs.
+
+    Raises:
+        AttreeError: one of them is there and ``overwrite`` is false.
+    """
+    for path in filter(None, outputs):
+        if os.path.lexists(path) and not path.is_dir() and not overwrite and _is_kept(path):
+            raise AttreeError(
+                "this file is here already",
+                file=path,
+                fix="name another, or add --overwrite to replace it",
+            )
+
+
+def _is_kept(path: Path) -> bool:
+    """Tell whether what is written would stay there, unlike in /dev/null."""
+    return path.is_symlink() or path.is_file()
+
+
+def check_folder(
+    folder: Path,
+    files: Iterable[str],
+    signs: Iterable[str],
+    last: str,
+    *,
+    what: str,
+    overwrite: bool,
+) -> None:
+    """Refuse a folder that holds an earlier result or anything of others.
+
+    Args:
+        folder: of the output.
+        files: names of what a result has.
+        signs: those of them that nobody else has; by the others alone nothing is ours.
+        last: the file that is written last: with it, a result is whole.
+        what: a result, for the message.
+        overwrite: an earlier result may be replaced. What an unfinished one left always is.
+
+    Raises:
+        AttreeError: as above, files of ours that are links, or no folder can be made there.
+    """
+    above = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+    if not above.is_dir():
+        raise AttreeError(
+            "this is a file where a folder is needed", file=above, fix="choose another --output"
+        )
+    there = {one.name for one in folder.iterdir()} if above == folder else set()
+    ours = set(files) if there.intersection(signs) else set()
+    links = {name for name in there if (folder / name).is_symlink()}
+    foreign = sorted(
+        name
+        for name in there
+        if name in links or not (name in ours or (name[0] == "." and name.endswith(".part")))
+    )
+    if foreign:
+        raise AttreeError(
+            f"this folder holds other files ({foreign[0]})",
+            file=folder,
+            fix="choose another --output",
+        )
+    if last in there and not overwrite:
+        raise AttreeError(
+            f"{what} is here already",
+            file=folder,
+            fix="choose another --output, or add --overwrite to replace it",
+        )
+
+
+def write_text(path: str | Path, text: str, *, make: bool = True) -> None:
+    """Write ``text`` (UTF-8) to ``path``, whole or not at all, as :func:`whole_file` does."""
+    with whole_file(path, make=make) as part:
+        # A file's name that is not UTF-8 has lone surrogates; JSON reads their escapes back.
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write ``value`` as JSON with sorted keys, so that equal values give equal bytes."""
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+
+
+def check_regular(
+    path: str | Path, *, what: str, largest: int | None = None, stream: bool = False
+) -> int:
+    """Return the size in bytes of a regular file; links are followed, nothing is opened.
+
+    Args:
+        path: of the file.
+        what: its kind, for messages.
+        largest: the most bytes that are read.
+        stream: whether a pipe will do that this process was started with.
+
+    Raises:
+        AttreeError: absent, a link to nothing, a folder, a device or pipe, or too large.
+    """
+    path = Path(path)
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        dangling = ", only a link to nothing" if path.is_symlink() else ""
+        raise AttreeError(f"this {what} does not exist{dangling}", file=path) from None
+    except OSError as error:  # a loop of links, a name too long, no permission
+        raise AttreeError(
+            f"this {what} cannot be read ({os.strerror(error.errno or 0).lower()})", file=path
+        ) from None
+    if stream and stat.S_ISFIFO(found.st_mode) and str(path).startswith(_STARTED_WITH):
+        return 0
+    if not stat.S_ISREG(found.st_mode):
+        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or pipe"
+        raise AttreeError(f"this {what} is {kind}", file=path, fix="give a regular file")
+    if largest is not None and found.st_size > largest:
+        raise AttreeError(
+            f"this {what} is too large: {found.st_size:,} bytes, at most {largest:,} are read",
+            file=path,
+            fix="check that it is the right file",
+        )
+    return found.st_size
+
+
+@contextlib.contextmanager
+def opened(
+    path: str | Path, *, what: str, largest: int | None = None, stream: bool = False
+) -> Iterator[BinaryIO]:
+    """Open a file for reading its bytes: every file that people name is opened here.
+
+    A named pipe may wait for a writer without end, and a device such as ``/dev/zero`` never ends:
+    neither is opened. What reads a file once, from its beginning to its end, takes a ``stream``
+    too: a pipe that the process was started with, that is standard input (``/dev/stdin``) or what
+    a shell makes of ``<(command)``. Treebanks are no streams: their beginning, which tells format
+    and encoding, is read before the whole.
+
+    Args:
+        path: of the file.
+        what, largest, stream: as of :func:`check_regular`.
+
+    Raises:
+        AttreeError: as :func:`check_regular`, or it cannot be read.
+    """
+    check_regular(path, what=what, largest=largest, stream=stream)
+    # Not to wait where a pipe has taken the file's place since.
+    flags = os.O_RDONLY | (0 if stream else os.O_NONBLOCK)
+    try:
+        with os.fdopen(os.open(path, flags), "rb") as handle:
+            yield handle
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise AttreeError(f"this {what} cannot be read ({reason})", file=path) from None
+
+
+def read_bytes(path: str | Path, *, what: str, largest: int = LARGEST_DESCRIPTION) -> bytes:
+    """Read a regular file of at most ``largest`` bytes; see :func:`opened`."""
+    with opened(path, what=what, largest=largest) as handle:
+        return handle.read(largest)
+
+
+def read_json(path: str | Path, *, what: str = "JSON file") -> Any:
+    """Read JSON; an absent, damaged or too large file is one clear line."""
+    text = read_bytes(path, what=what)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise AttreeError(
+            f"this {what} is not valid JSON",
+            file=path,
+            line=getattr(error, "lineno", None),
+            fix=_FIX_JSON,
+        ) from None
+
+
+def read_described(
+    path: str | Path,
+    kind: type[_Described],
+    *,
+    what: str,
+    fix: str | None = None,
+    largest: int = LARGEST_DESCRIPTION,
+) -> _Described:
+    """Read JSON that must have the form of ``kind``.
+
+    Args:
+        path: a regular file of at most ``largest`` bytes.
+        kind: a dataclass or ``msgspec.Struct`` whose annotations say types and ranges
+            (``Annotated[int, msgspec.Meta(ge=1)]``), or any type that msgspec decodes.
+        what: the file's kind, for messages.
+        fix: what the user can do about a wrong one.
+
+    Raises:
+        AttreeError: absent, damaged, nested too deeply, or of another form; the key is named.
+    """
+    import msgspec
+
+    text = read_bytes(path, what=what, largest=largest)
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.ValidationError as error:
+        raise _not_of_the_form(str(error), path, what, fix) from None
+    except msgspec.DecodeError as error:
+        at = re.search(r"\(byte (\d+)\)", str(error))
+        line = 1 + text.count(b"\n", 0, int(at[1])) if at else None
+        raise AttreeError(
+            f"this {what} is not valid JSON", file=path, line=line, fix=fix or _FIX_JSON
+        ) from None
+    except RecursionError:
+        raise AttreeError(
+            f"this {what} is nested too deeply", file=path, fix=fix or _FIX_JSON
+        ) from None
+
+
+def described(
+    value: Any,
+    kind: type[_Described],
+    *,
+    what: str,
+    file: str | Path | None = None,
+    fix: str | None = None,
+) -> _Described:
+    """Return ``value``, which JSON or Parquet metadata of ``file`` held, as :func:`read_described`.
+
+    What no file held is checked likewise.
+
+    Raises:
+        AttreeError: another form; the key is named.
+    """
+    import msgspec
+
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise _not_of_the_form(str(error), file, what, fix) from None
+
+
+def _not_of_the_form(said: str, path: str | Path | None, what: str, fix: str | None) -> AttreeError:
+    """Turn msgspec's "Expected `int`, got `str` - at `$.a.b`" into a line that begins with a.b."""
+    problem, _, place = said.partition(" - at ")
+    key = place.strip("`").removeprefix("$").removeprefix(".")
+    problem = problem.replace("`", "")
+    problem = problem[:1].lower() + problem[1:]
+    return AttreeError(
+        f"this {what} is not valid: " + (f"{key}: " if key else "") + problem, file=path, fix=fix
+    )
+
+
+@contextlib.contextmanager
+def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
+    """Yield a temporary folder beside ``output``; rename it when the block ends well.
+
+    A folder that stands at ``output`` and holds the file ``over`` is replaced; an empty one always.
+    """
+    part = output.with_name(_part_of(output))
+    old = part.with_suffix(".old")
+    with temporary(part):
+        make_folder(part)
+        yield part
+        mode = stat.S_IMODE(part.stat().st_mode) & 0o666
+        for file in part.iterdir():
+            file.chmod(mode)  # safetensors lets nobody but the owner read
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
+        if over is not None and (output / over).is_file():
+            output.replace(old)
+        part.replace(output)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _part_of(path: Path) -> str:
+    """Return a name beside ``path`` that no other host, process or call gives."""
+    # not the whole of a long name, to which no more could be added
+    return f".{path.name[:40]}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
+
+
+def private_cache(name: str) -> Path:
+    """Return a folder of attree's in the user's cache that only the user can write, mode 0700.
+
+    Args:
+        name: of the folder, in ``attree`` under ``XDG_CACHE_HOME``, by default ``~/.cache``.
+
+    Raises:
+        OSError: it cannot be made, or others can write in it.
+        RuntimeError: there is no home.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")  # noqa: PTH118
+    return made_private(Path(home) / "attree" / name)
+
+
+def made_private(folder: Path) -> Path:
+    """Make a folder that only the user can write, mode 0700; refuse one that others can.
+
+    Raises:
+        OSError, RuntimeError: as :func:`private_cache`.
+    """
+    folder = folder.expanduser().absolute()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not is_private(folder):
+        raise PermissionError(errno.EACCES, "others can write here", str(folder))
+    return folder
+
+
+def is_private(folder: Path) -> bool:
+    """Tell whether a folder is the user's, and nobody else can write in it."""
+    found = folder.stat()
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return found.st_uid == os.geteuid() and not found.st_mode & others
+
+
+@contextlib.contextmanager
+def lock(path: str | Path, *, what: str, wait: bool = False) -> Iterator[None]:
+    """Hold an exclusive lock file at ``path`` for the block.
+
+    If another process holds it: wait for that one to end, or else refuse at once.
+
+    The lock belongs to the open file, so the operating system lets go of it when the process dies,
+    however it dies. Nothing but a regular file is opened, and no link is followed.
+    """
+    path = Path(path)
+    make_folder(path.parent)
+    with _opened_to_lock(path) as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip()
+            raise AttreeError(
+                f"{what} is being written by {holder or 'another process'}",
+                file=path,
+                fix="wait for it to end, or stop it, then run again",
+            ) from None
+        if os.pread(handle, len(_HOLDER), 0) not in (b"", _HOLDER):
+            raise AttreeError(
+                "this file is not a lock of attree", file=path, fix="choose another output"
+            )
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, _HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        yield
+
+
+@contextlib.contextmanager
+def _opened_to_lock(path: Path) -> Iterator[int]:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(path, flags, 0o666)
+    except OSError as error:
+        if not path.is_symlink() and not path.is_dir():
+            raise
+        kind = "a link" if path.is_symlink() else "a folder"
+        raise AttreeError(
+            f"this is {kind} where a lock file should be", file=path, fix="choose another output"
+        ) from error
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise AttreeError(
+                "this is a device or pipe, not a lock file", file=path, fix="choose another output"
+            )
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _plain(path: str | Path) -> BinaryIO:
+    return Path(path).open("rb", buffering=0)
+
+
+def _zstd(path: str | Path) -> BinaryIO:
+    import pyarrow as pa
+
+    # pyarrow is installed anyway, and reads one frame after the other
+    return cast(BinaryIO, pa.input_stream(str(path), compression="zstd"))
+
+
+#: suffix → how to open a file for reading bytes
+COMPRESSIONS: dict[str, Callable[[str | Path], Any]] = {
+    "": _plain,
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".zst": _zstd,
+}
+#: What reading a damaged compressed file raises, beside OSError.
+DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
+
+
+def open_compressed(path: str | Path) -> Any:
+    """Open a regular file for reading its bytes, uncompressed as its suffix tells."""
+    check_regular(path, what="file")
+    return COMPRESSIONS.get(Path(path).suffix, _plain)(path)
+
+
+def is_cut_short(error: BaseException) -> bool:
+    """Tell whether an error while reading means that the file ends too early."""
+    return isinstance(error, EOFError) or "runcated" in str(error)

@@ -1,0 +1,115 @@
+"""From patterns to files.
+
+In a pattern, ``wsj_{0125..0149}.mrg`` is a range (as wide as its first number),
+``test.{Basque,basque}.ptb`` a list, ``*``, ``?``, ``[…]`` and ``**`` are globs, and of alternatives
+separated by `` | `` the first that matches any file is taken.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from attree.base.errors import AttreeError
+
+_RANGE = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")
+_LIST = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_ALTERNATIVE = re.compile(r"\s+\|\s+")
+_MOST = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What patterns match.
+
+    Args:
+        files: each file once, in the patterns' order and sorted within a pattern.
+        patterns: the alternatives taken, with their folder.
+        missing: those members of numbered ranges that match no file.
+    """
+
+    files: tuple[Path, ...]
+    patterns: tuple[str, ...]
+    missing: tuple[str, ...]
+
+
+def find(patterns: Iterable[str], folder: str | Path | None = None) -> Found:
+    """Find the files that ``patterns`` match, in ``folder`` if one is given.
+
+    A pattern that is a file's own name stands for that file, whatever characters it holds.
+    """
+    files: dict[Path, None] = {}
+    taken: list[str] = []
+    missing: list[str] = []
+    for pattern in patterns:
+        for alternative in _ALTERNATIVE.split(pattern):
+            matched, absent = _matches(alternative, folder)
+            if matched:
+                files.update(dict.fromkeys(matched))
+                literal = len(matched) == 1 and matched[0] == Path(folder or "", alternative)
+                taken.append(str(matched[0]) if literal else _place(folder, alternative))
+                missing += absent
+                break
+    return Found(tuple(files), tuple(taken), tuple(missing))
+
+
+def _matches(pattern: str, folder: str | Path | None) -> tuple[list[Path], list[str]]:
+    literal = Path(folder or "", pattern)
+    if literal.is_file():
+        return [literal], []
+    files: list[Path] = []
+    absent = []
+    ranged = expand(pattern, _RANGE)
+    for member in ranged:
+        found = sorted(
+            Path(name)
+            for one in expand(member, _LIST)
+            for name in glob.iglob(_place(folder, one), recursive=True)  # noqa: PTH207 (absolute)
+            if Path(name).is_file()
+        )
+        files += found
+        if not found and len(ranged) > 1:
+            absent.append(member)
+    return files, absent
+
+
+def _place(folder: str | Path | None, pattern: str) -> str:
+    if folder is None or Path(folder) == Path():
+        return pattern
+    return str(Path(glob.escape(str(folder)), pattern))
+
+
+def expand(pattern: str, braces: re.Pattern[str] = _LIST) -> list[str]:
+    """Expand the brace lists or ranges of a pattern, the leftmost one first."""
+    done: list[str] = []
+    left = [pattern]
+    while left:
+        one = left.pop()
+        found = braces.search(one)
+        if found is None:
+            done.append(one)
+            continue
+        members = _members(found)
+        if len(members) + len(left) + len(done) > _MOST:
+            raise AttreeError(f"the pattern {pattern} stands for more than {_MOST:,} names")
+        left += [one[: found.start()] + member + one[found.end() :] for member in members[::-1]]
+    return done
+
+
+def _members(found: re.Match[str]) -> list[str]:
+    if found.re is _LIST:
+        return found[1].split(",")
+    first, last = int(found[1]), int(found[2])
+    if last - first > _MOST:
+        raise AttreeError(f"the range {found[0]} is longer than {_MOST:,}")
+    return [str(number).zfill(len(found[1])) for number in range(first, last + 1)]
+
+
+def matching(item: str | Path) -> list[Path]:
+    """Return what a pattern matches; what is none, or matches nothing, is a name."""
+    if Path(item).exists() or not re.search(r"[*?\[{]", str(item)):
+        return [Path(item)]
+    return list(find([str(item)]).files) or [Path(item)]

@@ -1,0 +1,102 @@
+"""Progress of long work: a bar on a terminal, plain lines in a log."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from attree.base.text import safe
+
+#: What shows how far work is: :func:`progress`, or :func:`silent`.
+Progress = Callable[..., AbstractContextManager[Callable[[int], None]]]
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+@contextmanager
+def silent(
+    what: str, *, total: int, unit: str = "sentences", done: int = 0
+) -> Iterator[Callable[[int], None]]:
+    """Yield ``advance(count)`` as :func:`progress` does, and show nothing."""
+    yield lambda count: None
+
+
+@contextmanager
+def progress(
+    what: str, *, total: int, unit: str = "sentences", done: int = 0
+) -> Iterator[Callable[[int], None]]:
+    """Yield ``advance(count)``; show how far the work is on stderr, its rate and the time left.
+
+    On a terminal this is a bar; elsewhere one line every ten seconds and one at the end, so that a
+    log stays readable.
+
+    Args:
+        what: is done.
+        total: of all.
+        unit: of ``total``.
+        done: before this work began; it has no part in the rate.
+    """
+    if sys.stderr.isatty():
+        yield from _bar(what, total, unit, done)
+        return
+    began = said = time.monotonic()
+    before = done
+
+    def advance(count: int) -> None:
+        nonlocal done, said
+        done += count
+        now = time.monotonic()
+        if now - said >= _SECONDS_BETWEEN_LINES and done < total:
+            said = now
+            say(now - began)
+
+    def say(seconds: float) -> None:
+        rate = (done - before) / seconds if seconds > 0 else 0.0
+        left = f", {_clock((total - done) / rate)} left" if rate and done < total else ""
+        speed = f", {_shown(rate)} a second" if rate else ""
+        line = f"{what}: {done:,} of {total:,} {unit}{speed}{left}"
+        print(safe(line), file=sys.stderr, flush=True)
+
+    yield advance
+    say(time.monotonic() - began)
+
+
+def _shown(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
+
+
+def _clock(seconds: float) -> str:
+    return str(datetime.timedelta(seconds=round(seconds)))
+
+
+def _bar(what: str, total: int, unit: str, done: int) -> Iterator[Callable[[int], None]]:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Any) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text(f"{unit}, {_shown(speed)}/s" if speed else unit)
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=total, completed=done)
+        yield lambda count: bar.advance(task, count)

@@ -1,0 +1,237 @@
+"""What a result was made from: the code that made it, by its imports, and the versions it ran on.
+
+Code is an input. What code a stage runs is not listed by hand: it is the *closure* of the stage's
+entry, the modules that it imports, those that they import, and so on. Rules, shards, corpora and
+records of experiments carry a hash of it, so that none outlives the code that made it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import resolve_name
+from pathlib import Path
+from typing import Any
+
+import attree
+
+_ROOT = Path(attree.__file__).parent
+_PREFIX = f"{attree.__name__}."
+
+#: Modules that cannot change a result, and why. They are neither hashed nor followed: otherwise
+#: another word in a message would run everything again.
+NEUTRAL = {
+    "attree": "offers the public names, and imports each when it is asked for",
+    "attree.cli.main": "finds the command",
+    "attree.base.completion": "offers names at TAB",
+    "attree.plan.configuration": "says what is wrong with config.yaml",
+    "attree.trees.drawing": "draws a tree for people",
+    "attree.base.errors": "says what is wrong with an input",
+    "attree.base.files": "writes what it is given, whole or not at all",
+    "attree.cli.help": "lays out what --help prints",
+    "attree.base.options": "says how options are written",
+    "attree.plan.plan": "says which results a configuration asks for",
+    "attree.base.process": "ends a command with its parent",
+    "attree.base.progress": "shows a bar",
+    "attree.ready": "finds the files of parsers that come with attree",
+    "attree.base.registry": "finds what has a name",
+    "attree.plan.paths": "says where results lie",
+    "attree.base.provenance": "writes down what a result was made from",
+    "attree.treebank.given": "reads treebank files that people give in place of tables",
+    "attree.apps.spacy_pipe": "is imported by spaCy wherever it runs; it parses for its users",
+    "attree.base.text": "shows a control character instead of sending it",
+}
+
+
+def digest(value: Any) -> str:
+    """Return a short hash of any JSON-able ``value``; equal values give equal hashes."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def closure(*entries: str, without: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the modules that decide what the entries do, sorted.
+
+    Counted are imports at the top of a module and inside its functions, the packages on the way to
+    a module, and the modules that a registry names: ``DECODERS = {"greedy":
+    "attree.decoding.greedy"}``. Imports for type checkers are not, nor is what is :data:`NEUTRAL`.
+
+    Args:
+        entries: ``attree.association.ranking``, or ``attree.cli.decode:decode_command``: of that
+            module, what stands outside definitions, that function or class, and those that it
+            uses. So two commands in one file each have their own closure.
+        without: packages or modules that these entries do not run, though a module that they
+            share with others imports them.
+
+    Raises:
+        ModuleNotFoundError: an entry does not exist: one that was moved must not pass unseen.
+    """
+    return tuple(sorted({name.partition(":")[0] for name in _reached(entries, without)}))
+
+
+@functools.cache
+def code_hash(*entries: str, without: tuple[str, ...] = ()) -> str:
+    """Hash the syntax trees, docstrings left out, of a closure (see :func:`closure`).
+
+    A changed comment or docstring changes nothing; a changed statement does.
+    """
+    return digest(sorted(_reached(entries, without).items()))
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Return the installed versions of ``packages``, and attree's own."""
+    found = {"attree": attree.__version__}
+    for package in packages:
+        found[package] = importlib.metadata.version(package)
+    return found
+
+
+def provenance(*, code: Sequence[str], settings: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """Build the metadata that every output carries: code version and hash, settings, and ``more``.
+
+    Args:
+        code: the entries of what made the output, as for :func:`code_hash`.
+        settings: what was asked for; hashed under ``configuration``.
+        more: further entries (encoder revision, seed, protocol, counts).
+    """
+    return {
+        "attree": attree.__version__,
+        "code": code_hash(*code),
+        "configuration": digest(settings),
+        "settings": dict(settings),
+        **more,
+    }
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(slots=True)
+class _Part:
+    """One statement at the top of a module, such as a function.
+
+    Attributes:
+        defines: the name of a function or class, else ``""``.
+        syntax: a hash of its syntax tree without docstrings.
+        imports: modules of attree that it imports, or names in them, with dots.
+        names: every other name that it mentions, among them definitions of its module.
+    """
+
+    defines: str
+    syntax: str
+    imports: set[str]
+    names: set[str]
+
+
+def _reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]:
+    """Return entry or module → hash of its syntax, for all that a closure counts."""
+    found: dict[str, str] = {}
+    waiting: set[str] = set()
+
+    def add(name: str, parts: Iterable[_Part]) -> None:
+        parts = list(parts)
+        found[name] = digest([part.syntax for part in parts])
+        waiting.update(*(part.imports for part in parts))
+
+    for entry in entries:
+        module, _, name = entry.partition(":")
+        if _file(module) is None or (name and name not in {p.defines for p in _parts(module)}):
+            raise ModuleNotFoundError(f"no {entry.replace(':', '.')}")
+        waiting.add(module.rpartition(".")[0] if name else module)
+        if name:
+            add(entry, _slice(_parts(module), name))
+    while waiting:
+        for module in _on_the_way(waiting.pop()):
+            if module not in found and module not in NEUTRAL and not _within(module, without):
+                add(module, _parts(module))
+    return found
+
+
+def _slice(parts: Sequence[_Part], name: str) -> list[_Part]:
+    """Return what stands outside definitions, the definition ``name``, and those that they use."""
+    wanted, names = {"", name}, {name}
+    while names:
+        used = {one for part in parts if part.defines in wanted for one in part.names}
+        names = used & {part.defines for part in parts} - wanted
+        wanted |= names
+    return [part for part in parts if part.defines in wanted]
+
+
+@functools.cache
+def _on_the_way(name: str) -> list[str]:
+    """Return the packages around a module, and the module; a name in a module is no module."""
+    steps = name.split(".")
+    names = (".".join(steps[:end]) for end in range(1, len(steps) + 1))
+    return [module for module in names if _file(module) is not None]
+
+
+def _within(module: str, packages: Collection[str]) -> bool:
+    return any(f"{module}.".startswith(f"{package}.") for package in packages)
+
+
+@functools.cache
+def _file(module: str) -> Path | None:
+    """Return a module's file, or None where there is no such module of attree."""
+    first, *rest = module.split(".")
+    place = _ROOT.joinpath(*rest)
+    files = (place / "__init__.py", place.with_suffix(".py"))
+    return next((file for file in files if first == attree.__name__ and file.is_file()), None)
+
+
+@functools.cache
+def _parts(module: str) -> list[_Part]:
+    file = _file(module)
+    assert file is not None
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    tree = ast.parse(file.read_text(encoding="utf-8"), file)
+    _drop_docstring(tree.body)
+    return [_part(statement, package) for statement in tree.body]
+
+
+def _part(statement: ast.stmt, package: str) -> _Part:
+    """Read a statement in one pass: the workflow reads most modules when it starts."""
+    syntax: list[str] = []  # every node, then its fields; of a list its length, then its items
+    imports: set[str] = set()
+    names: set[str] = set()
+    registers = isinstance(statement, ast.Assign | ast.AnnAssign)
+    todo: list[Any] = [statement]
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, ast.AST):
+            is_list = isinstance(node, list)
+            syntax.append(str(len(node)) if is_list else repr(node))
+            todo += node if is_list else ()
+            continue
+        if isinstance(node, ast.expr_context):  # loaded or stored: its place says so too
+            continue
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, _DEFINITIONS):
+            _drop_docstring(node.body)
+        elif isinstance(node, ast.Import):
+            imports.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = resolve_name("." * node.level + (node.module or ""), package)
+            imports.update(f"{origin}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
+            node.body = []
+        elif isinstance(node, ast.Dict) and registers:
+            values = (one.value for one in node.values if isinstance(one, ast.Constant))
+            imports.update(one.partition(":")[0] for one in values if isinstance(one, str))
+        syntax.append(type(node).__name__)
+        todo += [getattr(node, field, None) for field in node._fields]
+    ours = {name for name in imports if name.startswith(_PREFIX)}
+    defines = statement.name if isinstance(statement, _DEFINITIONS) else ""
+    hashed = hashlib.sha256(" ".join(syntax).encode("utf-8", "backslashreplace")).hexdigest()
+    return _Part(defines, hashed, ours, names)
+
+
+def _drop_docstring(body: list[ast.stmt]) -> None:
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str())), *_]:
+            del body[0]

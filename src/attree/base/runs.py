@@ -1,0 +1,76 @@
+"""The folders of a run: checkpoints beside its output, and whether the output is there already."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attree.base.errors import AttreeError
+from attree.base.files import lock, read_json, write_json
+from attree.base.provenance import digest
+from attree.base.text import say
+
+PROVENANCE = "provenance.json"
+_RUN = "run.json"
+
+
+def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) -> bool:
+    """Tell whether ``output`` holds the result of this very run, and say so.
+
+    Raises:
+        AttreeError: it holds something else: the result of another run, which ``restart`` lets the
+            new one replace, or what no run made.
+    """
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return False
+    described = output / PROVENANCE
+    if not described.is_file():
+        raise AttreeError(
+            "this exists and is no result of such a run",
+            file=output,
+            fix="choose another output folder",
+        )
+    made = read_json(described, what="provenance")
+    if isinstance(made, dict) and made.get("configuration") == digest(identity):
+        say(f"{output}: this run is finished")
+        return True
+    if not restart:
+        raise AttreeError(
+            "this folder holds the result of other settings, text or code",
+            file=output,
+            fix="pass --restart to replace it, or choose another output folder",
+        )
+    return False
+
+
+@contextlib.contextmanager
+def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) -> Iterator[Path]:
+    """Yield the folder of a run's checkpoints, ``.<output>.checkpoints`` beside its output.
+
+    A run writes them as ``checkpoint-…`` into a folder in it. They outlive a kill, so that the same
+    command continues from there, and are removed when the block ends well.
+
+    Raises:
+        AttreeError: another process is at work in it, or it holds another run's checkpoints, which
+            ``restart`` drops.
+    """
+    work = output.with_name(f".{output.name}.checkpoints")
+    with lock(work / "lock", what=str(output)):
+        described = work / _RUN
+        run = digest(identity)
+        if not described.exists() or read_json(described, what="run").get("run") != run:
+            begun = {found.parent for found in work.glob("*/checkpoint-*")}
+            if begun and not restart:
+                raise AttreeError(
+                    "here are checkpoints of another run that was interrupted",
+                    file=work,
+                    fix="repeat that run's options to continue it, or pass --restart to drop it",
+                )
+            for folder in begun:
+                shutil.rmtree(folder)
+            write_json(described, {"run": run, **identity})
+        yield work
+        shutil.rmtree(work)

@@ -1,0 +1,213 @@
+"""Parquet tables between stages: an explicit schema, and provenance in the file's metadata."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from attree.base.errors import AttreeError
+from attree.base.files import check_regular, whole_file
+
+_METADATA_KEY = b"attree"
+
+#: One row a sentence of a treebank, in file order. ``starts``, ``ends``, ``labels`` are the phrase
+#: nodes in pre-order: one-word phrases and unary chains are kept (EVALB counts them), the dummy
+#: root, traces and preterminals are not.
+SENTENCES = pa.schema(
+    [
+        pa.field("sentence", pa.int32(), nullable=False),
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("line", pa.int32(), nullable=False),
+        pa.field("words", pa.list_(pa.string()), nullable=False),
+        pa.field("tags", pa.list_(pa.string()), nullable=False),
+        pa.field("starts", pa.list_(pa.int32()), nullable=False),
+        pa.field("ends", pa.list_(pa.int32()), nullable=False),
+        pa.field("labels", pa.list_(pa.string()), nullable=False),
+    ]
+)
+
+#: The column of a table of trees some of which are known by half: whether each is. Their labels may
+#: be :data:`attree.trees.constraints.MARKS`.
+HALF = pa.field("half", pa.bool_(), nullable=False)
+HALF_KNOWN = SENTENCES.append(HALF)
+
+#: One row a sentence that could not be read or was left empty by cleaning.
+REJECTED = pa.schema(
+    [
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("line", pa.int32(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("status", pa.string(), nullable=False),
+    ]
+)
+
+#: What became of a sentence: parsed, given a right-branching tree in its place, or left without.
+OK, FALLBACK, SKIPPED = "ok", "right_branching", "skipped"
+
+#: Why a parser left a sentence alone: too long for the encoder, or its numbers are not finite.
+TOO_LONG, FAILED = "too_long", "failed"
+
+#: One row a sentence parsed: ``status`` is ``ok``, ``right_branching`` (fallback) or ``skipped``;
+#: ``starts``/``ends`` are the spans of two words and more in pre-order, the whole sentence first.
+#: Parses of a parser with labels have those of their spans too (:data:`LABELS`); such trees need
+#: not be binary, and have one-word phrases and unary chains as gold trees do. Imported ones lack
+#: the whole sentence where it is no phrase. Where the parser tags words they have tags as well
+#: (:data:`TAGS`).
+PARSES = pa.schema(
+    [
+        pa.field("sentence", pa.int32(), nullable=False),
+        pa.field("n_words", pa.int32(), nullable=False),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("starts", pa.list_(pa.int32()), nullable=False),
+        pa.field("ends", pa.list_(pa.int32()), nullable=False),
+    ]
+)
+
+#: The column of a table of parses whose trees are labelled.
+LABELS = pa.field("labels", pa.list_(pa.string()), nullable=False)
+LABELLED_PARSES = PARSES.append(LABELS)
+#: The column of a table of parses whose words have tags.
+TAGS = pa.field("tags", pa.list_(pa.string()), nullable=False)
+TAGGED_PARSES = LABELLED_PARSES.append(TAGS)
+
+#: What a trained parser says of a sentence beside its tree: the probability of each of its spans,
+#: in their order, null without a distribution over trees; and the words × words association,
+#: row-major, null where it has none or the sentence has more than ``WORDS_SHOWN`` words.
+ASSOCIATIONS = pa.schema(
+    [
+        pa.field("sentence", pa.int32(), nullable=False),
+        pa.field("marginals", pa.list_(pa.float32())),
+        pa.field("association", pa.list_(pa.float32())),
+    ]
+)
+WORDS_SHOWN = 40
+
+
+#: One row an attention head: its F1 in percent on the tuning set, and whether it was selected.
+HEADS = pa.schema(
+    [
+        pa.field("layer", pa.int32(), nullable=False),
+        pa.field("head", pa.int32(), nullable=False),
+        pa.field("corpus_f1", pa.float64(), nullable=False),
+        pa.field("corpus_f1_no_root", pa.float64(), nullable=False),
+        pa.field("sentence_f1", pa.float64(), nullable=False),
+        pa.field("agreement", pa.float64()),
+        pa.field("selected", pa.bool_(), nullable=False),
+    ]
+)
+
+
+#: One row a sentence scored: distinct spans of two words and more, the whole sentence among them (0
+#: where there is no tree to score), and F1 in percent without it (null where it does not count).
+SCORES = pa.schema(
+    [
+        pa.field("sentence", pa.int32(), nullable=False),
+        pa.field("n_words", pa.int32(), nullable=False),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("gold", pa.int32(), nullable=False),
+        pa.field("predicted", pa.int32(), nullable=False),
+        pa.field("matched", pa.int32(), nullable=False),
+        pa.field("sentence_f1", pa.float64()),
+    ]
+)
+
+
+#: What a message calls a table.
+_KINDS = (
+    (SENTENCES, "sentence table"),
+    (HALF_KNOWN, "table of half-known trees"),
+    (REJECTED, "table of rejected sentences"),
+    (PARSES, "table of parses"),
+    (LABELLED_PARSES, "table of parses"),
+    (ASSOCIATIONS, "table of associations"),
+    (TAGGED_PARSES, "table of parses"),
+    (HEADS, "head ranking"),
+    (SCORES, "table of scores"),
+)
+
+
+def pack(metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
+    """Return ``metadata`` as a Parquet schema carries it."""
+    text = json.dumps(metadata, sort_keys=True, ensure_ascii=False)
+    return {_METADATA_KEY: text.encode("utf-8", "backslashreplace")}
+
+
+def unpack(schema: pa.Schema) -> dict[str, Any]:
+    """Return the metadata that a schema carries, empty where it carries none."""
+    found = json.loads((schema.metadata or {}).get(_METADATA_KEY, b"{}"))
+    assert isinstance(found, dict)
+    return found
+
+
+def read_metadata(path: str | Path) -> dict[str, Any]:
+    """Return the metadata of a table that :func:`write_table` wrote, without reading its rows."""
+    check_regular(path, what="table")
+    return unpack(pq.read_schema(path))
+
+
+def write_table(
+    path: str | Path, table: pa.Table, *, schema: pa.Schema, metadata: Mapping[str, Any]
+) -> None:
+    """Write ``table`` under ``schema``, whole or not at all, with ``metadata`` as JSON inside.
+
+    Raises:
+        pyarrow.ArrowInvalid: a column is missing or does not fit its type (a bug, not bad input).
+    """
+    table = table.select(schema.names).cast(schema).replace_schema_metadata(pack(metadata))
+    with whole_file(path) as part:
+        pq.write_table(table, part, compression="zstd")
+
+
+def read_table(
+    path: str | Path, *, schema: pa.Schema | None = None
+) -> tuple[pa.Table, dict[str, Any]]:
+    """Read a table that :func:`write_table` wrote; return it and its metadata.
+
+    Where parses are asked for, labelled ones will do; where half-known trees are, whole ones.
+
+    Raises:
+        AttreeError: absent, cut short, not Parquet, of other columns than ``schema``, or a value
+            is missing.
+    """
+    path = Path(path)
+    what = _kind(schema) or "table" if path.suffix == ".parquet" or path.exists() else "file"
+    check_regular(path, what=what)
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except (pa.ArrowInvalid, OSError) as error:
+        reason = getattr(error, "strerror", None)
+        problem = f"cannot be read: {reason}" if reason else "is not a whole Parquet file"
+        fix = "run the stage that writes it again"
+        raise AttreeError(f"this {what} {problem}", file=path, fix=fix) from None
+    metadata = unpack(table.schema)
+    if schema is PARSES and LABELS.name in table.schema.names:
+        schema = TAGGED_PARSES if TAGS.name in table.schema.names else LABELLED_PARSES
+    if schema is HALF_KNOWN and HALF.name not in table.schema.names:
+        schema = SENTENCES
+    if schema is not None and table.schema.names != schema.names:
+        raise AttreeError(_not_this(table.schema, schema), file=path)
+    for field in schema or ():
+        if not field.nullable and table[field.name].null_count:
+            problem = f"column {field.name} of this {what} has rows without a value"
+            raise AttreeError(problem, file=path, fix="run the stage that writes it again")
+    return table, metadata
+
+
+def _kind(schema: pa.Schema | None) -> str | None:
+    for known, name in _KINDS:
+        if schema is not None and schema.names == known.names:
+            return name
+    return None
+
+
+def _not_this(found: pa.Schema, expected: pa.Schema) -> str:
+    if kind := _kind(found):
+        return f"this is a {kind}; expected a {_kind(expected)}"
+    missing = [name for name in expected.names if name not in found.names]
+    note = f"; missing {', '.join(missing)}" if missing else ""
+    return f"this is not a {_kind(expected)}: its columns are {', '.join(found.names)}{note}"

@@ -1,0 +1,296 @@
+"""Settings that people write in YAML: what they may be is a struct, and a mistake is one line.
+
+A struct's fields are the keys; a field's annotation says what its values may be, and the struct's
+docstring what each is: that is what errors tell. `msgspec.json.schema` writes the JSON Schema.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from attree.base.errors import AttreeError
+from attree.base.registry import choices, nearest
+
+#: Defaults: none at all, of a key that may be left out; no keys, or the defaults of each; no item.
+OPTIONAL: Any = msgspec.UNSET
+EMPTY: Any = {}
+NONE: Any = []
+
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_LONGEST = 60  # characters of a value that an error shows
+
+
+class Keys(msgspec.Struct, forbid_unknown_fields=True):
+    """A mapping of some keys.
+
+    Attributes:
+        EXACTLY_ONE: keys of which one must be given.
+        NEEDS: key → another one without which it means nothing.
+        OTHERS: kind of all other keys and their values, a ``dict``; else there are none.
+    """
+
+    EXACTLY_ONE: ClassVar[tuple[str, ...]] = ()
+    NEEDS: ClassVar[Mapping[str, str]] = {}
+    OTHERS: ClassVar[Any] = None
+
+
+def one_of(registry: str) -> msgspec.Meta:
+    """Say that a value is a name of a registry, given as to :func:`registry.choices`."""
+    return msgspec.Meta(extra_json_schema={"x-choices": registry})
+
+
+def checked(value: Any, kind: Any, *, file: str | Path | None = None) -> Any:
+    """Return settings with their defaults filled in.
+
+    Args:
+        value: as read from YAML.
+        kind: a `Keys`, or another annotation.
+        file: where they stand.
+
+    Raises:
+        AttreeError: the first mistake: key, problem and fix in one line.
+    """
+    try:
+        return _checked(value, kind, "", "")
+    except AttreeError as error:
+        raise AttreeError(error.problem, file=file, fix=error.fix) from None
+
+
+def _checked(value: Any, kind: Any, key: str, said: str) -> Any:
+    """Check a value of any kind; ``said`` is what is known of it where the kind is silent."""
+    bare, notes = _parts(kind)
+    said = _last(notes, "description") or said
+    if _is_keys(bare):
+        said = str(bare.__doc__).partition("\n")[0].rstrip(".")
+        said = said[:1].lower() + said[1:]
+    kinds = _alternatives(kind)
+    if len(kinds) > 1 and (one := _member(kinds, value)) is not None:
+        return _checked(value, one, key, said)
+    names = _names(bare, notes)
+    if names and value not in names:
+        fix = nearest(str(value)[:_LONGEST], map(str, names))
+        raise _mistake(key, f"{_shown(value)} is not one of its values", fix)
+    done = value
+    try:
+        holds: bool = isinstance(value, _container(bare))
+        if not holds:
+            good = any(_fits(value, one) for one in kinds)
+        else:
+            least, most = _last(notes, "min_length"), _last(notes, "max_length")
+            good = (least or 0) <= len(value) <= (len(value) if most is None else most)
+            done = _inside(value, bare, key, said)
+        good = good and all(test(value) for test in notes if callable(test))
+    except ValueError:  # as of a number of too many digits
+        good = False
+    if not good:
+        raise _mistake(key, f"{_shown(value)} does not fit", f"it takes {said}")
+    return done
+
+
+def _inside(value: Any, bare: Any, key: str, said: str) -> Any:
+    """Check what a list or a mapping holds."""
+    if _is_keys(bare):
+        return _filled(value, bare, key, said)
+    if get_origin(bare) is list:
+        (item,) = get_args(bare)
+        return [_checked(one, item, f"{key}[{n}]", said) for n, one in enumerate(value)]
+    name, of_values = get_args(bare)
+    for one in value:
+        _checked(one, name, key, said)
+    return {
+        k: _checked(v, of_values, f"{key}.{k}".removeprefix("."), said) for k, v in value.items()
+    }
+
+
+def _filled(given: Mapping[Any, Any], kind: type[Keys], key: str, said: str) -> dict[str, Any]:
+    """Check a mapping of some keys, and fill in the defaults of the others."""
+    fields = {one.encode_name: one for one in msgspec.structs.fields(kind)}
+    hints = hints_of(kind)
+    for name in given:
+        if name not in fields and kind.OTHERS is None:
+            unknown = f"unknown key {str(name)[:50]}"
+            raise _mistake(key, unknown, nearest(str(name), fields))
+    for name, one in fields.items():
+        if one.required and name not in given:
+            takes = f"add it: {describe(kind, name)}"
+            raise _mistake(key, f"the key {name} is missing", takes)
+    for name, needed in kind.NEEDS.items():
+        if name in given and needed not in given:
+            raise _mistake(key, f"{name} means nothing without {needed}", "leave it out")
+    if kind.EXACTLY_ONE and sum(name in given for name in kind.EXACTLY_ONE) != 1:
+        one_of = f"it takes exactly one of {', '.join(kind.EXACTLY_ONE)}"
+        raise _mistake(key, f"{_shown(given)} does not fit", one_of)
+    values = dict(given)
+    for name, one in fields.items():
+        if name not in given and one.default is not OPTIONAL:
+            make = one.default_factory
+            values[name] = one.default if make is msgspec.NODEFAULT else make()
+    done = {}
+    for name, value in values.items():
+        if name in fields:
+            place = f"{key}.{name}".removeprefix(".")
+            done[name] = _checked(value, hints[name], place, describe(kind, name))
+        else:
+            done |= _inside({name: value}, kind.OTHERS, key, said)
+    return done
+
+
+def _mistake(key: str, problem: str, fix: str) -> AttreeError:
+    return AttreeError(f"{key}: {problem}" if key else problem, fix=fix)
+
+
+@functools.cache
+def hints_of(kind: type[Keys]) -> dict[str, Any]:
+    """Return key → annotation of a struct."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {one.encode_name: hints[one.name] for one in msgspec.structs.fields(kind)}
+
+
+@functools.cache
+def meanings(kind: type[Keys]) -> dict[str, str]:
+    """Return what the docstrings of a struct and of those that it extends say of each key."""
+    texts = "\n".join(str(one.__doc__) for one in kind.__mro__)
+    found = re.findall(r"^ +(\w+): (.+(?:\n {12}.+)*)", texts, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def form_of(kind: type[Keys], key: str) -> str:
+    """Return what form a key's values have, in words; empty where the meaning says it."""
+    bare, notes = _parts(hints_of(kind)[key])
+    return _last(notes, "title") or ", ".join(map(str, _names(bare, notes)))
+
+
+def describe(kind: type[Keys], key: str) -> str:
+    """Return what a key takes, for an error."""
+    _, notes = _parts(hints_of(kind)[key])
+    form, text = form_of(kind, key), meanings(kind).get(key) or str(_last(notes, "description"))
+    return f"{form}: {text}" if _last(notes, "title") else f"{text}: {form}" if form else text
+
+
+def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return a kind without what is noted of it, and that."""
+    if get_origin(kind) is not Annotated:
+        return kind, ()
+    bare, *notes = get_args(kind)
+    return bare, tuple(notes)
+
+
+def _last(notes: Iterable[Any], name: str) -> Any:
+    found = [getattr(one, name, None) for one in notes if isinstance(one, msgspec.Meta)]
+    return next((one for one in reversed(found) if one is not None), None)
+
+
+def _is_keys(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Keys)
+
+
+def _alternatives(kind: Any) -> list[Any]:
+    """Return the kinds that a value may be of."""
+    bare, _ = _parts(kind)
+    if get_origin(bare) in (Union, types.UnionType):
+        return [leaf for one in get_args(bare) for leaf in _alternatives(one)]
+    return [kind]
+
+
+def _container(bare: Any) -> tuple[type, ...]:
+    """Return what type a value has that holds others; none where it holds none."""
+    if _is_keys(bare) or get_origin(bare) is dict:
+        return (Mapping,)
+    return (list,) if get_origin(bare) is list else ()
+
+
+def _member(kinds: list[Any], value: Any) -> Any:
+    """Return the one of several kinds that a value must be of; None where it may be of any."""
+    kinds = [one for one in kinds if one is not type(None)]
+    if len(kinds) == 1:
+        return None if value is None else kinds[0]
+    return next((one for one in kinds if isinstance(value, _container(_parts(one)[0]))), None)
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    if _container(_parts(kind)[0]) or (isinstance(value, int) and value.bit_length() > 63):
+        return False  # of one that holds others; of a number that could not be printed
+    try:
+        msgspec.convert(value, kind)
+    except (msgspec.ValidationError, ValueError):
+        return False
+    return True
+
+
+@functools.cache
+def _choices(registry: str) -> list[str]:
+    return choices(registry)
+
+
+def _names(kind: Any, notes: Iterable[Any]) -> list[Any]:
+    """Return the names that a value must be one of; none where it can be anything else."""
+    registry = (_last(notes, "extra_json_schema") or {}).get("x-choices")
+    return (
+        _choices(registry)
+        if registry
+        else list(get_args(kind))
+        if get_origin(kind) is Literal
+        else []
+    )
+
+
+def _shown(value: Any) -> str:
+    """Return a value as JSON, cut where it is long."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, TypeError):
+        return "a number of too many digits"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}…"
+
+
+def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os.environ) -> Any:
+    """Replace ``$NAME`` and ``${NAME}`` in every string of a nested ``value``.
+
+    Raises:
+        AttreeError: a variable is not set; ``where`` names the setting it stands in.
+    """
+    if isinstance(value, Mapping):
+        return {k: expand_variables(v, f"{where}.{k}", environment) for k, v in value.items()}
+    if isinstance(value, list):
+        return [expand_variables(v, where, environment) for v in value]
+    if not isinstance(value, str):
+        return value
+
+    def filled(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        if not environment.get(name):
+            raise AttreeError(
+                f"{where}: the environment variable {name} is not set",
+                fix=f"export {name}=… before the run, or write the path out",
+            )
+        return environment[name]
+
+    return _VARIABLE.sub(filled, value)
+
+
+def accepted_by(read: Callable[[str], Any], *errors: type[Exception]) -> Callable[[Any], bool]:
+    """Return a test of values: whether a function takes them without an error."""
+    refusals: tuple[type[Exception], ...] = (AttreeError, *errors)
+
+    def fits(value: Any) -> bool:
+        try:
+            read(value)
+        except refusals:
+            return False
+        return True
+
+    return fits
+
+
+def unique(values: list[Any]) -> bool:
+    """Tell whether nothing stands twice in a list."""
+    return len(set(map(str, values))) == len(values)

@@ -1,0 +1,175 @@
+"""Tables as Markdown, as CSV and Parquet, and on a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from attree.base.errors import AttreeError
+from attree.base.files import described, whole_file, write_text
+from attree.base.text import markdown, safe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+#: A table as its Parquet file carries it.
+_Packed = tuple[str, list[str], list[list[str]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as people read it: a title, headings, rows of ready text, and a note below.
+
+    The first ``names`` columns say what a row is of: each part of a table that is wide has them.
+    """
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    names: int = 1
+
+    @property
+    def is_text(self) -> list[bool]:
+        """Tell which columns hold names (flush left) rather than figures (flush right)."""
+        columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.headings)
+        return [any(cell[:1].isalpha() for cell in column) for column in columns]
+
+    def markdown(self) -> str:
+        """Return the table as a Markdown section."""
+        rule = ["---" if text else "--:" for text in self.is_text]
+        headings, *rows = [[markdown(cell) for cell in row] for row in (self.headings, *self.rows)]
+        lines = [f"## {markdown(self.title)}", ""]
+        lines += [f"| {' | '.join(cells)} |" for cells in (headings, rule, *rows)]
+        return "\n".join(lines) + "\n" + (f"\n{markdown(self.note)}\n" if self.note else "")
+
+    def widths(self) -> list[int]:
+        """Return the columns' widths; a heading may break between its words."""
+        return [
+            max(len(text) for text in (*heading.split(), *column))
+            for heading, *column in zip(self.headings, *self.rows, strict=True)
+        ]
+
+
+def number(value: float | None) -> str:
+    """Return an F1 with two decimals, or a dash where there is none."""
+    return "–" if value is None else f"{value:.2f}"
+
+
+def scores_table(
+    title: str,
+    names: Sequence[str],
+    columns: Mapping[Any, str],
+    rows: Iterable[tuple[Sequence[str], Mapping[Any, float | None]]],
+    note: str = "",
+) -> Table:
+    """Build a table of scores: a line for each row, a column for each metric, label or length.
+
+    Args:
+        title: of the table.
+        names: headings of the columns that say what a row is.
+        columns: metric, label or length → its heading.
+        rows: names of each, and its scores by metric, label or length.
+        note: what stands below.
+    """
+    lines = [[*own, *(number(values.get(key)) for key in columns)] for own, values in rows]
+    return Table(title, [*names, *columns.values()], lines, note)
+
+
+def show(tables: Sequence[Table], console: Console | None = None) -> None:
+    """Print the tables to stdout (or ``console``).
+
+    A table wider than the terminal is printed in parts, each with its rows' names: no cell is cut.
+    """
+    from rich import box, markup
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    def escape(text: str) -> str:  # a name in square brackets is no markup
+        return markup.escape(safe(text))
+
+    console = console or Console(highlight=False)
+    for table in tables:
+        console.print(escape(table.title), style="bold")
+        widths = table.widths()
+        for part in _parts(widths, console.width, table.names):
+            shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
+            for column in part:
+                side: Literal["left", "right"] = "left" if table.is_text[column] else "right"
+                # a heading that is broken here leaves no column to be cut by Rich
+                broken = textwrap.wrap(table.headings[column], widths[column])
+                heading = "\n".join(map(escape, broken))
+                shown.add_column(heading, justify=side, no_wrap=column < table.names)
+            for row in table.rows:
+                shown.add_row(*(escape(row[column]) for column in part))
+            console.print(shown)
+        if table.note:
+            console.print(escape(table.note), style="dim")
+        console.print()
+
+
+def _parts(widths: Sequence[int], room: int, names: int) -> list[list[int]]:
+    """Share columns out over as few parts as fit into ``room``, of about the same width."""
+    fewest = len(_filled(widths, room, names))
+    enough = (less for less in range(room + 1) if len(_filled(widths, less, names)) == fewest)
+    return _filled(widths, next(enough), names)
+
+
+def _filled(widths: Sequence[int], room: int, names: int) -> list[list[int]]:
+    """Fill parts of ``room`` one after the other; every part begins with the names."""
+    parts = [list(range(names))]
+    for column in range(names, len(widths)):
+        taken = sum(widths[each] + 2 for each in (*parts[-1], column)) + 3
+        if taken > room and len(parts[-1]) > names:
+            parts.append(list(range(names)))
+        parts[-1].append(column)
+    return parts
+
+
+def save(
+    prefix: str | Path,
+    records: Sequence[Mapping[str, Any]],
+    tables: Sequence[Table],
+    metadata: Mapping[str, Any],
+) -> None:
+    """Write ``prefix``.parquet and .csv (one record a row) and .md (the tables, if there are any).
+
+    The Parquet file's metadata also holds the tables, so that ``attree table show`` prints what the
+    Markdown says.
+    """
+    import pyarrow as pa
+
+    from attree.base.schemas import write_table
+
+    names = list(dict.fromkeys(name for record in records for name in record))
+    columns = {name: [record.get(name) for record in records] for name in names}
+    numbers = pa.table(columns)
+    packed = [[t.title, list(t.headings), [list(r) for r in t.rows], t.note] for t in tables]
+    if tables:
+        write_text(f"{prefix}.md", "\n".join(table.markdown() for table in tables))
+    with whole_file(f"{prefix}.csv") as part:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
+        part.write_text(text.getvalue(), encoding="utf-8")
+    write_table(
+        f"{prefix}.parquet", numbers, schema=numbers.schema, metadata={**metadata, "tables": packed}
+    )
+
+
+def saved_tables(path: str | Path) -> list[Table]:
+    """Read back the tables that :func:`save` wrote."""
+    from attree.base.schemas import read_table
+
+    _, metadata = read_table(path)
+    if "tables" not in metadata:
+        raise AttreeError("this is no table to show", file=path, fix="name one of `attree table`")
+    packed = described(metadata["tables"], list[_Packed], file=path, what="table")
+    return [Table(*one) for one in packed]

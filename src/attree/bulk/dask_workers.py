@@ -1,0 +1,173 @@
+"""Shards on Dask workers, on whatever kind of cluster (:mod:`attree.base.cluster`).
+
+Each worker holds one :class:`~attree.bulk.pipeline.Pipeline` and has several shards in flight,
+so that its encoder never waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, WorkerPlugin, get_worker
+
+from attree.base.cluster import Cluster, Wanted, connected
+from attree.base.errors import AttreeError
+from attree.bulk.driver import gpus
+from attree.bulk.folder import SECONDS_BETWEEN_HEARTBEATS, Writer
+from attree.bulk.options import Place
+from attree.bulk.pipeline import IN_FLIGHT, Done, Pipeline, Work, WorkerSetup
+
+_PLUGIN = "attree-corpus"
+#: After that a batch job whose worker has gone, or that no queue knows, is replaced by another.
+_SECONDS_TO_COME_BACK = 20.0
+#: After that a run whose workers have all gone ends; a queue of batch jobs may take any time.
+_SECONDS_WITHOUT_WORKERS = 120.0
+#: The client hears of new workers late: so short a lack of them is not worth a message.
+_SECONDS_UNREPORTED = 5.0
+
+
+class WorkerSide(WorkerPlugin):
+    """Loads the parser when a worker starts, also when it is started again."""
+
+    name = _PLUGIN
+
+    def __init__(self, setup: WorkerSetup) -> None:
+        self.worker_setup = setup
+        self.pipeline: Pipeline | None = None
+        self._writer: Writer | None = None
+
+    async def setup(self, worker: Any) -> None:
+        """Load in a thread, so that the worker stays in touch with its scheduler meanwhile."""
+        with contextlib.suppress(ValueError):
+            # Ctrl-C in a terminal reaches every process of it; the driver decides what it means
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self._writer = Writer(Path(self.worker_setup.folder))
+        threading.Thread(target=_beat, args=(self._writer,), daemon=True).start()
+        self.pipeline = await asyncio.to_thread(self.worker_setup.pipeline)
+
+    def teardown(self, worker: Any) -> None:
+        """Remove the writer's mark."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _beat(writer: Writer) -> None:
+    while True:
+        time.sleep(SECONDS_BETWEEN_HEARTBEATS)
+        writer.beat()
+
+
+def _parse(work: Work) -> Done:
+    plugin: Any = get_worker().plugins[_PLUGIN]
+    done: Done = plugin.pipeline.submit(work).result()
+    return done
+
+
+class DaskWorkers:
+    """Shards on Dask workers (a :class:`attree.bulk.workers.Workers`)."""
+
+    def __init__(self, client: Client, cluster: Cluster, running: Any) -> None:
+        self._client, self._cluster, self._running = client, cluster, running
+        # its futures have their results with them: that of a worker which dies before it is read
+        # is made again meanwhile, and does not hold up what looks after the workers
+        self._executor = client.get_executor(pure=False)
+        self._seen: set[Any] = set()
+        self._away: dict[Any, float] = {}  # since when
+        self._alone_since: float | None = None
+        self._reported_alone = False
+        self._checked = 0.0
+        self._names: set[Any] = set()
+        self._look()
+
+    @property
+    def slots(self) -> int:
+        """Shards in flight: a few per worker, one more so that none waits for its next."""
+        return max(1, len(self._names)) * IN_FLIGHT + 1
+
+    def submit(self, work: Work) -> Any:
+        """Start a shard on some worker."""
+        return self._executor.submit(_parse, work)
+
+    def lost(self, error: BaseException) -> str | None:
+        """Return a reason if the scheduler has gone."""
+        if isinstance(error, CancelledError) or self._client.status != "running":
+            return "the Dask scheduler was lost"
+        return None
+
+    def check(self) -> None:
+        """Notice workers that have gone, and ask for others where they are ours to ask for."""
+        now = time.monotonic()
+        if now - self._checked < 1.0:
+            return
+        self._checked = now
+        if self._client.status != "running":
+            raise AttreeError(
+                "the Dask scheduler was lost",
+                fix="finished shards are kept: run the same command again to continue",
+            )
+        self._look()
+        self._check_alone(now)
+        if self._cluster.replaces:
+            self._replace(now)
+
+    def _check_alone(self, now: float) -> None:
+        if self._names:
+            self._alone_since, self._reported_alone = None, False
+        elif self._alone_since is None:
+            self._alone_since = now
+        elif not self._reported_alone and now - self._alone_since > _SECONDS_UNREPORTED:
+            self._reported_alone = True
+            print("attree: waiting for workers", file=sys.stderr, flush=True)
+        elif now - self._alone_since > _SECONDS_WITHOUT_WORKERS and not self._cluster.replaces:
+            raise AttreeError(
+                "no Dask worker is left", fix="start some, then run the same command again"
+            )
+
+    def _look(self) -> None:
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        self._names = {worker["name"] for worker in workers}
+        self._seen |= self._names
+
+    def _replace(self, now: float) -> None:
+        """Ask again for jobs that have gone: a queue does not, and ``scale`` alone counts them."""
+        away = set(self._running.worker_spec) - self._names
+        self._away = {name: self._away.get(name, now) for name in away}
+        late = {n for n, since in self._away.items() if now - since > _SECONDS_TO_COME_BACK}
+        waiting = self._cluster.queued(late - self._seen)
+        self._away |= dict.fromkeys(waiting, now)
+        if given_up := late - waiting:
+            self._running.sync(self._running.scale_down, given_up)
+            self._running.scale(self._cluster.wanted.count)
+
+
+@contextlib.contextmanager
+def dask_workers(place: Place, setup: WorkerSetup, count: int) -> Iterator[DaskWorkers]:
+    """Start or reach Dask workers and load the parser into them."""
+    wanted = Wanted(
+        count=count,
+        slots=IN_FLIGHT,
+        threads=setup.threads,
+        gpus=gpus(setup.device),
+        folder=Path(setup.folder),
+        dashboard=None if place.dashboard == "none" else place.dashboard,
+        options=place.of_cluster,
+        allowed_failures=0,  # the driver counts them, and tries a shard again alone at last
+    )
+    with connected(place.cluster or "local", wanted) as (client, cluster, running):
+        client.register_plugin(WorkerSide(setup))
+        if cluster.ours and not cluster.replaces:
+            client.wait_for_workers(count)
+        try:
+            yield DaskWorkers(client, cluster, running)
+        finally:
+            if client.status == "running" and not cluster.ours:
+                client.unregister_worker_plugin(_PLUGIN)

@@ -1,0 +1,261 @@
+"""The driver: shards out to workers, results in, until everything is done or a user stops it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from attree.base.errors import AttreeError
+from attree.base.text import say
+from attree.bulk.folder import FAILED_SHARDS, PROGRESS, check_there, note, whole_shards
+from attree.bulk.manifest import Manifest, Shard, payloads
+from attree.bulk.output import Statistics
+from attree.bulk.pipeline import Done, Source, Work
+
+#: Times that a shard is tried before it counts as failed.
+ATTEMPTS = 3
+
+_SECONDS_BETWEEN_NOTES = 5.0
+_SECONDS_TO_END = 10.0
+#: After Ctrl-C; a shard that is not written by then is parsed by the next run.
+_SECONDS_TO_FINISH = 8.0
+
+
+class Workers(Protocol):
+    """Where shards are parsed: this process, or Dask workers."""
+
+    @property
+    def slots(self) -> int:
+        """Shards that can be in flight at once."""
+
+    def submit(self, work: Work) -> Any:
+        """Start a shard; return a future with ``result()`` and ``add_done_callback()``."""
+
+    def lost(self, error: BaseException) -> str | None:
+        """Return why no worker can go on, if ``error`` means that."""
+
+    def check(self) -> None:
+        """Look after the workers; called every second or so."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run did.
+
+    Attributes:
+        statistics: of the shards written by this run.
+        seconds: from the first shard handed out to the last one written.
+        encoder_seconds: spent in the encoder, all workers together.
+        failed_shards: shard → why it could not be parsed.
+        stopped: whether a user asked to stop early.
+    """
+
+    statistics: Statistics = field(default_factory=Statistics)
+    seconds: float = 0.0
+    encoder_seconds: float = 0.0
+    failed_shards: dict[int, str] = field(default_factory=dict)
+    stopped: bool = False
+
+
+class Stop:
+    """Ctrl-C once asks for an orderly end within seconds, twice ends at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    @contextmanager
+    def listening(self, at_once: Callable[[], None]) -> Iterator[None]:
+        """Handle SIGINT in the block; ``at_once`` is called at the second one, then exit 130."""
+
+        def handle(number: int, frame: Any) -> None:
+            if self.asked:
+                at_once()
+            self.asked = True
+            # what is in flight may take long: then it is left to the next run
+            late = threading.Timer(_SECONDS_TO_FINISH, at_once)
+            late.daemon = True
+            late.start()
+            print(
+                "\nattree: finishing the shards in flight, "
+                f"{_SECONDS_TO_FINISH:.0f} s at most; Ctrl-C again stops now",
+                file=sys.stderr,
+                flush=True,
+            )
+
+        before = signal.signal(signal.SIGINT, handle)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+class Driver:
+    """Hands out the shards of a manifest that are not whole yet."""
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        folder: Path,
+        workers: Workers,
+        *,
+        column: str,
+        stop: Stop,
+        advance: Callable[[int], None] = lambda lines: None,
+    ) -> None:
+        self._manifest, self._folder, self._workers = manifest, folder, workers
+        self._column, self._stop, self._advance = column, stop, advance
+        self._ended: queue.SimpleQueue[tuple[Shard, Any]] = queue.SimpleQueue()
+        self._in_flight = 0
+        self._attempts: dict[int, int] = {}
+        self._again: list[Shard] = []
+        self._outcome = Outcome()
+        self._began = self._noted = time.monotonic()
+
+    def run(self) -> Outcome:
+        """Parse what is missing.
+
+        Raises:
+            AttreeError: the input has changed, the disk is full, or the workers are lost.
+        """
+        whole = whole_shards(self._folder)
+        missing = [shard for shard in self._manifest.shards if shard.number not in whole]
+        (self._folder / FAILED_SHARDS).unlink(missing_ok=True)
+        self._note(force=True)
+        try:
+            for attempt in range(ATTEMPTS):
+                # the last time alone: others must not suffer from it any more, nor be blamed for it
+                self._hand_out(missing, alone=attempt == ATTEMPTS - 1)
+                missing = sorted(self._again, key=lambda shard: shard.number)
+                self._again = []
+        except BaseException:
+            self._drain()
+            raise
+        finally:
+            self._outcome.seconds = time.monotonic() - self._began
+            self._outcome.stopped = self._stop.asked
+            self._note(force=True)
+            if self._outcome.failed_shards:
+                note(
+                    self._folder,
+                    FAILED_SHARDS,
+                    {str(k): v for k, v in self._outcome.failed_shards.items()},
+                )
+        return self._outcome
+
+    def _hand_out(self, shards: list[Shard], *, alone: bool) -> None:
+        for shard, parts in payloads(self._manifest, shards, column=self._column):
+            while self._in_flight >= (1 if alone else self._workers.slots) and not self._stop.asked:
+                self._collect()
+            if self._stop.asked:
+                break
+            future = self._workers.submit(_work(self._manifest, shard, parts))
+            self._in_flight += 1
+            future.add_done_callback(lambda done, shard=shard: self._ended.put((shard, done)))
+        while self._in_flight:
+            self._collect()
+
+    def _drain(self) -> None:
+        """Give the shards in flight a moment, so that none is interrupted while it is written."""
+        until = time.monotonic() + _SECONDS_TO_END
+        with contextlib.suppress(queue.Empty):
+            while self._in_flight:
+                self._ended.get(timeout=max(0.0, until - time.monotonic()))
+                self._in_flight -= 1
+
+    def _collect(self) -> None:
+        """Wait a moment for a shard to end, and note how it did."""
+        self._workers.check()
+        check_there(self._folder)
+        self._note()
+        try:
+            shard, future = self._ended.get(timeout=0.5)
+        except queue.Empty:
+            return
+        self._in_flight -= 1
+        try:
+            done: Done = future.result()
+        except (Exception, CancelledError) as error:
+            self._failed(shard, error)
+            return
+        outcome = self._outcome
+        outcome.statistics += done.statistics
+        outcome.encoder_seconds += done.encoder_seconds
+        self._advance(shard.lines)
+
+    def _failed(self, shard: Shard, error: BaseException) -> None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            raise error
+        lost = self._workers.lost(error)
+        if lost:
+            raise AttreeError(
+                lost, fix="finished shards are kept: run the same command again to continue"
+            )
+        attempts = self._attempts.get(shard.number, 0) + 1
+        self._attempts[shard.number] = attempts
+        reason = _reason(error)
+        where = f"shard {shard.number} ({_where(self._manifest, shard)})"
+        if attempts < ATTEMPTS:
+            say(f"attree: {where} failed and will be tried again: {reason}")
+            self._again.append(shard)
+        else:
+            say(f"attree: {where} failed {ATTEMPTS} times: {reason}")
+            self._outcome.failed_shards[shard.number] = f"{_where(self._manifest, shard)}: {reason}"
+
+    def _note(self, *, force: bool = False) -> None:
+        now = time.monotonic()
+        if not force and now - self._noted < _SECONDS_BETWEEN_NOTES:
+            return
+        self._noted = now
+        statistics = self._outcome.statistics
+        seconds = now - self._began
+        progress = {
+            "lines": statistics.lines,
+            "sentences": statistics.sentences,
+            "seconds": round(seconds, 1),
+            "sentences_per_second": round(statistics.sentences / max(seconds, 1e-9), 1),
+            "shards_in_flight": self._in_flight,
+            "shards_failed": len(self._again) + len(self._outcome.failed_shards),
+        }
+        # a full disk, and a folder that was removed, are noticed where it matters
+        with contextlib.suppress(OSError, AttreeError):
+            note(self._folder, PROGRESS, progress)
+
+
+def _reason(error: BaseException) -> str:
+    if type(error).__name__ == "KilledWorker":  # Dask's, which is not imported where it is not used
+        return "its worker died, perhaps for want of memory"
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+
+
+def _work(manifest: Manifest, shard: Shard, parts: list[bytes]) -> Work:
+    files = manifest.files
+    sources = tuple(
+        Source(files[part.file].name, files[part.file].kind, part.first, payload)
+        for part, payload in zip(shard.parts, parts, strict=True)
+    )
+    return Work(shard.number, sources)
+
+
+def _where(manifest: Manifest, shard: Shard) -> str:
+    part = shard.parts[0]
+    return f"{manifest.files[part.file].name}, line {part.first:,} and {shard.lines - 1:,} more"
+
+
+def gpus(device: str | None) -> int:
+    """Return the number of GPUs that workers may be given."""
+    if device is not None and not device.startswith("cuda"):
+        return 0
+    import torch
+
+    return torch.cuda.device_count() if device in (None, "cuda") else 1

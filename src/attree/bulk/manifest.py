@@ -1,0 +1,265 @@
+"""The manifest: an input cut once into shards, then frozen.
+
+A shard is a run of input lines, of one file or of several small ones, with a hash of the bytes it
+was cut from. Whoever reads a shard again checks the hash, so a shard is made of what the manifest
+says or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from attree.base.errors import AttreeError
+from attree.base.files import described, read_json, write_text
+from attree.raw_text.inputs import InputFile, Reader, open_input
+
+_VERSION = 1
+#: A shard ends early at this many bytes: what is held in memory has a bound.
+_SHARD_BYTES = 1 << 25
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Lines ``first`` (1-based) to ``first + lines - 1`` of one file, from ``offset`` on."""
+
+    file: int
+    first: int
+    lines: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A run of input lines."""
+
+    number: int
+    parts: tuple[Part, ...]
+    hash: str
+
+    @property
+    def lines(self) -> int:
+        """Input lines of the shard."""
+        return sum(part.lines for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The form of the file: a shard is its hash and its parts."""
+
+    settings: dict[str, Any]
+    files: list[InputFile]
+    shards: list[list[str | tuple[int, int, int, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What one output folder is made from.
+
+    Attributes:
+        settings: everything that the output depends on besides the input: the parser with its
+            encoder, the tokeniser, the code. A run with other settings is refused.
+        files: the input.
+        shards: in input order.
+    """
+
+    settings: Mapping[str, Any]
+    files: tuple[InputFile, ...]
+    shards: tuple[Shard, ...]
+
+    @property
+    def lines(self) -> int:
+        """Input lines in all."""
+        return sum(shard.lines for shard in self.shards)
+
+    def write(self, path: Path) -> None:
+        """Write the manifest as JSON, one shard a line."""
+        head = {
+            "version": _VERSION,
+            "settings": self.settings,
+            "files": [asdict(file) for file in self.files],
+            "lines": self.lines,
+        }
+        text = json.dumps(head, indent=1, sort_keys=True, ensure_ascii=False)
+        rows = [
+            json.dumps([shard.hash, *([p.file, p.first, p.lines, p.offset] for p in shard.parts)])
+            for shard in self.shards
+        ]
+        write_text(path, text[:-2] + ',\n "shards": [\n' + ",\n".join(rows) + "\n]}\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """Read a manifest that :meth:`write` wrote."""
+        found = read_json(path, what="corpus manifest")
+        if not isinstance(found, dict) or found.get("version") != _VERSION:
+            raise AttreeError(
+                "this manifest is of another version of attree", file=path, fix="use a new folder"
+            )
+        fix = "use a new folder"
+        written = described(found, _Written, file=path, what="corpus manifest", fix=fix)
+        shards = (
+            Shard(number, tuple(Part(*part) for part in parts), hashed)
+            for number, (hashed, *parts) in enumerate(found["shards"])
+        )
+        return cls(written.settings, tuple(written.files), tuple(shards))
+
+
+def cut(
+    files: Iterable[InputFile],
+    *,
+    shard_lines: int,
+    column: str,
+    limit: int | None = None,
+    advance: Callable[[int], None] = lambda lines: None,
+) -> tuple[Shard, ...]:
+    """Cut an input into shards of ``shard_lines`` lines, reading it once.
+
+    Args:
+        files: in order.
+        shard_lines: lines of a shard, fewer where they are very long.
+        column: of JSON Lines and Parquet.
+        limit: stop after this many lines.
+        advance: told how many lines have been cut.
+
+    Raises:
+        AttreeError: a file is damaged, or changed while it was read.
+    """
+    shards: list[Shard] = []
+    parts: list[Part] = []
+    held = size = done = 0
+    hashed = hashlib.blake2b(digest_size=16)
+
+    def finish() -> None:
+        nonlocal held, size, hashed
+        shards.append(Shard(len(shards), tuple(parts), hashed.hexdigest()))
+        parts.clear()
+        held = size = 0
+        hashed = hashlib.blake2b(digest_size=16)
+
+    for number, file in enumerate(files):
+        with open_input(file, column=column) as reader:
+            first = 1
+            while limit is None or done < limit:
+                wanted = shard_lines - held
+                if limit is not None:
+                    wanted = min(wanted, limit - done)
+                offset = reader.offset
+                payload, lines = reader.take(wanted, _SHARD_BYTES - size)
+                if not lines:
+                    break
+                hashed.update(payload)
+                parts.append(Part(number, first, lines, offset))
+                first, held, size, done = (
+                    first + lines,
+                    held + lines,
+                    size + len(payload),
+                    done + lines,
+                )
+                if held == shard_lines or size >= _SHARD_BYTES:
+                    finish()
+                    advance(shards[-1].lines)
+        check_unchanged(file, "changed while it was read")
+    if parts:
+        finish()
+    return tuple(shards)
+
+
+def check_unchanged(file: InputFile, problem: str) -> None:
+    """Raise :class:`AttreeError` with ``problem`` if a file's size or time are other than noted."""
+    try:
+        now = Path(file.path).stat()
+    except OSError:
+        raise AttreeError("this input has gone", file=file.path, fix="put it back") from None
+    if (now.st_size, now.st_mtime_ns) != (file.size, file.changed):
+        raise AttreeError(
+            f"this input {problem}",
+            file=file.path,
+            fix="wait until it is written, then name a new output folder",
+        )
+
+
+def payloads(
+    manifest: Manifest, wanted: Iterable[Shard], *, column: str
+) -> Iterator[tuple[Shard, list[bytes]]]:
+    """Read shards in ascending order, each as one payload a part.
+
+    A file that cannot be sought in is read through once, whatever is skipped.
+
+    Raises:
+        AttreeError: a file is damaged, or its lines are no longer those that were cut.
+    """
+    with ExitStack() as stack:
+        open_file = -1
+        reader: Reader | None = None
+        for shard in wanted:
+            found: list[bytes] = []
+            hashed = hashlib.blake2b(digest_size=16)
+            for part in shard.parts:
+                if part.file != open_file:
+                    stack.close()
+                    reader = stack.enter_context(
+                        open_input(manifest.files[part.file], column=column)
+                    )
+                    open_file = part.file
+                assert reader is not None
+                reader.seek(part.offset)
+                payload, _ = reader.take(part.lines)
+                hashed.update(payload)
+                found.append(payload)
+            if hashed.hexdigest() != shard.hash:
+                raise _changed(manifest, shard)
+            yield shard, found
+
+
+def _changed(manifest: Manifest, shard: Shard) -> AttreeError:
+    part = shard.parts[0]
+    return AttreeError(
+        "this input has changed since it was cut into shards",
+        file=manifest.files[part.file].path,
+        line=part.first,
+        fix="parse it into a new output folder",
+    )
+
+
+def check_same(old: Manifest, new: Manifest, folder: Path) -> None:
+    """Refuse to go on with a folder that was begun with other settings or another input.
+
+    ``new`` need not be cut: of a file whose size and time are as they were, the content is taken
+    to be as it was, until its shards are read and their hashes checked.
+    """
+    for key in sorted(set(old.settings) | set(new.settings)):
+        before, now = old.settings.get(key), new.settings.get(key)
+        if before != now:
+            raise AttreeError(
+                f"the run in this folder has another setting: {_difference(key, before, now)}",
+                file=folder,
+                fix="repeat its settings, pass --restart to replace its trees, or name another",
+            )
+    names = [[file.name for file in one.files] for one in (old, new)]
+    if names[0] != names[1]:
+        differing = sorted(set(names[0]) ^ set(names[1])) or names[1]
+        raise AttreeError(
+            f"the run in this folder has other input files (such as {differing[0]})",
+            file=folder,
+            fix="name the same input again, or a new folder",
+        )
+    for before_file, now_file in zip(old.files, new.files, strict=True):
+        if before_file.size != now_file.size:
+            raise AttreeError(
+                "this input has changed since it was cut into shards",
+                file=now_file.path,
+                fix="parse it into a new output folder",
+            )
+
+
+def _difference(key: str, before: Any, now: Any) -> str:
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for inner in sorted(set(before) | set(now)):
+            if before.get(inner) != now.get(inner):
+                return _difference(f"{key}.{inner}", before.get(inner), now.get(inner))
+    return f"{key} was {json.dumps(before)}, is {json.dumps(now)}"

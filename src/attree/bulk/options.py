@@ -1,0 +1,156 @@
+"""What ``attree parse`` is asked for: how rows are made and written, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from attree.base import completion, options
+from attree.base.options import between
+from attree.base.registry import check_name
+
+_INPUT, _PLACE = "Input and output", "Where it runs"
+PARQUET, BRACKETS = "parquet", "brackets"
+_FORMATS = (PARQUET, BRACKETS)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """How shards are written; a field here is an option of the command.
+
+    Attributes:
+        formats: Format to write: parquet, or parquet,brackets; of -, brackets.
+        marginals: Column marginals: the probability of each span, by tree CRFs.
+    """
+
+    formats: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--to",
+            converter=options.words,
+            completer=completion.bulk_formats,
+            show_default=PARQUET,
+        ),
+    ] = ()
+    marginals: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown format."""
+        for name in self.formats:
+            check_name(name, _FORMATS, f"unknown format {name!r}")
+
+    @property
+    def beside(self) -> list[str]:
+        """What is written beside Parquet, which always is."""
+        return sorted({*self.formats} - {PARQUET})
+
+    def describe(self) -> dict[str, Any]:
+        """Return the options as JSON, for a manifest."""
+        asked = {"marginals": True} if self.marginals else {}
+        return {"formats": [PARQUET, *self.beside], **asked}
+
+
+@dataclass(frozen=True, slots=True)
+class RowSettings:
+    """How rows are made of lines; with the parser, all that they depend on.
+
+    Attributes:
+        tokenizer: a name that :func:`attree.raw_text.words.tokeniser` knows.
+        sentences: whether lines are split into sentences.
+        column: field of JSON Lines, column of Parquet.
+        max_words: longer sentences are not parsed.
+        tokens_per_batch: word pieces that go through the encoder at once; ``None`` for what suits
+            the device.
+        output: how rows are written.
+        too_long: what becomes of them, a key of :data:`attree.trees.parses.POLICIES`.
+        id: Field of JSON Lines that comes back as column id.
+    """
+
+    tokenizer: options.Fixed[str] = "whitespace"
+    sentences: options.Fixed[bool] = False
+    column: options.Fixed[str] = "text"
+    max_words: Annotated[options.MaxWords, Parameter(validator=between(1, 30_000))] = 500
+    tokens_per_batch: options.TokensPerBatch | None = None
+    output: Annotated[OutputOptions, Parameter(name="*")] = OutputOptions()
+    too_long: options.TooLong = "right_branching"
+    id: str = "id"
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings as JSON, for a manifest."""
+        return {
+            "tokenizer": self.tokenizer,
+            "sentences": self.sentences,
+            "column": self.column,
+            "max_words": self.max_words,
+            "too_long": self.too_long,
+            "id": self.id,
+            "tokens_per_batch": self.tokens_per_batch,
+            **self.output.describe(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the work is done.
+
+    Attributes:
+        workers: how many; 0 for one a GPU, or one where there is none.
+        scheduler: of Dask, which is there already.
+        tls_ca: Certificate authority of --scheduler.
+        tls_cert: Your certificate for --scheduler.
+        tls_key: The key of --tls-cert.
+        slurm: One Slurm job a worker: KEY=VALUE for queue, account, cores, memory, walltime,
+            interface, extra.
+        dashboard: Address to watch several workers at, such as 127.0.0.1:8787.
+    """
+
+    workers: Annotated[options.Workers, Parameter(show_default="one, or one a GPU")] = 0
+    scheduler: options.Scheduler | None = None
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    slurm: Annotated[tuple[str, ...], Parameter(converter=options.words)] = ()
+    dashboard: str = "none"
+
+    @property
+    def cluster(self) -> str | None:
+        """A key of :data:`attree.base.cluster.CLUSTERS`, or None for what one machine needs."""
+        return "slurm" if self.slurm else "address" if self.scheduler else None
+
+    @property
+    def of_cluster(self) -> Mapping[str, Any]:
+        """Options of that cluster: Slurm's queue, or the address of a scheduler."""
+        if self.slurm:
+            from attree.base.cluster import CLUSTERS
+
+            return CLUSTERS["slurm"].parse(list(self.slurm))
+        if self.scheduler is None:
+            return {}
+        named = ("tls_ca_file", self.tls_ca), ("tls_client_cert", self.tls_cert)
+        files = dict((*named, ("tls_client_key", self.tls_key)))
+        given = {name: str(path) for name, path in files.items() if path}
+        return {"address": self.scheduler, **given}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a run goes about its folder.
+
+    Attributes:
+        shard_lines: Input lines of one shard: that much is lost when a worker is killed. Default:
+            those the folder was begun with, or 500, or 20,000 on a GPU.
+        limit: Only the first lines.
+        unlock: Do not wait for an earlier run on this folder: you are sure that it is dead.
+        restart: where the folder was begun with other settings, code or input.
+        wait: seconds to wait for writers of a killed run.
+    """
+
+    shard_lines: Annotated[int | None, Parameter(validator=between(1), group=_PLACE)] = None
+    limit: Annotated[int | None, Parameter(validator=between(1), group=_INPUT)] = None
+    unlock: Annotated[bool, Parameter(group=_PLACE)] = False
+    restart: Annotated[options.Restart, Parameter(group=_PLACE)] = False
+    wait: options.Fixed[float] = 90.0

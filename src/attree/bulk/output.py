@@ -1,0 +1,301 @@
+"""What bulk parsing writes: Parquet shards with their statistics inside, and brackets on request.
+
+``words`` is one string with single spaces between words, and a span is a start and a length: both
+compress better than lists of words and ends do, so that trees take less than half as much again
+as the compressed words. :func:`read_trees` gives words and half-open spans back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from attree.base.errors import AttreeError
+from attree.base.files import make_folder, whole_file, write_text
+from attree.base.schemas import OK
+from attree.bulk.options import BRACKETS, OutputOptions
+from attree.trees.parses import named_arrays, trees_of
+from attree.trees.trees import Trees
+
+_METADATA_KEY = b"attree"
+
+
+#: Malformed lines whose reasons are kept.
+REASONS = 5
+#: Columns that a dictionary makes smaller; in the others it only adds to what zstd writes.
+_DICTIONARY = ["file", "status", "labels.list.element", "tags.list.element"]
+#: Levels of zstd. Small shards, as a CPU writes them, gain a tenth from a high level at a fifth
+#: of a millisecond a sentence; those of a GPU are large, and it would have to wait.
+_LARGE, _LEVEL, _LEVEL_OF_LARGE = 5000, 15, 5
+
+
+def _list(item: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", item, nullable=False))
+
+
+#: One row a sentence, in input order; a line without a sentence has one row too. ``line`` is
+#: 1-based, ``sentence`` counts the sentences of a line from 0. ``words`` has single spaces between
+#: words. The spans of two words and more, in pre-order, begin at ``starts`` and are ``lengths``
+#: words long. Trees of a parser with labels have one-word phrases too, and a further column, the
+#: ``labels`` of the spans; where it tags words, another one, their ``tags``. Words and spans are
+#: empty unless ``status`` is ``ok``, or ``too_long`` with a right-branching tree in place of one.
+#: ``score`` is the mean split score of the tree, null
+#: where there is nothing to split. ``id`` is that of a line of JSON, null where it has none.
+TREES = pa.schema(
+    [
+        pa.field("file", pa.string(), nullable=False),
+        pa.field("line", pa.int64(), nullable=False),
+        pa.field("sentence", pa.int32(), nullable=False),
+        pa.field("words", pa.string(), nullable=False),
+        pa.field("starts", _list(pa.int16()), nullable=False),
+        pa.field("lengths", _list(pa.int16()), nullable=False),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("score", pa.float16(), nullable=True),
+        pa.field("id", pa.string(), nullable=True),
+    ]
+)
+_LABELS = pa.field("labels", _list(pa.string()), nullable=False)
+_TAGS = pa.field("tags", _list(pa.string()), nullable=False)
+#: On request: the probability of each span under the parser's distribution over trees, null of a
+#: tree that it did not make.
+_MARGINALS = pa.field("marginals", _list(pa.float32()), nullable=True)
+
+
+@dataclass(slots=True)
+class Rows:
+    """The rows of one shard.
+
+    Attributes:
+        file, line, sentence, status: one a row.
+        words: of each row.
+        trees: of each row, with the scores of their spans.
+        id: of each row's line, where lines have one.
+    """
+
+    file: list[str]
+    line: list[int]
+    sentence: list[int]
+    status: list[str]
+    words: list[list[str]]
+    trees: Trees
+    id: list[str | None] | None = None
+
+    def table(self, *, marginals: bool = False) -> pa.Table:
+        """Return the rows as an Arrow table, with the marginals of spans if they are wanted."""
+        trees, scores = self.trees, self.trees.mean_scores()
+        columns = [
+            pa.array(self.file),
+            pa.array(self.line, pa.int64()),
+            pa.array(self.sentence, pa.int32()),
+            pa.array([" ".join(words) for words in self.words]),
+            self._of_spans(trees.starts, pa.int16()),
+            self._of_spans(trees.ends - trees.starts, pa.int16()),
+            pa.array(self.status),
+            pa.array(scores.astype(np.float16), mask=np.isnan(scores)),
+            pa.array(self.id or [None] * len(self.line), pa.string()),
+        ]
+        schema, (labels, tags) = TREES, named_arrays(trees)
+        if labels is not None:
+            schema = schema.append(_LABELS)
+            columns.append(self._of_spans(labels, pa.string()))
+        if tags is not None:
+            schema = schema.append(_TAGS)
+            words = pa.array(trees.word_offsets, pa.int32())
+            columns.append(pa.ListArray.from_arrays(words, tags, type=_list(pa.string())))
+        if marginals:
+            schema = schema.append(_MARGINALS)
+            columns.append(self._of_spans(trees.marginals, pa.float32(), of_parser=True))
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def _of_spans(self, values: Any, kind: pa.DataType, *, of_parser: bool = False) -> pa.Array:
+        """Return a list for each row; null of trees that are not the parser's own, if so asked."""
+        offsets = pa.array(self.trees.offsets.astype(np.int32))
+        own = pa.array([one != OK for one in self.status]) if of_parser else None
+        return pa.ListArray.from_arrays(offsets, pa.array(values, kind), type=_list(kind), mask=own)
+
+
+@dataclass(slots=True)
+class Statistics:
+    """What a shard holds; adds up. The same for the same input, so that shards compare by bytes.
+
+    Attributes:
+        malformed: why lines are malformed, for the first of them.
+    """
+
+    lines: int = 0
+    sentences: int = 0
+    words: int = 0
+    pieces: int = 0
+    unknown_words: int = 0
+    status: Counter[str] = field(default_factory=Counter)
+    malformed: list[str] = field(default_factory=list)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        """Return the sums."""
+        return Statistics(
+            self.lines + other.lines,
+            self.sentences + other.sentences,
+            self.words + other.words,
+            self.pieces + other.pieces,
+            self.unknown_words + other.unknown_words,
+            self.status + other.status,
+            (self.malformed + other.malformed)[:REASONS],
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers under their names, ``status`` as a plain mapping."""
+        return {
+            "lines": self.lines,
+            "sentences": self.sentences,
+            "words": self.words,
+            "pieces": self.pieces,
+            "unknown_words": self.unknown_words,
+            "status": dict(sorted(self.status.items())),
+            "malformed": self.malformed,
+        }
+
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> Statistics:
+        """Return what :meth:`as_dict` gave."""
+        return cls(**{**found, "status": Counter(found["status"])})
+
+
+def shard_path(folder: Path, number: int) -> Path:
+    """Return where a shard's trees lie; the file is there only when the shard is whole."""
+    return folder / "trees" / f"shard-{number:05d}.parquet"
+
+
+def _format_path(folder: Path, name: str, number: int) -> Path:
+    return folder / name / f"shard-{number:05d}.txt"
+
+
+def make_folders(folder: Path, options: OutputOptions) -> None:
+    """Make the folders that shards are written to."""
+    make_folder(shard_path(folder, 0).parent)
+    for name in options.beside:
+        make_folder(_format_path(folder, name, 0).parent)
+
+
+def write_shard(
+    folder: Path, number: int, rows: Rows, statistics: Statistics, options: OutputOptions
+) -> None:
+    """Write a shard in every format; the Parquet file comes last and marks the shard as whole.
+
+    Raises:
+        FileNotFoundError: the folders of :func:`make_folders` are not there (any more).
+    """
+    for name in options.beside:
+        write_text(_format_path(folder, name, number), FORMATS[name](rows), make=False)
+    metadata = json.dumps(statistics.as_dict(), sort_keys=True).encode()
+    table = rows.table(marginals=options.marginals).replace_schema_metadata(
+        {_METADATA_KEY: metadata}
+    )
+    with whole_file(shard_path(folder, number), make=False) as part:
+        pq.write_table(
+            table,
+            part,
+            compression="zstd",
+            compression_level=_LEVEL if len(table) < _LARGE else _LEVEL_OF_LARGE,
+            use_dictionary=_DICTIONARY,
+            write_statistics=["line"],
+            write_page_checksum=True,
+        )
+
+
+def remove_shard(folder: Path, number: int) -> None:
+    """Remove what :func:`write_shard` wrote; first the file that marks the shard as whole."""
+    shard_path(folder, number).unlink(missing_ok=True)
+    for name in FORMATS:
+        _format_path(folder, name, number).unlink(missing_ok=True)
+
+
+def shard_statistics(path: Path) -> Statistics:
+    """Read the statistics of a whole shard."""
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+        return Statistics.of(json.loads(metadata[_METADATA_KEY]))
+    except (pa.ArrowInvalid, KeyError, OSError) as error:
+        raise _damaged(path, error) from None
+
+
+def _brackets(rows: Rows) -> str:
+    return "".join(f"{line}\n" for line in rows.trees.bracketed(rows.words))
+
+
+#: format → function that gives a shard's text; Parquet is always written
+FORMATS: dict[str, Callable[[Rows], str]] = {BRACKETS: _brackets}
+
+
+def _table(path: Path) -> pa.Table:
+    try:
+        table = pq.read_table(path, page_checksum_verification=True)
+        names = set(table.schema.names)
+        # pages have checksums, the names of columns have none
+        others = {field.name for field in (_LABELS, _TAGS, _MARGINALS)}
+        if not set(TREES.names) <= names <= {*TREES.names, *others}:
+            raise ValueError(f"its columns are {', '.join(sorted(names))}")
+    except (ValueError, pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from None
+    return table
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    table = _table(path)
+    try:
+        found: list[dict[str, Any]] = table.to_pylist()
+    except UnicodeDecodeError as error:
+        raise _damaged(path, error) from None
+    return found
+
+
+def _damaged(path: Path, error: Exception) -> AttreeError:
+    reason = str(error).splitlines()[0]
+    fix = "parse into a new output folder"
+    return AttreeError(f"this shard is damaged ({reason})", file=path, fix=fix)
+
+
+def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of an output folder in input order, with lists of words and of spans.
+
+    Each has ``file``, ``line``, ``sentence``, ``status``, ``score``, ``words`` and ``spans``, a
+    list of half-open word intervals ``(start, end)``; ``id``; ``labels`` and ``tags`` where the
+    parser has them; and ``marginals`` where they were asked for.
+    """
+    for path in _shards(folder):
+        for row in _rows(path):
+            lengths = row.pop("lengths")
+            row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]
+            row["words"] = row["words"].split(" ") if row["words"] else []
+            yield row
+
+
+def read_shards(folder: Path) -> Iterator[tuple[pa.Table, Trees]]:
+    """Yield each shard of an output folder, a table, with the trees of its rows.
+
+    Raises:
+        AttreeError: a damaged shard.
+    """
+    for path in _shards(folder):
+        table = _table(path)
+        words = pc.count_substring(table["words"], " ").to_numpy().astype(np.int64) + 1
+        words[pc.equal(table["words"], "").to_numpy()] = 0
+        yield table, trees_of(table, words)
+
+
+def is_output(folder: Path) -> bool:
+    """Tell whether a folder holds shards of trees: an output folder, or ``trees`` in it."""
+    return folder.is_dir() and bool(_shards(folder))
+
+
+def _shards(folder: Path) -> list[Path]:
+    found = [*(folder / "trees").glob("shard-*.parquet")] or folder.glob("shard-*.parquet")
+    return sorted(found, key=lambda path: int(path.stem[6:]))

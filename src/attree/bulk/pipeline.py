@@ -1,0 +1,309 @@
+"""The fused path: payload → rows → encoder → tree, in memory, with the steps overlapping.
+
+Three threads, with short queues between: one reads lines, tokenises and makes batches; one runs
+the encoder; one decodes, puts rows back in input order and writes the shard. The encoder's thread
+is the only one that is busy all the time; what the others do is compiled code that releases the
+interpreter's lock, or small. Batches never cross shards, so a shard comes out the same whatever is
+parsed before it, and wherever.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attree.base.errors import AttreeError
+from attree.base.schemas import FALLBACK, OK, TOO_LONG
+from attree.bulk.options import RowSettings
+from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_shard
+from attree.parsers.find import ParserSource
+from attree.parsers.parser import Parser, Prepared
+from attree.raw_text.lines import EMPTY, line_constraints, line_ids, parse_lines, reasons
+from attree.raw_text.words import Line, Tokeniser, tokeniser
+from attree.trees.constraints import Constraints
+from attree.trees.trees import Trees
+
+#: Shards that a pipeline has in flight, so that none of its threads has to wait.
+IN_FLIGHT = 3
+_BATCHES_WAITING = 4
+#: Words of the longest sentence that has a tree: spans are written in 16 bits.
+_LONGEST = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One part of a shard's payload: lines of one file.
+
+    Attributes:
+        file: its name in the output.
+        kind: a key of :data:`attree.raw_text.lines.PARSERS`.
+        first: 1-based line number of the first line.
+        payload: the lines.
+    """
+
+    file: str
+    kind: str
+    first: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One shard to parse."""
+
+    number: int
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What parsing a shard gave, and the seconds that the encoder took for it."""
+
+    number: int
+    statistics: Statistics
+    encoder_seconds: float
+
+
+@dataclass(slots=True)
+class _Rows:
+    """A shard between reading and writing."""
+
+    number: int
+    future: Future[Done]
+    lines: int = 0
+    file: list[str] = field(default_factory=list)
+    line: list[int] = field(default_factory=list)
+    sentence: list[int] = field(default_factory=list)
+    status: list[str] = field(default_factory=list)
+    words: list[list[str]] = field(default_factory=list)
+    id: list[str | None] = field(default_factory=list)
+    known: list[Constraints | None] = field(default_factory=list)
+    malformed: list[str] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
+    prepared: Prepared | None = None
+    found: list[Trees] = field(default_factory=list)
+    encoder_seconds: float = 0.0
+
+
+class Pipeline:
+    """Parses shards and writes them.
+
+    Args:
+        parser: what makes trees of batches.
+        words: what makes words of lines.
+        settings: how rows are made.
+        folder: of the output.
+    """
+
+    def __init__(
+        self, parser: Parser, words: Tokeniser, settings: RowSettings, folder: Path
+    ) -> None:
+        self._parser, self._words = parser, words
+        self._settings, self._folder = settings, folder
+        make_folders(folder, settings.output)
+        self._waiting: queue.Queue[Any] = queue.Queue()
+        self._prepared: queue.Queue[Any] = queue.Queue(1)
+        self._encoded: queue.Queue[Any] = queue.Queue(_BATCHES_WAITING)
+        for step in (self._prepare_all, self._encode_all, self._finish_all):
+            threading.Thread(target=step, name=step.__name__, daemon=True).start()
+
+    def submit(self, work: Work) -> Future[Done]:
+        """Start a shard; the future is done when it is written, or holds the error."""
+        future: Future[Done] = Future()
+        future.set_running_or_notify_cancel()
+        self._waiting.put((work, future))
+        return future
+
+    def _prepare_all(self) -> None:
+        while True:
+            work, future = self._waiting.get()
+            rows = _guarded(future, partial(self._prepare, work, future))
+            if rows is not None:
+                self._prepared.put(rows)
+
+    def _prepare(self, work: Work, future: Future[Done]) -> _Rows:
+        rows = _Rows(work.number, future)
+        for source in work.sources:
+            texts, statuses = parse_lines(
+                source.payload,
+                kind=source.kind,
+                column=self._settings.column,
+                first=source.first == 1,
+            )
+            self._add(rows, source, texts, statuses)
+            self._note(rows, source, statuses)
+        self._choose(rows)
+        return rows
+
+    def _add(self, rows: _Rows, source: Source, texts: list[Line], statuses: Sequence[str]) -> None:
+        rows.lines += len(texts)
+        found = self._words(texts)
+        statuses = [TOO_LONG if of is None else s for s, of in zip(statuses, found, strict=True)]
+        sentences: list[list[list[str]]] = [
+            [[]] if of_line is None else of_line for of_line in found
+        ]
+        each = [len(of_line) for of_line in sentences]
+        ids = self._ids(source, statuses)
+        known = line_constraints(source.payload, statuses, kind=source.kind)
+        rows.id += [one for one, count in zip(ids, each, strict=True) for _ in range(count)]
+        rows.known += [one for one, count in zip(known, each, strict=True) for _ in range(count)]
+        numbers = range(source.first, source.first + len(texts))
+        rows.file += [source.file] * sum(each)
+        rows.line += np.repeat(np.array(numbers, dtype=np.int64), each).tolist()
+        rows.sentence += chain.from_iterable(map(range, each))
+        rows.words += chain.from_iterable(sentences)
+        for status, of_line in zip(statuses, sentences, strict=True):
+            rows.status += [status if words or status != OK else EMPTY for words in of_line]
+
+    def _ids(self, source: Source, statuses: Sequence[str]) -> Sequence[str | None]:
+        if source.kind != "json":
+            return [None] * len(statuses)
+        return line_ids(source.payload, statuses, self._settings.id)
+
+    def _note(self, rows: _Rows, source: Source, statuses: Sequence[str]) -> None:
+        """Keep why the first malformed lines are."""
+        column, first = self._settings.column, source.first
+        more = reasons(source.payload, statuses, kind=source.kind, column=column, first=first)
+        rows.malformed += [f"{source.file}: {one}" for one in more]
+        del rows.malformed[REASONS:]
+
+    def _choose(self, rows: _Rows) -> None:
+        """Tokenise into pieces, and put what has a tree to find into batches."""
+        found = [row for row, status in enumerate(rows.status) if status == OK]
+        known = [rows.known[row] for row in found]
+        rows.prepared = self._parser.prepare([rows.words[row] for row in found], known)
+        rows.asked = found
+        for row, status in zip(found, rows.prepared.status.tolist(), strict=True):
+            if status == TOO_LONG and self._settings.too_long == "error":
+                raise AttreeError(
+                    f"a sentence of {len(rows.words[row]):,} words is too long",
+                    file=rows.file[row],
+                    line=rows.line[row],
+                    fix="choose another --too-long",
+                )
+
+    def _settle(self, rows: _Rows) -> list[int]:
+        """Note what became of each row; return the places, among those prepared, that have trees.
+
+        The others are left without words.
+        """
+        assert rows.prepared is not None
+        kept = {OK, TOO_LONG} if self._settings.too_long == FALLBACK else {OK}
+        places = []
+        for place, (row, status) in enumerate(
+            zip(rows.asked, rows.prepared.status.tolist(), strict=True)
+        ):
+            rows.status[row] = status
+            if status in kept and len(rows.words[row]) <= _LONGEST:
+                places.append(place)
+        with_tree = {rows.asked[place] for place in places}
+        rows.words = [words if row in with_tree else [] for row, words in enumerate(rows.words)]
+        return places
+
+    def _encode_all(self) -> None:
+        while True:
+            rows = self._prepared.get()
+            assert rows.prepared is not None
+            for group in rows.prepared.batches:
+                began = time.perf_counter()
+                features = _guarded(rows.future, partial(self._parser.encode, rows.prepared, group))
+                if features is None:
+                    break
+                rows.encoder_seconds += time.perf_counter() - began
+                self._encoded.put((rows, (group, features)))
+            self._encoded.put((rows, None))
+
+    def _finish_all(self) -> None:
+        while True:
+            rows, encoded = self._encoded.get()
+            if rows.future.done():
+                continue
+            if encoded is not None:
+                step = partial(self._parser.decode, rows.prepared, *encoded)
+                rows.found.append(_guarded(rows.future, step))
+                continue
+            done = _guarded(rows.future, partial(self._write, rows))
+            if done is not None:
+                rows.future.set_result(done)
+
+    def _write(self, rows: _Rows) -> Done:
+        places = self._settle(rows)
+        trees = _in_order(rows, places, self._parser)
+        prepared = rows.prepared
+        assert prepared is not None
+        pieces = [prepared.pieces[place] for place in np.flatnonzero(prepared.status == OK)]
+        statistics = Statistics(
+            lines=rows.lines,
+            sentences=len(rows.status) - rows.status.count(EMPTY),
+            words=sum(map(len, rows.words)),
+            pieces=sum(len(one.ids) for one in pieces),
+            unknown_words=sum(one.n_unknown for one in pieces),
+            status=Counter(rows.status),
+            malformed=rows.malformed,
+        )
+        whole = Rows(rows.file, rows.line, rows.sentence, rows.status, rows.words, trees, rows.id)
+        write_shard(self._folder, rows.number, whole, statistics, self._settings.output)
+        return Done(rows.number, statistics, rows.encoder_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSetup:
+    """All that a worker needs besides the shards.
+
+    Attributes:
+        parser: to be loaded.
+        settings: how rows are made.
+        folder: of the output.
+        device: ``cpu``, ``cuda``…; by default a GPU where there is one.
+        threads: of the encoder; by default torch's own choice.
+    """
+
+    parser: ParserSource
+    settings: RowSettings
+    folder: str
+    device: str | None = None
+    threads: int | None = None
+
+    def pipeline(self) -> Pipeline:
+        """Load the parser and start a pipeline."""
+        settings = self.settings
+        make_words = tokeniser(settings.tokenizer, split=settings.sentences)
+        loaded = Parser.of(
+            self.parser,
+            device=self.device,
+            threads=self.threads,
+            max_words=settings.max_words,
+            tokens_per_batch=settings.tokens_per_batch,
+        )
+        return Pipeline(loaded, make_words, settings, Path(self.folder))
+
+
+def _in_order(rows: _Rows, places: list[int], parser: Parser) -> Trees:
+    """Return a tree for every row, of no span where the row has none."""
+    assert rows.prepared is not None
+    trees = parser.assemble(rows.prepared, rows.found).take(np.array(places, np.int64))
+    good = np.array(rows.asked, np.int64)[places]
+    n_words, n_spans = (np.zeros(len(rows.status), np.int64) for _ in range(2))
+    n_words[good], n_spans[good] = trees.n_words, trees.n_spans
+    return replace(trees, n_words=n_words, offsets=np.concatenate(([0], np.cumsum(n_spans))))
+
+
+def _guarded(future: Future[Done], step: Callable[[], Any]) -> Any:
+    """Run a step of a shard; an error becomes the shard's, and the pipeline continues."""
+    try:
+        return step()
+    except BaseException as error:
+        if not future.done():
+            future.set_exception(error)
+        return None

@@ -1,0 +1,244 @@
+"""One run of ``attree parse``: the folder, the manifest, the workers, and the summary."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attree.base.errors import AttreeError
+from attree.base.process import end
+from attree.base.provenance import code_hash
+from attree.base.text import say
+from attree.bulk.driver import Driver, Outcome, Stop, gpus
+from attree.bulk.folder import (
+    FAILED_SHARDS,
+    MANIFEST,
+    PROGRESS,
+    SUMMARY,
+    note,
+    only_run,
+    whole_shards,
+)
+from attree.bulk.manifest import Manifest, Shard, check_same, cut
+from attree.bulk.options import Place, Run
+from attree.bulk.output import Statistics, remove_shard, shard_path, shard_statistics
+from attree.bulk.pipeline import WorkerSetup
+from attree.bulk.workers import workers
+from attree.raw_text.inputs import InputFile, find_inputs
+from attree.raw_text.lines import refuse_treebanks
+
+#: What decides what stands in a shard; heads need nothing of a trained parser.
+CODE, TRAINED = "attree.bulk.pipeline", "attree.training"
+
+_SECONDS_BETWEEN_LINES = 10.0
+_LINES_ON_CPU = 500
+_LINES_ON_GPU = 20_000
+
+Progress = Callable[..., AbstractContextManager[Callable[[int], None]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a run is to do.
+
+    Attributes:
+        inputs: files and folders.
+        folder: of the output.
+        setup: parser and settings, as workers are told.
+        place: where the work is done.
+        run: how it goes about the folder.
+    """
+
+    inputs: tuple[Path, ...]
+    folder: Path
+    setup: WorkerSetup
+    place: Place
+    run: Run
+
+    def with_lines(self, shard_lines: int) -> Request:
+        """Return the request with so many input lines a shard."""
+        return replace(self, run=replace(self.run, shard_lines=shard_lines))
+
+
+def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[str, Any]:
+    """Parse what is not parsed yet, and return the summary, which is also ``summary.json``.
+
+    Raises:
+        AttreeError: bad input, an input or settings other than those the folder was begun with,
+            another run on the folder, or lost workers.
+    """
+    began = time.monotonic()
+    folder = request.folder
+    with only_run(folder, wait=request.run.wait, unlock=request.run.unlock):
+        manifest = _manifest(request)
+        whole = whole_shards(folder)
+        before = sum(shard.lines for shard in manifest.shards if shard.number in whole)
+        outcome = Outcome()
+        if len(whole) < len(manifest.shards):
+            left = len(manifest.shards) - len(whole)
+            place = replace(request.place, workers=min(request.place.workers, left))
+            with (
+                workers(place, request.setup) as found,
+                progress("corpus", total=manifest.lines, unit="lines", done=before) as advance,
+                stop.listening(lambda: end(130)),
+            ):
+                driver = Driver(
+                    manifest,
+                    folder,
+                    found,
+                    column=request.setup.settings.column,
+                    stop=stop,
+                    advance=advance,
+                )
+                outcome = driver.run()
+        summary = _summary(manifest, folder, outcome, time.monotonic() - began)
+        note(folder, SUMMARY, summary)
+        (folder / PROGRESS).unlink(missing_ok=True)
+    return summary
+
+
+def _manifest(request: Request) -> Manifest:
+    """Take the manifest of the folder if it is of the same input and settings, or cut the input."""
+    files, left_out = find_inputs(
+        [path.absolute() for path in request.inputs], without=request.folder
+    )
+    refuse_treebanks(files)
+    if left_out:
+        more = f" and {len(left_out) - 1:,} more" if len(left_out) > 1 else ""
+        say(f"attree: not read, by its suffix: {left_out[0]}{more}")
+    path = request.folder / MANIFEST
+    old = Manifest.read(path) if path.is_file() else None
+    if old is not None:
+        try:
+            return _resumed(old, request, tuple(files))
+        except AttreeError as difference:
+            if not request.run.restart:
+                raise
+            say(f"attree: starting again: {difference.problem}")
+    elif whole_shards(request.folder):
+        raise AttreeError(
+            "this folder has trees but no manifest", file=request.folder, fix="name a new one"
+        )
+    if request.run.shard_lines is None:
+        lines = _LINES_ON_GPU if gpus(request.setup.device) else _LINES_ON_CPU
+        request = request.with_lines(lines)
+    manifest = Manifest(_settings(request), tuple(files), _cut(request, tuple(files)))
+    if old is not None:
+        _remove(request.folder, old)
+    manifest.write(path)
+    return manifest
+
+
+def _resumed(old: Manifest, request: Request, files: tuple[InputFile, ...]) -> Manifest:
+    """Return the manifest to go on with.
+
+    Raises:
+        AttreeError: it is of other settings, other code or another input.
+    """
+    request = request.with_lines(request.run.shard_lines or old.settings["shard_lines"])
+    check_same(old, Manifest(_settings(request), files, ()), request.folder)
+    touched = [new for new, old in zip(files, old.files, strict=True) if new.changed != old.changed]
+    # touched, perhaps only that: what counts is what stands in them
+    if touched and _cut(request, files) != old.shards:
+        raise AttreeError(
+            "this input has changed since it was cut into shards",
+            file=touched[0].path,
+            fix="parse it into a new output folder",
+        )
+    # the input may have been moved, its names are the same
+    return replace(old, files=files)
+
+
+def _remove(folder: Path, manifest: Manifest) -> None:
+    """Remove what runs under ``manifest`` wrote, and nothing else.
+
+    The manifest itself stays until another is written in its place: a removal that is killed is
+    taken up again, and trees of two manifests never lie side by side.
+    """
+    for name in (SUMMARY, PROGRESS, FAILED_SHARDS):
+        (folder / name).unlink(missing_ok=True)
+    for shard in manifest.shards:
+        remove_shard(folder, shard.number)
+
+
+def _cut(request: Request, files: tuple[InputFile, ...]) -> tuple[Shard, ...]:
+    began = said = time.monotonic()
+    done = 0
+
+    def advance(lines: int) -> None:
+        nonlocal done, said
+        done += lines
+        if time.monotonic() - said > _SECONDS_BETWEEN_LINES:
+            said = time.monotonic()
+            rate = done / (said - began)
+            say(f"attree: cutting the input into shards: {done:,} lines, {rate:,.0f} a second")
+
+    assert request.run.shard_lines is not None
+    return cut(
+        files,
+        shard_lines=request.run.shard_lines,
+        column=request.setup.settings.column,
+        limit=request.run.limit,
+        advance=advance,
+    )
+
+
+def _settings(request: Request) -> Mapping[str, Any]:
+    parser = request.setup.parser.describe()
+    trained = "trained" in parser
+    return {
+        "parser": parser,
+        **request.setup.settings.describe(),
+        "shard_lines": request.run.shard_lines,
+        "limit": request.run.limit,
+        "code": code_hash(CODE, without=() if trained else (TRAINED,)),
+    }
+
+
+def _peak_memory() -> int:
+    """Return the most memory that this process or one of its workers took, in KB."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    try:
+        # what getrusage says of this process counts the one that started it, before the exec
+        status = Path("/proc/self/status").read_text(encoding="utf-8")
+        own = int(status.partition("VmHWM:")[2].split()[0])
+    except (OSError, IndexError):
+        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return max(own, children)
+
+
+def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float) -> dict[str, Any]:
+    whole = whole_shards(folder)
+    totals = Statistics()
+    size = 0
+    for number in sorted(whole):
+        path = shard_path(folder, number)
+        totals += shard_statistics(path)
+        size += path.stat().st_size
+    run = outcome.statistics
+    per_second = max(outcome.seconds, 1e-9)
+    return {
+        "complete": len(whole) == len(manifest.shards),
+        "stopped": outcome.stopped,
+        "shards": len(manifest.shards),
+        "shards_whole": len(whole),
+        "failed": {str(number): why for number, why in outcome.failed_shards.items()},
+        "lines_of_input": manifest.lines,
+        **totals.as_dict(),
+        "bytes": size,
+        "run": {
+            "lines": run.lines,
+            "sentences": run.sentences,
+            "seconds": round(seconds, 2),
+            "parsing_seconds": round(outcome.seconds, 2),
+            "encoder_seconds": round(outcome.encoder_seconds, 2),
+            "sentences_per_second": round(run.sentences / per_second, 1),
+            "pieces_per_second": round(run.pieces / per_second, 1),
+            "peak_memory_mb": round(_peak_memory() / 1024, 1),
+        },
+    }

@@ -1,0 +1,136 @@
+"""``attree annotate``: a page to correct proposed trees on, from raw text to a treebank."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from attree.base import options
+from attree.base.errors import AttreeError
+from attree.base.options import TextOptions, between
+from attree.ready import usual_parser
+
+if TYPE_CHECKING:
+    from attree.annotate.session import Session
+
+_PARSER, _TEXT, _PAGE = "Parser", "Text", "Page"
+
+
+def annotate_command(
+    text: Annotated[
+        list[Path],
+        Parameter(
+            converter=options.paths,
+            help="Files or folders: text, JSON Lines, Parquet; or treebanks to be corrected.",
+        ),
+    ],
+    /,
+    *,
+    output: Annotated[
+        options.Output | None,
+        Parameter(
+            help="Where to write: a folder for the treebank; it is continued. Default: of x.mrg, "
+            "x-corrected."
+        ),
+    ] = None,
+    how: Annotated[TextOptions, Parameter(name="*")] = TextOptions(),
+    max_words: Annotated[options.MaxWords, Parameter(validator=between(2, 1000), group=_TEXT)] = 80,
+    labels: options.Labels | None = None,
+    parser: Annotated[options.Parser | None, Parameter(group=_PARSER)] = None,
+    encoder: Annotated[options.Encoder | None, Parameter(group=_PARSER)] = None,
+    heads: Annotated[options.Heads | None, Parameter(group=_PARSER)] = None,
+    every: Annotated[
+        int,
+        Parameter(validator=between(1), help="Trees between two trainings.", group=_PARSER),
+    ] = 5,
+    device: Annotated[options.Device | None, Parameter(group=_PARSER)] = None,
+    port: Annotated[
+        int,
+        Parameter(
+            validator=between(0, 65535),
+            help="Port of the page.",
+            show_default="a free one",
+            group=_PAGE,
+        ),
+    ] = 0,
+    no_browser: Annotated[bool, Parameter(help="Only print the link.", group=_PAGE)] = False,
+) -> None:
+    """Correct proposed trees of raw text on a page, and save them as a treebank.
+
+    The page opens in your browser and is served to this machine only. Every few trees the parser
+    learns from them, and proposes from then on where it does better than before. Run again, it
+    goes on with the next sentence. The trees of a treebank are shown as they are, to be corrected;
+    its file stays as it is.
+
+    Example:
+      attree annotate text.txt --language icelandic --output treebanks/icelandic
+      attree annotate mine.mrg --parser parsers/mine
+    """
+    from attree.base import process
+
+    process.follow()
+    try:
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise AttreeError(
+            "attree annotate needs Starlette and uvicorn", fix="pip install 'attree[annotate]'"
+        ) from None
+    from attree.annotate.folder import opened
+    from attree.annotate.server import guarded, listen, serve
+    from attree.annotate.start import Request, begin
+    from attree.annotate.text import are_treebanks
+    from attree.base.text import say
+    from attree.parsers.find import Overrides, find_parser
+
+    if output is None:
+        if not are_treebanks(text) or len(text) > 1:
+            raise AttreeError("no folder for the treebank is named", fix="add --output FOLDER")
+        output = Path(f"{text[0].name.partition('.')[0] or 'treebank'}-corrected")
+    if parser is None:
+        parser = usual_parser(encoder=encoder, heads=heads)
+    found = find_parser(parser, Overrides(encoder, heads))
+    asked = Request(tuple(text), found, parser, how, max_words, every, device, labels)
+    with opened(output) as folder, listen(port) as listening:
+        session = begin(asked, folder)
+        guard = guarded(session, listening.getsockname()[1])
+        say(f"attree: the page is at {guard.link}")
+        say("attree: the link works once, on this machine; Ctrl-C ends")
+        if not no_browser:
+            _open(guard.link)
+        serve(guard, listening)
+        session.end()
+    for line in _summary(session, output, found.encoder.slug):
+        say(line)
+
+
+def _open(link: str) -> None:
+    """Open the page in a browser with windows; one that fills the terminal would hide the link."""
+    import threading
+    import webbrowser
+
+    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
+        return
+    threading.Timer(0.5, webbrowser.open, [link]).start()
+
+
+def _summary(session: Session, output: Path, encoder: str) -> list[str]:
+    """Say what was saved, and what comes next."""
+    from attree.annotate.folder import TREES
+    from attree.annotate.proposals import RECIPE
+
+    trees = shlex.quote(str(output / TREES))
+    saved = f"{session.saved_now} tree{'s' * (session.saved_now != 1)} saved"
+    lines = [f"attree: {saved}, {session.saved} in all: {output / TREES}"]
+    if session.saved:
+        name = shlex.quote(f"parsers/{output.name}")
+        lines.append(
+            f"next: attree train --sentences {trees} --encoder {encoder} --parser {RECIPE} "
+            f"--trees all --output {name}"
+        )
+    return lines

@@ -1,0 +1,98 @@
+"""``attree attention``: word × word matrices of a sentence table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from attree.association.sources import HEADS
+from attree.base import options
+from attree.base.options import between
+
+_SOURCES = [HEADS]
+
+
+def attention_command(
+    sentences: options.Trees,
+    /,
+    *,
+    encoder: options.Encoder,
+    output: Annotated[
+        options.Output,
+        Parameter(help="Where to write: the manifest, its shards beside it."),
+    ],
+    heads: Annotated[
+        list[str] | None,
+        Parameter(
+            converter=options.words,
+            help="Heads: all, each by itself; list:1.7,2.8, their mean. A layer is written 4.0.",
+        ),
+    ] = None,
+    selection: Annotated[
+        list[Path] | None,
+        Parameter(
+            converter=options.paths,
+            help="Selection of heads: what `attree heads` wrote; the mean of its heads.",
+        ),
+    ] = None,
+    source: options.Sources = _SOURCES,
+    too_long: options.TooLong = "right_branching",
+    precision: Annotated[
+        str,
+        Parameter(help="float32; float16 halves the shards and changes one tree in 900."),
+    ] = "float32",
+    partition_size: Annotated[
+        int, Parameter(validator=between(1), help="Sentences in one shard.")
+    ] = 2000,
+    tokens_per_batch: options.TokensPerBatch | None = None,
+    workers: Annotated[options.Workers, Parameter(validator=between(1))] = 1,
+    threads: options.Threads | None = None,
+    scheduler: options.Scheduler | None = None,
+    device: options.Device | None = None,
+) -> None:
+    """Run an encoder over sentences and keep the attention of its heads, word by word."""
+    from attree.association.compute import StageSettings
+    from attree.base import process
+    from attree.encoder.source import find_encoder
+    from attree.stages.attention import columns_for, compute_attention
+    from attree.treebank.given import as_table
+
+    process.follow()
+    described = find_encoder(encoder)
+    every, sets = _asked(heads or [])
+    columns = columns_for(
+        described,
+        every=every,
+        sets=sets,
+        selections=selection or [],
+        sources=source,
+        precision=precision,
+    )
+    settings = StageSettings(
+        partition_size=partition_size,
+        tokens_per_batch=tokens_per_batch,
+        too_long=too_long,
+        workers=workers,
+        threads=threads,
+        scheduler=scheduler or "local",
+        device=device,
+    )
+    with as_table(sentences) as table:
+        compute_attention(table, described, columns, output, settings)
+
+
+def _asked(heads: list[str]) -> tuple[bool, list[tuple[tuple[int, int], ...]]]:
+    """Return whether every head is asked for, and the sets of which the mean is."""
+    from attree.association.columns import listed
+    from attree.base.errors import AttreeError
+
+    sets = [listed(text.removeprefix("list:")) for text in heads if text != "all"]
+    known = [one for one in sets if one is not None]
+    if len(known) < len(sets):
+        raise AttreeError(
+            "only `attree heads` can choose heads by their F1",
+            fix="give --heads all, --heads list:LAYER.HEAD,… or --selection",
+        )
+    return "all" in heads, known

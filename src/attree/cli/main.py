@@ -1,0 +1,271 @@
+"""The command ``attree``: names each command, and says errors in one line.
+
+A command lives in the package that it is about. It is imported when it is called, and what it needs
+(torch, numba, pyarrow) when it runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from cyclopts import (
+    App,
+    Argument,
+    ArgumentCollection,
+    CycloptsError,
+    MissingArgumentError,
+    Parameter,
+    RepeatArgumentError,
+    Token,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
+
+import attree
+from attree.base import process
+from attree.base.errors import AttreeError
+from attree.base.options import EXCLUDES, NEEDS, separated
+from attree.base.text import safe
+from attree.cli import help
+
+#: title → command → ``module:function``, whose annotations declare the options, or ``module:app``,
+#: an ``App`` with subcommands. What people type comes first.
+SECTIONS = {
+    "What people type": {
+        "try": "attree.cli.try_:try_command",
+        "parse": "attree.cli.parse:parse_command",
+        "annotate": "attree.cli.annotate:annotate_command",
+        "choose": "attree.cli.choosing:choose_command",
+        "train": "attree.cli.train:train_command",
+        "publish": "attree.cli.publish:publish_command",
+        "grammar": "attree.cli.grammar:app",
+        "evaluate": "attree.cli.evaluate:evaluate_command",
+        "evalb": "attree.cli.score:evalb_command",
+        "measures": "attree.cli.measures:measures_command",
+        "treebank": "attree.cli.treebank:app",
+        "corpus": "attree.cli.parse:app",
+    },
+    "Stages, which the workflow calls": {
+        "encoder": "attree.cli.encoder:app",
+        "attention": "attree.cli.attention:attention_command",
+        "heads": "attree.cli.heads:heads_command",
+        "decode": "attree.cli.decode:decode_command",
+        "apply": "attree.cli.decode:apply_command",
+        "import": "attree.cli.decode:import_command",
+        "average": "attree.cli.decode:average_command",
+        "speed": "attree.cli.decode:speed_command",
+        "score": "attree.cli.score:score_command",
+        "baselines": "attree.cli.score:baselines_command",
+        "experiment": "attree.cli.experiments:app",
+        "table": "attree.cli.tables:app",
+        "figure": "attree.cli.figures:app",
+        "report": "attree.cli.report:report_command",
+    },
+}
+COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
+
+#: Set, an unexpected error prints its traceback, as ``--debug`` does: the workflow's logs have it.
+DEBUG = "ATTREE_DEBUG"
+
+#: Names of the arguments that are files or folders to write.
+_WRITTEN = ("output", "output_selection", "associations", "rejected", "summary", "svg")
+
+
+def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Refuse an unknown option, one without effect, and an output that is an input."""
+    from attree.base.files import check_apart
+    from attree.base.patterns import matching
+
+    for one in arguments.filter_by(has_tokens=True):
+        for token in one.tokens if one.parameter.allow_leading_hyphen else []:  # it takes "-"
+            if not token.value.startswith("--"):
+                continue
+            if token.keyword is not None:
+                raise MissingArgumentError(argument=one, keyword=token.keyword)
+            unknown = Token(keyword=token.value, source="cli")
+            raise UnknownOptionError(token=unknown, argument_collection=arguments)
+    _check_effect(path, {one.name for one in arguments.filter_by(has_tokens=True)})
+    paths: dict[bool, list[Path]] = {True: [], False: []}
+    for one in arguments:
+        # FILES of treebanks are patterns, or names
+        if one.index is not None or "Path" in help.kind(one):
+            items = [item for token in one.tokens for item in separated(token.value)]
+            paths[one.field_info.name in _WRITTEN] += [
+                file for one in items for file in matching(one)
+            ]
+    check_apart(outputs=paths[True], inputs=paths[False])
+
+
+def _check_effect(path: tuple[str, ...], given: set[str]) -> None:
+    """Refuse options that have no effect with the others, as the command says of them."""
+    found: App = app
+    for name in path:
+        found = found[name]
+    command = found.default_command
+    for one, leaders in getattr(command, NEEDS, {}).items():
+        names = [_option(name) for name in leaders.split()]
+        if _option(one) in given and given.isdisjoint(names):
+            raise CycloptsError(msg=f"{_option(one)} has no effect without {' or '.join(names)}")
+    for together in getattr(command, EXCLUDES, ()):
+        names = [name for name in map(_option, together.split()) if name in given]
+        if len(names) > 1:
+            raise CycloptsError(msg=f"{' and '.join(names)} exclude each other")
+
+
+def _option(name: str) -> str:
+    return name if name.isupper() else f"--{name.replace('_', '-')}"
+
+
+class _Attree(App):
+    """The command line, whose help is attree's own."""
+
+    def help_print(self, tokens: Any = None, *, console: Any = None) -> None:
+        """Print the help of the command that ``tokens`` name."""
+        chain, apps, _ = self.parse_commands(tokens)
+        found, path = apps[-1], " ".join(("attree", *chain))
+        if not chain:
+            commands = {
+                title: [
+                    (name, help.first_sentence(help.said_by(one))) for name, one in all_.items()
+                ]
+                for title, all_ in SECTIONS.items()
+            }
+            print(help.of_group(path, self.help, {**commands, "Options": _OPTIONS}))
+            return
+        below = [name for name in found if not name.startswith("-")]
+        rows = [(name, help.first_sentence(found[name].help)) for name in below]
+        print(help.of_command(found, path, rows))
+
+
+_OPTIONS = [
+    ("--version", "Print the version and stop."),
+    ("--debug", "Print the traceback of an error."),
+    ("--options", "Print every option, what it means, and the commands that have it."),
+    ("--install-completion", "Let bash, zsh or fish complete commands and names at TAB."),
+    ("--help", "Show this message and stop."),
+]
+
+app = _Attree(
+    name="attree",
+    help="""Constituency trees for any language out of a pretrained language model's attention.
+
+    Example:
+      attree try "The old man who lived near the harbour walked home."
+    """,
+    version=f"attree {attree.__version__}\n",
+    version_format="plaintext",
+    help_flags=["--help"],
+    default_parameter=Parameter(negative=()),
+    config=_check,
+    result_action="return_value",
+    print_error=False,
+    exit_on_error=False,
+    suppress_keyboard_interrupt=False,
+)
+for _name, _place in COMMANDS.items():
+    app.command(_place, name=_name)
+app.register_install_completion_command(show=False)
+
+
+@app.command(name="--options", show=False)
+def _options() -> None:
+    """Print every option, what it means, and the commands that have it."""
+    print(help.table(app))
+
+
+def main() -> None:
+    """Run the command line; an error is one line, with exit status 1, or 2 for wrong options."""
+    if "--debug" in sys.argv:
+        os.environ[DEBUG] = "1"
+    try:
+        app([word for word in sys.argv[1:] if word != "--debug"])
+        sys.stdout.flush()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # whoever reads has enough, such as head; nothing is left to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(0)
+    except Exception as error:
+        if os.environ.get(DEBUG) and not isinstance(error, AttreeError | CycloptsError):
+            traceback.print_exc()
+        print(f"attree: error: {_shortened(safe(_said(error)))}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, CycloptsError) else 1)
+
+
+def _shortened(line: str) -> str:
+    """Return a line without its middle, if that is as long as only an attack makes it."""
+    return line if len(line) <= 900 else f"{line[:600]} … {line[-250:]}"
+
+
+def _said(error: Exception) -> str:
+    """Return an error in one line: what is wrong and what to do."""
+    if isinstance(error, CycloptsError):
+        command = " ".join(("attree", *(error.command_chain or ())))
+        return f"{_misused(error)} — see `{command} --help`"
+    if isinstance(error, OSError) and error.errno in _SAID:
+        reason, fix = _SAID[error.errno]
+        return str(AttreeError(reason, file=error.filename, fix=fix))
+    if isinstance(error, AttreeError):
+        return str(error)
+    first = str(error).strip().splitlines()[:1]
+    what = ": ".join([type(error).__name__, *first])
+    return f"unexpected {what} — this is a bug of attree: `attree --debug …` prints where"
+
+
+def _misused(error: CycloptsError) -> str:
+    """Return what is wrong with the words of the command line."""
+    match error:
+        case MissingArgumentError(argument=Argument() as one):
+            name = one.field_info.name.upper() if one.index is not None else one.name
+            return f"{name} needs a value" if one.tokens or error.keyword else f"{name} is missing"
+        case RepeatArgumentError():
+            return f"{error.token.keyword} is given twice; it takes one value"
+        case UnknownCommandError(unused_tokens=[str(word), *_], app=App() as group):
+            from attree.base.registry import nearest
+
+            names = [name for name in group if not name.startswith("-")]
+            return f"there is no command {word}; {nearest(word, names)}"
+        case UnusedCliTokensError(unused_tokens=list(words)):
+            return f"too many arguments: {' '.join(words)}"
+    return " ".join(str(error).split()).rstrip(".")
+
+
+_FULL = ("the disk is full", "free some space and run again; nothing half-written was left")
+_DENIED = ("permission denied", "check who owns the folder")
+_IN_THE_WAY = ("a file or a link is where a folder is needed", "choose another name")
+_SAID = {
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EACCES: _DENIED,
+    errno.EROFS: _DENIED,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.EISDIR: ("this is a folder where a file is needed", "name a file"),
+    errno.ENAMETOOLONG: ("this name is too long", "choose a shorter one"),
+    errno.ELOOP: ("these links lead in a circle", "correct them"),
+}
+
+
+def console() -> None:
+    """Run the command line as a program of its own, which may end without tidying up."""
+    process.yield_cores()
+    process.heed_termination()
+    try:
+        main()
+    except SystemExit as done:
+        if not done.code:
+            process.leave()
+        elif done.code in process.STOPPED:
+            process.end(done.code)  # what Dask does at exit fails on a cluster that is half open
+        raise
+
+
+if __name__ == "__main__":
+    console()

@@ -1,0 +1,161 @@
+"""``attree parse``: trees for every line of a corpus; ``attree corpus``: how far a run is."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from attree.base import options
+from attree.base.options import TextOptions
+from attree.base.registry import check_name
+from attree.base.text import in_json, safe, say, unread
+from attree.bulk.options import Place, RowSettings, Run
+from attree.parsers.find import Overrides
+from attree.ready import usual_parser
+
+#: Standard input, as an input's name.
+STANDARD_INPUT = Path("-")
+_PARSER, _INPUT, _PLACE = "Parser", "Input and output", "Where it runs"
+
+
+@options.needs(tls_ca="scheduler", tls_cert="scheduler", tls_key="tls_cert")
+@options.excludes("scheduler slurm")
+def parse_command(
+    inputs: Annotated[
+        list[Path],
+        Parameter(
+            converter=options.paths,
+            help="Files or folders: text, JSON Lines, Parquet, half-known trees (.half); - reads "
+            "text from standard input.",
+            allow_leading_hyphen=True,
+        ),
+    ],
+    /,
+    *,
+    output: Annotated[
+        options.Output | None,
+        Parameter(
+            help="Where to write: a folder for the trees; an interrupted run continues there.",
+            group=_INPUT,
+        ),
+    ] = None,
+    rows: Annotated[RowSettings, Parameter(name="*", group=_INPUT)] = RowSettings(),
+    parser: Annotated[options.Parser | None, Parameter(group=_PARSER)] = None,
+    own: Annotated[Overrides, Parameter(name="*", group=_PARSER)] = Overrides(),
+    text: Annotated[TextOptions, Parameter(name="*")] = TextOptions(),
+    place: Annotated[Place, Parameter(name="*", group=_PLACE)] = Place(),
+    threads: Annotated[options.Threads | None, Parameter(group=_PLACE)] = None,
+    device: Annotated[options.Device | None, Parameter(group=_PLACE)] = None,
+    run: Annotated[Run, Parameter(name="*")] = Run(),
+) -> None:
+    """Parse a corpus; run again, it continues where it was interrupted.
+
+    Text is split into words and sentences. Of a file .half each line is the words of a sentence,
+    in brackets where something is known of its tree, as for attree train; the tree keeps it.
+
+    Example:
+      attree parse corpora/de.txt.xz --language de --output trees/de
+      cat text.txt | attree parse - --to brackets
+
+    Exit status: 0 all lines have their rows, 1 an error or failed shards, 130 after Ctrl-C.
+    """
+    from attree.base import process
+    from attree.base.errors import AttreeError
+    from attree.base.progress import progress
+    from attree.bulk.driver import Stop
+    from attree.bulk.pipeline import WorkerSetup
+    from attree.bulk.run import Request, parse_corpus
+    from attree.bulk.stream import first_lines, how_split, stream
+    from attree.encoder.device import settled
+    from attree.parsers.find import find_parser
+    from attree.trees.parses import POLICIES
+
+    process.follow()
+    check_name(rows.too_long, POLICIES, f"unknown policy {rows.too_long!r}")
+    if parser is None:
+        parser = usual_parser(encoder=own.encoder, heads=own.heads)
+    found = find_parser(parser, own)
+    if rows.output.marginals and (not found.has_distribution or output is None):
+        fix = "take one that `attree train` made by a tree CRF, such as tree-crf-full"
+        problem = "--marginals needs --output, and a parser with a distribution over trees"
+        raise AttreeError(problem, fix=fix)
+    elsewhere = place.cluster is not None
+    found = replace(found, encoder=settled(found.encoder, device, elsewhere=elsewhere))
+    if all(".half" in path.suffixes for path in inputs):  # their words are given
+        text = replace(text, tokenizer=text.tokenizer or "whitespace")
+    if inputs == [STANDARD_INPUT]:
+        stream(found, output, rows, text, device, threads)
+        return
+    if output is None or output == STANDARD_INPUT:
+        fix = "add --output FOLDER, or: cat FILE | attree parse - --to brackets"
+        raise AttreeError("no folder for the trees is named", fix=fix)
+    how = how_split(found, text, first_lines(inputs, text.column))
+    rows = replace(rows, tokenizer=how.name, sentences=how.sentences, column=text.column)
+    setup = WorkerSetup(found, rows, str(output.absolute()), device, threads)
+    request = Request(tuple(inputs), output.absolute(), setup, place, run)
+    summary = parse_corpus(request, progress=progress, stop=Stop())
+    _show(summary, output)
+    if not summary["complete"]:
+        sys.exit(130 if summary["stopped"] else 1)
+
+
+def _show(summary: dict[str, Any], output: Path) -> None:
+    run = summary["run"]
+    states = ", ".join(f"{count:,} {name}" for name, count in summary["status"].items())
+    print(f"{summary['lines']:,} of {summary['lines_of_input']:,} lines: {states}")
+    print(
+        f"{run['sentences']:,} sentences in {run['parsing_seconds']:,} s: "
+        f"{run['sentences_per_second']:,} sentences, {run['pieces_per_second']:,} pieces a second; "
+        f"{run['peak_memory_mb']:,.0f} MB at most"
+    )
+    if warning := unread(summary["unknown_words"], summary["words"]):
+        say(warning)
+    if summary["malformed"]:
+        print(safe(f"malformed lines, the first of them: {'; '.join(summary['malformed'])}"))
+    for why in summary["failed"].values():
+        print(safe(f"failed shard: {why}"))
+    print(safe(f"{output}/summary.json; trees: {output}/trees/shard-*.parquet"))
+
+
+app = App(name="corpus", help="Bulk runs of attree parse.")
+
+
+@app.command(name="status")
+def show(
+    folder: Annotated[Path, Parameter(help="Output folder of attree parse.")],
+    /,
+    *,
+    as_json: options.AsJson = False,
+) -> None:
+    """Show how far a run is, during it or afterwards."""
+    from attree.bulk.folder import status
+
+    found = status(folder)
+    if as_json:
+        print(in_json(found, indent=2))
+        return
+    for line in _lines(found):
+        print(safe(line))
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    whole, lines = found["lines_whole"], found["lines"]
+    percent = 100.0 * whole / lines if lines else 100.0
+    shown = [
+        f"{found['folder']}: {found['state']}",
+        f"{whole:,} of {lines:,} lines ({percent:.1f} %), "
+        f"{found['shards_whole']:,} of {found['shards']:,} shards",
+    ]
+    now = found["progress"]
+    if found["state"] == "running" and now:
+        left = (lines - whole) * now["seconds"] / now["lines"] if now["lines"] else None
+        time_left = "" if left is None else f", about {left / 60:,.0f} min left"
+        shown.append(
+            f"{now['sentences_per_second']:,} sentences a second, "
+            f"{now['shards_in_flight']} shards in flight{time_left}"
+        )
+    return shown + [f"failed shard: {why}" for why in found["failed"].values()]

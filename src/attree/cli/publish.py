@@ -1,0 +1,56 @@
+"""``attree publish``: a trained parser's folder, its model card filled in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from attree.base.options import Output, Overwrite, paths
+
+
+def publish_command(
+    parser: Annotated[Path, Parameter(help="Folder of attree train.")],
+    /,
+    *,
+    output: Annotated[Output, Parameter(help="Where to write: a folder for the copy.")],
+    licence: Annotated[str, Parameter(help="Of the weights: cc-by-4.0, cc-by-sa-4.0 …")],
+    sources: Annotated[
+        str,
+        Parameter(help="Treebanks and their licences, in Markdown.", allow_leading_hyphen=True),
+    ],
+    table: Annotated[
+        list[Path] | None, Parameter(converter=paths, help="Tables of F1 in Markdown.")
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Copy a trained parser, with its licence, its sources and its F1 in its model card.
+
+    Example:
+      attree publish my-parser --licence cc-by-4.0
+        --sources "My treebank (CC BY 4.0)" --output published/my-parser
+    """
+    import shutil
+
+    from attree.base.files import read_bytes, whole_file, write_text
+    from attree.stages.training import check_output
+    from attree.training.card import published
+    from attree.training.parser import load_parser
+    from attree.training.recipes import ABOUT, CARD, WEIGHTS
+
+    load_parser(parser)
+    texts = [read_bytes(path, what=what).decode("utf-8") for path, what in _texts(parser, table)]
+    card = published(texts[0], licence=licence, sources=sources, tables=texts[1:])
+    check_output(output, overwrite=overwrite)
+    output.mkdir(parents=True, exist_ok=True)
+    for name in (WEIGHTS, ABOUT):
+        with whole_file(output / name) as part:
+            shutil.copyfile(parser / name, part)
+    write_text(output / CARD, card)
+    print(f"{output}: {licence}")
+
+
+def _texts(parser: Path, tables: list[Path] | None) -> list[tuple[Path, str]]:
+    """Return the files to read, and what each is."""
+    return [(parser / "README.md", "model card"), *((path, "table of F1") for path in tables or ())]

@@ -1,0 +1,145 @@
+"""``attree score``, ``attree baselines``, ``attree evalb``: scores of parses and of fixed trees."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from attree.base import options
+from attree.base.registry import check_name
+from attree.evaluation import DEFAULT_LABELS, METRICS
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How trees are scored.
+
+    Attributes:
+        profile: a name of ``attree.evaluation.PROFILES``.
+        recall: labels whose recall is reported.
+        max_words: of the sentences scored.
+    """
+
+    profile: options.Profile = "default"
+    recall: options.Recall = DEFAULT_LABELS
+    max_words: options.MaxWords | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """Return them as the functions that score take them."""
+        labels = list(dict.fromkeys(self.recall))
+        return {"profile": self.profile, "labels": labels, "max_words": self.max_words}
+
+
+def score_command(
+    parses: options.ParsesTable,
+    /,
+    *,
+    sentences: options.Trees,
+    output: Annotated[
+        options.Output, Parameter(help="Where to write: a table, a row a sentence (Parquet).")
+    ],
+    summary: Annotated[Path, Parameter(help="Where to write the summary (JSON).")],
+    counting: Annotated[Counting, Parameter(name="*")] = Counting(),
+    encoder_name: Annotated[str | None, Parameter(help="The encoder's name in tables.")] = None,
+    parser_name: Annotated[str | None, Parameter(help="The parser's name in tables.")] = None,
+) -> None:
+    """Score parses against gold trees: corpus F1, sentence F1 and recall by label.
+
+    Prints the scores; `attree table show SUMMARY.json` prints them again.
+    """
+    from attree.base import process
+    from attree.evaluation.summary import score_parses
+    from attree.treebank.given import as_table
+
+    process.follow()
+    with as_table(sentences) as gold:
+        found = score_parses(
+            parses,
+            gold,
+            output=output,
+            summary=summary,
+            encoder=encoder_name,
+            parser=parser_name,
+            **counting.settings(),
+        )
+    print(_told(found))
+
+
+def _told(summary: Mapping[str, Any]) -> str:
+    """Return what was found as a line: how many sentences, and each metric's value."""
+    counted = summary["protocol"]["sentences"]
+    found = [
+        f"{one.heading} {summary[name]:.2f}"
+        for name, one in METRICS.items()
+        if summary.get(name) is not None
+    ]
+    return f"{counted['scored']:,} of {counted['total']:,} sentences: {', '.join(found)}"
+
+
+def baselines_command(
+    sentences: options.Trees,
+    /,
+    *,
+    output: Annotated[options.Output, Parameter(help="Where to write: the summary (JSON).")],
+    counting: Annotated[Counting, Parameter(name="*")] = Counting(),
+    seeds: Annotated[
+        int, Parameter(validator=options.between(1), help="Seeds of each kind of random trees.")
+    ] = 5,
+) -> None:
+    """Score left-branching, right-branching, balanced and random trees, and the binary ceiling."""
+    from attree.base import process
+    from attree.evaluation.baselines import write_baselines
+    from attree.treebank.given import as_table
+
+    process.follow()
+    with as_table(sentences) as gold:
+        write_baselines(gold, output, seeds=seeds, **counting.settings())
+
+
+def evalb_command(
+    gold: Annotated[
+        Path, Parameter(help="Gold trees in brackets, a tree a line: a file, or a pattern.")
+    ],
+    test: Annotated[
+        Path, Parameter(help="Trees to score, in the same order: a file, or a pattern.")
+    ],
+    /,
+    *,
+    prm: Annotated[
+        Path | None,
+        Parameter(help="A parameter file of EVALB, or collins; without it nothing is deleted."),
+    ] = None,
+    punctuation: options.Punctuation | None = None,
+    unlabelled: Annotated[bool, Parameter(help="Ignore labels.")] = False,
+    release: Annotated[
+        str, Parameter(help="Print as the release of 2008, 2006 or 1997 does.")
+    ] = "2008",
+) -> None:
+    """Score bracketed trees as EVALB does, with its parameters and its output.
+
+    A bracket around the whole sentence counts nowhere without a label, nor with --prm collins as
+    TOP, S1, ROOT or VROOT; with another label it is a phrase, in gold trees and others alike.
+    Labelled F1 in other commands is that of --prm collins and the --punctuation that they name.
+
+    Example:
+      attree evalb test.gold.mrg test.mine.mrg --prm COLLINS.prm
+      attree evalb test.gold.mrg test.mine.mrg --prm collins --punctuation ptb
+    """
+    from dataclasses import replace
+
+    from attree.base.patterns import matching
+    from attree.evaluation.evalb import RELEASES, Parameters, read_parameters, report, results
+
+    check_name(release, RELEASES, f"unknown release {release!r}")
+    parameters = Parameters() if prm is None else read_parameters(prm)
+    if unlabelled:
+        parameters = replace(parameters, labelled=False)
+    files = matching(gold), matching(test)
+    found = results(*files, parameters, punctuation=punctuation)
+    for line, is_error in report(found, parameters, release):
+        print(line, file=sys.stderr if is_error else sys.stdout)

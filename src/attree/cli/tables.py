@@ -1,0 +1,206 @@
+"""``attree table``: gather summaries into tables, and show a table on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from attree.base import options
+from attree.base.errors import AttreeError
+from attree.base.options import between
+
+app = App(
+    name="table",
+    help="Make the tables of scores and sizes, or show one.",
+)
+
+Summaries = Annotated[
+    list[Path],
+    Parameter(converter=options.paths, help="Summaries of `attree score` and `attree baselines`."),
+]
+
+
+@app.command
+def crosslingual(
+    summaries: Summaries,
+    /,
+    *,
+    output_prefix: options.OutputPrefix,
+    published: options.Published | None = None,
+    published_table: Annotated[str, Parameter(help="Which of its tables.")] = "cross-lingual",
+    title: options.Title = "Across languages",
+) -> None:
+    """A table over languages: every parser beside every baseline, corpus and sentence F1."""
+    from attree.reports.tables import build
+
+    figures = build.read_published(published, published_table)
+    rows = build.score_rows(summaries, figures)
+    _save(output_prefix, [row.flat() for row in rows], build.crosslingual(rows, title))
+
+
+@app.command
+def language(
+    summaries: Summaries,
+    /,
+    *,
+    output_prefix: options.OutputPrefix,
+) -> None:
+    """One language's table: three F1 scores and label recall of every parser and baseline."""
+    from attree.reports.tables import build
+
+    rows = build.score_rows(summaries, {})
+    _save(output_prefix, [row.flat() for row in rows], build.language(rows))
+
+
+@app.command
+def sizes(
+    treebanks: Annotated[list[Path], Parameter(converter=options.paths, help="Sentence tables.")],
+    /,
+    *,
+    output_prefix: options.OutputPrefix,
+    published: options.Published | None = None,
+) -> None:
+    """The dataset-size table: sentences counted in each split, beside the article's counts."""
+    from attree.reports.tables import build
+
+    records = build.size_rows(treebanks, build.read_published(published, "dataset-size"))
+    _save(output_prefix, records, build.sizes(records))
+
+
+@app.command
+def comparison(
+    summaries: Summaries,
+    /,
+    *,
+    output_prefix: options.OutputPrefix,
+    sentences: Annotated[
+        options.Trees | None,
+        Parameter(converter=options.paths, help="Sentences with trees: the table of each split."),
+    ] = None,
+    speeds: Annotated[
+        list[Path] | None,
+        Parameter(converter=options.paths, help="What `attree speed` wrote."),
+    ] = None,
+    lengths: Annotated[
+        list[int] | None,
+        Parameter(
+            converter=options.numbers,
+            validator=between(2),
+            help="Longest sentences, in words: a table for each.",
+        ),
+    ] = None,
+    published: options.Published | None = None,
+    row: Annotated[
+        list[str] | None,
+        Parameter(
+            converter=options.words,
+            help="Published figure: SYSTEM=TABLE/ROW, or SYSTEM=TABLE/ROW@COLUMN.",
+        ),
+    ] = None,
+    average: Annotated[
+        list[str] | None,
+        Parameter(converter=options.words, help="What averages: AVERAGE=SYSTEM,SYSTEM,…"),
+    ] = None,
+    timed: Annotated[
+        int, Parameter(validator=between(1), help="Sentences that speed was measured on.")
+    ] = 100,
+    profile: options.Profile = "default",
+    max_words: options.MaxWords | None = None,
+    title: options.Title = "Comparison",
+) -> None:
+    """Every system side by side: scores, p values, speed, lengths, and the article's figures.
+
+    PREFIX.pairs.parquet compares every two systems of a split.
+
+    Example: attree table comparison results/scores/minilm/*/french/test.json
+      results/scores/baselines/french/test.json --output-prefix french
+    """
+    from attree.reports.tables.comparison import compared, read_figures, record_of, systems
+    from attree.reports.tables.comparison import comparison as as_tables
+
+    averages = dict(map(_average, average or ()))
+    figures = read_figures(published, row or ())
+    how: dict[str, Any] = {"profile": profile, "max_words": max_words}
+    found = systems(summaries, sentences or (), speeds or (), figures, **how)
+    ordered, pairs = compared(found, lengths or ())
+    _save(f"{output_prefix}.pairs", pairs, [])
+    made = as_tables(ordered, title, timed, averages)
+    _save(output_prefix, [record_of(one) for one in ordered], made)
+
+
+def _average(text: str) -> tuple[str, list[str]]:
+    name, _, members = text.partition("=")
+    if not (name and members):
+        raise AttreeError(f"this is no average: {text}", fix="write AVERAGE=SYSTEM,SYSTEM")
+    return name, members.split(",")
+
+
+@app.command
+def compare(
+    first: Annotated[Path, Parameter(help="Sentence scores of `attree score` (.parquet).")],
+    second: Annotated[Path, Parameter(help="Those of another parser, same sentences.")],
+    /,
+) -> None:
+    """Whether one parser beats another: difference in F1, 95 % interval, p (paired bootstrap).
+
+    Example: attree table compare results/scores/minilm/upio/french/test.parquet
+    results/scores/minilm/upoa/french/test.parquet
+    """
+    from attree.base import tables as render
+    from attree.reports.tables import METRICS
+    from attree.reports.tables.resampling import RESAMPLES, SentenceScores, differences
+
+    both = SentenceScores.read(first), SentenceScores.read(second)
+    whole = [one.f1() for one in both]
+    lines = []
+    for metric, one in differences(*both).items():
+        figures = [f"{float(f1[metric][0]):.2f}" for f1 in whole] + [f"{one.difference:.2f}"]
+        interval = f"{one.low:.2f} to {one.high:.2f}"
+        lines.append([METRICS[metric], *figures, interval, f"{one.p:.3f}"])
+    headings = ["metric", "first", "second", "difference", "95 % interval", "p"]
+    note = f"Paired bootstrap over sentences, {RESAMPLES:,} resamples; two-sided p."
+    render.show([render.Table(f"{first} and {second}", headings, lines, note)])
+
+
+@app.command
+@options.needs(overwrite="svg")
+def show(
+    table: Annotated[
+        Path, Parameter(help="Table: a .parquet of `attree table`, or a summary of scores.")
+    ],
+    /,
+    *,
+    svg: options.Svg | None = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Print a table, or a summary of `attree score`, to the terminal."""
+    from rich.console import Console
+
+    from attree.base import tables as render
+    from attree.base.files import check_new, read_json, write_text
+    from attree.reports.tables.build import summary_table
+
+    check_new([svg], overwrite=overwrite)
+    console = Console(highlight=False, record=svg is not None)
+    if table.suffix == ".json":
+        found = [summary_table(read_json(table, what="summary of scores"))]
+    else:
+        found = render.saved_tables(table)
+    render.show(found, console)
+    if svg is not None:
+        write_text(svg, console.export_svg(title=f"attree table show {table.name}"))
+
+
+def _save(prefix: str, records: Sequence[dict[str, Any]], tables: Sequence[Any]) -> None:
+    from attree.base import tables as render
+    from attree.base.provenance import provenance
+
+    render.save(
+        prefix,
+        records,
+        tables,
+        provenance(code=["attree.cli.tables"], settings={"prefix": prefix}),
+    )

@@ -1,0 +1,139 @@
+"""``attree train``: train a few-shot parser from a handful of trees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from attree.base import completion, options
+from attree.training.options import MORE, PARSER, TREES, TUNING, Changes, Choice, Fitting
+
+_AS_IT_IS = options.ReadingOptions()
+
+
+@options.needs(tune_layers="tune_on", tune_dropout="tune_on", allow_overlap="evaluate_on")
+@options.excludes("ids trees", "ids shares", "layer tune_on")
+def train_command(
+    *,
+    sentences: options.Trees,
+    output: Annotated[options.Output, Parameter(help="Where to write: a folder for the parser.")],
+    encoder: options.Encoder | None = None,
+    choice: Annotated[Choice, Parameter(name="*", group=TREES)] = Choice(),
+    structure: Annotated[
+        options.Trees | None,
+        Parameter(help="Further trees, whose labels are not learned.", group=TREES),
+    ] = None,
+    reading: Annotated[options.ReadingOptions, Parameter(name="*", group=TREES)] = _AS_IT_IS,
+    dependencies: Annotated[options.Dependencies | None, Parameter(group=TREES)] = None,
+    language: Annotated[options.Language | None, Parameter(group=TREES)] = None,
+    evaluate_on: Annotated[
+        options.Trees | None, Parameter(help="Trees to keep apart from.", group=TREES)
+    ] = None,
+    allow_overlap: Annotated[options.AllowOverlap, Parameter(group=TREES)] = False,
+    parser: Annotated[
+        options.Parser | None,
+        Parameter(
+            help="Parser: tree-crf-labelled, tree-crf-full, fpio… Default: labelled where trees "
+            "are.",
+            group=PARSER,
+            completer=completion.recipes,
+        ),
+    ] = None,
+    layer: Annotated[
+        list[int] | None,
+        Parameter(
+            converter=options.numbers,
+            help="Hidden states: 3, or 2,3,4. Default: the middle.",
+            group=PARSER,
+        ),
+    ] = None,
+    changes: Annotated[Changes, Parameter(name="*")] = Changes(),
+    tune_layers: Annotated[
+        list[str] | None,
+        Parameter(
+            converter=options.words, help="Layers to choose from: 2,3,2+3,2+3+4.", group=TUNING
+        ),
+    ] = None,
+    tune_dropout: Annotated[
+        list[float] | None,
+        Parameter(
+            converter=options.decimals,
+            validator=options.between(0, 0.9),
+            help="Rates of dropout to choose from: 0.1,0.3.",
+            group=TUNING,
+        ),
+    ] = None,
+    fitting: Annotated[Fitting, Parameter(name="*", group=MORE)] = Fitting(),
+    half_precision: Annotated[
+        bool, Parameter(help="Keep weights in 16 bits each.", group=MORE)
+    ] = False,
+    overwrite: Annotated[options.Overwrite, Parameter(group=MORE)] = False,
+    device: Annotated[options.Device | None, Parameter(group=MORE)] = None,
+) -> None:
+    """Train a few-shot parser and write its folder.
+
+    Trees with labels make tree-crf-labelled, whose trees have labels and nodes of any number of
+    children; those without make tree-crf-full, whose trees are binary. --parser chooses another.
+
+    Punctuation of treebank files is kept, for text to be parsed has it; tables are taken as they
+    are. With --held-out the last line says its F1 on those trees. In a file .half trees are known
+    in part: (? the old man) is a phrase, (! old man) is none, in (= …) all phrases are given.
+    README.md in the folder is the parser's model card, its licence left for you to fill in.
+
+    Example:
+      attree train --sentences mine.mrg --output parsers/mine
+    """
+    from attree.base import process
+
+    process.follow()
+    from attree.base.progress import progress
+    from attree.base.schemas import HALF_KNOWN, read_table
+    from attree.base.text import say
+    from attree.stages import training as session
+    from attree.training.gold import usual
+    from attree.training.recipes import WITHOUT_LABELS, adapted, recipe
+    from attree.treebank.given import as_tables, check_files, is_table
+    from attree.treebank.language_file import settings_of
+
+    if changes.learning_rate is None and session.folder_of_start(fitting.start):
+        changes = replace(changes, learning_rate=session.GOING_ON)
+    # told before anything is read, whichever parser the trees make
+    asked = adapted(recipe(parser or WITHOUT_LABELS), **changes.given())
+    session.check_output(output, overwrite=overwrite)
+    trained = [*sentences, *(structure or ())]
+    files = [*trained, *(evaluate_on or ())]
+    how_read = reading.given() | ({} if dependencies is None else {"dependencies": dependencies})
+    for name in how_read:
+        check_files(trained if name == "punctuation" else files, f"--{name}")
+    how = None  # no reader is imported for tables: stages of the workflow depend on none
+    if not all(map(is_table, files)):
+        how = settings_of(**{"punctuation": "keep", **how_read})
+    tables = as_tables(files, half=trained, settings=how)
+    request = session.Request(
+        sentences[0],
+        encoder,
+        asked,
+        choice,
+        fitting,
+        layers=tuple(layer) if layer else None,
+        tune_layers=tuple(map(session.parse_layers, tune_layers or ())),
+        tune_dropouts=tuple(tune_dropout or ()),
+        allow_overlap=allow_overlap,
+        device=device,
+        half_precision=half_precision,
+        source=", ".join(map(str, trained)),
+        language=language,
+    )
+    with tables as found:
+        (given, *also), others = found[: len(sentences)], found[len(sentences) :]
+        more, evaluated = others[: len(structure or ())], others[len(structure or ()) :]
+        request = replace(request, sentences=given, also=also, structure=more, evaluated=evaluated)
+        if parser is None:
+            best = usual(read_table(path, schema=HALF_KNOWN)[0] for path in (given, *also))
+            say(f"attree: training {best}; --parser chooses another")
+            request = replace(request, recipe=adapted(recipe(best), **changes.given()))
+        made = session.train_parser(request, output, progress=progress)
+    for line in session.summary(made, output):
+        print(line)

@@ -1,0 +1,302 @@
+"""``attree treebank``: treebank files to a sentence table, checked, or in another format."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from attree.base import completion, options
+from attree.base.errors import AttreeError
+from attree.base.options import Asked, ReadingOptions
+from attree.base.settings import form_of, meanings
+from attree.base.text import say, shown
+from attree.treebank.language_file import LanguageKeys
+
+if TYPE_CHECKING:
+    from attree.treebank.cleaning import Counts
+    from attree.treebank.jobs import Job
+    from attree.treebank.sentence import Rejected, Sentence
+    from attree.treebank.table import TableBuilder
+
+_CODE = ("attree.cli.treebank:run",)
+_LONG = 30_000_000  # bytes: from here on progress is shown
+_SHOWN = 20  # rejected sentences told on stderr
+_AS_IT_IS = ReadingOptions()
+
+_READING = "How files are read"
+
+Files = Annotated[
+    list[str],
+    Parameter(
+        converter=options.words,
+        help="Treebank files, patterns such as 'wsj_{0125..0149}.mrg', or folders.",
+    ),
+]
+
+
+def _of(key: str, *, several: bool = False) -> Parameter:
+    """Return the option of a key of ``language.yaml``, with the help that the key has."""
+    sets = meanings(LanguageKeys)[key]
+    about = "several, or - for none" if several else form_of(LanguageKeys, key)
+    text = f"{sets[0].upper()}{sets[1:]} ({about})."
+    if not several:
+        return Parameter(help=text)
+    option = f"--{key.removesuffix('s').replace('_', '-')}"
+    return Parameter(name=option, help=text, converter=options.words, allow_leading_hyphen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOptions(Asked):
+    """What becomes of the trees of files; None leaves it to their format.
+
+    Attributes:
+        traces, drop_labels, functions, escapes, nonprojective: keys of ``language.yaml``.
+        dependencies: what dependency trees are taken for.
+    """
+
+    traces: Annotated[str | None, _of("traces")] = None
+    drop_labels: Annotated[list[str] | None, _of("drop_labels", several=True)] = None
+    functions: Annotated[str | None, _of("functions")] = None
+    escapes: Annotated[str | None, _of("escapes")] = None
+    nonprojective: Annotated[str | None, _of("nonprojective")] = None
+    dependencies: options.Dependencies | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WordOptions(Asked):
+    """Which words and sentences of files are taken; None leaves it to their format.
+
+    Attributes:
+        dummy_roots, final_punctuation, part, derived: keys of ``language.yaml``.
+        max_words, first: which sentences are taken.
+        accept_loss: share of sentences.
+    """
+
+    dummy_roots: Annotated[list[str] | None, _of("dummy_roots", several=True)] = None
+    final_punctuation: Annotated[str | None, _of("final_punctuation")] = None
+    max_words: options.MaxWords | None = None
+    part: Annotated[str | None, _of("part")] = None
+    first: options.First | None = None
+    derived: Annotated[str | None, _of("derived")] = None
+    accept_loss: options.AcceptLoss | None = None
+
+
+app = App(
+    name="treebank",
+    help="Check, read or convert treebanks; `attree treebank FILES` is `… read FILES`.",
+)
+
+
+@app.default
+@app.command(name="read")
+@options.needs(folder="language", exclude="FILES", split_name="language FILES")
+def run(
+    files: Files | None = None,
+    /,
+    *,
+    output: Annotated[
+        options.Output | None, Parameter(help="Where to write: the sentence table.")
+    ] = None,
+    rejected: Annotated[Path | None, Parameter(help="Write what was not read, and why.")] = None,
+    check: Annotated[bool, Parameter(help="Print what is in the files.")] = False,
+    language: Annotated[
+        options.Language,
+        Parameter(help="Language, by name or code: of FILES; without FILES, what is looked up."),
+    ] = "",
+    split_name: Annotated[str, Parameter(help="The split's name.")] = "",
+    folder: Annotated[
+        list[Path] | None,
+        Parameter(converter=options.paths, help="Holds --language, if no FILES are given."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, Parameter(converter=options.words, help="Files to leave out.")
+    ] = None,
+    reading: Annotated[ReadingOptions, Parameter(name="*", group=_READING)] = _AS_IT_IS,
+    trees: Annotated[TreeOptions, Parameter(name="*", group=_READING)] = TreeOptions(),
+    words: Annotated[WordOptions, Parameter(name="*", group=_READING)] = WordOptions(),
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Check what is in treebank FILES, or write them as a sentence table.
+
+    A sentence that cannot be read is reported with file, line and reason, and costs no other.
+    Where more than a tenth is lost, nothing is written. Without FILES, --language is looked up in
+    the folders of treebanks; --check also takes a folder, and reads what treebanks are in it.
+
+    Example: attree treebank mine/test.ptb --check
+    """
+    from attree.base.files import check_apart, check_new
+    from attree.treebank.check import other_scripts
+    from attree.treebank.jobs import of_files, of_folder, of_language
+
+    if output is None and rejected is None and not check:
+        raise AttreeError("nothing to do", fix="add --output FILE, or --check")
+    given = reading.given() | trees.given() | words.given()
+    folders = [name for name in files or [] if check and Path(name).is_dir()]
+    if folders:
+        others = len(folders) < len(files or [])
+        if others or output or rejected or exclude or language or split_name:
+            fix = "give --check and folders alone, or name files"
+            raise AttreeError("a folder is checked whole, by itself", fix=fix)
+        _check_each([job for place in folders for job in of_folder(Path(place), given)])
+        return
+    if files:
+        jobs = [of_files(files, exclude or [], given, language=language, split=split_name)]
+    else:
+        jobs = list(of_language(language, split_name, folder, given))
+    if len(jobs) > 1 and (output or rejected):
+        raise AttreeError("one table holds one split", fix="add --split-name")
+    check_apart(filter(None, (output, rejected)), [file for job in jobs for file in job.files])
+    check_new((output, rejected), overwrite=overwrite)
+    scripts = {job.title: _convert(job, output, rejected, check=check) for job in jobs}
+    for line in other_scripts(scripts):
+        say(f"warning: {line}")
+
+
+@app.command(name="convert")
+def convert_command(
+    files: Files,
+    /,
+    *,
+    output: Annotated[options.Output, Parameter(help="Where to write: a treebank file, UTF-8.")],
+    to: Annotated[
+        str | None,
+        Parameter(
+            help="Format to write: see above. Default: by the output's extension.",
+            completer=completion.written_formats,
+        ),
+    ] = None,
+    format: Annotated[options.Format | None, Parameter(group=_READING)] = None,
+    encoding: Annotated[options.Encoding | None, Parameter(group=_READING)] = None,
+    labels: Annotated[options.Labels | None, Parameter(group=_READING)] = None,
+    trees: Annotated[TreeOptions, Parameter(name="*", group=_READING)] = TreeOptions(),
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Write the trees of FILES in another format; no word is taken out but traces.
+
+    Functions stay in labels unless --functions cut.
+
+    Formats: ptb (.mrg), spmrl (.ptb), stanza (.conllu, trees in comments), export (.export),
+    discbracket (.discbracket), tigerxml (.xml), half (.half, half-known trees: of dependency trees
+    the subtrees that are phrases), parquet (a sentence table).
+
+    Example: attree treebank convert tiger.xml --output tiger.mrg
+    """
+    from attree.base.files import check_apart, check_new
+    from attree.treebank.convert import convert, target
+    from attree.treebank.jobs import of_files
+
+    how = ReadingOptions(format, encoding, labels=labels)
+    job = of_files(files, [], {"functions": "keep"} | how.given() | trees.given())
+    check_apart([output], job.files)
+    check_new([output], overwrite=overwrite)
+    to = to or target(output)
+    done = convert(job.files, job.settings, output, to)
+    for told, item in enumerate(done.rejected):
+        _tell(item, told)
+    say(f"{output}: {done.written:,} sentences written, {len(done.rejected):,} rejected")
+    if done.raised:
+        say(f"{done.raised:,} sentences had crossing branches, which were made continuous")
+    if done.words:
+        shown = ", ".join(repr(word) for word, _ in done.words.most_common(5))
+        say(f"warning: {done.words.total():,} words cannot stand in {to} as they are: {shown}")
+
+
+def _check_each(jobs: list[Job]) -> None:
+    """Report on each treebank; one that cannot be read costs no other."""
+    failed = 0
+    for job in jobs:
+        try:
+            _convert(job, None, None, check=True)
+        except AttreeError as error:
+            say(f"error: {error}")
+            failed += 1
+    if failed:
+        problem = f"{failed} of {len(jobs)} treebanks could not be read"
+        raise AttreeError(problem, fix="see the lines above")
+
+
+def _convert(job: Job, output: Path | None, rejected: Path | None, *, check: bool) -> str:
+    """Read one split; write it, or report what is in it. Return its script."""
+    from attree.treebank.check import Inspector, refuse, report, totals, warnings
+    from attree.treebank.cleaning import Counts, prepare
+    from attree.treebank.formats import sniff
+
+    builder: TableBuilder | None = None
+    if output or rejected:
+        from attree.treebank.table import TableBuilder
+
+        builder = TableBuilder()
+    counts, seen = Counts(), Inspector()
+    told = 0
+    for item in prepare(_reading(job), job.settings, counts):
+        seen.add(item)
+        told += not check and _tell(item, told)
+        if builder is not None:
+            builder.add(item)
+    sniffed = sniff(job.files[0], job.settings)
+    warned = list(warnings(seen, job.settings, counts, sniffed))
+    if check:
+        print(shown(report(seen, job.title, job.settings, counts, len(job.files), warned)))
+    say(f"{job.title}: {totals(counts)}")
+    for warning in warned:
+        say(f"warning: {warning}")
+    if not check or counts.read == 0:
+        refuse(seen, job.settings, counts, str(job.files[0]), sniffed)
+    if builder is not None:
+        _write(job, builder, counts, output, rejected)
+    return seen.script()
+
+
+def _write(
+    job: Job, builder: TableBuilder, counts: Counts, output: Path | None, rejected: Path | None
+) -> None:
+    from attree.base.provenance import provenance
+    from attree.base.schemas import REJECTED, write_table
+
+    settings = dataclasses.asdict(job.settings)
+    metadata = provenance(
+        code=_CODE,
+        settings=settings | {"files": [str(file) for file in job.files]},
+        language=job.language,
+        split=job.split,
+        counts=counts.as_dict() | {"left_out": counts.left_out},
+        note=counts.note,
+        crossing=counts.crossing,
+        words_removed=round(counts.removed, 4),
+        punctuation=counts.punctuation,
+        punctuation_reason=counts.reason,
+        **{key: settings[key] for key in ("format", "derived")},
+    )
+    sentences, others = builder.tables()
+    if rejected:
+        write_table(rejected, others, schema=REJECTED, metadata=metadata)
+    if output:
+        write_table(output, sentences, schema=sentences.schema, metadata=metadata)
+
+
+def _reading(job: Job) -> Iterator[Sentence | Rejected]:
+    """Yield every sentence of the job's files, and show progress where they are large."""
+    from attree.base.progress import progress
+    from attree.treebank.formats import read_files
+
+    if sum(file.stat().st_size for file in job.files) < _LONG:
+        yield from read_files(job.files, job.settings)
+        return
+    with progress(f"reading {job.title}", total=len(job.files), unit="files") as advance:
+        yield from read_files(job.files, job.settings, lambda: advance(1))
+
+
+def _tell(item: Sentence | Rejected, told: int) -> bool:
+    """Say on stderr why a sentence was not read, for the first few; return whether it counts."""
+    from attree.treebank.sentence import Rejected
+
+    if not isinstance(item, Rejected) or item.status == "skipped" or told > _SHOWN:
+        return False
+    more = "… more: see the rejected table, or --check"
+    say(str(item) if told < _SHOWN else more)
+    return True

@@ -1,0 +1,444 @@
+"""Trees of any parsers beside gold ones: F1 side by side, intervals, and p of every difference.
+
+``attree evaluate`` and :meth:`attree.Parser.evaluate` both end here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.base.errors import AttreeError
+from attree.base.schemas import SKIPPED
+from attree.base.tables import Table, number
+from attree.evaluation import METRICS
+from attree.evaluation.baselines import fixed_parses
+from attree.evaluation.counts import Counts
+from attree.evaluation.metrics import Scored, score, upper_bound
+from attree.evaluation.significance import corpus_f1_parts, interval, paired_bootstraps
+from attree.treebank.check import MOST_SENTENCES
+from attree.treebank.given import Treebank, is_table
+from attree.treebank.labels import OWN_LABELS, UNIVERSAL, Labelling, tables, with_labels
+from attree.treebank.pairing import as_parses, paired
+from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.table import from_table, to_table
+from attree.trees.parses import Parses
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from attree.parsers.parser import Parser
+    from attree.trees.tree import Tree
+
+#: Trees that stand beside every parser.
+BASELINES = ("right_branching", "left_branching", "balanced")
+#: The scores that have intervals and p values → what tables call them.
+TESTED = {name: METRICS[name].heading for name in ("corpus_f1", "labelled_f1")}
+RESAMPLES = 2000
+_PLAIN = ("corpus_f1_no_root", "sentence_f1")
+#: The share of a system's spans whose label no gold tree has, from which on that is told.
+_OTHER_LABELS = 0.2
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """Gold trees to score by.
+
+    Attributes:
+        sentences: cleaned.
+        parses: their trees.
+        punctuation: the policy by which words were removed.
+        refused: a line for each sentence that was not read.
+        whole: the words of the sentences before words were removed; None where none were.
+    """
+
+    sentences: list[Sentence]
+    parses: Parses
+    punctuation: str = "keep"
+    refused: list[str] = field(default_factory=list)
+    whole: list[list[str]] | None = None
+
+    @classmethod
+    def read(cls, paths: Sequence[Path], settings: Settings) -> Gold:
+        """Read treebanks or sentence tables: a file, a pattern or a folder each.
+
+        Raises:
+            AttreeError: see :meth:`attree.treebank.given.Treebank.of`.
+        """
+        found = Treebank.of(paths, settings)
+        gold = cls.of_table(found.table, found.punctuation, found.refused)
+        if found.punctuation == "keep" or any(map(is_table, paths)):
+            return gold
+        whole = Treebank.of(paths, replace(settings, punctuation="keep"))
+        return replace(gold, whole=whole.table["words"].to_pylist())
+
+    @classmethod
+    def of_table(
+        cls, table: pa.Table, punctuation: str = "keep", refused: Sequence[str] = ()
+    ) -> Gold:
+        """Take the sentences of a table (``schemas.SENTENCES``)."""
+        sentences = list(from_table(table))
+        return cls(sentences, Parses.gold(to_table(sentences)), punctuation, list(refused))
+
+    @classmethod
+    def of(cls, trees: Iterable[Tree]) -> Gold:
+        """Take trees as they are."""
+        sentences = [
+            sentence_of(one.words, one.spans, one.labels, one.tags, ("trees", number))
+            for number, one in enumerate(trees, start=1)
+        ]
+        if not sentences:
+            raise AttreeError("there are no trees to score by", fix="give some")
+        return cls.of_table(to_table(sentences))
+
+    def take(self, rows: Sequence[int]) -> Gold:
+        """Return some of the sentences."""
+        kept = [self.sentences[row] for row in rows]
+        return replace(self, sentences=kept, parses=Parses.gold(to_table(kept)))
+
+
+def sentence_of(
+    words: Iterable[str],
+    spans: Iterable[Sequence[int]],
+    labels: Sequence[str] | None,
+    tags: Sequence[str] | None,
+    where: tuple[str, int],
+) -> Sentence:
+    """Make a sentence of a tree that somebody's parser gave; ``where``: its file and line."""
+    words, spans = tuple(words), list(spans)
+    named = zip(spans, labels or [""] * len(spans), strict=True)
+    labelled = tuple((start, end, label) for (start, end), label in named)
+    return Sentence(words, tuple(tags or [""] * len(words)), labelled, *where)
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What one parser makes of the gold sentences.
+
+    Attributes:
+        name: what tables call it.
+        runs: its trees, of each draw of training trees; ``skipped`` where there is none.
+        refused: a line for each sentence that has no partner.
+        where: place of a sentence → file and line of its tree, where it is of a file.
+        trees: how many it was trained on for this; it is compared with others of as many.
+    """
+
+    name: str
+    runs: list[Parses]
+    refused: list[str] = field(default_factory=list)
+    where: Mapping[int, str] = field(default_factory=dict)
+    trees: int = 0
+
+    @classmethod
+    def of_trees(
+        cls, name: str, gold: Gold, read: Sequence[Sentence], *, labelled: bool, tagged: bool
+    ) -> System:
+        """Pair trees with gold sentences by their words.
+
+        Raises:
+            AttreeError: none has the words of a gold sentence.
+        """
+        refused: list[str] = []
+        found = dict(paired(gold.sentences, read, refused))
+        if not found:
+            first = f" (first: {refused[0]})" if refused else ""
+            raise AttreeError(
+                f"{name}: no sentence has the words of a gold sentence{first}",
+                fix="check that it is of the same sentences",
+            )
+        parses = as_parses(gold.sentences, found, labelled=labelled, tagged=tagged)
+        where = {row: f"{one.file}:{one.line}" for row, one in found.items()}
+        return cls(name, [parses], refused, where)
+
+
+def parsed_by(parser: Parser, gold: Gold, name: str = "", labels: Labelling = OWN_LABELS) -> System:
+    """Parse the gold sentences.
+
+    A parser that was trained with punctuation has it here too; it is taken out of its trees. Where
+    universal ``labels`` are asked for, the parser's own are mapped by the table that knows them.
+    """
+    trained = getattr(parser.model, "trained", None)
+    policy = trained.about.get("table", {}).get("punctuation") if trained is not None else None
+    with_all = policy == "keep" and gold.whole is not None
+    words: Any = gold.whole if with_all else [list(one.words) for one in gold.sentences]
+    trees, _ = parser.trees(words)
+    made = (trees.of(number, own) for number, own in enumerate(words))
+    read = [
+        sentence_of(one.words, one.spans, one.labels, one.tags, (name, number))
+        for number, one in enumerate(made, start=1)
+    ]
+    labelled, tagged = bool(trees.label_of_each()), bool(trees.tag_of_each())
+    if labelled and labels.kind == UNIVERSAL:
+        read = with_labels(read, labels)
+    found = System.of_trees(name, gold, read, labelled=labelled, tagged=tagged)
+    return replace(found, refused=[], where={})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The scores of one system.
+
+    Attributes:
+        name: of it.
+        runs: counts of each run.
+        scored: each sentence's, of the first run.
+        missing: gold sentences without a tree.
+        wrong: of the first run, F1 with missing sentences counted as wrong: metric → percent.
+        intervals: of a single run, metric → 95 % interval.
+    """
+
+    name: str
+    runs: Sequence[Counts]
+    scored: Scored | None = None
+    missing: int = 0
+    wrong: Mapping[str, float | None] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def mean(self, metric: str) -> float | None:
+        """Return a score in percent, of several runs the mean."""
+        values = [getattr(counts, metric) for counts in self.runs]
+        return None if None in values else statistics.fmean(values)
+
+
+class Evaluation:
+    """Systems, baselines and the binary ceiling, scored by the same gold trees; print shows it.
+
+    Args:
+        gold: the trees.
+        systems: at least one.
+        max_words: score only sentences of at most this many words.
+        notes: sentences that stand below the table.
+
+    Attributes:
+        rows: of the systems.
+    """
+
+    def __init__(
+        self,
+        gold: Gold,
+        systems: Sequence[System],
+        max_words: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.gold, self.systems, self._max_words = gold, systems, max_words
+        self._notes = notes
+        self.rows = [self._row(one) for one in systems]
+
+    @property
+    def corpus_f1(self) -> float | None:
+        """Unlabelled corpus F1 of the first system, in percent."""
+        return self.rows[0].mean("corpus_f1")
+
+    @property
+    def labelled_f1(self) -> float | None:
+        """Labelled F1 of the first system, in percent; None where trees have no labels."""
+        return self.rows[0].mean("labelled_f1")
+
+    @property
+    def intervals(self) -> Mapping[str, tuple[float, float]]:
+        """The first system's 95 % bootstrap intervals: ``corpus_f1``, ``labelled_f1`` → percent."""
+        return self.rows[0].intervals
+
+    def _row(self, system: System) -> Row:
+        each = [score(self.gold.parses, one, max_words=self._max_words) for one in system.runs]
+        missing = int((each[0].status == SKIPPED).sum())
+        parts = _parts(each[0]) if len(each) == 1 else {}
+        return Row(
+            system.name,
+            [one.counts for one in each],
+            each[0],
+            missing,
+            self._with_missing_wrong(each[0]) if missing else {},
+            {name: interval(part, resamples=RESAMPLES) for name, part in parts.items()},
+        )
+
+    def _with_missing_wrong(self, scored: Scored) -> dict[str, float | None]:
+        """Return F1 in percent, the gold spans of sentences without a tree among those to find."""
+        gold = self.gold.parses
+        if self._max_words is not None:
+            gold = gold.take(np.flatnonzero(gold.n_words <= self._max_words))
+        lost = gold.take(np.flatnonzero(scored.status == SKIPPED))
+        # a tree scored by itself has as many spans and labelled brackets as it has
+        own, counts = score(lost, lost).counts, scored.counts
+        whole = counts + Counts(gold=own.gold, labelled_gold=own.labelled_gold)
+        found = {"corpus_f1": whole.corpus_f1}
+        return found if counts.labelled_f1 is None else found | {"labelled_f1": whole.labelled_f1}
+
+    def baselines(self) -> Iterator[Row]:
+        """Yield the baselines and the binary ceiling."""
+        for name in BASELINES:
+            found = score(
+                self.gold.parses, fixed_parses(name, self.gold.parses), max_words=self._max_words
+            )
+            yield Row(name.replace("_", " "), [found.counts])
+        ceiling = upper_bound(self.gold.parses, max_words=self._max_words)
+        yield Row("binary ceiling", [ceiling])
+
+    def tables(self) -> list[Table]:
+        """Return the tables that people read: scores, and where there are several, every pair."""
+        rows = [*self.rows, *self.baselines()]
+        shown = [name for name in TESTED if any(row.mean(name) is not None for row in self.rows)]
+        with_interval = any(row.intervals for row in self.rows)
+        with_missing = any(row.missing for row in self.rows)
+        headings, columns = [""], [[row.name for row in rows]]
+        for name in shown:
+            headings.append(TESTED[name])
+            columns.append([number(row.mean(name)) for row in rows])
+            if with_interval:
+                headings.append("95 %")
+                columns.append([_interval(row.intervals.get(name)) for row in rows])
+            if with_missing:
+                headings.append("missing wrong")
+                columns.append([number(row.wrong.get(name, row.mean(name))) for row in rows])
+        for name in _PLAIN:
+            headings.append(METRICS[name].heading)
+            columns.append([number(row.mean(name)) for row in rows])
+        cells = list(map(list, zip(*columns, strict=True)))
+        made = [Table("F1", headings, cells, " ".join(self._said(shown, with_interval)))]
+        return [*made, *self._pairs()]
+
+    def _said(self, shown: Sequence[str], with_interval: bool) -> Iterator[str]:
+        gold = self.gold
+        scored = self.rows[0].runs[0].sentences
+        yield f"{scored:,} sentences; punctuation: {gold.punctuation}."
+        yield "F1 is of unlabelled spans of two words and more, unless it is called labelled."
+        if "labelled_f1" in shown:
+            yield (
+                "Labelled F1 is that of `attree evalb --prm collins --punctuation "
+                f"{_quoted(gold.punctuation)}`; functions cut."
+            )
+        if with_interval:
+            yield f"95 %: bootstrap over sentences, {RESAMPLES:,} resamples."
+        if "labelled_f1" in shown:
+            yield from self._other_labels()
+        for row in self.rows:
+            if row.missing:
+                yield (
+                    f"{row.name}: {row.missing:,} of {scored:,} sentences have no tree; they are "
+                    "not scored, and in the column beside are wrong."
+                )
+        yield from self._notes
+
+    def _other_labels(self) -> Iterator[str]:
+        """Name the systems many of whose labels no gold tree has: they can't be right."""
+        known = set(self.gold.parses.trees.label_of_each() or ())
+        universal = all(label in tables()[UNIVERSAL] for label in known)
+        for one in self.systems:
+            labels = Counter(one.runs[0].trees.label_of_each())
+            others = {label: count for label, count in labels.items() if label not in known}
+            if sum(others.values()) > _OTHER_LABELS * labels.total():
+                common = sorted(others, key=lambda label: (-others[label], label))
+                fix = "" if universal else "; --labels universal compares universal ones"
+                shown = ", ".join(common[:_SHOWN])
+                yield f"{one.name} has labels that no gold tree has ({shown}){fix}."
+
+    def _pairs(self) -> Iterator[Table]:
+        """Compare every two systems by paired bootstrap, on the sentences that both have."""
+        single = [
+            (system, _parts(row.scored))
+            for system, row in zip(self.systems, self.rows, strict=True)
+            if row.scored is not None and len(row.runs) == 1
+        ]
+        note = (
+            f"First minus second, on the sentences that both have; paired bootstrap, {RESAMPLES:,} "
+            "resamples, two-sided p."
+        )
+        found = {}
+        for name, heading in TESTED.items():
+            found[heading] = [
+                [first.name, second.name, *_compared(one[name], other[name])]
+                for (first, one), (second, other) in itertools.combinations(single, 2)
+                if first.trees == second.trees and name in one and name in other
+            ]
+        found = {heading: lines for heading, lines in found.items() if lines}
+        headings = ["first", "second", "difference", "95 %", "p"]
+        for heading, lines in found.items():
+            below = note if heading == list(found)[-1] else ""
+            yield Table(f"{heading}: every two", headings, lines, below, names=2)
+
+    def check_missing(self, accept_loss: float = 0.0) -> None:
+        """Refuse systems that lack the trees of more than a tenth of the sentences.
+
+        Raises:
+            AttreeError: more than ``accept_loss``, if that is more, are missing.
+        """
+        total = max(self.rows[0].runs[0].sentences, 1)
+        for row in self.rows:
+            if row.missing > max(MOST_SENTENCES, accept_loss) * total:
+                raise AttreeError(
+                    f"{row.name}: {row.missing:,} of {total:,} sentences have no tree",
+                    fix="give the trees of the same sentences; if this is right, --accept-loss "
+                    f"{np.ceil(100 * row.missing / total) / 100:g}",
+                )
+
+    def worst(self, count: int) -> Iterator[str]:
+        """Yield drawings of the first system's worst sentences, by sentence F1, beside gold."""
+        system, scored = self.systems[0], self.rows[0].scored
+        assert scored is not None
+        order = np.argsort(scored.sentence_f1, kind="stable")
+        for place in order[~np.isnan(scored.sentence_f1[order])][:count]:
+            row = int(scored.sentence[place])
+            one, gold = self.gold.sentences[row], self.gold.parses.trees
+            where = system.where.get(row, f"{one.file}:{one.line}")
+            yield f"{where}: sentence F1 {100 * scored.sentence_f1[place]:.2f}"
+            for title, trees in (("gold", gold), ("predicted", system.runs[0].trees)):
+                yield f"{title}:\n{trees.of(row, one.words)}"
+
+    def figures(self) -> list[dict[str, Any]]:
+        """Return the scores of every system as plain values, for JSON: name, F1, intervals."""
+        return [
+            {
+                "name": row.name,
+                "sentences": row.runs[0].sentences,
+                "punctuation": self.gold.punctuation,
+                **{name: row.mean(name) for name in (*TESTED, *_PLAIN)},
+                "intervals": {name: list(limits) for name, limits in row.intervals.items()},
+            }
+            for row in self.rows
+        ]
+
+    def __str__(self) -> str:
+        """Return the tables as a terminal shows them."""
+        from rich.console import Console
+
+        from attree.base.tables import show
+
+        console = Console(highlight=False, width=100, color_system=None)
+        with console.capture() as captured:
+            show(self.tables(), console)
+        return captured.get().rstrip()
+
+
+def _parts(scored: Scored) -> dict[str, NDArray[np.float64]]:
+    """Return metric → numerator and denominator of each sentence's share in it."""
+    spans = np.stack([scored.matched, scored.gold, scored.predicted], axis=1)
+    found = {"corpus_f1": corpus_f1_parts(spans)} if spans[:, 1:].any() else {}
+    if scored.labelled is not None and scored.labelled.any():
+        found["labelled_f1"] = corpus_f1_parts(scored.labelled)
+    return found
+
+
+def _compared(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[str, str, str]:
+    both = (one[:, 1] > 0) & (other[:, 1] > 0)
+    if not both.any():
+        return "–", "–", "–"
+    found = paired_bootstraps(np.stack([one[both], other[both]]), resamples=RESAMPLES)[0, 1]
+    p = "<.001" if found.p < 0.001 else f"{found.p:.3f}"
+    return f"{found.difference:+.2f}", f"{found.low:.1f} to {found.high:.1f}", p
+
+
+def _interval(limits: tuple[float, float] | None) -> str:
+    return "–" if limits is None else f"{limits[0]:.1f}–{limits[1]:.1f}"
+
+
+def _quoted(policy: str) -> str:
+    return f"'{policy}'" if " " in policy else policy

@@ -1,0 +1,350 @@
+"""Which parser is meant: its description, before anything of it is loaded.
+
+Two kinds: heads whose attention is averaged (what ``attree heads`` selected, or a recipe written
+out), and a folder that ``attree train`` wrote. A source is told to workers, each of which loads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.association.columns import mean_column, read_selection
+from attree.association.selection import HeadSelection
+from attree.association.sources import HEADS, checked, load_source
+from attree.base import options
+from attree.base.errors import AttreeError
+from attree.base.files import check_regular
+from attree.base.provenance import digest
+from attree.base.registry import check_name, nearest
+from attree.decoding import DECODERS, UNSUPERVISED, Recipe
+from attree.encoder.source import (
+    DTYPES,
+    EncoderSource,
+    Head,
+    ResolvedEncoder,
+    find_encoder,
+    resolve,
+)
+from attree.ready import ready_heads, ready_parsers, trained_folder
+from attree.rivals.grammar import is_grammar
+from attree.scoring import ASSOCIATIONS, SCORES
+from attree.trees.constraints import NOTHING_KNOWN, Known
+
+if TYPE_CHECKING:
+    from attree.encoder.load import Encoder
+    from attree.encoder.pieces import Pieces
+    from attree.parsers.chart import SentenceScores
+    from attree.training.recipes import Description
+    from attree.trees.trees import Trees
+
+
+class Model(Protocol):
+    """What kinds of parsers differ in; the steps may be taken by different threads.
+
+    Attributes:
+        encoder: turns words into pieces.
+        labelled: whether spans of trees have labels.
+        tagged: whether words of trees have tags.
+        has_distribution: whether spans of trees have marginals.
+    """
+
+    encoder: Encoder
+    labelled: bool
+    tagged: bool
+    has_distribution: bool
+
+    def features(self, pieces: Sequence[Pieces]) -> Any:
+        """Run the encoder over one batch and keep what trees are made from."""
+
+    def trees(self, features: Any, known: Known = NOTHING_KNOWN) -> Trees:
+        """Return a tree, with the scores of its spans, for each sentence of the batch.
+
+        Args:
+            features: of the batch.
+            known: place in the batch → what is known of the tree, which keeps to it. The other
+                trees are as they are without.
+
+        Raises:
+            NotFiniteError: a sentence's scores are NaN or infinite.
+        """
+
+    def chart(self, features: Any) -> SentenceScores:
+        """Keep the scores of the one sentence of a batch, to be decoded again."""
+
+    def associations(self, features: Any) -> list[NDArray[np.float32]]:
+        """Return the (words, words) association of each sentence of the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class AveragedHeads:
+    """A parser that averages heads.
+
+    Attributes:
+        encoder: where it lies.
+        heads: averaged.
+        recipe: how their mean is parsed.
+        source: whose units the heads are.
+    """
+
+    encoder: ResolvedEncoder
+    heads: tuple[Head, ...]
+    recipe: Recipe
+    source: str = HEADS
+    has_distribution: ClassVar[bool] = False
+
+    def describe(self) -> dict[str, Any]:
+        """Return what its trees depend on, as JSON."""
+        heads, _ = mean_column(self.heads, source=self.source)
+        return {"encoder": _identity(self.encoder), "heads": heads, **self.recipe.settings()}
+
+    def on(self, encoder: Encoder) -> Model:
+        """Return the parser with its encoder, which is loaded."""
+        from attree.parsers.heads import HeadsModel
+
+        return HeadsModel(encoder, self.heads, self.recipe, self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedFolder:
+    """A parser that ``attree train`` wrote.
+
+    Attributes:
+        encoder: where it lies.
+        folder: what was written.
+        fingerprint: of its weights.
+        language: its code, of the trees it was trained on; empty where that is not known.
+        punctuation: their policy; empty where that is not known.
+        has_distribution: whether its trees have marginals.
+    """
+
+    encoder: ResolvedEncoder
+    folder: str
+    fingerprint: str
+    language: str = ""
+    punctuation: str = ""
+    has_distribution: bool = False
+
+    def describe(self) -> dict[str, Any]:
+        """Return what its trees depend on, as JSON."""
+        return {"encoder": _identity(self.encoder), "trained": self.fingerprint}
+
+    def on(self, encoder: Encoder) -> Model:
+        """Load the weights and return the parser with its encoder, which is loaded."""
+        from attree.training.parser import TrainedModel, load_parser
+
+        return TrainedModel(load_parser(self.folder, device=str(encoder.device)), encoder)
+
+
+ParserSource = AveragedHeads | TrainedFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Choices given beside a parser's name; None leaves a choice to the parser.
+
+    ``dtype`` is by default the description's of an encoder that has one, else :data:`DTYPE`.
+    """
+
+    encoder: options.Encoder | None = None
+    heads: options.Heads | None = None
+    association: options.Association | None = None
+    score: options.Score | None = None
+    decoder: options.Decoder | None = None
+    dtype: options.Dtype | None = None
+
+
+#: What encoders that are named compute in, in Python and in bulk alike.
+DTYPE = "auto"
+
+
+def find_parser(parser: str, overrides: Overrides) -> ParserSource:
+    """Find a parser.
+
+    Args:
+        parser: a selection of ``attree heads`` (``results/heads/….json``), a folder of
+            ``attree train``, or a name of ``UNSUPERVISED``, by itself on the encoder of
+            ``ready/heads.json``, or another of :func:`ready_parsers`.
+        overrides: choices given beside it. The encoder is a description (``….json``), an installed
+            package or a folder; by default the one that ``results/encoders`` has for a selection.
+
+    Raises:
+        AttreeError: no such parser, another encoder's, or choices left open.
+    """
+    found = _found(parser, overrides)
+    if overrides.dtype is None:
+        return found
+    check_name(overrides.dtype, DTYPES, f"unknown dtype {overrides.dtype!r}")
+    return replace(found, encoder=replace(found.encoder, dtype=overrides.dtype))
+
+
+def _found(parser: str, overrides: Overrides) -> ParserSource:
+    path = Path(parser)
+    if is_grammar(parser):
+        raise AttreeError(
+            "this is a grammar, which has no encoder",
+            file=path,
+            fix="parse with `attree grammar parse`, or `attree try --parser` without --encoder",
+        )
+    if parser and (path / "parser.json").is_file():
+        return _trained(path, overrides)
+    if parser and path.is_dir():
+        raise AttreeError(
+            "this folder holds no parser (there is no parser.json in it)",
+            file=path,
+            fix="give a folder of `attree train`, a file of `attree heads`, or a ready parser: "
+            f"{', '.join(ready_parsers())}",
+        )
+    if parser and (path.suffix == ".json" or path.exists()):
+        return _selected(path, overrides)
+    if parser not in ready_parsers():
+        raise AttreeError(
+            f"unknown parser {parser!r}",
+            fix=f"{nearest(parser, ready_parsers())} — or a folder of `attree train`, or a file of "
+            "`attree heads` (results/heads/….json)",
+        )
+    if folder := trained_folder(parser):
+        return _trained(folder, overrides)
+    if overrides.heads is None:
+        return _ready(parser, overrides)
+    return _from_recipe(UNSUPERVISED[parser].settings(), overrides, _encoder(overrides, None))
+
+
+def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
+    ready = ready_heads()
+    encoder = find_encoder(overrides.encoder or ready["default"], dtype=DTYPE)
+    heads = {one["fingerprint"]: one["heads"] for one in ready["encoders"].values()}
+    if encoder.fingerprint not in heads:
+        raise AttreeError(
+            f"{parser} does not say which heads of {encoder.slug}",
+            fix="give --heads list:LAYER.HEAD,… or --parser results/heads/….json",
+        )
+    return _from_recipe(
+        {**UNSUPERVISED[parser].settings(), "heads": heads[encoder.fingerprint][parser]},
+        overrides,
+        encoder,
+    )
+
+
+def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
+    selection = read_selection(path)
+    # results/heads/{encoder}/… and results/encoders/{encoder}.json are beside each other
+    parents = path.absolute().parents
+    beside = [
+        above.parent / "encoders" / f"{below.name}.json"
+        for below, above in zip(parents, list(parents)[1:], strict=False)
+        if above.name == "heads"
+    ]
+    encoder = _encoder(overrides, beside[0] if beside else None)
+    found = _from_recipe(selection, overrides, encoder)
+    if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
+        raise AttreeError(
+            f"these heads were selected with another encoder than {encoder.slug}",
+            file=path,
+            fix="name its encoder with --encoder",
+        )
+    return found
+
+
+def _from_recipe(
+    given: Mapping[str, Any], overrides: Overrides, encoder: ResolvedEncoder
+) -> AveragedHeads:
+    chosen = {key: value for key, value in asdict(overrides).items() if value is not None}
+    merged = {**given, **chosen}
+    for key, known in (("association", ASSOCIATIONS), ("score", SCORES), ("decoder", DECODERS)):
+        check_name(merged.get(key), known, f"unknown {key} {merged.get(key)!r}")
+    heads, source = merged["heads"], merged.get("source", HEADS)
+    if isinstance(heads, str):
+        heads = _listed(heads, encoder, source)
+    heads = tuple(checked(source, heads, encoder.n_layers, encoder.n_heads))
+    recipe = Recipe(merged["association"], merged["score"], merged["decoder"])
+    return AveragedHeads(encoder, heads, recipe, source)
+
+
+def _listed(text: str, encoder: ResolvedEncoder, source: str) -> list[Head]:
+    selection = HeadSelection.parse(text)
+    if selection.kind not in ("all", "list"):
+        raise AttreeError(
+            f"heads cannot be chosen by F1 here: {text}",
+            fix="give --parser a selection of attree heads, or --heads list:LAYER.HEAD,…",
+        )
+    shape = load_source(source).shape(encoder.n_layers, encoder.n_heads)
+    return selection.apply(np.zeros(shape))
+
+
+def _encoder(overrides: Overrides, beside: Path | None) -> ResolvedEncoder:
+    """Return the encoder that is named (see ``find_encoder``); by default the one ``beside``."""
+    if overrides.encoder is not None:
+        return find_encoder(overrides.encoder, dtype=DTYPE)
+    if beside is None or not beside.is_file():
+        raise AttreeError("no encoder is given", fix="give --encoder results/encoders/….json")
+    return ResolvedEncoder.read(beside)
+
+
+def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
+    from attree.training.recipes import WEIGHTS, read_description
+
+    for name in ("heads", "association", "score", "decoder"):
+        if getattr(overrides, name) is not None:
+            problem = f"--{name} has no effect beside this parser, which was trained"
+            raise AttreeError(
+                problem, file=folder, fix="leave it out, or name upoa, upio, upio-log"
+            )
+    found = read_description(folder)
+    encoder = _encoder_of(found, folder, overrides)
+    if found.encoder.fingerprint != encoder.fingerprint:
+        raise AttreeError(
+            f"this parser was trained with another encoder than {encoder.slug}",
+            file=folder,
+            fix="name its encoder with --encoder",
+        )
+    weights = folder / WEIGHTS
+    check_regular(weights, what="file of weights")
+    hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
+    return TrainedFolder(
+        encoder,
+        str(folder.absolute()),
+        digest([found.raw["recipe"], hashed]),
+        language=found.language,
+        punctuation=found.about.table.punctuation or "",
+        has_distribution=found.recipe.has_distribution,
+    )
+
+
+def language_of(parser: str) -> str:
+    """Return the code of the language of the trees that a parser was trained on.
+
+    Args:
+        parser: as of :func:`find_parser`.
+
+    Returns:
+        empty of a parser that was not trained on trees of one language.
+
+    Raises:
+        AttreeError: it is a folder of ``attree train`` whose description is damaged.
+    """
+    from attree.training.recipes import ABOUT, read_description
+
+    folder = trained_folder(parser) or Path(parser)
+    return read_description(folder).language if parser and (folder / ABOUT).is_file() else ""
+
+
+def _encoder_of(found: Description, folder: Path, overrides: Overrides) -> ResolvedEncoder:
+    """Return the encoder named beside a trained parser, else described near it, else its own."""
+    own = found.encoder
+    beside_it = (above / "encoders" / f"{own.slug}.json" for above in folder.absolute().parents)
+    beside = next((path for path in beside_it if path.is_file()), None)
+    if overrides.encoder is None and beside is None and own.kind is not None:
+        named = {key: getattr(own, key) for key in ("slug", "kind", "id", "revision")}
+        return resolve(EncoderSource(**named, dtype=DTYPE))
+    return _encoder(overrides, beside)
+
+
+def _identity(encoder: ResolvedEncoder) -> dict[str, str]:
+    return {"slug": encoder.slug, "fingerprint": encoder.fingerprint, "dtype": encoder.dtype}

@@ -1,0 +1,455 @@
+"""The one way from sentences to trees: ``Parser.load().parse("A sentence.")``.
+
+A parser's *model* does what differs between kinds of parsers, in two steps: it runs the encoder
+over a batch and keeps what trees are made from, then makes the trees. Everything else is here, and
+only here: words of strings, batches of like length, what becomes of sentences that the encoder
+cannot take, and the order. Bulk parsing takes the same four steps in three threads
+(:mod:`attree.bulk.pipeline`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attree.base.errors import AttreeError, NotFiniteError
+from attree.base.languages import code_of
+from attree.base.schemas import FAILED, FALLBACK, OK, TOO_LONG
+from attree.base.text import encodable
+from attree.parsers.chart import Candidate, Chart
+from attree.parsers.find import Model, Overrides, ParserSource, find_parser, language_of
+from attree.raw_text.words import Splitter, splitter_beside
+from attree.ready import usual_parser
+from attree.rivals.grammar import is_grammar
+from attree.rivals.grammar.source import GrammarFolder
+from attree.trees.constraints import Constraints, Known, paired
+from attree.trees.tree import NO_LABEL, Tree
+from attree.trees.trees import Trees
+
+if TYPE_CHECKING:
+    from attree.encoder.pieces import Pieces
+    from attree.parsers.evaluate import Evaluation
+
+#: A sentence as text, or as a list of words.
+Sentence = str | Sequence[str]
+
+#: Most cells of one batch's attention matrices: sentences × longest².
+_CELLS_PER_BATCH = 1 << 20
+
+#: Sentences that `Parser.stream` takes at a time.
+_AT_A_TIME = 512
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Sentences on their way through a parser.
+
+    Attributes:
+        pieces: word pieces of each sentence.
+        status: of each sentence.
+        batches: positions of the sentences that the encoder is run on, a batch each.
+        known: position → what is known of that sentence's tree.
+    """
+
+    pieces: list[Pieces]
+    status: NDArray[np.str_]
+    batches: list[NDArray[np.int64]]
+    known: Known = field(default_factory=dict)
+
+    def of(self, batch: NDArray[np.int64]) -> list[Pieces]:
+        """Return the pieces of one batch."""
+        return [self.pieces[place] for place in batch]
+
+    def known_of(self, positions: Sequence[int] | NDArray[np.int64]) -> dict[int, Constraints]:
+        """Return what is known of the trees of some sentences, by their places among these."""
+        found = ((at, self.known.get(int(place))) for at, place in enumerate(positions))
+        return {at: one for at, one in found if one}
+
+
+class Parser:
+    """A parser ready to parse; make one with :meth:`load`.
+
+    Args:
+        model: what makes trees of batches.
+        max_words: longer sentences are too long, whatever the encoder takes.
+        tokens_per_batch: word pieces that go through the encoder at once; by default what suits
+            the device.
+        language: whose rules split strings into sentences and words, a name or a code; by default
+            it is told from each string.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        max_words: int | None = None,
+        tokens_per_batch: int | None = None,
+        language: str | None = None,
+    ) -> None:
+        self.model, self.encoder = model, model.encoder
+        self._max_words = max_words
+        self._tokens_per_batch = tokens_per_batch or model.encoder.tokens_per_batch
+        self._splitter = Splitter(code_of(language) if language else "")
+
+    @property
+    def language(self) -> str:
+        """Code of the language whose rules split strings; empty where each string tells its own."""
+        return self._splitter.language
+
+    @classmethod
+    def load(
+        cls,
+        parser: str | None = None,
+        *,
+        encoder: str | None = None,
+        heads: str | None = None,
+        association: str | None = None,
+        score: str | None = None,
+        decoder: str | None = None,
+        dtype: str | None = None,
+        device: str | None = None,
+        threads: int | None = None,
+        language: str | None = None,
+        **settings: Any,
+    ) -> Parser:
+        """Load a parser; beside it, a process gets ready to split strings into words.
+
+        Args:
+            parser: ``universal``, ``upoa``, ``upio`` or ``upio-log`` (of a hundred languages), a
+                folder of ``attree train`` or ``attree grammar train``, or a selection of ``attree
+                heads`` (``results/heads/…/dev.json``).
+            encoder: ``results/encoders/….json``, a folder, a package; by default the parser's own.
+            heads: ``list:LAYER.HEAD,…`` or ``all``, instead of the parser's own.
+            association, score, decoder: other choices than the parser's own.
+            dtype: ``auto`` by default, or the description's: ``bfloat16`` where the device
+                multiplies it, else ``float32``. In bfloat16 about one tree in twenty differs from
+                float32, F1 does not, and one in a hundred depends on its batch.
+            device: ``cpu``, ``cuda``, ``cuda:1``…; by default a GPU where there is one.
+            threads: of a CPU run; by default torch's own choice.
+            language: whose rules split strings into sentences and words, a name or a code; by
+                default that of the trees that the parser was trained on, or it is told from each
+                string.
+            settings: further arguments of :class:`Parser`.
+
+        Raises:
+            AttreeError: no such parser, another encoder's, one that cannot be loaded, or no such
+                language.
+        """
+        parser = str(usual_parser(encoder=encoder, heads=heads) if parser is None else parser)
+        chosen = Overrides(encoder, heads, association, score, decoder, dtype)
+        code = code_of(language) if language else language_of(parser)
+        beside = splitter_beside(code)
+        grammar = is_grammar(parser) and chosen == Overrides()
+        source = GrammarFolder(parser) if grammar else find_parser(parser, chosen)
+        loaded = cls.of(source, device=device, threads=threads, **settings)
+        loaded._splitter = beside
+        return loaded
+
+    @classmethod
+    def of(
+        cls,
+        source: ParserSource | GrammarFolder,
+        *,
+        device: str | None = None,
+        threads: int | None = None,
+        **settings: Any,
+    ) -> Parser:
+        """Load the parser that a source describes; arguments as of :meth:`load`."""
+        if isinstance(source, GrammarFolder):
+            return cls(source.load(threads=threads), **settings)
+        from attree.encoder.load import load_encoder
+
+        encoder = load_encoder(source.encoder, device=device, threads=threads)
+        return cls(source.on(encoder), **settings)
+
+    @overload  # Any: most strings are one sentence, and who gives one need not ask
+    def parse(self, sentences: str, *, constraints: Constraints | None = None) -> Tree | Any: ...
+    @overload
+    def parse(
+        self,
+        sentences: list[Any] | tuple[Any, ...],
+        *,
+        constraints: Sequence[Constraints | None] | None = None,
+    ) -> list[Tree]: ...
+    def parse(
+        self,
+        sentences: str | Sequence[Sentence],
+        *,
+        constraints: Constraints | Sequence[Constraints | None] | None = None,
+    ) -> Tree | list[Tree]:
+        """Parse a text, or a list of sentences.
+
+        Args:
+            sentences: a text as a string, which is split into its sentences by the language's
+                rules; or a list of sentences, each a string or a list of words, of which each is
+                one sentence whatever it holds. Strings are split into words by the same rules.
+            constraints: what is known of the sentence's tree, or of each sentence's, None of one of
+                which nothing is. Its tree keeps to them as that of :meth:`Chart.tree`
+                does. The other trees are as they are without constraints. A string that is given
+                constraints is one sentence.
+
+        Returns:
+            of a string the tree of its sentence, or a list of trees where it has several; of a list
+            a list of as many trees, in order. A sentence that the encoder cannot take is branched
+            right, and its tree's ``status`` is ``too_long``.
+
+        Raises:
+            AttreeError: not as many constraints as sentences, or one outside its sentence.
+        """
+        if not isinstance(sentences, Iterable):
+            raise _no_sentence(sentences)
+        if isinstance(sentences, str):
+            known = cast("Constraints | None", constraints)
+            if known is not None:
+                return next(self.stream([sentences], [known]))
+            found = list(self.stream(self.sentences(sentences)[1]))
+            return found[0] if len(found) == 1 else found
+        return list(self.stream(sentences, cast("Sequence[Constraints | None]", constraints)))
+
+    def stream(
+        self,
+        sentences: Iterable[Sentence],
+        constraints: Iterable[Constraints | None] | None = None,
+    ) -> Iterator[Tree]:
+        """Parse sentences one block after the other; order is kept, memory does not grow.
+
+        Arguments are those of :meth:`parse`.
+        """
+        waiting = paired(sentences, constraints, self.words)
+        while block := list(islice(waiting, _AT_A_TIME)):
+            trees, status = self.trees(*zip(*block, strict=True))
+            for place, (words, _) in enumerate(block):
+                yield trees.of(place, words, status=str(status[place]))
+
+    def trees(
+        self,
+        words: Sequence[Sequence[str]],
+        constraints: Sequence[Constraints | None] = (),
+        *,
+        at_a_time: int | None = None,
+        watch: Callable[[NDArray[np.int64], Any], None] = lambda positions, features: None,
+        advance: Callable[[int], None] = lambda count: None,
+    ) -> tuple[Trees, NDArray[np.str_]]:
+        """Parse sentences of words into arrays.
+
+        Args:
+            words: of each sentence.
+            constraints: what is known of the tree of each sentence; those without one are unknown.
+            at_a_time: how many sentences are shared out over batches together; all by default.
+            watch: told the positions of each batch's sentences and what they are parsed from.
+            advance: told how many sentences are done.
+
+        Returns:
+            the trees, and the status of each: ``ok``, ``too_long`` or ``failed``.
+        """
+        size = at_a_time or max(len(words), 1)
+        trees, statuses = [], []
+        for first in range(0, max(len(words), 1), size):
+            some, found = slice(first, first + size), []
+            prepared = self.prepare(words[some], constraints[some])
+            for batch in prepared.batches:
+                features = self.encode(prepared, batch)
+                found.append(self.decode(prepared, batch, features))
+                watch(batch + first, features)
+            trees.append(self.assemble(prepared, found))
+            statuses.append(prepared.status)
+            advance(len(prepared.status))
+        return Trees.concatenate(trees), np.concatenate(statuses)
+
+    def evaluate(
+        self, trees: str | Path | Iterable[Tree], *, max_words: int | None = None, **settings: Any
+    ) -> Evaluation:
+        """Parse the sentences of gold trees and score what comes out; ``print`` shows a table.
+
+        Args:
+            trees: a treebank file or a sentence table, or trees as they are.
+            max_words: score only sentences of at most this many words.
+            settings: of :class:`attree.treebank.sentence.Settings`: how a file is read.
+
+        Returns:
+            ``corpus_f1``, ``labelled_f1`` and their ``intervals``; and ``tables()``.
+
+        Raises:
+            AttreeError: no tree can be read.
+        """
+        from attree.parsers.evaluate import Evaluation, Gold, parsed_by
+        from attree.treebank.sentence import Settings
+
+        if isinstance(trees, str | Path):
+            gold = Gold.read([Path(trees)], Settings(**settings))
+        else:
+            gold = Gold.of(trees)
+        return Evaluation(gold, [parsed_by(self, gold, "this parser")], max_words)
+
+    def sentences_a_second(self, words: Sequence[Sequence[str]]) -> float:
+        """Time :meth:`trees`: words to trees, without loading the encoder."""
+        self.trees(words[:2])  # compiles what is to be compiled
+        began = time.perf_counter()
+        self.trees(words)
+        return round(len(words) / (time.perf_counter() - began), 2)
+
+    def association(self, words: Sentence) -> NDArray[np.float32]:
+        """Return the (words, words) association that a sentence's tree is made from.
+
+        Raises:
+            AttreeError: the sentence has no word, or is too long for the encoder.
+        """
+        return self.model.associations(self._features(self.words(words)))[0]
+
+    def chart(self, sentence: Sentence) -> Chart:
+        """Return the scores of one sentence, from which its tree can be asked again and again.
+
+        Raises:
+            AttreeError: the sentence has no word, or is too long.
+            NotFiniteError: the encoder's numbers for it are not finite.
+        """
+        words = self.words(sentence)
+        return Chart(tuple(words), self.model.chart(self._features(words)))
+
+    def k_best(self, sentence: Sentence, k: int) -> list[Candidate]:
+        """Return the best k trees of a sentence with their scores, best first.
+
+        See :meth:`Chart.best`. A sentence with nothing to choose, or that the encoder
+        cannot take, has the one tree of :meth:`parse`, without a score.
+
+        Raises:
+            AttreeError: ``k`` is below 1, or the parser does not compare whole trees.
+        """
+        words = self.words(sentence)
+        tree = self.parse([words])[0]
+        if len(words) < 2 or tree.status != OK:
+            return [Candidate(tree, None, None)]
+        return self.chart(words).best(k)
+
+    def _features(self, words: list[str]) -> Any:
+        """Run the encoder over one sentence."""
+        pieces = self.encoder.tokenise([words])
+        long = pieces[0].too_long or len(words) > (self._max_words or np.inf)
+        if long or not words:
+            problem = "is too long for the encoder" if long else "has no word"
+            raise AttreeError(f"this sentence {problem}", fix="give another one")
+        return self.model.features(pieces)
+
+    def words(self, sentence: Sentence) -> list[str]:
+        """Return the words of a sentence; a list of words is taken as it is, but for empty ones."""
+        if not isinstance(sentence, str):
+            _check_words(sentence)
+            return [encodable(word) for word in sentence if word.strip()]
+        _, found = self._splitter(text := encodable(sentence), split=False)
+        return text.split() if found is None else found[0]
+
+    def sentences(self, text: str) -> tuple[str, list[list[str]]]:
+        """Split a text into sentences of words.
+
+        Args:
+            text: of any number of sentences.
+
+        Returns:
+            the code of the language whose rules were taken, and the words of each sentence; of a
+            text beyond the bounds of the rules, its words between blanks as one sentence.
+        """
+        code, found = self._splitter(text := encodable(text), split=True)
+        return code, [text.split()] if found is None else found
+
+    def prepare(
+        self, words: Sequence[Sequence[str]], constraints: Sequence[Constraints | None] = ()
+    ) -> Prepared:
+        """Split words into pieces and share the sentences out over batches of like length.
+
+        Constraints change no batch of several words, so that the other sentences' numbers do not
+        depend on them. Arguments are those of :meth:`trees`.
+        """
+        from attree.encoder.pieces import batches
+
+        known = {place: one for place, one in enumerate(constraints) if one}
+        pieces = self.encoder.tokenise(words)
+        status = np.full(len(pieces), OK, dtype="<U16")
+        longest = self._max_words or np.inf
+        for place, one in enumerate(pieces):
+            if one.too_long or one.n_words > longest:
+                status[place] = TOO_LONG
+        wanted = [p for p, one in enumerate(pieces) if status[p] == OK and one.n_words > 1]
+        groups = batches(
+            [len(pieces[place].ids) for place in wanted],
+            tokens_per_batch=self._tokens_per_batch,
+            cells_per_batch=_CELLS_PER_BATCH,
+        )
+        places = np.array(wanted, dtype=np.int64)
+        found = [places[group] for group in groups]
+        # a word by itself has a tree to find only where a label is to be found
+        lone = [p for p in known if status[p] == OK and pieces[p].n_words == 1]
+        if lone and self.model.labelled:
+            found.append(np.array(lone, dtype=np.int64))
+        return Prepared(pieces, status, found, known)
+
+    def encode(self, prepared: Prepared, batch: NDArray[np.int64]) -> Any:
+        """Run the encoder over one batch; return what :meth:`decode` takes."""
+        return self.model.features(prepared.of(batch))
+
+    def decode(self, prepared: Prepared, batch: NDArray[np.int64], features: Any) -> Trees:
+        """Return the trees of one batch; a sentence whose scores are not finite is ``failed``."""
+        try:
+            return self.model.trees(features, prepared.known_of(batch))
+        except NotFiniteError:
+            return Trees.concatenate([self._one(prepared, place) for place in batch])
+
+    def _one(self, prepared: Prepared, place: int) -> Trees:
+        """Parse one sentence of a batch in which some are not finite."""
+        pieces, known = [prepared.pieces[place]], prepared.known_of([place])
+        try:
+            return self.model.trees(self.model.features(pieces), known)
+        except NotFiniteError:
+            prepared.status[place] = FAILED
+            return self._branched_right([pieces[0].n_words], known)
+
+    def assemble(self, prepared: Prepared, found: Sequence[Trees]) -> Trees:
+        """Put the trees of all batches in the sentences' order; the others are branched right."""
+        done = np.concatenate([np.zeros(0, np.int64), *prepared.batches])
+        rest = np.setdiff1d(np.arange(len(prepared.pieces)), done)
+        n_words = [prepared.pieces[place].n_words for place in rest]
+        others = self._branched_right(n_words, prepared.known_of(rest))
+        order = np.argsort(np.concatenate([done, rest]), kind="stable")
+        return Trees.concatenate([*found, others]).take(order)
+
+    def _branched_right(self, n_words: Sequence[int], known: Known) -> Trees:
+        """Return right-branching trees without scores; labels and tags are dummies."""
+        from attree.decoding.constrained import branched_right
+        from attree.decoding.fixed import fixed_trees
+
+        trees, labelled = fixed_trees(FALLBACK, n_words), self.model.labelled
+        if labelled:
+            trees = trees.labelled([NO_LABEL] * trees.starts.size)
+        found = trees.replaced(
+            {at: branched_right(n_words[at], one, labelled=labelled) for at, one in known.items()}
+        )
+        none = np.full(found.starts.size, np.nan)
+        marginals = none if self.model.has_distribution else None
+        found = replace(found, scores=none, marginals=marginals)
+        return found.tagged([NO_LABEL] * int(found.n_words.sum())) if self.model.tagged else found
+
+
+def _check_words(sentence: Any) -> None:
+    """Refuse what is no sentence.
+
+    Raises:
+        AttreeError: no list of words, or one with something else among them.
+    """
+    if not isinstance(sentence, Iterable) or isinstance(sentence, bytes):
+        raise _no_sentence(sentence)
+    for word in sentence:
+        if not isinstance(word, str):
+            raise _no_sentence(word, "word")
+
+
+def _no_sentence(given: Any, what: str = "sentence") -> AttreeError:
+    return AttreeError(
+        f"{str(given)[:40]!r} ({type(given).__name__}) is no {what}",
+        fix="give a text, a list of words, or a list of those",
+    )

@@ -1,0 +1,1 @@
+"""What config.yaml asks for, and where results lie."""

@@ -1,0 +1,612 @@
+"""``config.yaml``: every key of it, and what its value may be.
+
+Where a key takes a name of a registry, that is named: ``attree.decoding:DECODERS``. A further
+decoder is a line in its registry and none here. A key's description is what an error says it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta, field
+
+from attree.base.errors import AttreeError
+from attree.base.settings import EMPTY, NONE, OPTIONAL, Keys, checked, one_of, unique
+from attree.treebank.language import NAME
+from attree.treebank.language_file import LanguageKeys
+
+_NO_PATH = r"""\A(?!-)[^\s"'$`\\<>{};&|()*?\[\]!#\x00-\x1f]+\Z"""
+_HEADS = (
+    r"\A(all|best(:[1-9][0-9]{0,8})?|above:[0-9]{1,9}(\.[0-9]+)?"
+    r"|list:[0-9]{1,9}\.[0-9]{1,9}(,[0-9]{1,9}\.[0-9]{1,9})*)\Z"
+)
+_LABEL = r"\A([^{}]|\{(parser|encoder|layer|size|trees|test|draw)\})*\Z"
+_SET = r"\A[^/]+/[^/]+\Z"
+
+Above0 = Annotated[int, Meta(ge=1)]
+From0 = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+Size = Annotated[int, Meta(ge=1, le=10_000)]
+Symbols = Annotated[int, Meta(ge=1, le=1000)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Given = Annotated[str, Meta(min_length=1)]
+#: ``--config`` on the command line gives strings.
+Number = Above0 | Annotated[str, Meta(pattern=r"\A[1-9][0-9]*\Z")]
+_FOLDER = 'a name of letters, digits, "_", "-" and ".", since it becomes a folder'
+_TABLE = 'a name of letters, digits, "_", "-" and "." other than sizes, which is taken'
+Slug = Annotated[str, Meta(description=_FOLDER, pattern=rf"\A{NAME.pattern}\Z")]
+TableName = Annotated[str, Meta(description=_TABLE, pattern=rf"\A(?!sizes\Z){NAME.pattern}\Z")]
+Names = Annotated[list[str], Meta(min_length=1), unique]
+AnyNames = Annotated[list[str], unique]
+Set = Annotated[str, Meta(description="language/split", pattern=_SET)]
+Sets = Annotated[list[Set], Meta(min_length=1)]
+Trees = Annotated[Literal["all"] | Above0, Meta(description="all, or how many trees are drawn")]
+Seed = Annotated[From0, Meta(description="a whole number, the seed of the draw")]
+
+
+class Treebanks(Keys):
+    """Where treebanks are found.
+
+    Attributes:
+        folders: a list of folders; each of their sub-folders is a language
+        languages: language → the settings that a language.yaml can hold
+    """
+
+    folders: list[Given] = NONE
+    languages: dict[Slug, LanguageKeys] = EMPTY
+
+
+class OwnTuning(Keys):
+    """What overrides keys of the general tuning.
+
+    Attributes:
+        language: the language whose trees heads are ranked on
+        split: the split whose trees heads are ranked on
+    """
+
+    language: str = OPTIONAL
+    split: str = OPTIONAL
+    trees: Trees = OPTIONAL
+    seed: Seed = OPTIONAL
+
+
+class Tuning(Keys):
+    """The trees that heads are ranked on.
+
+    Attributes:
+        language: the language whose trees heads are ranked on
+        split: the split whose trees heads are ranked on, such as dev
+    """
+
+    language: str
+    split: str
+    trees: Trees = "all"
+    seed: Seed = 0
+
+
+class Encoder(Keys):
+    """The source of an encoder.
+
+    Attributes:
+        hub: a model's id on the hub, such as bert-base-uncased
+        revision: the 40 hex digits of a commit on the hub, or null
+        path: a folder with config.json, the tokeniser and model.safetensors
+        package: an installed Python package that carries an encoder
+        dtype: the type of its weights; auto is bfloat16 where the device has it
+        tuning: overrides keys of the general tuning
+    """
+
+    EXACTLY_ONE: ClassVar[tuple[str, ...]] = ("hub", "path", "package")
+    NEEDS: ClassVar[Mapping[str, str]] = {"revision": "hub"}
+
+    hub: Given = OPTIONAL
+    revision: Annotated[str, Meta(pattern=r"\A[0-9a-f]{40}\Z")] | None = OPTIONAL
+    path: Given = OPTIONAL
+    package: Given = OPTIONAL
+    dtype: Annotated[str, one_of("attree.encoder.source:DTYPES")] = "float32"
+    tuning: OwnTuning = OPTIONAL
+
+
+class Parser(Keys):
+    """The recipe of a parser.
+
+    Attributes:
+        source: what is ranked and averaged: attention heads, layers of hidden states (written 4.0),
+            or distances of neighbouring words
+        association: the mean of the heads as it is, or its logarithm
+        score: a split score
+        decoder: a decoder
+        heads: all, best, best:K (the K best), above:F (those with more than F percent) or
+            list:LAYER.HEAD,… (0-based)
+        rank_by: the F1 that heads are chosen by, or their agreement, which no gold tree is needed
+            for
+        tuning: overrides keys of the general tuning
+    """
+
+    score: Annotated[str, one_of("attree.scoring:SCORES")]
+    decoder: Annotated[str, one_of("attree.decoding:DECODERS")]
+    source: Annotated[str, one_of("attree.association.sources:SOURCES")] = "heads"
+    association: Annotated[str, one_of("attree.scoring:ASSOCIATIONS")] = "raw"
+    heads: Annotated[str, Meta(pattern=_HEADS)] = "above:30"
+    rank_by: Annotated[str, one_of("attree.association.selection:RANKED_BY")] = "corpus_f1"
+    tuning: OwnTuning = OPTIONAL
+
+
+class Entry(Keys):
+    """Rows of a table: encoders, parsers, languages and split.
+
+    Attributes:
+        encoders: a list of slugs of encoders
+        parsers: a list of names of parsers and averages
+        trained: a list of names of `trained` and of parsers of `attree train`, and universal
+        grammars: a list of names of grammars, each with a row for every seed
+        systems: a list of names of systems, whose trees are imported
+        languages: all, or a list of languages
+        split: the split that is parsed and scored, such as test
+    """
+
+    encoders: Names
+    parsers: AnyNames = NONE
+    trained: AnyNames = NONE
+    grammars: AnyNames = NONE
+    systems: AnyNames = NONE
+    languages: Literal["all"] | Names = "all"
+    split: str = "test"
+
+
+class Table(Keys):
+    """A table over languages.
+
+    Attributes:
+        title: the table's heading
+        published: the name, in the file that published names, of the table to set beside this one
+        runs: a list; every encoder × parser × language of an entry is a row
+    """
+
+    runs: Annotated[list[Entry], Meta(min_length=1)]
+    title: str = "Across languages"
+    published: str | None = None
+
+
+class Comparison(Keys):
+    """Every system side by side.
+
+    Attributes:
+        title: the heading
+        lengths: a list of longest sentences, in words; all sentences stand beside them
+        first: how many sentences of a set speed is measured on
+        published: system → a list of rows of the file that `published` names, table/row
+        runs: a list, as a table has
+    """
+
+    runs: Annotated[list[Entry], Meta(min_length=1)]
+    title: str = "Comparison"
+    lengths: list[Annotated[int, Meta(ge=2)]] = field(default_factory=lambda: [10, 20, 30, 40])
+    first: Above0 = 100
+    published: dict[str, list[Annotated[str, Meta(pattern=_SET)]]] = EMPTY
+
+
+class Training(Keys):
+    """The trees that few-shot parsers of tables and comparisons are trained on.
+
+    Attributes:
+        language: the language of the trees
+        split: the split of the trees, such as dev
+    """
+
+    language: str = "english"
+    split: str = "dev"
+    trees: Trees = 80
+    seed: Seed = 0
+
+
+class System(Keys, forbid_unknown_fields=False):
+    """Another parser's trees: language/split → a file in a treebank format.
+
+    Attributes:
+        accept_loss: the share of a set's sentences that may be without a tree
+    """
+
+    OTHERS: ClassVar[Any] = dict[Set, Given]
+
+    accept_loss: Share = OPTIONAL
+
+
+class Grammar(Keys):
+    """A grammar that is learnt from words; keys are options of `attree grammar train`.
+
+    Attributes:
+        text: the split of each language whose words are read
+        seeds: how many are learnt
+        epochs: passes over the sentences
+        batch: sentences in a step
+        learning_rate: a number above 0
+        longest: the longest sentence that is trained on, in words
+        least: how often a word occurs that is known
+        held_out: the share of sentences to measure on
+        nonterminals: kinds of phrases
+        preterminals: kinds of words
+        symbol: size of a symbol's embedding
+        latent: size of the vector of a sentence
+        hidden: size of the LSTM
+    """
+
+    text: str = "train"
+    seeds: Above0 = 3
+    epochs: Above0 = OPTIONAL
+    batch: Above0 = OPTIONAL
+    learning_rate: Positive = OPTIONAL
+    longest: Annotated[int, Meta(ge=2, le=250)] = OPTIONAL
+    least: Above0 = OPTIONAL
+    held_out: Annotated[float, Meta(gt=0, lt=0.5)] = OPTIONAL
+    nonterminals: Symbols = OPTIONAL
+    preterminals: Symbols = OPTIONAL
+    symbol: Size = OPTIONAL
+    latent: Size = OPTIONAL
+    hidden: Size = OPTIONAL
+
+
+class Average(Keys):
+    """Parsers whose trees are averaged.
+
+    Attributes:
+        of: a list of names of parsers, systems and grammars
+        threshold: null for binary trees, or the share of members from which on a span is kept
+    """
+
+    of: Names
+    threshold: Share | None = None
+
+
+class Evaluation(Keys):
+    """How trees are scored.
+
+    Attributes:
+        profile: how sentences of one word are scored
+        labels: a list of the labels whose recall is shown
+        max_words: the longest sentence that is scored, in words, or null for all
+    """
+
+    profile: Annotated[str, one_of("attree.evaluation:PROFILES")] = "default"
+    labels: list[Given] = field(default_factory=lambda: ["NP", "VP", "PP", "ADJP", "SBAR", "ADVP"])
+    max_words: Above0 | None = None
+
+
+class Attention(Keys):
+    """How the encoder is run.
+
+    Attributes:
+        too_long: what becomes of sentences past the encoder's limit
+        tokens_per_batch: how many word pieces go through the encoder at once, or null
+        partition_size: how many sentences make a shard
+        scheduler: local, or the address of a running Dask scheduler such as tcp://host:8786
+    """
+
+    too_long: Annotated[str, one_of("attree.trees.parses:POLICIES")] = "right_branching"
+    tokens_per_batch: Above0 | None = None
+    partition_size: Above0 = 500
+    scheduler: Annotated[str, Meta(pattern=r"\A(local|[a-z]+://\S+)\Z")] = "local"
+
+
+class Corpus(Keys):
+    """Raw text, and by which parser it is parsed.
+
+    Attributes:
+        inputs: a list of files or folders of plain text, JSON Lines or Parquet
+        encoder: a slug of `encoders`
+        parser: a name of `parsers`, universal, or the path of a folder of `attree train`
+        language: whose rules split text, a name or a code such as german or de, or null for the
+            language of the parser's trees, or else the one that the text tells
+        tokenizer: rules (the default), or whitespace for lines of words
+        sentences: whether lines are split into sentences, or null; with a language they are
+        column: the column of Parquet or field of JSON Lines that holds the text
+        format: parquet, or parquet,brackets
+        limit: how many lines are parsed, or null for all
+        shard_lines: input lines of one shard, or null
+    """
+
+    inputs: Annotated[list[Given], Meta(min_length=1)]
+    encoder: str
+    parser: str
+    language: Given | None = None
+    tokenizer: Literal["rules", "whitespace"] | None = None
+    sentences: bool | None = None
+    column: str = "text"
+    format: Literal["parquet", "parquet,brackets"] = "parquet"
+    limit: Number | None = None
+    shard_lines: Number | None = None
+
+
+class Sources(Keys):
+    """A group of treebanks: treebanks, trees and share.
+
+    Attributes:
+        treebanks: a list of language/split
+        share: a number above 0, what the group has of every batch
+    """
+
+    treebanks: Annotated[Sets, unique]
+    trees: Trees
+    share: Positive
+
+
+class Trained(Keys):
+    """A few-shot parser: recipe names the one that it changes, folder one that is trained already.
+
+    Attributes:
+        recipe: a parser of `attree train`, such as fpio
+        folder: a folder of `attree train`, such as parsers/mine
+        objective: an objective
+        association: the projection's association as it is, or its logarithm
+        decoder: a decoder
+        threshold: the marginal below which spans are dropped, from 0 to 1, or chosen (on trees of
+            the training set that are not drawn)
+        dropout: a share from 0 to 1
+        learning_rate: a positive number
+        heads: how many heads, 0 for the encoder's
+        label_layers: a list of the hidden states that labels and tags are read from, in experiments
+        steps: how many batches are trained on
+        batch: how many trees make a batch
+        start: encoder or random
+        specials: true or false
+        weight_decay: a number from 0
+        half_precision: true or false
+        decay: true or false
+        sources: a list of groups of treebanks to train on, in place of training
+        without: a list of those language/split to leave out
+    """
+
+    EXACTLY_ONE: ClassVar[tuple[str, ...]] = ("recipe", "folder")
+
+    recipe: str = OPTIONAL
+    folder: Given = OPTIONAL
+    objective: Annotated[str, one_of("attree.training.recipes:CHOICES.objective")] = OPTIONAL
+    association: Annotated[str, one_of("attree.scoring:ASSOCIATIONS")] = OPTIONAL
+    decoder: Annotated[str, one_of("attree.training.recipes:CHOICES.decoder")] = OPTIONAL
+    threshold: Literal["chosen"] | Share = OPTIONAL
+    dropout: Annotated[float, Meta(ge=0, lt=1)] = OPTIONAL
+    learning_rate: Positive = OPTIONAL
+    heads: From0 = OPTIONAL
+    label_layers: Annotated[list[From0], Meta(min_length=1), unique] = OPTIONAL
+    steps: Above0 = OPTIONAL
+    batch: Above0 = OPTIONAL
+    start: Literal["encoder", "random"] = OPTIONAL
+    specials: bool = OPTIONAL
+    weight_decay: Annotated[float, Meta(ge=0)] = OPTIONAL
+    half_precision: bool = OPTIONAL
+    decay: bool = OPTIONAL
+    sources: Annotated[list[Sources], Meta(min_length=1)] = OPTIONAL
+    without: list[str] = OPTIONAL
+
+
+class Ready(Keys):
+    """What the model card of a ready parser says.
+
+    Attributes:
+        encoder: the slug of its encoder
+        tables: a list of tables with its F1
+        licence: of the weights, such as cc-by-4.0
+        sources: treebanks and their licences in Markdown
+    """
+
+    encoder: str
+    tables: Names
+    licence: str
+    sources: str
+
+
+class MaskedLM(Keys):
+    """An encoder tuned on raw text.
+
+    Attributes:
+        encoder: a slug of `encoders`
+        text: a list of sets, language/split, whose words are the text
+        seeds: how many runs
+        epochs: passes over the text
+        batch: sequences of a step
+        learning_rate: at its peak
+        length: longest sequence in word pieces
+        head_steps: steps that warm a new head up
+    """
+
+    encoder: str
+    text: Sets
+    seeds: Above0 = 5
+    epochs: Above0 = 10
+    batch: Above0 = OPTIONAL
+    learning_rate: Positive = OPTIONAL
+    length: Annotated[int, Meta(ge=8)] = OPTIONAL
+    head_steps: From0 = OPTIONAL
+
+
+class Beside(Keys):
+    """Another set to train on too.
+
+    Attributes:
+        train: the other set, language/split, or null for none
+        trees: how many of its trees are drawn
+        how: start, from the weights of a parser trained on it; or batches, with trees of both sets
+            in every batch
+        shares: a list of the share that the row's own trees have of a batch; of several the best on
+            the trees set apart
+        steps: how many batches the parser trains on whose weights are the start, or null
+    """
+
+    train: Annotated[str, Meta(pattern=_SET)] | None = None
+    trees: Trees = "all"
+    how: Annotated[str, one_of("attree.plan.experiments.rows:BESIDE")] = "start"
+    shares: Annotated[list[Annotated[float, Meta(gt=0, lt=1)]], Meta(min_length=1)] = field(
+        default_factory=lambda: [0.5]
+    )
+    steps: Above0 | None = None
+
+
+class Run(Keys):
+    """Rows of an experiment: encoders, parsers, train and test.
+
+    Attributes:
+        encoders: a list of slugs of encoders or of masked_lm
+        parsers: a list of names of `parsers`, `trained` or parsers of `attree train`
+        train: the set that trees are drawn from, language/split
+        test: a list of the sets that are parsed
+        languages: a list of languages, each of them an entry of its own: {language} in train and
+            test stands for it
+        beside: another set to train on too, such as English trees
+        trees: a list of numbers of trees, all, or apart (the trees set apart)
+        draw: a list of ways in which trees are drawn
+        first: how many trees are drawn at random to train the parser that chooses the others
+        words: of how many words trees are drawn, least and most, such as [5, 30], or null for all
+        draws: how many draws of each number
+        seeds_of_all: how many seeds train on all trees
+        apart: how many trees are kept out of every draw to choose settings on
+        across: a list of the columns that every row stands in, in place of its own
+        layers: a list of layers (3, or "2,3,4"), null for the middle, tuned for a choice
+        candidates: a list of layers that tuned chooses among
+        dropouts: a list of dropout rates, 0 to 0.9, that tuned chooses among with the layer; none:
+            the parser's own
+        sizes: a list of sizes of the projection, 0 for the encoder's own
+        max_words: a list of longest sentences that are scored, null for all
+        heads: a choice of heads, such as best:10
+        steps: batches trained on
+        timed: whether parsing is timed
+        calibrated: whether span probabilities are compared with the share that is right
+        label: the line in the table; {parser}, {encoder}, {layer}, {size}, {trees}, {test}, {draw}
+    """
+
+    encoders: Names
+    parsers: Names
+    train: Annotated[str, Meta(pattern=_SET)]
+    test: Sets
+    languages: AnyNames = NONE
+    beside: Beside = EMPTY
+    trees: Annotated[list[Literal["all", "apart"] | Above0], Meta(min_length=1), unique] = field(
+        default_factory=lambda: ["all"]
+    )
+    draw: Annotated[
+        list[Annotated[str, one_of("attree.choosing:WAYS")]], Meta(min_length=1), unique
+    ] = field(default_factory=lambda: ["random"])
+    first: Above0 = 5
+    words: Annotated[list[Above0], Meta(min_length=2, max_length=2)] | None = None
+    draws: Above0 = 1
+    seeds_of_all: Above0 = 1
+    apart: From0 = 0
+    across: list[int | str] = NONE
+    layers: Annotated[list[int | str | None], Meta(min_length=1)] = field(
+        default_factory=lambda: [None]
+    )
+    candidates: list[int | str] = NONE
+    dropouts: list[Annotated[float, Meta(ge=0, le=0.9)]] = NONE
+    sizes: Annotated[list[From0], Meta(min_length=1)] = field(default_factory=lambda: [0])
+    max_words: Annotated[list[int | None], Meta(min_length=1)] = field(
+        default_factory=lambda: [None]
+    )
+    heads: str | None = None
+    steps: int | None = None
+    timed: bool = False
+    calibrated: bool = False
+    label: Annotated[str, Meta(pattern=_LABEL)] = "{parser}"
+
+
+class Experiment(Keys):
+    """A table of rows over draws: title, columns and runs.
+
+    Attributes:
+        title: the table's heading
+        columns: what tells the columns apart
+        metrics: a list of metrics
+        labels: whether label recall is shown
+        picture: whether lines are drawn
+        weights: whether learned weights over heads are drawn
+        reliability: whether the share of right spans is drawn over their probability
+        sentence: the number, from 1, of a test sentence whose association is drawn, or null
+        baselines: whether fixed trees stand beside
+        tables: a list of tables of `tables`, whose rows stand here too
+        published: the table of published figures, or test set → table
+        above: the line that few-shot parsers should be above; the table says which are not
+        panels: whether each language tested has a table, and a part of the picture, of its own
+        price: the line beside whose price in brackets that of the others is put, or null
+        note: a text that stands below the table, or null
+        runs: a list; every combination of an entry's lists is a row
+    """
+
+    title: str
+    columns: Annotated[str, one_of("attree.plan.experiments.rows:AXES")]
+    runs: list[Run]
+    metrics: Annotated[
+        list[Annotated[str, one_of("attree.plan.experiments.rows:SHOWN")]], Meta(min_length=1)
+    ] = field(default_factory=lambda: ["corpus_f1", "sentence_f1"])
+    labels: bool = False
+    picture: bool = False
+    weights: bool = False
+    reliability: bool = False
+    sentence: Above0 | None = None
+    baselines: bool = False
+    tables: list[str] = NONE
+    published: str | dict[str, str] | None = None
+    above: str | None = None
+    panels: bool = False
+    price: str | None = None
+    note: str | None = None
+
+
+class Configuration(Keys):
+    """What attree computes.
+
+    Attributes:
+        results: the folder that everything computed goes to
+        treebanks: where treebanks are found
+        encoders: slug → the source of an encoder
+        tuning: the trees that heads are ranked on
+        parsers: name → the recipe of a parser
+        tables: name → a table over languages, or null for none
+        comparisons: name → every system side by side, made by `snakemake comparison`, or null for
+            none
+        training: the trees that few-shot parsers of tables and comparisons are trained on
+        systems: name of another parser → its trees, by set
+        grammars: name → a grammar that is learnt from a language's words, without trees
+        averages: name → parsers, systems and grammars, of which the trees that agree best with
+            theirs are taken
+        evaluation: how trees are scored
+        attention: how the encoder is run
+        corpora: name → raw text to be parsed by `snakemake corpus`
+        trained: name → a few-shot parser, for those that are not recipes of `attree train` as they
+            are
+        ready: name of a parser of trained → what its model card says, made by `snakemake ready`
+        masked_lm: slug → an encoder tuned on raw text, one a seed, named <slug>-<seed>
+        experiments: name → a table of rows over draws, or null for none
+        published: a CSV file of published figures, or null
+    """
+
+    encoders: Annotated[dict[Slug, Encoder], Meta(min_length=1)]
+    tuning: Tuning
+    parsers: Annotated[dict[Slug, Parser], Meta(min_length=1)]
+    tables: dict[TableName, Table | None]
+    results: Annotated[str, Meta(pattern=_NO_PATH)] = "results"
+    treebanks: Treebanks = EMPTY
+    comparisons: dict[Slug, Comparison | None] = EMPTY
+    training: Training = EMPTY
+    systems: dict[Slug, Annotated[System, bool]] = EMPTY  # none is empty
+    grammars: dict[Slug, Grammar] = EMPTY
+    averages: dict[Slug, Average] = EMPTY
+    evaluation: Evaluation = EMPTY
+    attention: Attention = EMPTY
+    corpora: dict[Slug, Corpus] = EMPTY
+    trained: dict[Slug, Trained] = EMPTY
+    ready: dict[Slug, Ready] = EMPTY
+    masked_lm: dict[Slug, MaskedLM] = EMPTY
+    experiments: dict[Slug, Experiment | None] = EMPTY
+    published: str | None = None
+
+
+def configured(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration with its defaults filled in.
+
+    Raises:
+        AttreeError: the first mistake, with the key, the problem and the fix in one line.
+    """
+    try:
+        done: dict[str, Any] = checked(config, Configuration)
+    except AttreeError as error:
+        raise AttreeError(f"configuration: {error.problem}", fix=error.fix) from None
+    return done

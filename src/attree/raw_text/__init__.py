@@ -1,0 +1,1 @@
+"""Raw text, of any kind of file, to sentences of words."""

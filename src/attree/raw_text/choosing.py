@@ -1,0 +1,110 @@
+"""Sentences of raw text to choose from: a random pool, each once, of some lengths."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from attree.base.errors import AttreeError
+from attree.base.schemas import OK
+from attree.raw_text.inputs import InputFile, find_inputs
+from attree.raw_text.lines import read_sentences, refuse_treebanks
+from attree.raw_text.words import Tokeniser
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How many words a sentence may have, both bounds included."""
+
+    least: int
+    most: int
+
+    def __post_init__(self) -> None:
+        """Refuse bounds that no sentence is between.
+
+        Raises:
+            AttreeError: the least number of words is larger than the most, or below 2.
+        """
+        if not 2 <= self.least <= self.most:
+            problem = f"no sentence to annotate has {self.least} to {self.most} words"
+            raise AttreeError(problem, fix="give a smaller number first, from 2 on")
+
+
+@dataclass(slots=True)
+class Pool:
+    """Sentences to choose from.
+
+    Attributes:
+        words: of each, in random order.
+        seen: how many different sentences within the window there were.
+        left_out: why others are not among them, and how many.
+    """
+
+    words: list[list[str]]
+    seen: int
+    left_out: Counter[str]
+
+
+def read_pool(
+    inputs: Iterable[Path],
+    split: Tokeniser,
+    window: Window,
+    *,
+    size: int,
+    seed: int,
+    column: str = "text",
+) -> Pool:
+    """Draw sentences from files; memory does not grow with the files but for a number a sentence.
+
+    Args:
+        inputs: files and folders, as :func:`attree.raw_text.inputs.find_inputs` takes them.
+        split: texts into sentences of words.
+        window: of their lengths.
+        size: how many are drawn at most, each sentence as likely as any other.
+        seed: of the draw.
+        column: of Parquet and JSON Lines.
+
+    Raises:
+        AttreeError: an input cannot be read, is a treebank, or no sentence is left.
+    """
+    generator, pool, known = np.random.default_rng(seed), Pool([], 0, Counter()), set[int]()
+    files, _ = find_inputs(inputs)
+    refuse_treebanks(files)
+    for words in _sentences(read_sentences(files, column, split), pool.left_out):
+        if not window.least <= len(words) <= window.most:
+            pool.left_out["too short or too long"] += 1
+        elif hash(tuple(words)) in known:
+            pool.left_out["repeated"] += 1
+        else:
+            known.add(hash(tuple(words)))
+            _draw(pool, words, size, generator)
+    if not pool.words:
+        why = ", ".join(f"{count:,} {reason}" for reason, count in pool.left_out.items())
+        problem = f"no sentence to choose from ({why or 'no line'})"
+        fix = "give another --min-words or --max-words, or other text"
+        raise AttreeError(problem, file=files[0].path, fix=fix)
+    generator.shuffle(pool.words)
+    return pool
+
+
+def _draw(pool: Pool, words: list[str], size: int, generator: np.random.Generator) -> None:
+    """Put a sentence in the pool, in another's place once it is full."""
+    pool.seen += 1
+    if len(pool.words) < size:
+        pool.words.append(words)
+    elif (place := int(generator.integers(pool.seen))) < size:
+        pool.words[place] = words
+
+
+def _sentences(
+    lines: Iterable[tuple[InputFile, int, str, list[list[str]]]], left_out: Counter[str]
+) -> Iterator[list[str]]:
+    """Yield the sentences of lines, and count the lines that have none to give."""
+    for _, _, status, sentences in lines:
+        if status != OK:
+            left_out[f"lines {status}"] += 1
+        yield from sentences

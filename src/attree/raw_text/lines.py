@@ -1,0 +1,292 @@
+"""Lines of a payload → text, or the reason why there is none."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from attree.base.errors import AttreeError
+from attree.base.files import DAMAGE, open_compressed
+from attree.base.schemas import FAILED, OK, TOO_LONG
+from attree.raw_text.inputs import LINE_BYTES, InputFile, open_input
+from attree.raw_text.words import Line, Tokeniser
+from attree.treebank import half
+from attree.trees.constraints import Constraints
+
+#: What can become of an input line. Only ``ok`` rows have words and spans.
+EMPTY = "empty"
+UNDECODABLE = "undecodable"
+CONTROL = "control"
+MALFORMED = "malformed"
+CONTRADICTORY = "contradictory"
+STATUSES = (OK, EMPTY, TOO_LONG, FAILED, UNDECODABLE, CONTROL, MALFORMED, CONTRADICTORY)
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LINES_AT_A_TIME = 64
+#: C0 and C1 but for tab; a carriage return at the end of a line is cut off before.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+_CONTROL_OR_END = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class _RefusedError(Exception):
+    """A line that holds no text.
+
+    Attributes:
+        status: what becomes of it.
+        reason: why it is malformed or contradictory.
+    """
+
+    def __init__(self, status: str, reason: str = "") -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason
+
+
+def _text_line(raw: bytes, column: str = "") -> str:
+    try:
+        text = raw.decode("utf-8").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise _RefusedError(UNDECODABLE) from None
+    if _CONTROL.search(text):
+        raise _RefusedError(CONTROL)
+    return text
+
+
+def _half_line(raw: bytes, column: str = "") -> Line:
+    text = _text_line(raw)
+    try:
+        one = half.read_line(text)
+    except AttreeError as error:
+        raise _RefusedError(MALFORMED, str(error)) from None
+    try:
+        half.known(one)
+    except AttreeError as error:
+        raise _RefusedError(CONTRADICTORY, str(error)) from None
+    return list(one.words)
+
+
+def _value_line(raw: bytes, column: str = "") -> Line:
+    return _checked(_json(raw), "the value")
+
+
+def _json_line(raw: bytes, column: str) -> Line:
+    value = _json(raw)
+    if not isinstance(value, dict):
+        raise _RefusedError(MALFORMED, "not a JSON object")
+    if column not in value:
+        raise _RefusedError(MALFORMED, f"no field {column!r}")
+    return _checked(value[column], column)
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise _RefusedError(UNDECODABLE) from None
+    except ValueError as error:
+        why = f"not JSON ({getattr(error, 'msg', 'a number of too many digits')})"
+        raise _RefusedError(MALFORMED if raw.strip() else EMPTY, why) from None
+    except RecursionError:
+        raise _RefusedError(MALFORMED, "JSON nested too deeply") from None
+
+
+def _checked(value: Any, what: str) -> Line:
+    """Return a text, or words; escapes of JSON are given the same care as bytes."""
+    if value is None:
+        raise _RefusedError(EMPTY)
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise _RefusedError(MALFORMED, f"{what} is neither a text nor a list of words")
+    if words is value and any(len(word.split()) > 1 for word in words):
+        # it could not be told from two
+        raise _RefusedError(MALFORMED, "a word with a space in it")
+    text = " ".join(words)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _RefusedError(UNDECODABLE) from None
+    # several lines in one value are one text: JSON keeps documents that way
+    if _CONTROL.search(text.replace("\n", " ").replace("\r", " ")):
+        raise _RefusedError(CONTROL)
+    return words if words is value else text
+
+
+#: kind of input → how the text, or the words, of a line of its payload are read
+PARSERS: dict[str, Callable[[bytes, str], Line]] = {
+    "text": _text_line,
+    "json": _json_line,
+    "parquet": _value_line,
+    "half": _half_line,
+}
+
+
+def _read(raw: bytes, kind: str, column: str) -> tuple[Line, str, str]:
+    """Return a line's text, its status, and why it is malformed or contradictory."""
+    if len(raw) > LINE_BYTES:
+        return "", TOO_LONG, ""
+    try:
+        return PARSERS[kind](raw, column), OK, ""
+    except _RefusedError as refused:
+        return "", refused.status, refused.reason
+    except Exception:
+        # whatever a line holds, it must not cost the others of its shard
+        return "", MALFORMED, "it cannot be read"
+
+
+def reasons(
+    payload: bytes, statuses: Sequence[str], *, kind: str, column: str, first: int, most: int = 5
+) -> list[str]:
+    """Say why lines are malformed or contradictory, for the first of them.
+
+    Such as ``line 3: no field 'text'``.
+
+    Args:
+        payload, statuses: as :func:`parse_lines` takes and gives them.
+        kind, column: likewise.
+        first: 1-based number of the payload's first line.
+        most: how many are told.
+    """
+    wrong = (MALFORMED, CONTRADICTORY)
+    places = [place for place, status in enumerate(statuses) if status in wrong][:most]
+    lines = _split(payload.removeprefix(_BYTE_ORDER_MARK), b"\n") if places else []
+    return [f"line {first + place}: {_read(lines[place], kind, column)[2]}" for place in places]
+
+
+def line_ids(payload: bytes, statuses: Sequence[str], field_name: str) -> list[str | None]:
+    """Return what each JSON line has under ``field_name``: a text or whole number, else None."""
+    return [
+        None if status == MALFORMED else _id(raw, field_name)
+        for raw, status in zip(_split(payload, b"\n"), statuses, strict=True)
+    ]
+
+
+def _id(raw: bytes, field_name: str) -> str | None:
+    try:
+        found = json.loads(raw)[field_name]
+        found = str(found) if isinstance(found, str | int) else None
+        return None if found is None or _CONTROL.search(found) else found.encode().decode()
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return None
+
+
+def line_constraints(
+    payload: bytes, statuses: Sequence[str], *, kind: str
+) -> list[Constraints | None]:
+    """Return what each line says of its tree, None where it says nothing or is not ``ok``."""
+    if kind != "half":
+        return [None] * len(statuses)
+    lines = _split(payload.removeprefix(_BYTE_ORDER_MARK), b"\n")
+    return [
+        half.known(half.read_line(_text_line(raw))) if status == OK else None
+        for raw, status in zip(lines, statuses, strict=True)
+    ]
+
+
+def parse_lines(
+    payload: bytes, *, kind: str, column: str, first: bool
+) -> tuple[list[Line], list[str]]:
+    """Read the lines of a payload.
+
+    Args:
+        payload: of one file.
+        kind: a key of :data:`PARSERS`.
+        column: the field of JSON Lines that is read.
+        first: whether it is the beginning of the file, where a byte-order mark may stand.
+
+    Returns:
+        one text (or list of words) and one status a line; the text is empty unless ``ok``.
+    """
+    if first:
+        payload = payload.removeprefix(_BYTE_ORDER_MARK)
+    if kind == "text" and (texts := _faultless(payload)) is not None:
+        return texts, [OK] * len(texts)
+    read = [_read(raw, kind, column) for raw in _split(payload, b"\n")]
+    return [text for text, _, _ in read], [status for _, status, _ in read]
+
+
+def _faultless(payload: bytes) -> list[Line] | None:
+    """Return the lines of a text, the usual case at once: nothing is wrong with any of them."""
+    try:
+        text = payload.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if _CONTROL_OR_END.search(text):
+        return None
+    lines: list[Line] = _split(text, "\n")
+    return lines if max(map(len, lines), default=0) * 4 <= LINE_BYTES else None
+
+
+def read_lines(
+    files: Iterable[InputFile], column: str
+) -> Iterator[tuple[InputFile, int, list[Line], list[str]]]:
+    """Yield some lines at a time: their file, the first one's number, texts and statuses."""
+    for file in files:
+        with open_input(file, column=column) as reader:
+            first = 1
+            while (taken := reader.take(_LINES_AT_A_TIME))[1]:
+                begins = first == 1
+                texts = parse_lines(taken[0], kind=file.kind, column=column, first=begins)
+                yield file, first, *texts
+                first += taken[1]
+
+
+def read_sentences(
+    files: Iterable[InputFile], column: str, split: Tokeniser
+) -> Iterator[tuple[InputFile, int, str, list[list[str]]]]:
+    """Yield the file, number, status and sentences of each line.
+
+    The status is ``too_long`` also of lines that the tokeniser does not take.
+    """
+    for file, first, texts, statuses in read_lines(files, column):
+        for number, (status, found) in enumerate(zip(statuses, split(texts), strict=True), first):
+            if status != OK or found is None:
+                yield file, number, TOO_LONG if status == OK else status, []
+            else:
+                yield file, number, OK, found
+
+
+def _split(payload: Any, end: Any) -> Any:
+    lines = payload.split(end)
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+#: Format → how a file of it begins. Such a file is a treebank or markup, not raw text.
+_NO_TEXT = {
+    "XML": re.compile(r"\s*<(\?xml\b|!DOCTYPE|[A-Za-z][\w:-]*(\s[^<>]*)?>\s*<)"),
+    "CoNLL-U": re.compile(r"(#[^\n]*\n|\s*\n)*1(-\d+)?\t[^\t\n]*\t([^\t\n]*\t){5,7}[^\t\n]*\n"),
+    "trees in brackets": re.compile(
+        r"\s*\(\s*(\(|[^\s()]+\s*\()([^()]*[()]){0,20}?\s*\([^\s()]+\s+[^\s()]+\s*\)"
+    ),
+    "half-known trees": re.compile(
+        r"(#[^\n]*\n|\s*\n)*\(([?!=]|\s*\([A-Z?!=][^\s()a-z]*)\s[^\n]*\)[ \t]*\n"
+    ),
+}
+_HEAD = 1 << 13
+_FIX = (
+    "`attree treebank FILE --output words.parquet` reads a treebank; give words.parquet, with "
+    "--column words"
+)
+_FIXES = {"half-known trees": "let its name end in .half"}
+
+
+def refuse_treebanks(files: Iterable[InputFile]) -> None:
+    """Refuse files given as text whose beginning is mark-up of trees or of something else.
+
+    Raises:
+        AttreeError: one is; it names the file and what to do.
+    """
+    for file in files:
+        if file.kind != "text":
+            continue
+        try:
+            with open_compressed(file.path) as handle:
+                head = handle.read(_HEAD).decode("utf-8", "replace").lstrip("\ufeff")
+        except (*DAMAGE, OSError, ValueError):
+            continue  # told when it is read
+        for what, pattern in _NO_TEXT.items():
+            if pattern.match(head.replace("\r\n", "\n")):
+                fix = _FIXES.get(what, _FIX)
+                raise AttreeError(f"this is {what}, not text", file=file.path, fix=fix)

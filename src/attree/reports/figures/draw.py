@@ -1,0 +1,346 @@
+"""Pictures: lines with error bars, heat maps of heads and of words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pyarrow as pa
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from attree.base.files import whole_file
+from attree.base.text import safe
+from attree.reports.figures import ARTICLE, BASELINE, BRACKETS, COMPUTED
+
+#: A word such as $\frac{$ is drawn as it is.
+matplotlib.rcParams["text.parse_math"] = False
+
+_MARKERS = "osD^vP*X"
+_LINES_WITH_ROOM = 6
+_MAPS_ACROSS = 4
+_PARTS_ACROSS = 3
+_BASELINE = "highest baseline"
+
+Matrix = NDArray[np.float64]
+_Rows = list[Mapping[str, Any]]
+
+#: axis → what stands under the picture
+AXIS_TITLES = {
+    "trees": "trees",
+    "layer": "layer",
+    "size": "size of the projection",
+    "max_words": "longest sentence, in words",
+    "length": "words in the sentence (sentences)",
+    "test": "test set",
+    "step": "steps",
+    BRACKETS: "brackets of the trees",
+}
+
+
+def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
+    """Draw corpus F1 over the columns of a table, a line a parser, its deviation as error bars.
+
+    Where the table has parts (languages), each has axes of its own, and the highest baseline there.
+
+    Args:
+        rows: the table's (its Parquet file): panel, label, column, source, corpus_f1,
+            corpus_f1_std, and what the axis names.
+        title: of the picture.
+        axis: a name in :data:`AXIS_TITLES`.
+    """
+    shown: _Rows = [
+        row
+        for row in rows
+        if row["source"] in (COMPUTED, ARTICLE)
+        and row["corpus_f1"] is not None
+        and (axis != BRACKETS or row[BRACKETS] is not None)
+    ]
+    panels = list(dict.fromkeys(row.get("panel") or "" for row in shown)) or [""]
+    labels = list(dict.fromkeys(row["label"] for row in shown))
+    if len(panels) > 1:
+        figure, each, key = _parts(len(panels))
+    else:
+        # a long key would lie over the lines
+        size = (8.4 if len(labels) > _LINES_WITH_ROOM else 6.4, 4.2)
+        figure, only = plt.subplots(figsize=size, layout="constrained")
+        each, key = [only], None
+    for axes, panel in zip(each, panels, strict=True):
+        own = [row for row in shown if (row.get("panel") or "") == panel]
+        _lines(axes, own, labels, axis)
+        if panel:
+            _best_baseline(axes, [row for row in rows if row.get("panel") == panel])
+            axes.set_title(panel, fontsize=9)
+        if not axes.get_subplotspec().is_first_col():
+            axes.set_ylabel("")
+    _write_key(each, key, len(labels))
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def _parts(count: int) -> tuple[Any, list[Any], Any]:
+    """Return a figure with axes for some parts, three side by side, and axes for the key."""
+    down = count // _PARTS_ACROSS + 1
+    figure, grid = plt.subplots(
+        *(down, _PARTS_ACROSS),
+        figsize=(9.6, 3.0 * down),
+        layout="constrained",
+        squeeze=False,
+        sharey=True,
+    )
+    for axes in grid.flat[count:]:
+        axes.set_axis_off()
+    return figure, list(grid.flat[:count]), grid.flat[count]
+
+
+def _lines(axes: Any, rows: _Rows, labels: list[str], axis: str) -> None:
+    """Draw a line for each parser; a parser looks the same in every part of a picture."""
+    places = _places(list(dict.fromkeys(row["column"] for row in rows)))
+    priced = axis == BRACKETS
+    for index, label in enumerate(labels):
+        own = _without_repeats([row for row in rows if row["label"] == label])
+        if not own:
+            continue
+        axes.errorbar(
+            [row[BRACKETS] if priced else places[row["column"]] for row in own],
+            [row["corpus_f1"] for row in own],
+            yerr=[row["corpus_f1_std"] or 0.0 for row in own],
+            label=label,
+            color=f"C{index % 10}",
+            marker=_MARKERS[index % len(_MARKERS)],
+            linestyle="--" if own[0]["source"] == ARTICLE else "-",
+            markersize=4,
+            linewidth=1.2,
+            capsize=3,
+        )
+    if axis == "trees" and min(places.values(), default=0) > 0:
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    if not priced:
+        axes.set_xticks(list(places.values()), list(places), fontsize=8)
+    axes.set_xlabel(AXIS_TITLES[axis])
+    axes.set_ylabel("corpus F1")
+    axes.grid(alpha=0.3)
+
+
+def _best_baseline(axes: Any, rows: _Rows) -> None:
+    found = [row["corpus_f1"] for row in rows if row["source"] == BASELINE]
+    if found:
+        axes.axhline(max(found), color="grey", linestyle=":", label=_BASELINE)
+
+
+def _write_key(each: list[Any], beside: Any, lines: int) -> None:
+    """Write which line is which: on ``beside`` if there are such axes, else where there is room."""
+    if beside is not None:
+        known: dict[str, Any] = {}
+        for axes in each:
+            known |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        # parsers first, as they stand in the table
+        names = sorted(known, key=_BASELINE.__eq__)
+        beside.legend([known[name] for name in names], names, fontsize=8, loc="center")
+    elif lines > _LINES_WITH_ROOM:
+        each[0].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        each[0].legend(fontsize=8)
+
+
+def _without_repeats(rows: _Rows) -> _Rows:
+    """Leave out what a set with fewer trees than were asked for gave once more."""
+    seen: set[int] = set()
+    kept = []
+    for row in rows:
+        asked, used = str(row.get("trees")), row.get("trees_used")
+        if used is not None and asked.isdigit() and used < int(asked):
+            if used in seen:
+                continue
+            seen.add(used)
+        kept.append(row)
+    return kept
+
+
+def _places(columns: list[str]) -> dict[str, float]:
+    """Return where columns stand: by their number if all have one, else side by side."""
+    try:
+        return {column: float(column) for column in columns}
+    except ValueError:
+        return {column: float(place) for place, column in enumerate(columns)}
+
+
+def maps(matrices: Mapping[str, Matrix], sides: Mapping[str, Any]) -> Figure:
+    """Draw matrices as heat maps, four side by side, lighter is higher as in the article.
+
+    Args:
+        matrices: title → matrix.
+        sides: ``x`` and ``y`` axis titles, and ``words`` to stand along both axes if any.
+    """
+    words = sides.get("words")
+    across = min(len(matrices), _MAPS_ACROSS)
+    down = -(-len(matrices) // _MAPS_ACROSS)
+    side = 3.6 if words is None else max(3.2, 0.3 * len(words))
+    figure, every = plt.subplots(
+        down, across, figsize=(side * across, side * down), layout="constrained", squeeze=False
+    )
+    for axes in every.flat[len(matrices) :]:
+        axes.set_axis_off()
+    for axes, (title, matrix) in zip(every.flat, matrices.items(), strict=False):
+        picture = _heat_map(axes, matrix, title, sides)
+        tell(picture, *(
+            f"{words[y]} → {words[x]}: {matrix[y, x]:.3f}" if words
+            else f"{sides['y']} {y}, {sides['x']} {x}: {matrix[y, x]:.3f}"
+            for y, x in np.ndindex(matrix.shape)
+        ))  # fmt: skip
+        figure.colorbar(picture, ax=axes, shrink=0.8)
+    return figure
+
+
+def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
+    """Draw the share of right spans over their probability; on the diagonal both are equal.
+
+    Args:
+        rows: line, kind, spans, likely, right; a point is as large as its share of the spans.
+        title: of the picture.
+    """
+    figure, axes = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
+    axes.plot([0, 1], [0, 1], color="grey", linestyle=":", label="right as often as said")
+    for place in dict.fromkeys((row["line"], row["kind"]) for row in rows):
+        own = [row for row in rows if (row["line"], row["kind"]) == place]
+        every = sum(row["spans"] for row in own)
+        x, y = ([row[name] for row in own] for name in ("likely", "right"))
+        (line,) = axes.plot(x, y, linewidth=1.2, label=", ".join(place))
+        sizes = [300 * row["spans"] / every for row in own]
+        axes.scatter(x, y, s=sizes, color=line.get_color(), alpha=0.6)
+    axes.set_xlabel("probability of a span")
+    axes.set_ylabel("share of such spans in the gold tree")
+    axes.set_title(title, fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def heads(ranking: pa.Table, title: str) -> Figure:
+    """Draw the F1 of every attention head, layers down, heads across, the selected ones framed.
+
+    Each cell carries its F1, so that the picture can be read without the table.
+
+    Args:
+        ranking: columns layer, head, corpus_f1, selected.
+        title: of the picture.
+    """
+    places = (np.asarray(ranking["layer"]), np.asarray(ranking["head"]))
+    f1 = np.full((places[0].max() + 1, places[1].max() + 1), np.nan)
+    f1[places] = np.asarray(ranking["corpus_f1"])
+    chosen = np.zeros(f1.shape, dtype=bool)
+    chosen[places] = np.asarray(ranking["selected"])
+    size = (1.6 + 0.58 * f1.shape[1], 1.5 + 0.42 * f1.shape[0])
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    heading = f"{title}\n{int(chosen.sum())} selected heads framed"
+    picture = _heat_map(axes, f1, heading, {"x": "head", "y": "layer"})
+    _write_values(axes, f1)
+    for layer, head in np.argwhere(chosen):
+        place = (head - 0.47, layer - 0.45)
+        frame = plt.Rectangle(place, 0.94, 0.9, fill=False, edgecolor="red", linewidth=1.8)
+        axes.add_patch(frame)
+    tell(picture, *(
+        f"layer {layer}, head {head}: {value:.2f}" + ", selected" * int(chosen[layer, head])
+        for (layer, head), value in np.ndenumerate(f1)
+    ))  # fmt: skip
+    figure.colorbar(picture, ax=axes, label="corpus F1")
+    return figure
+
+
+def labels(names: Sequence[str], counts: NDArray[np.int64], title: str) -> Figure:
+    """Draw which label is taken for which: gold down, predicted across, percent of each gold label.
+
+    Args:
+        names: of the labels, in the order of rows and columns; none where there is nothing to draw,
+            which the picture says.
+        counts: (names, names), spans.
+        title: of the picture.
+    """
+    if not names:
+        figure, axes = plt.subplots(figsize=(5.4, 1.2), layout="constrained")
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "no label of the parser is a gold label", ha="center", va="center")
+        axes.set_title(title, fontsize=9)
+        return figure
+    size = (2.4 + 0.5 * len(names), 1.8 + 0.36 * len(names))
+    figure, axes = plt.subplots(figsize=size, layout="constrained")
+    sums = counts.sum(1)
+    shares = 100.0 * counts / np.maximum(sums, 1)[:, None]
+    sides = {"x": "predicted", "y": "gold (spans)", "words": names}
+    picture = _heat_map(axes, shares, title, sides)
+    rows = [f"{name} ({count:,})" for name, count in zip(names, sums.tolist(), strict=True)]
+    axes.set_yticks(range(len(names)), rows, fontsize=7)
+    _write_values(axes, shares)
+    tell(picture, *(
+        f"gold {names[y]}, predicted {names[x]}: {counts[y, x]:,} of {sums[y]:,}"
+        for y, x in np.ndindex(counts.shape)
+    ))  # fmt: skip
+    figure.colorbar(picture, ax=axes, label="% of the gold label")
+    return figure
+
+
+def _heat_map(axes: Any, matrix: Matrix, title: str, sides: Mapping[str, Any]) -> Any:
+    picture = axes.pcolormesh(*_edges(matrix), matrix, cmap="viridis", edgecolors="face")
+    axes.invert_yaxis()
+    axes.set_title(title, fontsize=9)
+    words = sides.get("words")
+    if words is None:
+        axes.set_xticks(range(matrix.shape[1]))
+        axes.set_yticks(range(matrix.shape[0]))
+    else:
+        axes.set_xticks(range(len(words)), words, rotation=90, fontsize=7)
+        axes.set_yticks(range(len(words)), words, fontsize=7)
+    axes.set_xlabel(sides["x"])
+    axes.set_ylabel(sides["y"])
+    return picture
+
+
+def _edges(matrix: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return where cells begin and end, across and down: each is around its number."""
+    down, across = matrix.shape
+    return np.arange(across + 1) - 0.5, np.arange(down + 1) - 0.5
+
+
+def _write_values(axes: Any, matrix: Matrix) -> None:
+    low, high = np.nanmin(matrix), np.nanmax(matrix)
+    for (row, column), value in np.ndenumerate(matrix):
+        if np.isnan(value):
+            continue
+        color = "white" if value < low + 0.6 * (high - low) else "black"
+        text = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
+        axes.text(column, row, f"{value:.0f}", **text)
+
+
+def tell(part: Any, *tips: str) -> None:
+    """Say what a part of a picture shows; of a heat map each cell, row by row.
+
+    A picture of the report has it where it is pointed at (:func:`page.charts.as_svg`).
+    """
+    part.set_gid("told")
+    part.set_label("\n".join(map(safe, tips)))
+
+
+def told(figure: Figure) -> list[Any]:
+    """Return the parts of a figure that say what they show, in the order in which it has them."""
+    return [part for part in figure.findobj() if part.get_gid() == "told"]
+
+
+def save(figure: Figure, output: Path) -> None:
+    """Write a figure as .png, .svg or .pdf, whole or not at all."""
+    make_safe(figure)
+    with whole_file(output) as part:
+        figure.savefig(part, format=output.suffix[1:], dpi=150)
+    plt.close(figure)
+
+
+def make_safe(figure: Figure) -> None:
+    """Show control characters of a figure's texts."""
+    for text in figure.findobj(matplotlib.text.Text):
+        text.set_text("\n".join(map(safe, text.get_text().split("\n"))))

@@ -1,0 +1,284 @@
+"""Pictures of ``figures/draw.py`` as SVG inside the page: without a script, in its colours.
+
+Colours are drawn as placeholders, which become variables of the page's style: so one chart suits
+light, dark and paper. Text stays text, and every bar or cell says its figures when it is pointed
+at.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from cycler import cycler
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+from attree.base.schemas import HEADS, read_table
+from attree.base.tables import number
+from attree.base.text import safe
+from attree.evaluation.confusion import Confusion
+from attree.reports.figures import draw
+from attree.reports.page.scores import CEILING, is_parser, name_of
+from attree.reports.tables.build import ScoreRow
+
+#: Placeholder → variable of page.css.
+_COLOURS = {
+    "#010101": "ink",
+    "#020202": "soft",
+    "#030303": "line",
+    "#040404": "bar",
+    **{f"#0{place}0909": f"series-{place}" for place in range(1, 9)},
+}
+_INK, _SOFT, _LINE, _BAR = list(_COLOURS)[:4]
+
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "attree",
+    "text.parse_math": False,
+    "font.size": 11,
+    "text.color": _INK,
+    "axes.labelcolor": _INK,
+    "axes.edgecolor": _LINE,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 11,
+    "xtick.color": _SOFT,
+    "ytick.color": _INK,
+    "grid.color": _LINE,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "axes.prop_cycle": cycler(color=list(_COLOURS)[4:]),
+}
+
+#: Baseline → its mark below the bars, and the sign that stands for it in text.
+MARKS = {
+    "right_branching": (">", "▶"),
+    "left_branching": ("<", "◀"),
+    "balanced": ("D", "◆"),
+    "random_uniform_split": ("s", "■"),
+    "random_shift_reduce": ("P", "✚"),
+    "random_uniform_tree": ("X", "✖"),
+    CEILING: ("|", "┃"),
+}
+_WIDTH = 3.6
+_ROW = 0.34
+#: In points; a picture of several parts is wider.
+_ONE_CHART = 500
+
+
+def bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow], name: str) -> str:
+    """Draw corpus F1 on one test set: a bar a parser with its interval, the baselines as marks.
+
+    Args:
+        rows: of the test set.
+        every: of the run, by which parsers are named.
+        name: of the test set, for those who do not see the chart.
+    """
+    return as_svg(partial(_bars, rows, every), f"Corpus F1 on {name}")
+
+
+def _bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow]) -> Figure:
+    parsers = [row for row in rows if is_parser(row) and row.values["corpus_f1"] is not None]
+    others = {row.parser: row for row in rows if row.parser in MARKS}
+    size = (_WIDTH, 0.42 + _ROW * (len(parsers) + 1.6))
+    figure, axes = pyplot.subplots(figsize=size, layout="constrained")
+    names = [_short(name_of(row, every)) for row in parsers]
+    for place, row in enumerate(parsers):
+        _bar(axes, place, row)
+    _baselines(axes, len(parsers), others)
+    axes.set_yticks([*range(len(parsers)), len(parsers) + 0.2], [*names, "no parser"])
+    axes.set_ylim(len(parsers) + 0.8, -0.5)
+    axes.set_xlim(0, 118)
+    axes.set_xticks(range(0, 101, 20))
+    axes.spines["bottom"].set_bounds(0, 100)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=9, length=3)
+    axes.spines["left"].set_visible(False)
+    return figure
+
+
+def _bar(axes: Any, place: int, row: ScoreRow) -> None:
+    f1 = row.values["corpus_f1"]
+    assert f1 is not None
+    low, high = row.intervals.get("corpus_f1", (f1, f1))
+    (bar,) = axes.barh(place, f1, height=0.62, color=_BAR)
+    axes.plot([low, high], [place, place], color=_INK, linewidth=1.4, marker="|", markersize=6)
+    axes.text(high + 2, place, number(f1), va="center", fontsize=10)
+    said = f"{row.heading}: {number(f1)}"
+    if (low, high) != (f1, f1):
+        said += f", 95 % interval {number(low)} to {number(high)}"
+    draw.tell(bar, said)
+
+
+def _baselines(axes: Any, place: int, rows: Mapping[str, ScoreRow]) -> None:
+    known = {name: row.values["corpus_f1"] for name, row in rows.items()}
+    there = {name: value for name, value in known.items() if value is not None}
+    for level, (name, value) in enumerate(sorted(there.items(), key=lambda item: item[1])):
+        # marks of like figures would hide each other: they take turns at three heights
+        height = place + 0.2 + (0.27 * (level % 3 - 1) if name != CEILING else 0)
+        size = 11 if name == CEILING else 5.5
+        (mark,) = axes.plot(
+            value, height, MARKS[name][0], color=_INK, markersize=size, clip_on=False
+        )
+        draw.tell(mark, f"{rows[name].heading}: {number(value)}")
+    best = [value for name, value in there.items() if name != CEILING]
+    for values, style in ((best, "--"), ([there[n] for n in there if n == CEILING], ":")):
+        if values:
+            axes.axvline(max(values), color=_SOFT, linestyle=style, linewidth=1, zorder=3)
+
+
+def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
+    """Draw F1 over the columns of a table, as :func:`figures.draw.lines` takes them."""
+
+    def drawn() -> Figure:
+        figure = draw.lines(rows, "", axis)
+        _fit(figure)
+        for axes in figure.axes if axis == "length" else ():
+            axes.set_ylim(bottom=0)
+        return figure
+
+    points = (f"{row['label']} at {row['column']}: {number(row['corpus_f1'])}" for row in rows)
+    return as_svg(drawn, title, *points)
+
+
+def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> str:
+    """Draw how far probabilities can be believed (:func:`figures.draw.reliability`)."""
+
+    def drawn() -> Figure:
+        figure = draw.reliability(rows, "")
+        _fit(figure)
+        return figure
+
+    points = (
+        f"{row['line']}, {row['kind']}: {row['likely']:.2f} said, {row['right']:.2f} right"
+        for row in rows
+    )
+    return as_svg(drawn, title, *points)
+
+
+def heads(path: Path, results: Path) -> str:
+    """Draw the F1 of every head of a ranking."""
+    table, _ = read_table(path, schema=HEADS)
+    encoder, parser, name, split = path.relative_to(results / "heads").with_suffix("").parts
+    title = f"{parser} with {encoder}, ranked on {name} {split}"
+    return as_svg(partial(draw.heads, table, title), title)
+
+
+def labels(found: Confusion, title: str) -> str:
+    """Draw which label is taken for which."""
+    return as_svg(partial(draw.labels, found.headings, found.counts, title), title)
+
+
+def maps(path: Path) -> list[str]:
+    """Draw the heat maps that an experiment left as numbers (see ``attree.experiments.maps``)."""
+    table, about = read_table(path)
+    _, y, x, _ = table.column_names
+    by_map: dict[str, list[list[Any]]] = {}
+    for title, *cell in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        by_map.setdefault(title, []).append(cell)
+    sides = {"x": x, "y": y, "words": about.get("settings", {}).get("words")}
+    matrices = {}
+    for title, cells in by_map.items():
+        down, across, values = zip(*cells, strict=True)
+        matrices[title] = np.full((max(down) + 1, max(across) + 1), np.nan)
+        matrices[title][down, across] = values
+    return [
+        as_svg(partial(draw.maps, {title: matrix}, sides), title)
+        for title, matrix in matrices.items()
+    ]
+
+
+def _fit(figure: Figure) -> None:
+    """Make a picture that stands alone a chart of the page: smaller, with letters as large."""
+    if len(figure.axes) == 1:
+        figure.set_size_inches(5.6, 3.3)
+    for axes in figure.axes:
+        axes.tick_params(labelsize=10)
+        legend = axes.get_legend()
+        for text in legend.get_texts() if legend is not None else ():
+            text.set_fontsize(10)
+
+
+def _short(name: str) -> str:
+    name = safe(name)
+    return name if len(name) <= 20 else f"{name[:19]}…"
+
+
+def as_svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
+    """Return a figure as an SVG element for the page.
+
+    Args:
+        drawn: returns the figure, whose colours are placeholders then.
+        title: what a screen reader says of it first.
+        points: what it says then; by default what the figure's parts tell
+            (:func:`attree.reports.figures.draw.tell`).
+    """
+    text = io.StringIO()
+    with matplotlib.rc_context(_STYLE):
+        figure = drawn()
+        pyplot.close(figure)
+        draw.make_safe(figure)
+        tips: list[list[str]] = []
+        for part in draw.told(figure):
+            part.set_gid(f"told{len(tips)}")
+            tips.append(part.get_label().split("\n"))
+        figure.savefig(
+            text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format"))
+        )
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg, flags=re.S)
+    svg = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), svg)
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)
+    assert size is not None
+    label = escape(safe(f"{title}. {'; '.join(points or itertools.chain(*tips))}"))
+    kind = "parts" if float(size[1]) > _ONE_CHART else ""
+    if any(len(own) > 1 for own in tips):
+        kind = f'heat" style="max-width: {size[1]}pt'  # as large as its cells need
+    head = f'<svg role="img" class="{kind}" aria-label="{label}" {size[0]}>'
+    svg = re.sub(r"<svg[^>]*>", lambda _: head, svg, count=1)
+    svg = re.sub(
+        r'<g id="told(\d+)">(.*?</g>)',
+        lambda group: _with_tips(group[2], tips[int(group[1])]),
+        svg,
+        flags=re.S,
+    )
+    svg = _own_ids(svg, f"chart{zlib.crc32(label.encode('utf-8', 'replace')):08x}")
+    for colour, variable in _COLOURS.items():
+        svg = svg.replace(colour, f"var(--{variable})")
+    return re.sub(r"\n\s*", "\n", svg)
+
+
+def _with_tips(part: str, tips: Sequence[str]) -> str:
+    """Return the rest of an SVG's group with its tip, or with one in each of its shapes."""
+    titles = iter(f"<title>{escape(tip)}</title>" for tip in tips)
+    if len(tips) == 1:
+        return f"<g>{next(titles)}{part}"
+    part = re.sub(r' clip-path="[^"]*"', "", part)  # no cell is past the edge
+    return "<g>" + re.sub(
+        r"<path([^>]*)/>", lambda path: f"<path{path[1]}>{next(titles)}</path>", part
+    )
+
+
+def _own_ids(svg: str, prefix: str) -> str:
+    """Return an SVG whose ids are no other chart's; those that it does not refer to are dropped."""
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
+    return re.sub(
+        r'\s?id="([^"]*)"|(url\(#|href="#)([^")]+)',
+        lambda m: (
+            f"{m[2]}{prefix}-{m[3]}" if m[2] else f' id="{prefix}-{m[1]}"' if m[1] in used else ""
+        ),
+        svg,
+    )

@@ -1,0 +1,84 @@
+"""The page itself: a template filled with the content, scripts and styles inlined."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+from attree.base.errors import AttreeError
+from attree.base.files import write_text
+from attree.base.text import safe
+from attree.plan.paths import RUN, path_of
+from attree.reports.page.run import Run
+
+_HERE = Path(__file__).parent
+#: The page's scripts, in the order in which they run.
+_SCRIPTS = ("page.js", "explorer.js")
+
+
+def write_page(
+    results: Path, output: Path, *, sentences: int = 60, run: Path | None = None
+) -> None:
+    """Write the page about a folder of results.
+
+    Args:
+        results: the workflow's folder.
+        output: the page, whole or not at all.
+        sentences: as for :func:`attree.reports.page.content.content`.
+        run: what the run was asked for; ``report/run.json`` of the results if it is not given and
+            is there.
+
+    Raises:
+        AttreeError: there is no score yet, or a library that the page is made with is missing.
+    """
+    _check_installed()
+    from jinja2 import Environment, FileSystemLoader
+
+    from attree.reports.page.content import content
+
+    usual = Path(path_of(RUN, results=results))
+    asked = Run.read(run or (usual if usual.is_file() else None))
+    found = content(results, asked, sentences=sentences)
+    templates = Environment(
+        loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    templates.finalize = _shown
+    scripts = [(_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS]
+    page = templates.get_template("page.html.j2").render(
+        **found,
+        data=embedded(found["trees"]),
+        scripts=scripts,
+        hashes=[_hash(script) for script in scripts],
+        style=(_HERE / "page.css").read_text(encoding="utf-8"),
+    )
+    write_text(output, page)
+
+
+def _check_installed() -> None:
+    missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
+    if missing:
+        problem = f"the report is made with {' and '.join(missing)}, not installed here"
+        raise AttreeError(problem, fix="pip install 'attree[workflow]'")
+
+
+def embedded(value: Any) -> str:
+    """Return JSON that may stand inside ``<script>``: no text in it can end the element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def _shown(value: Any) -> Any:
+    """Show control characters of names and messages; what is safe already stays as it is."""
+    return safe(value) if type(value) is str else value
+
+
+def _hash(script: str) -> str:
+    """Return how a content security policy names a script: no other one may run."""
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

@@ -1,0 +1,94 @@
+"""What a run was asked for: written by the workflow when it starts, read by the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attree.base.files import read_described, write_json
+from attree.base.provenance import digest
+
+if TYPE_CHECKING:
+    from attree.plan.plan import Plan
+    from attree.treebank.language import Catalogue
+
+
+def looks() -> str:
+    """Hash the page's template, scripts and styles, which are no Python and yet an input of it."""
+    here = Path(__file__).parent
+    files = sorted(file for kind in ("css", "j2", "js") for file in here.glob(f"*.{kind}"))
+    return digest([file.read_text(encoding="utf-8") for file in files])
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTable:
+    """A table of the configuration.
+
+    Attributes:
+        title: its heading.
+        published: its part of the file of published figures, if any.
+        rows: its rows, ``[encoder, parser, language, split]``.
+    """
+
+    title: str
+    published: str | None
+    rows: list[tuple[str, str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What was asked for; all empty of a folder of results that no workflow filled.
+
+    Attributes:
+        configuration: with its defaults filled in.
+        tables: name → table.
+        languages: those found that can be read.
+        problems: language → why it cannot be read at all.
+        warnings: what was passed over, a line each.
+    """
+
+    configuration: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, AskedTable] = field(default_factory=dict)
+    languages: list[str] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Every row of every table, once."""
+        return list(dict.fromkeys(row for table in self.tables.values() for row in table.rows))
+
+    def has(self, language: str) -> bool:
+        """Tell whether a language is asked for; every one is where nothing says."""
+        return language in self.languages or not self.tables
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], plan: Plan, languages: Catalogue) -> Run:
+        """Return what a checked configuration asks for of the languages that were found."""
+        tables = {
+            name: AskedTable(
+                config["tables"][name]["title"],
+                config["tables"][name]["published"],
+                [(row.encoder, row.parser, row.language, row.split) for row in rows],
+            )
+            for name, rows in plan.tables.items()
+        }
+        problems = {name: str(error) for name, error in languages.problems.items()}
+        others = [line for line in languages.warnings if line not in problems.values()]
+        return cls(dict(config), tables, list(languages), problems, others)
+
+    @classmethod
+    def read(cls, path: Path | None) -> Run:
+        """Read what :meth:`write` wrote; nothing where ``path`` is None.
+
+        Raises:
+            AttreeError: absent, or of another form.
+        """
+        fix = "run the workflow again, or leave --run out"
+        return cls() if path is None else read_described(path, cls, what="run", fix=fix)
+
+    def write(self, path: str | Path) -> None:
+        """Write it as JSON."""
+        write_json(path, asdict(self))

@@ -1,0 +1,1 @@
+"""What only comparisons need: other articles' parsers."""

@@ -1,0 +1,130 @@
+"""The folder of a grammar: ``grammar.json``, its weights, and a table of its epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from attree.base.errors import AttreeError
+from attree.base.files import check_regular, described, read_described, whole_file, write_json
+from attree.base.schemas import write_table
+from attree.rivals.grammar import ABOUT
+from attree.rivals.grammar.model import UNKNOWN, CompoundPCFG, Vocabulary
+from attree.rivals.grammar.options import Sizes
+from attree.rivals.grammar.training import Epoch
+
+WEIGHTS, EPOCHS = "weights.safetensors", "epochs.parquet"
+_WHAT, _AGAIN = "description of a grammar", "learn it again with `attree grammar train`"
+
+_EPOCHS = pa.schema(
+    [
+        pa.field(name, pa.int32() if name == "epoch" else pa.float64(), nullable=False)
+        for name in Epoch.__dataclass_fields__
+    ]
+)
+
+
+class _Settings(msgspec.Struct):
+    seed: int | None = None
+
+
+class _Made(msgspec.Struct):
+    """What is read of a grammar's provenance."""
+
+    text: list[str] = []
+    settings: _Settings = msgspec.field(default_factory=_Settings)
+
+
+class About(msgspec.Struct):
+    """What ``grammar.json`` holds.
+
+    Attributes:
+        sizes: of the grammar.
+        words: that it knows, the unknown one first.
+        provenance: what it was made from.
+    """
+
+    sizes: Sizes
+    words: list[str]
+    provenance: dict[str, Any]
+
+    @property
+    def made_from(self) -> str:
+        """What tables say that it was trained on."""
+        made = msgspec.convert(self.provenance, _Made)
+        text = ", ".join(made.text) or "?"
+        return f"words of {text} (no trees, seed {made.settings.seed})"
+
+
+def write_grammar(
+    folder: Path,
+    model: CompoundPCFG,
+    vocabulary: Vocabulary,
+    curve: Sequence[Epoch],
+    made: Mapping[str, Any],
+) -> None:
+    """Write a grammar's files into a folder; the description comes last.
+
+    Args:
+        folder: which exists.
+        model: its weights.
+        vocabulary: its words.
+        curve: what each epoch came to.
+        made: its provenance.
+    """
+    tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    with whole_file(folder / WEIGHTS) as part:
+        part.write_bytes(save(tensors))
+    epochs = pa.Table.from_pylist([asdict(epoch) for epoch in curve], schema=_EPOCHS)
+    write_table(folder / EPOCHS, epochs, schema=_EPOCHS, metadata={"provenance": dict(made)})
+    sizes = msgspec.to_builtins(model.sizes)
+    about = {"sizes": sizes, "words": list(vocabulary.words), "provenance": dict(made)}
+    write_json(folder / ABOUT, about)
+
+
+def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
+    """Read a grammar that :func:`write_grammar` wrote.
+
+    Raises:
+        AttreeError: no grammar there; weights cut short, not finite, or of another grammar.
+    """
+    folder = Path(folder)
+    about = read_described(folder / ABOUT, About, what=_WHAT, fix=_AGAIN)
+    if about.words[:1] != [UNKNOWN] or len(set(about.words)) < len(about.words):
+        problem = (
+            f"this {_WHAT} is not valid: words: a word stands twice, or the unknown one not first"
+        )
+        raise AttreeError(problem, file=folder / ABOUT, fix=_AGAIN)
+    what = "provenance of a grammar"
+    described(about.provenance, _Made, file=folder / ABOUT, what=what, fix=_AGAIN)
+    return _read_weights(folder / WEIGHTS, about), Vocabulary(tuple(about.words)), about
+
+
+def _read_weights(path: Path, about: About) -> CompoundPCFG:
+    there = check_regular(path, what="file of weights")
+    with torch.device("meta"):
+        model = CompoundPCFG(about.sizes, len(about.words))
+    expected = sum(parameter.numel() * 4 for parameter in model.parameters())
+    if not expected <= there <= expected + 1_000_000:  # before it takes memory
+        raise _not_these(path)
+    try:
+        tensors = load_file(path)
+        model.load_state_dict(tensors, assign=True)
+    except (SafetensorError, RuntimeError, KeyError, OSError):
+        raise _not_these(path) from None
+    if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
+        raise AttreeError("these weights are NaN or infinite", file=path, fix=_AGAIN)
+    return model.eval()
+
+
+def _not_these(path: Path) -> AttreeError:
+    problem = "these weights are cut short or belong to another grammar"
+    return AttreeError(problem, file=path, fix=_AGAIN)

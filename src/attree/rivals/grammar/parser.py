@@ -1,0 +1,96 @@
+"""A grammar as a parser: the tree with the most spans expected to be right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attree.base.errors import AttreeError, NotFiniteError
+from attree.decoding.constrained import SplitChart
+from attree.encoder.pieces import Pieces
+from attree.rivals.grammar.folder import read_grammar
+from attree.rivals.grammar.model import CompoundPCFG, Vocabulary
+from attree.training.scores import best_trees, expected_right
+from attree.trees.constraints import NOTHING_KNOWN, Known
+from attree.trees.trees import Trees
+
+#: Cells of the rules of the sentences that are parsed together.
+_AT_A_TIME = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Marginals:
+    """The probabilities of the spans of a batch.
+
+    Attributes:
+        likely: float64 (batch, n + 1, n + 1), ``[i, j)`` at ``[i, j]``, 0 past a sentence's words.
+        n_words: int64 (batch,).
+    """
+
+    likely: NDArray[np.float64]
+    n_words: NDArray[np.int64]
+
+
+class GrammarModel:
+    """A grammar (a :class:`attree.parsers.find.Model`); its vocabulary takes an encoder's place.
+
+    Args:
+        grammar: its weights.
+        vocabulary: its words.
+    """
+
+    labelled = tagged = has_distribution = False
+
+    def __init__(self, grammar: CompoundPCFG, vocabulary: Vocabulary) -> None:
+        self.grammar = grammar
+        self.encoder: Any = vocabulary
+
+    @classmethod
+    def load(cls, folder: str | Path) -> GrammarModel:
+        """Read the folder of a grammar."""
+        return cls(*read_grammar(folder)[:2])
+
+    def features(self, pieces: Sequence[Pieces]) -> Marginals:
+        """Compute the probability of every span, sentences of one length together."""
+        n_words = np.array([one.n_words for one in pieces], np.int64)
+        side = int(n_words.max(initial=0)) + 1
+        likely = np.zeros((len(pieces), side, side))
+        for n in np.unique(n_words[n_words > 1]):
+            places = np.flatnonzero(n_words == n)
+            for some in np.array_split(places, -(-places.size // _AT_A_TIME)):
+                words = torch.from_numpy(np.stack([pieces[at].ids for at in some]).astype(np.int64))
+                likely[some, : n + 1, : n + 1] = self.grammar.marginals(words).double().numpy()
+        return Marginals(likely, n_words)
+
+    def trees(self, features: Marginals, known: Known = NOTHING_KNOWN) -> Trees:
+        """Decode by minimum risk; the score of a span is its probability.
+
+        Raises:
+            NotFiniteError: a probability is NaN.
+        """
+        likely = features.likely
+        if not np.isfinite(likely).all():
+            raise NotFiniteError("a sentence's probabilities are not finite")
+        found = best_trees(torch.from_numpy(likely), torch.from_numpy(features.n_words))
+        kept = {place: self.chart(features, place).trees(one) for place, one in known.items()}
+        found = found.replaced(kept)
+        return replace(found, scores=likely[found.tree_of, found.starts, found.ends])
+
+    def chart(self, features: Marginals, place: int = 0) -> SplitChart:
+        """Keep the probabilities of one sentence of a batch."""
+        one, n_words = slice(place, place + 1), features.n_words
+        side = int(n_words[place]) + 1
+        likely = features.likely[one, :side, :side]
+        return SplitChart(expected_right(likely, n_words[one]), "chart")
+
+    def associations(self, features: Marginals) -> list[NDArray[np.float32]]:
+        """Refuse: a grammar has none."""
+        raise AttreeError(
+            "a grammar has no association between words", fix="take a parser of an encoder"
+        )

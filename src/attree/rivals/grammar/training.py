@@ -1,0 +1,270 @@
+"""Training a compound PCFG: an epoch after the other, each kept, so that a killed run continues.
+
+What happens in an epoch is a function of the seed and its number alone, never of a generator's
+state. The weights that are kept in the end are those of the epoch with the lowest perplexity on
+the sentences held out.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from attree.base.errors import AttreeError
+from attree.base.files import read_json, whole_folder, write_json
+from attree.base.progress import progress
+from attree.base.text import say
+from attree.rivals.grammar.model import CompoundPCFG
+
+#: What a generator is for, so that no two draw the same numbers.
+_ORDER, _NOISE, _HELD_OUT = range(3)
+_STATE, _TENSORS = "state.json", "state.safetensors"
+#: What Adam keeps of each parameter.
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+#: The numbers of a sentence's words.
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How to train, with what Kim, Dyer and Rush (2019) took but for the batch and the epochs.
+
+    Attributes:
+        epochs: passes over the sentences.
+        batch: sentences of a step; all of a batch have one length.
+        learning_rate: of Adam.
+        seed: of weights, order and noise.
+        betas, clip: of Adam, and of the gradient's norm.
+    """
+
+    epochs: int
+    batch: int
+    learning_rate: float
+    seed: int
+    betas: tuple[float, float] = (0.75, 0.999)
+    clip: float = 3.0
+
+
+@dataclass(slots=True)
+class Epoch:
+    """What an epoch came to; perplexities are by word.
+
+    Attributes:
+        epoch: its number, from 1.
+        trained: upper bound of the perplexity of the training sentences, while weights changed.
+        held_out: the same of the sentences held out, afterwards.
+        reconstruction: the latter without the divergence: of words given ``z``.
+        divergence: KL divergence of a sentence held out, in nats.
+        seconds: that the epoch took.
+    """
+
+    epoch: int
+    trained: float
+    held_out: float
+    reconstruction: float
+    divergence: float
+    seconds: float
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        return (
+            f"epoch {self.epoch}: perplexity at most {self.held_out:,.1f} on sentences held out "
+            f"({self.reconstruction:,.1f} and {self.divergence:.2f} nats of KL a sentence), "
+            f"{self.trained:,.1f} in training; {self.seconds:.0f} s"
+        )
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Bounds added up over sentences."""
+
+    likelihood: float = 0.0
+    divergence: float = 0.0
+    words: int = 0
+    sentences: int = 0
+
+    def add(self, likelihood: Tensor, divergence: Tensor, words: Tensor) -> None:
+        self.likelihood += float(likelihood.detach().sum())
+        self.divergence += float(divergence.detach().sum())
+        self.words += words.numel()
+        self.sentences += len(words)
+
+    def perplexity(self, *, bound: bool = True) -> float:
+        lost = self.divergence if bound else 0.0
+        return _exp((lost - self.likelihood) / max(self.words, 1))
+
+
+def _exp(value: float) -> float:
+    return math.exp(min(value, 700.0)) if value == value else math.nan
+
+
+@dataclass(slots=True)
+class Run:
+    """A training run.
+
+    Attributes:
+        model: trained in place.
+        schedule: how.
+        folder: of its checkpoints.
+        best: the weights of the best epoch so far.
+        curve: all epochs so far.
+    """
+
+    model: CompoundPCFG
+    schedule: Schedule
+    folder: Path
+    best: dict[str, Tensor] = field(default_factory=dict)
+    curve: list[Epoch] = field(default_factory=list)
+    adam: torch.optim.Adam = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make the optimiser."""
+        self.adam = torch.optim.Adam(
+            self.model.parameters(),
+            lr=self.schedule.learning_rate,
+            betas=self.schedule.betas,
+            fused=True,
+        )
+
+    @property
+    def best_epoch(self) -> int:
+        """The number of the epoch whose weights are kept."""
+        return min(self.curve, key=lambda epoch: epoch.held_out).epoch
+
+    def train(self, sentences: Sequence[Numbers], held_out: Sequence[Numbers]) -> None:
+        """Train to the end, from the last checkpoint where there is one; keep the best.
+
+        Raises:
+            AttreeError: a perplexity is not a number.
+        """
+        if begun := list(self.folder.glob("checkpoint-*")):
+            self._resume(max(begun, key=lambda one: int(one.name.partition("-")[2])))
+            say(f"continuing after epoch {len(self.curve)}")
+        for number in range(len(self.curve) + 1, self.schedule.epochs + 1):
+            began = time.monotonic()
+            trained = self._epoch(number, sentences)
+            found = bound(self.model, held_out)
+            epoch = Epoch(
+                number,
+                trained.perplexity(),
+                found.perplexity(),
+                found.perplexity(bound=False),
+                found.divergence / max(found.sentences, 1),
+                time.monotonic() - began,
+            )
+            self._check(epoch)
+            say(str(epoch))
+            if all(epoch.held_out < before.held_out for before in self.curve):
+                self.best = copy.deepcopy(self.model.state_dict())
+            self.curve.append(epoch)
+            self._save()
+        self.model.load_state_dict(self.best)
+
+    def _epoch(self, number: int, sentences: Sequence[Numbers]) -> _Sums:
+        generator = _generator(self.schedule.seed, number, _ORDER)
+        drawn = _generator(self.schedule.seed, number, _NOISE)
+        sums = _Sums()
+        with progress(f"epoch {number}", total=len(sentences)) as advance:
+            for words in batches(sentences, self.schedule.batch, generator):
+                likelihood, divergence = self.model(words, _noise(self.model, words, drawn))
+                self.adam.zero_grad()
+                (divergence - likelihood).mean().backward()
+                torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.schedule.clip)
+                self.adam.step()
+                sums.add(likelihood, divergence, words)
+                advance(len(words))
+        return sums
+
+    def _check(self, epoch: Epoch) -> None:
+        if not math.isfinite(epoch.trained + epoch.held_out):
+            raise AttreeError(
+                f"the perplexity is not a number in epoch {epoch.epoch}",
+                file=self.folder.parent,
+                fix="run again with a lower --learning-rate",
+            )
+
+    def _save(self) -> None:
+        """Write a checkpoint, whole or not at all, in place of the one before."""
+        tensors = {f"best.{name}": tensor for name, tensor in self.best.items()}
+        tensors |= {f"now.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        for name, parameter in self.model.named_parameters():
+            moments = self.adam.state[parameter]
+            tensors |= {f"{one}.{name}": moments[one] for one in _MOMENTS}
+            steps = float(moments["step"])
+        about = {"steps": steps, "curve": [asdict(one) for one in self.curve]}
+        with whole_folder(self._checkpoint(len(self.curve))) as made:
+            save_file({name: one.contiguous() for name, one in tensors.items()}, made / _TENSORS)
+            write_json(made / _STATE, about)
+        shutil.rmtree(self._checkpoint(len(self.curve) - 1), ignore_errors=True)
+
+    def _checkpoint(self, epoch: int) -> Path:
+        return self.folder / f"checkpoint-{epoch}"
+
+    def _resume(self, checkpoint: Path) -> None:
+        state: dict[str, Any] = read_json(checkpoint / _STATE, what="checkpoint")
+        parts: dict[str, dict[str, Tensor]] = {}
+        for name, tensor in load_file(checkpoint / _TENSORS).items():
+            kind, _, own = name.partition(".")
+            parts.setdefault(kind, {})[own] = tensor
+        self.curve = [Epoch(**one) for one in state["curve"]]
+        self.best = parts["best"]
+        self.model.load_state_dict(parts["now"])
+        for name, parameter in self.model.named_parameters():
+            moments = {one: parts[one][name] for one in _MOMENTS}
+            self.adam.state[parameter] = {"step": torch.tensor(state["steps"]), **moments}
+
+
+@torch.no_grad()
+def bound(model: CompoundPCFG, sentences: Sequence[Numbers]) -> _Sums:
+    """Add up the bound of sentences, with the same noise each time."""
+    sums, generator = _Sums(), _generator(0, 0, _HELD_OUT)
+    for words in batches(sentences, 16):
+        likelihood, divergence = model(words, _noise(model, words, generator))
+        sums.add(likelihood, divergence, words)
+    return sums
+
+
+def batches(
+    sentences: Sequence[Numbers], size: int, generator: torch.Generator | None = None
+) -> Iterator[Tensor]:
+    """Yield batches of sentences of one length, int64 (batch, n); shuffled by a generator."""
+    places = _shuffled(len(sentences), generator)
+    by_length: dict[int, list[int]] = {}
+    for place in places:
+        by_length.setdefault(len(sentences[place]), []).append(place)
+    groups = [
+        own[first : first + size]
+        for own in by_length.values()
+        for first in range(0, len(own), size)
+    ]
+    for group in _shuffled(len(groups), generator):
+        yield torch.from_numpy(np.stack([sentences[place] for place in groups[group]]))
+
+
+def _shuffled(count: int, generator: torch.Generator | None) -> list[int]:
+    if generator is None:
+        return list(range(count))
+    order: list[int] = torch.randperm(count, generator=generator).tolist()
+    return order
+
+
+def _noise(model: CompoundPCFG, words: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.randn(len(words), model.sizes.latent, generator=generator)
+
+
+def _generator(*seeds: int) -> torch.Generator:
+    mixed = int(np.random.SeedSequence(seeds).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return torch.Generator().manual_seed(mixed)

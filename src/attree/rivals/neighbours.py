@@ -1,0 +1,140 @@
+"""Distances of neighbouring words, every one that Kim et al. choose among, as one source.
+
+Kim, Choi, Edmiston and Lee (2020, *Are Pre-trained Language Models Aware of Phrases?*) compare the
+words on the two sides of every gap and split where they differ most. A *candidate* is a measure of
+a layer, or of one of its heads; the best one on development trees by sentence F1 is the parser. Its
+recipe here: ``score: adjacent`` (or ``adjacent_right``, with their bias), ``decoder: greedy``,
+``heads: best``, ``rank_by: sentence_f1``.
+
+The units of layer ``l`` (0-based: attention of layer ``l``, the hidden states that it puts out)::
+
+    0 cos   1 L1   2 L2   3 mean Hellinger   4 mean JSD   5… Hellinger, then JSD, of each head
+
+A word's state is the mean over its pieces; attention to a word is the sum over its pieces, from
+it the mean. Decided by the authors' program where it and the paper differ: the encoder reads no
+``[CLS]`` and ``[SEP]``; ``cos`` is ``(1 + cos) / 2``, a similarity that is taken for a distance;
+the Jensen-Shannon distance is of the reversed divergences, ``sqrt((KL(m|p) + KL(m|q)) / 2)`` with
+``m = (p + q) / 2``; the embeddings are no candidate. The sources ``states…`` and ``heads-…`` are
+the measures as the paper writes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from attree.rivals.word_states import piece_to_word
+
+if TYPE_CHECKING:
+    import torch
+
+    from attree.encoder.load import Encoder, EncoderOutput
+    from attree.encoder.pieces import Pieces
+    from attree.encoder.source import Head
+
+#: What the authors' program adds to every attention before a logarithm.
+_FLOOR = 1e-8
+
+#: Units of a layer as a whole: three of states, two that are means over its heads.
+_OF_STATES, _OF_LAYER = 3, 5
+
+
+class NeighbourSource:
+    """Matrices that hold minus the distance of neighbours (a :class:`attree…sources.Source`).
+
+    All but the two diagonals beside the main one is 0.
+    """
+
+    def shape(self, n_layers: int, n_heads: int) -> tuple[int, int]:
+        """Every layer with all its candidates."""
+        return n_layers, _OF_LAYER + 2 * n_heads
+
+    def matrices(
+        self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]
+    ) -> torch.Tensor:
+        """Return float32 (batch, units, words, words)."""
+        import torch
+
+        heads = sorted({head for unit in units for head in _heads_of(unit, encoder.n_heads)})
+        states = sorted({layer + 1 for layer, number in units if number < _OF_STATES})
+        plain = [_without_specials(one) for one in pieces]
+        output = encoder.run(plain, heads=heads, states=states)
+        place = {head: number for number, head in enumerate(heads)}
+        found = [_distances(output, unit, place, encoder.n_heads) for unit in units]
+        distances = torch.stack(found, dim=1)
+        return -(distances.diag_embed(1) + distances.diag_embed(-1))
+
+
+def _without_specials(sentence: Pieces) -> Pieces:
+    own = sentence.word_of >= 0
+    return replace(sentence, ids=sentence.ids[own], word_of=sentence.word_of[own])
+
+
+def _heads_of(unit: Head, n_heads: int) -> list[Head]:
+    """Return the heads whose attention a unit reads."""
+    layer, number = unit
+    if number < _OF_STATES:
+        return []
+    if number < _OF_LAYER:
+        return [(layer, head) for head in range(n_heads)]
+    return [(layer, (number - _OF_LAYER) % n_heads)]
+
+
+def _distances(
+    output: EncoderOutput, unit: Head, place: dict[Head, int], n_heads: int
+) -> torch.Tensor:
+    """(batch, words - 1): how far a unit finds each word from the next."""
+    layer, number = unit
+    if number < _OF_STATES:
+        return STATES[number](_word_states(output, layer + 1))
+    chosen = [place[head] for head in _heads_of(unit, n_heads)]
+    is_jsd = number == _OF_LAYER - 1 or number >= _OF_LAYER + n_heads
+    compare = _jensen_shannon if is_jsd else _hellinger
+    return compare(output.attention[:, chosen], output.n_words).mean(1)
+
+
+def _word_states(output: EncoderOutput, layer: int) -> torch.Tensor:
+    return piece_to_word(output.batch) @ output.states[layer].float()
+
+
+def _cosine(states: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return (1.0 + torch.cosine_similarity(states[:, :-1], states[:, 1:], dim=-1)) / 2.0
+
+
+def _norm(order: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    def distance(states: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        return torch.linalg.vector_norm(states[:, :-1] - states[:, 1:], ord=order, dim=-1)
+
+    return distance
+
+
+#: (batch, words, size) → (batch, words - 1), by the number of the unit
+STATES = (_cosine, _norm(1), _norm(2))
+
+
+def _hellinger(attention: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
+    """(batch, heads, words, words) → (batch, heads, words - 1)."""
+    roots = attention.sqrt()
+    return (roots[:, :, :-1] - roots[:, :, 1:]).norm(dim=-1) / math.sqrt(2)
+
+
+def _jensen_shannon(attention: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
+    """As :func:`_hellinger`; words past a sentence's own take no part."""
+    import torch
+
+    there = torch.arange(attention.shape[-1], device=attention.device) < n_words[:, None]
+    floored = attention + _FLOOR * there[:, None, None]
+    logs = (floored / floored.sum(-1, keepdim=True).clamp_(min=_FLOOR)).clamp_(min=1e-12).log()
+    middle = (attention[:, :, :-1] + attention[:, :, 1:]) / 2
+    mean_log = (logs[:, :, :-1] + logs[:, :, 1:]) / 2
+    divergence = (torch.xlogy(middle, middle) - middle * mean_log).sum(-1)
+    return divergence.clamp_(min=0.0).sqrt_()
+
+
+NEIGHBOURS = NeighbourSource()

@@ -1,0 +1,232 @@
+"""The attention stage: partitions of a sentence table → shards → a manifest, on Dask workers."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from attree.association.columns import PRECISIONS, Column, all_of, mean_column, read_selection
+from attree.association.compute import LOCAL, ShardTask, StageSettings, run_task
+from attree.association.shards import shard_metadata
+from attree.association.sources import HEADS, checked, spared, units
+from attree.base.errors import AttreeError
+from attree.base.files import lock, write_json
+from attree.base.progress import progress
+from attree.base.provenance import code_hash, digest, provenance
+from attree.base.registry import check_name
+from attree.base.schemas import SENTENCES, read_table
+from attree.encoder.source import Head, ResolvedEncoder
+from attree.trees.parses import POLICIES
+
+#: What decides what stands in a shard.
+CODE = ("attree.association.compute", "attree.encoder.load")
+
+
+def columns_for(
+    encoder: ResolvedEncoder,
+    *,
+    every: bool = False,
+    sets: Iterable[Sequence[Head]] = (),
+    selections: Iterable[str | Path] = (),
+    sources: Sequence[str] = (HEADS,),
+    precision: str = PRECISIONS[0],
+) -> dict[str, Column]:
+    """Return the columns of a manifest: every head by itself, or the mean of each distinct set.
+
+    Args:
+        encoder: whose heads they are.
+        every: a column of every unit of each of ``sources``, ``all`` for heads.
+        sets: units of each of ``sources`` to average.
+        selections: files that ``attree heads`` wrote; each names a source and units to average.
+        sources: names of :data:`attree.association.sources.SOURCES`.
+        precision: the type that values are kept in, one of ``shards.PRECISIONS``.
+
+    Raises:
+        AttreeError: nothing to compute, a head that does not exist, or a selection made with
+            another encoder.
+    """
+    check_name(precision, PRECISIONS, f"unknown precision {precision}")
+    size = encoder.n_layers, encoder.n_heads
+    found = {}
+    for source in sources if every else ():
+        heads = tuple(units(source, *size))
+        found[all_of(source)] = Column(heads, mean=False, dtype=precision, source=source)
+    wanted = [(source, heads) for source in sources for heads in sets]
+    for path in selections:
+        selection = read_selection(path)
+        if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
+            raise AttreeError(
+                f"these heads were selected with another encoder than {encoder.slug}",
+                file=path,
+                fix="rank the heads of this encoder with `attree heads`",
+            )
+        wanted.append((selection["source"], selection["heads"]))
+    found |= dict(
+        mean_column(checked(source, heads, *size), precision, source) for source, heads in wanted
+    )
+    if not found:
+        raise AttreeError("no heads are asked for", fix="give --heads or --selection")
+    return found
+
+
+def compute_attention(
+    sentences: Path,
+    encoder: ResolvedEncoder,
+    columns: Mapping[str, Column],
+    output: Path,
+    settings: StageSettings,
+) -> dict[str, Any]:
+    """Compute the associations of a sentence table and write a manifest of shards.
+
+    A whole shard of the same key (code, encoder, source, heads, dtype, policy, and the words
+    themselves) is not computed again; shards of other keys are removed at the end.
+
+    Returns:
+        the manifest.
+
+    Raises:
+        AttreeError: bad input, or another process is writing the same output.
+    """
+    problem = f"unknown policy for too long sentences: {settings.too_long}"
+    check_name(settings.too_long, POLICIES, problem)
+    if encoder.dtype == "auto":
+        from attree.encoder.device import settled
+
+        elsewhere = settings.scheduler != LOCAL
+        encoder = settled(encoder, settings.device, elsewhere=elsewhere)
+    table, about = read_table(sentences, schema=SENTENCES)
+    with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
+        tasks = _tasks(sentences, table, encoder, columns, output, settings)
+        todo = [task for task in tasks if not _is_whole(task)]
+        _compute(todo, table.num_rows, encoder, settings)
+        manifest = _manifest(about, encoder, columns, tasks, settings)
+        write_json(output, manifest)
+        _remove_stale(output, tasks)
+    return manifest
+
+
+def _compute(
+    todo: Sequence[ShardTask], n_sentences: int, encoder: ResolvedEncoder, settings: StageSettings
+) -> None:
+    missing = sum(task.stop - task.start for task in todo)
+    if missing < n_sentences:
+        there = f"{n_sentences - missing:,} of {n_sentences:,} sentences are computed already"
+        print(f"attention: {there}", file=sys.stderr, flush=True)
+    if todo:
+        with progress("attention", total=missing) as advance:
+            for task in _computed(todo, encoder, settings):
+                advance(task.stop - task.start)
+
+
+def _tasks(
+    sentences: Path,
+    table: pa.Table,
+    encoder: ResolvedEncoder,
+    columns: Mapping[str, Column],
+    output: Path,
+    settings: StageSettings,
+) -> list[ShardTask]:
+    common = {
+        "code": code_hash(*CODE, without=spared(one.source for one in columns.values())),
+        "encoder": encoder.fingerprint,
+        "dtype": encoder.dtype,
+        "columns": {name: asdict(column) for name, column in columns.items()},
+        "too_long": settings.too_long,
+    }
+    tasks = []
+    for index, start in enumerate(range(0, table.num_rows, settings.partition_size)):
+        stop = min(start + settings.partition_size, table.num_rows)
+        key = digest({**common, "content": _content(table.slice(start, stop - start))})
+        shard = _folder(output) / f"{key}-{index:05d}.parquet"
+        metadata = {"key": key, **common}
+        tasks.append(
+            ShardTask(str(sentences), start, stop, str(shard), columns, settings, metadata)
+        )
+    return tasks
+
+
+def _content(rows: pa.Table) -> str:
+    """Hash what the encoder is given: other columns may change without a new run of it."""
+    whole = hashlib.sha256(rows["sentence"].to_numpy().astype(np.int64).tobytes())
+    for words in rows["words"].to_pylist():
+        whole.update("\x1f".join([*words, "\x1e"]).encode())
+    return whole.hexdigest()
+
+
+def _is_whole(task: ShardTask) -> bool:
+    found = shard_metadata(Path(task.shard))
+    return found is not None and found.get("key") == task.metadata["key"]
+
+
+def _computed(
+    todo: Sequence[ShardTask], encoder: ResolvedEncoder, settings: StageSettings
+) -> Iterator[ShardTask]:
+    """Compute what is to be done, here or on workers, and yield each task once it is done."""
+    if settings.scheduler != LOCAL or (settings.workers > 1 and len(todo) > 1):
+        from attree.stages.attention_cluster import run_on_workers
+
+        yield from run_on_workers(todo, encoder, settings)
+    else:  # a worker process of its own would cost a second encoder's start
+        from attree.encoder.load import load_encoder
+
+        loaded = load_encoder(encoder, device=settings.device, threads=settings.threads)
+        for task in todo:
+            yield run_task(task, loaded)
+
+
+def _manifest(
+    about: Mapping[str, Any],
+    encoder: ResolvedEncoder,
+    columns: Mapping[str, Column],
+    tasks: Sequence[ShardTask],
+    settings: StageSettings,
+) -> dict[str, Any]:
+    counts: Counter[str] = Counter(sentences=0, too_long=0, unknown_words=0)
+    shards = []
+    for task in tasks:
+        path = Path(task.shard)
+        found = shard_metadata(path) or {}
+        counts.update(found.get("counts", {}))
+        shards.append({"file": f"{path.parent.name}/{path.name}", **found.get("counts", {})})
+    described = {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
+    return {
+        "columns": {
+            name: {**asdict(column), "matrices": column.matrices}
+            for name, column in columns.items()
+        },
+        "shards": shards,
+        "counts": dict(counts),
+        "too_long": settings.too_long,
+        "encoder": described,
+        "language": about.get("language"),
+        "split": about.get("split"),
+        "provenance": provenance(
+            code=CODE,
+            settings={"too_long": settings.too_long, "columns": sorted(columns)},
+            encoder={**described, "revision": encoder.revision, "dtype": encoder.dtype},
+            versions=encoder.versions,
+        ),
+    }
+
+
+def _folder(output: Path) -> Path:
+    return output.with_name(f"{output.stem}.shards")
+
+
+def _remove_stale(output: Path, tasks: Iterable[ShardTask]) -> None:
+    """Remove shards of other keys, and what killed writers left of them."""
+    current = {Path(task.shard) for task in tasks}
+    folder = _folder(output)
+    if not folder.is_dir():
+        return
+    for file in folder.iterdir():
+        if file not in current and (file.suffix == ".parquet" or file.name.endswith(".part")):
+            file.unlink(missing_ok=True)

@@ -1,0 +1,122 @@
+"""Parses that were made elsewhere: trees of a file, or the average of several tables of parses."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from attree.base.errors import AttreeError
+from attree.base.schemas import OK, PARSES, SENTENCES, SKIPPED, read_table
+from attree.base.text import safe
+from attree.decoding.average import average
+from attree.treebank.check import MOST_SENTENCES
+from attree.treebank.pairing import as_parses, has_labels, paired, read_whole
+from attree.treebank.sentence import Settings
+from attree.treebank.table import from_table
+from attree.trees.parses import Parses, write_parsed
+
+#: Sentences named one by one where no tree of a file fits them.
+_NAMED = 20
+
+
+def write_imported(
+    predictions: Sequence[Path],
+    sentences: Path,
+    output: Path,
+    settings: Settings,
+    *,
+    accept_loss: float = 0.0,
+) -> None:
+    """Write another parser's trees as parses of a sentence table.
+
+    A tree belongs to the sentence whose words it has, in the order of both files. It may have
+    punctuation that the table has not: what the table's cleaning took out is taken out of it too.
+    A sentence without a tree is ``skipped``, and named. Labels are kept where the file has some,
+    without functions unless the table has them. Tags are not: they may be the gold ones that the
+    parser was given.
+
+    Args:
+        predictions: files of trees in a treebank format.
+        sentences: the SENTENCES table.
+        output: the PARSES table to write.
+        settings: how the file is read.
+        accept_loss: the share of the sentences that may be without a tree, if more than
+            ``MOST_SENTENCES``.
+
+    Raises:
+        AttreeError: a file that cannot be read, none of its trees has a sentence, or more sentences
+            than that have none.
+    """
+    table, metadata = read_table(sentences, schema=SENTENCES)
+    gold = list(from_table(table))
+    refused: list[str] = []
+    functions = metadata.get("settings", {}).get("functions", settings.functions)
+    how = replace(settings, functions=functions)
+    read = [one for file in predictions for one in read_whole([file], how, refused.append)]
+    found = dict(paired(gold, read, refused))
+    if not found:
+        first = f" (first: {refused[0]})" if refused else ""
+        raise AttreeError(
+            f"no tree has the words of a sentence{first}",
+            file=predictions[0],
+            fix=f"check that it parses the sentences of {sentences}",
+        )
+    more = [f"and {len(refused) - _NAMED:,} more"] if len(refused) > _NAMED else []
+    names = ", ".join(map(str, predictions))
+    total = f"{names}: trees of {len(found):,} of {len(gold):,} sentences"
+    for line in (*refused[:_NAMED], *more, total):
+        print(f"attree: {safe(line)}", file=sys.stderr)
+    if len(gold) - len(found) > max(MOST_SENTENCES, accept_loss) * len(gold):
+        raise AttreeError(
+            f"only {len(found):,} of {len(gold):,} sentences have a tree (first: {refused[0]})",
+            file=predictions[0],
+            fix="give the trees of the same sentences; if this is right, --accept-loss SHARE"
+            " (accept_loss under systems in config.yaml)",
+        )
+    parses = as_parses(gold, found, labelled=has_labels(found.values(), predictions[0]))
+    parses = replace(parses, sentence=table["sentence"].to_numpy())
+    about = {"file": ", ".join(path.name for path in predictions), "refused": len(refused)}
+    code = ["attree.cli.decode:import_command"]
+    write_parsed(output, parses.table(), metadata, code=code, settings=about)
+
+
+def write_average(
+    members: Sequence[Path],
+    output: Path,
+    *,
+    threshold: float | None,
+    weights: Sequence[float] | None = None,
+) -> None:
+    """Write the trees that agree best with those of several tables of parses.
+
+    Args:
+        members: PARSES tables of the same sentences.
+        output: the PARSES table to write.
+        threshold, weights: as for :func:`attree.decoding.average.average`.
+
+    Raises:
+        AttreeError: tables of different sentences, or other than a weight for each.
+    """
+    read = [read_table(path, schema=PARSES) for path in members]
+    parses = [Parses.of_table(table) for table, _ in read]
+    for path, one in zip(members[1:], parses[1:], strict=True):
+        if not np.array_equal(one.sentence, parses[0].sentence):
+            raise AttreeError(
+                f"these are not the sentences of {members[0]}",
+                file=path,
+                fix="average parsers of one split",
+            )
+    parsed = np.logical_and.reduce([one.status != SKIPPED for one in parses])
+    trees = average([one.trees for one in parses], threshold=threshold, weights=weights)
+    trees = trees.keep(np.repeat(parsed, trees.n_spans))
+    status = np.where(parsed, parses[0].status, SKIPPED)
+    for one in parses[1:]:
+        status = np.where(parsed & (status == OK), one.status, status)
+    made = Parses(parses[0].sentence, trees, status)
+    about = {"members": [str(path) for path in members], "threshold": threshold, "weights": weights}
+    code = ["attree.cli.decode:average_command"]
+    write_parsed(output, made.table(), read[0][1], code=code, settings=about)

@@ -1,0 +1,201 @@
+"""One training session: trees chosen, the encoder run, settings tuned, the parser trained."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from attree.base.errors import AttreeError
+from attree.base.files import check_folder
+from attree.base.languages import code_in, code_of, language_of_most
+from attree.base.progress import Progress, silent
+from attree.base.schemas import SENTENCES, read_table
+from attree.encoder.load import Encoder, load_encoder
+from attree.encoder.source import find_encoder
+from attree.parsers.evaluate import Evaluation, Gold, parsed_by
+from attree.parsers.parser import Parser
+from attree.ready import trained_folder, usual_encoder
+from attree.rivals.self_training import fit_in_rounds
+from attree.training.card import card, scored
+from attree.training.choice import Chosen, choose_trees
+from attree.training.fit import as_started, choose, grid
+from attree.training.options import Choice, Fitting
+from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
+from attree.training.recipes import ABOUT, FILES, WEIGHTS, FewShotRecipe, TrainingPlan
+from attree.training.scorer import PARTS
+
+Layers = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What ``attree train`` is asked for.
+
+    Attributes:
+        sentences: table that trees are chosen from.
+        also: further ones.
+        structure: further ones, whose labels and tags are not learned.
+        encoder: what ``find_encoder`` finds; the ready parsers' one if None.
+        recipe: the parser.
+        choice: which trees.
+        fitting: how it is trained on them.
+        layers: hidden states read; the middle of the encoder if None.
+        tune_layers: what is chosen among, where there are trees to tune on; each by default.
+        tune_dropouts: dropout rates chosen among with them; the recipe's own by default.
+        evaluated: tables that no tree may be in, unless ``allow_overlap``.
+        device: ``cpu`` or ``cuda``.
+        half_precision: whether weights are kept in 16 bits each, not 32.
+        source: where the sentences are from, for people.
+        language: of the trees, a name or a code; by default their table's name or their words tell.
+    """
+
+    sentences: Path
+    encoder: str | Path | None
+    recipe: FewShotRecipe
+    choice: Choice
+    fitting: Fitting = field(default_factory=Fitting)
+    also: Sequence[Path] = ()
+    structure: Sequence[Path] = ()
+    layers: Layers | None = None
+    tune_layers: tuple[Layers, ...] = ()
+    tune_dropouts: tuple[float, ...] = ()
+    evaluated: Sequence[Path] = ()
+    allow_overlap: bool = False
+    device: str | None = None
+    half_precision: bool = False
+    source: str = ""
+    language: str | None = None
+
+
+def check_output(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that holds a parser or anything of others, before anything is trained."""
+    own = {ABOUT, WEIGHTS}
+    check_folder(folder, FILES, own, ABOUT, what="a trained parser", overwrite=overwrite)
+
+
+def train_parser(request: Request, output: Path, *, progress: Progress = silent) -> TrainedParser:
+    """Train a parser and write its folder; ``progress`` shows how far it is."""
+    if request.language:
+        request = replace(request, language=code_of(request.language))
+    chosen = choose_trees(
+        request.sentences,
+        request.choice,
+        request.evaluated,
+        also=request.also,
+        structure=request.structure,
+        allow_overlap=request.allow_overlap,
+        raw=request.recipe.rounds > 0,
+    )
+    described = find_encoder(request.encoder or usual_encoder())
+    encoder = load_encoder(described, device=request.device)
+    request, first = _first(request, str(encoder.device))
+    plan, tried = _plan(request, encoder, chosen, first)
+    parser = fit_in_rounds(
+        encoder,
+        chosen.trees,
+        plan,
+        chosen.raw,
+        held_out=chosen.held_out,
+        first=first,
+        folder=output.parent,
+        progress=progress,
+    )
+    language = request.language or _language(request, chosen)
+    parser.about |= {"tuning": tried, "table": chosen.provenance, "language": language}
+    # with these the parser finds its encoder again wherever it is
+    parser.encoder |= {key: getattr(described, key) for key in ("kind", "id", "dtype", "revision")}
+    parser.about["scores"] = list(_scores(TrainedModel(parser, encoder), request, chosen))
+    save_parser(parser, output, card=card(parser, request.source), half=request.half_precision)
+    return parser
+
+
+def _language(request: Request, chosen: Chosen) -> str:
+    """Return the code of the trees' language: their treebank's name, else their words say it."""
+    named = "" if request.also else code_in(chosen.provenance["language"] or "")
+    return named or language_of_most(chosen.trees.words)
+
+
+def _scores(model: TrainedModel, request: Request, chosen: Chosen) -> Iterator[dict[str, Any]]:
+    """Score the parser on the trees set apart: those held out, then those to be evaluated on."""
+    tables = [] if chosen.apart is None else [("held out", chosen.apart)]
+    tables += [
+        ("to be evaluated on", read_table(one, schema=SENTENCES)[0]) for one in request.evaluated
+    ]
+    for name, table in tables:
+        gold = Gold.of_table(table, chosen.provenance.get("punctuation") or "keep")
+        yield from Evaluation(gold, [parsed_by(Parser(model), gold, name)]).figures()
+
+
+#: Adam's learning rate from the weights of another parser: they are good, and soon unlearned.
+GOING_ON = 3e-4
+
+
+def folder_of_start(start: str) -> Path | None:
+    """Return the folder of the parser that ``--start`` names, a folder or a ready one's name."""
+    folder = trained_folder(start) or Path(start)
+    return folder if (folder / ABOUT).is_file() else None
+
+
+def _first(request: Request, device: str) -> tuple[Request, TrainedParser | None]:
+    """Read the parser whose weights are the first ones, where ``start`` names one."""
+    folder = folder_of_start(request.fitting.start)
+    if folder is None:
+        return request, None
+    fitting = replace(request.fitting, start="encoder")
+    return replace(request, fitting=fitting), load_parser(folder, device=device)
+
+
+def _plan(
+    request: Request, encoder: Encoder, chosen: Chosen, first: TrainedParser | None
+) -> tuple[TrainingPlan, list[dict[str, Any]]]:
+    """Settle the plan, on the tuning trees if there are any; and what was tried there."""
+    recipe = request.recipe
+    layers = request.layers or around_middle(encoder.n_layers, recipe.spread)
+    given = {"seed": request.choice.seed, "shares": chosen.shares, **asdict(request.fitting)}
+    plan = TrainingPlan(recipe, layers, **given)
+    if first is not None and request.layers is None:
+        plan = as_started(plan, first)
+    if chosen.tuning is None:
+        return plan, []
+    if not any(PARTS[name].reads_layers for name in recipe.parts):
+        raise AttreeError("head weights have no layer to tune", fix="leave --tune-on out")
+    wanted = request.tune_layers or tuple((number,) for number in range(encoder.n_layers + 1))
+    plans = grid(plan, layers=wanted, dropouts=request.tune_dropouts)
+    return choose(encoder, chosen.trees, chosen.tuning, plans, first=first)
+
+
+def around_middle(n_layers: int, spread: int) -> Layers:
+    """Return the middle layer and ``spread`` layers on each side of it."""
+    middle = n_layers // 2
+    return tuple(range(max(middle - spread, 0), min(middle + spread, n_layers) + 1))
+
+
+def parse_layers(text: str) -> Layers:
+    """Read ``3`` or ``2+3+4``; a configuration may have commas.
+
+    Raises:
+        AttreeError: not numbers.
+    """
+    try:
+        return tuple(int(part) for part in re.split("[+,]", text))
+    except ValueError:
+        raise AttreeError(f"{text!r} is not a list of layers", fix="write 3, or 2+3+4") from None
+
+
+def summary(parser: TrainedParser, output: Path) -> Iterator[str]:
+    """Yield what was trained, its F1 on trees set apart if there are any, and what comes next."""
+    about = parser.about
+    yield (
+        f"{output}: {about['trees']} trees, {about['steps']} steps, {about['seconds']:.1f} s, "
+        f"loss {about['loss']['first']:.2f} to {about['loss']['last']:.2f}"
+    )
+    for one in about["scores"]:
+        yield f"F1 {scored(one)}"
+    if about["dev_f1"] is not None:
+        right = about["dev_right_branching"]
+        yield f"right branching {right:.1f} on the held-out trees, which training was stopped by"
+    yield f'next: attree try "A sentence." --parser {shlex.quote(str(output))}'

@@ -1,0 +1,1 @@
+"""What a few trees train."""

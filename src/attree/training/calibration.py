@@ -1,0 +1,98 @@
+"""How far a parser's probabilities of spans can be believed, and a temperature that mends them.
+
+Of the spans of its trees whose probability is near p, a share p should be right (stand in the gold
+tree). A temperature T divides all span scores before the probabilities are computed::
+
+    p_T(tree) = exp(Σ s(i, j) / T) / Z_T
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attree.training.parser import TrainedParser
+from attree.training.scorer import Batch
+from attree.training.scores import SpanScores, likelihoods
+from attree.trees.trees import Trees
+
+#: Temperatures that are tried; 1 leaves probabilities as they are.
+TEMPERATURES = tuple(round(0.1 * step, 1) for step in range(5, 51))
+
+#: Parts of equal width that probabilities from 0 to 1 are shared out over.
+BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Spans of about the same probability: how many, its mean, and the share that is right."""
+
+    bin: int
+    spans: int
+    likely: float
+    right: float
+
+
+class Confidence:
+    """The spans of a parser's trees, and which of them are right; whole sentences are left out.
+
+    Args:
+        parser: trained by a tree CRF.
+        sentences: batches of features, each with its gold trees.
+    """
+
+    def __init__(self, parser: TrainedParser, sentences: Iterable[tuple[Batch, Trees]]) -> None:
+        self._scored: list[tuple[SpanScores, Trees, NDArray[np.bool_]]] = []
+        right = []
+        for batch, gold in sentences:
+            trees = parser.trees(batch)
+            part = trees.starts != 0
+            part |= trees.ends != trees.n_words[trees.tree_of]
+            part &= trees.ends - trees.starts > 1
+            self._scored.append((parser.span_scores(batch), trees, part))
+            right.append(np.isin(_keys(trees), _keys(gold))[part])
+        self.right: NDArray[np.bool_] = np.concatenate([np.zeros(0, np.bool_), *right])
+
+    @torch.inference_mode()
+    def likely(self, temperature: float = 1.0) -> NDArray[np.float64]:
+        """Return the probability of each span."""
+        found = [
+            likelihoods(replace(scores, span=scores.span / temperature), trees)[part]
+            for scores, trees, part in self._scored
+        ]
+        return np.concatenate([np.zeros(0), *found])
+
+    def bins(self, temperature: float = 1.0) -> list[Bin]:
+        """Share the spans out by their probability; empty parts are left out."""
+        likely = self.likely(temperature)
+        place = np.minimum((likely * BINS).astype(int), BINS - 1)
+        return [
+            Bin(number, int(own.sum()), float(likely[own].mean()), float(self.right[own].mean()))
+            for number, own in ((number, place == number) for number in range(BINS))
+            if own.any()
+        ]
+
+    def error(self, temperature: float = 1.0) -> float:
+        """Return the expected calibration error: ``|likely − right|`` of bins, by their spans."""
+        bins = self.bins(temperature)
+        wrong = sum(one.spans * abs(one.likely - one.right) for one in bins)
+        return wrong / max(self.right.size, 1)
+
+    def temperature(self) -> float:
+        """Return the temperature under which what is right and wrong is most likely."""
+
+        def loss(temperature: float) -> float:
+            chance = np.clip(self.likely(temperature), 1e-9, 1 - 1e-9)
+            return -float(np.log(np.where(self.right, chance, 1 - chance)).sum())
+
+        return min(TEMPERATURES, key=loss)
+
+
+def _keys(trees: Trees) -> NDArray[np.int64]:
+    """Number the spans of all trees."""
+    side = int(trees.n_words.max(initial=0)) + 1
+    return (trees.tree_of.astype(np.int64) * side + trees.starts) * side + trees.ends

@@ -1,0 +1,189 @@
+"""The model card of a trained parser: ``README.md`` in its folder, for whoever finds it there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import attree
+from attree.base.errors import AttreeError
+from attree.base.text import markdown
+from attree.training.gold import CHAIN, IN_LABEL
+from attree.training.recipes import RECIPES
+
+if TYPE_CHECKING:
+    from attree.training.parser import TrainedParser
+
+_CARD = """\
+---
+library_name: attree
+tags:
+- constituency-parsing
+# license: fill in, such as cc-by-4.0
+---
+
+# A constituency parser of {encoder}
+
+A few-shot parser of attree, trained on {count}: it reads the hidden states and the attention of
+a pretrained encoder, and turns a sentence into {trees}.
+
+## Use
+
+```python
+from attree import Parser
+parser = Parser.load("THIS FOLDER")
+print(parser.parse("A sentence."))
+```
+
+`Parser.load` finds the encoder by the name below; where it lies elsewhere, give `encoder=`. Words
+are split by the rules of the language below; for another one give `language="de"`, or sentences as
+lists of words.
+
+## What it is
+
+| | |
+| --- | --- |
+{facts}
+
+## Limits
+
+- It knows the trees above, and the kind of text they are of; others are parsed worse.
+{limits}
+- Sentences longer than the encoder takes are branched right, and their status says `too_long`.
+
+{licence}"""
+_OPEN, _OPEN_LICENCE = (
+    "# license: fill in, such as cc-by-4.0",
+    """\
+## Licence
+
+Fill in. The encoder is not in this folder and has a licence of its own; the weights were made from
+the trees above, whose licence may say what can be done with them.
+""",
+)
+_LICENCE = """\
+{tables}## Sources
+
+{sources}
+
+## Licence
+
+{licence}. The encoder is not in this folder and has a licence of its own.
+"""
+
+
+def card(parser: TrainedParser, source: str) -> str:
+    """Return the card.
+
+    Args:
+        parser: with all that its training wrote down.
+        source: where its trees are from, as it was given.
+    """
+    labels = _labels(parser)
+    about = parser.about
+    facts = {**_made_of(parser), "Trees": _trees(about, source), "F1": _f1(about)}
+    facts["Language"] = about.get("language") or "several, or not known: each text tells its own"
+    facts["Labels"] = ", ".join(labels) or "none: its trees are brackets without labels"
+    facts["Versions"] = ", ".join(f"{n} {v}" for n, v in _versions(about).items())
+    return _CARD.format(
+        encoder=markdown(parser.encoder["slug"]),
+        trees="a tree with labels" if labels else "a binary tree without labels",
+        count=f"{about['trees']:,} trees",
+        facts="\n".join(f"| {name} | {markdown(value)} |" for name, value in facts.items()),
+        limits="\n".join(f"- {line}" for line in _limits(about)),
+        licence=_OPEN_LICENCE,
+    )
+
+
+def published(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()) -> str:
+    """Return a card with what its maker fills in.
+
+    Args:
+        card: as :func:`card` made it.
+        licence: of the weights, an identifier such as ``cc-by-4.0``.
+        sources: the treebanks and their licences, in Markdown.
+        tables: of F1, in Markdown, each with its heading; figures of the training, of tests that
+            the card does not name, give way to them.
+
+    Raises:
+        AttreeError: it is filled in already, or is no such card.
+    """
+    if not (_OPEN in card and card.endswith(_OPEN_LICENCE)):
+        raise AttreeError("this model card is filled in already", fix="train the parser again")
+    below = "".join(f"{table.strip()}\n\n" for table in tables)
+    if below:
+        card = re.sub(r"^\| F1 \| .*$", "| F1 | in the tables below |", card, flags=re.M)
+    filled = _LICENCE.format(
+        tables=below,
+        sources=sources.strip(),
+        licence=licence,
+    )
+    return card.removesuffix(_OPEN_LICENCE).replace(_OPEN, f"license: {licence}") + filled
+
+
+def _made_of(parser: TrainedParser) -> dict[str, str]:
+    encoder, recipe, plan = parser.encoder, parser.recipe, parser.about["plan"]
+    known = [name for name, one in RECIPES.items() if one == recipe]
+    where = " ".join(filter(None, (encoder.get("kind"), encoder.get("id"))))
+    revision = f", revision {encoder['revision']}" if encoder.get("revision") else ""
+    return {
+        "Parser": (known[0] if known else "a recipe of its own")
+        + f": {' + '.join(recipe.parts)}, objective {recipe.objective}, decoder {recipe.decoder}",
+        "Encoder": f"{encoder['slug']} ({where}{revision})",
+        "Encoder's fingerprint": encoder["fingerprint"],
+        "Settings": f"layers {', '.join(map(str, parser.layers)) or 'none'}; dropout "
+        f"{recipe.dropout}; {parser.about['steps']} steps of {plan['batch']} trees; learning rate "
+        f"{recipe.learning_rate}; seed {parser.about['seed']}",
+    }
+
+
+def _trees(about: dict[str, Any], source: str) -> str:
+    table = about.get("table", {})
+    known = [table.get("language"), table.get("split")]
+    named = f" ({', '.join(filter(None, known))})" if any(known) else ""
+    policy = f"; punctuation: {table['punctuation']}" if table.get("punctuation") else ""
+    return f"{about['trees']:,} of {source or 'a source that was not named'}{named}{policy}"
+
+
+def _f1(about: dict[str, Any]) -> str:
+    if not about.get("scores"):
+        return "not measured: `attree train --held-out`, or `attree evaluate`, does"
+    found = "; ".join(map(scored, about["scores"]))
+    if about["dev_f1"] is None:
+        return found
+    return (
+        f"{found}; right branching {about['dev_right_branching']:.1f} on the trees held out, which "
+        "training was stopped by where F1 was highest: it is a little too high there"
+    )
+
+
+def scored(one: dict[str, Any]) -> str:
+    """Say what a parser's F1 is on some trees, with the 95 % interval."""
+
+    def figure(name: str) -> str:
+        low, high = one["intervals"].get(name, (None, None))
+        return f"{one[name]:.1f}" + (f" ({low:.1f} to {high:.1f})" if low is not None else "")
+
+    if one["corpus_f1"] is None:
+        return f"none on the {one['sentences']:,} trees {one['name']}"
+    labelled = "" if one["labelled_f1"] is None else f", labelled {figure('labelled_f1')}"
+    where = f"on the {one['sentences']:,} trees {one['name']}"
+    return f"{figure('corpus_f1')} unlabelled{labelled} {where}"
+
+
+def _labels(parser: TrainedParser) -> list[str]:
+    names = parser.shape.get("labels", {}).get("names", [])
+    return [name.replace(CHAIN, " over ").replace(IN_LABEL, CHAIN) for name in names if name]
+
+
+def _versions(about: dict[str, Any]) -> dict[str, str]:
+    return {"attree": attree.__version__, **about["versions"]}
+
+
+def _limits(about: dict[str, Any]) -> Iterator[str]:
+    policy = about.get("table", {}).get("punctuation")
+    if policy not in (None, "", "keep"):
+        yield f"Its trees had no punctuation ({markdown(policy)}): leave it out of sentences too."
+    if about["trees"] < 200:
+        yield f"Trained on another {about['trees']:,} trees it would differ by some points of F1."

@@ -1,0 +1,230 @@
+"""Which trees a parser is trained on, tuned on and stopped by, none of them twice."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from attree.base.errors import AttreeError
+from attree.base.schemas import HALF, HALF_KNOWN, SENTENCES, read_table
+from attree.base.text import say
+from attree.training.gold import GoldTrees, read_trees
+from attree.training.options import Choice
+from attree.trees.sampling import by_id, draw_trees, shared_rows, usable_trees
+
+#: Trees that are drawn where no number is asked for: of 80 the best layers and settings are known.
+USUAL_TREES = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The trees, and where they came from; ``raw``, if asked for: the words of other sentences.
+
+    Those are of the same tables, without the sentences that are to be evaluated on. ``shares`` are
+    those of the treebanks of ``trees``, none where all trees are alike. ``apart`` is the table of
+    the held-out trees' sentences.
+    """
+
+    trees: GoldTrees
+    held_out: GoldTrees | None
+    tuning: GoldTrees | None
+    provenance: dict[str, Any]
+    raw: Sequence[Sequence[str]] = ()
+    shares: tuple[float, ...] = ()
+    apart: pa.Table | None = None
+
+
+def choose_trees(
+    path: Path,
+    choice: Choice,
+    evaluated: Sequence[Path],
+    *,
+    also: Sequence[Path] = (),
+    structure: Sequence[Path] = (),
+    allow_overlap: bool = False,
+    raw: bool = False,
+) -> Chosen:
+    """Draw training trees, then tuning trees, then held-out trees, none of them twice.
+
+    Half-known trees are for training only. Those of tables in ``also``, then of ``structure``,
+    follow those of ``path``, and numbers count on; of ``structure`` labels and tags are not taken.
+    With ``raw`` the words of the other sentences are kept. Sentences that a table in ``evaluated``
+    has too are left out, unless ``allow_overlap``; that, and what could not be filled, is said on
+    stderr.
+
+    Raises:
+        AttreeError: no tree is left, sentences of ``choice.ids`` that are to be evaluated on, or
+            crossing brackets.
+    """
+    table, metadata, ends = _joined(path, [*also, *structure])
+    own, tested = _words(table), [_words(read_table(one, schema=SENTENCES)[0]) for one in evaluated]
+    shared = set(shared_rows(own, itertools.chain.from_iterable(tested)))
+    left_out = set() if allow_overlap else shared
+    if left_out:
+        say(
+            f"attree: {len(left_out):,} of {len(own):,} sentences are among those to be evaluated "
+            "on: left out (--allow-overlap keeps them)"
+        )
+    unfit = {*_half_known(table), *left_out}
+    shares = choice.shares_of(len(ends) - 1)
+    drawn = _training_rows(table, choice, ends, left_out)
+    rows = list(itertools.chain.from_iterable(drawn))
+    # the trees that settings are tuned on come from the far end of the same order: they stay the
+    # same whatever the number of training trees
+    tuning = _set_apart(table, choice.tuning, "tune-on", choice.seed + 1, {*rows, *unfit})
+    apart = {*rows, *tuning, *unfit}
+    held = _set_apart(table, choice.held_out, "held-out", choice.seed + 2, apart)
+    unlabelled = int(ends[-1 - len(structure)])
+    read = [_trees(table, part, choice, unlabelled) for part in drawn]
+    parts = [functools.reduce(operator.add, read)]
+    parts += [_trees(table, part, choice, unlabelled) for part in (held, tuning)]
+    provenance = {
+        "language": metadata.get("language"),
+        "split": metadata.get("split"),
+        "punctuation": metadata.get("punctuation"),
+        "overlap": len(shared.intersection([*rows, *held, *tuning])),
+    }
+    kept = table.take(sorted(held)) if held else None
+    chosen = (parts[0], parts[1] if held else None, parts[2] if tuning else None)
+    others = {*range(len(own))} - {*apart, *held, *shared} if raw else set()
+    return Chosen(*chosen, provenance, [own[row] for row in sorted(others)], shares, kept)
+
+
+def _words(table: pa.Table) -> list[list[str]]:
+    words: list[list[str]] = table["words"].to_pylist()
+    return words
+
+
+def _set_apart(table: pa.Table, wanted: int, option: str, seed: int, taken: set[int]) -> list[int]:
+    """Draw further trees, as many as there are of those wanted."""
+    left = len(usable_trees(table, apart_from=taken)) if wanted else 0
+    if left < wanted:
+        say(f"attree: --{option} {wanted}: {left} trees are left for it")
+    return draw_trees(table, min(wanted, left), seed=seed, apart_from=taken) if left else []
+
+
+def _trees(table: pa.Table, rows: Sequence[int], choice: Choice, unlabelled: int) -> GoldTrees:
+    """Read trees; of those from row ``unlabelled`` on, labels and tags are not taken."""
+    found = read_trees(table, rows, factor=choice.factor)
+    gold = [
+        tree if row < unlabelled else tree.without_labels()
+        for row, tree in zip(rows, found.gold, strict=True)
+    ]
+    return replace(found, gold=gold)
+
+
+def _joined(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any], NDArray[Any]]:
+    """Return the sentences of several tables, the first one's metadata, and where each ends."""
+    table, metadata = read_table(path, schema=HALF_KNOWN)
+    if not also:
+        return table, metadata, np.array([0, len(table)])
+    tables = [table, *(read_table(one, schema=HALF_KNOWN)[0] for one in also)]
+    for place, one in enumerate(tables):
+        if HALF.name not in one.schema.names:
+            tables[place] = one.append_column(HALF, pa.array([False] * len(one)))
+    joined = pa.concat_tables(tables)
+    numbers = pa.array(range(len(joined)), pa.int32())
+    ends = np.cumsum([0, *map(len, tables)])
+    return joined.set_column(0, SENTENCES.field("sentence"), numbers), metadata, ends
+
+
+def _half_known(table: pa.Table) -> list[int]:
+    """Return the rows of half-known trees, which nothing can be chosen by."""
+    if HALF.name not in table.schema.names:
+        return []
+    rows: list[int] = np.flatnonzero(table[HALF.name].to_numpy()).tolist()
+    return rows
+
+
+def _training_rows(
+    table: pa.Table, choice: Choice, ends: NDArray[Any], left_out: set[int]
+) -> list[list[int]]:
+    """Return the rows to train on: of each treebank if they are drawn apart, else one list."""
+    if choice.ids is not None:
+        rows = by_id(table, choice.ids)
+        if shared := left_out.intersection(rows):
+            raise AttreeError(
+                f"{len(shared)} of the sentences of --ids are to be evaluated on",
+                fix="choose other sentences, or pass --allow-overlap",
+            )
+        return [rows]
+    asked = _asked(choice, len(ends) - 1)
+    if len(asked) == 1:
+        ends = ends[[0, -1]]
+    parts = [
+        (table.slice(first, end - first), {row - first for row in left_out if first <= row < end})
+        for first, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    ]
+    there = [len(usable_trees(part, apart_from=out)) for part, out in parts]
+    counts = _counts(asked, there, choice.tuning + choice.held_out)
+    drawn = []
+    for (part, out), first, count, all_there, wanted in zip(
+        parts, ends.tolist(), counts, there, asked, strict=False
+    ):
+        if choice.trees is not None and wanted is not None and count < wanted:
+            name = "attree" if len(parts) == 1 else part["file"][0].as_py()
+            say(
+                f"{name}: {wanted:,} trees were asked for, there are {all_there:,} of three words "
+                f"and more: training on {count:,}"
+            )
+        # where all are taken they stay in their order
+        number = None if wanted is None and count == all_there else count
+        rows = draw_trees(part, number, seed=choice.seed, apart_from=out)
+        drawn.append([first + row for row in rows])
+    return drawn
+
+
+def _asked(choice: Choice, treebanks: int) -> list[int | None]:
+    """Return how many trees are asked for, None for all: one number if they are drawn together."""
+    wanted = [_number_of_trees(text) for text in choice.trees or [str(USUAL_TREES)]]
+    if len(wanted) == 1:
+        return wanted if choice.shares is None else wanted * treebanks
+    if len(wanted) != treebanks:
+        raise AttreeError(
+            f"--trees {','.join(choice.trees or ())} is of {len(wanted)} treebanks, there are "
+            f"{treebanks}",
+            fix="give one number for all, or one for each",
+        )
+    return wanted
+
+
+def _counts(asked: Sequence[int | None], there: Sequence[int], apart: int) -> list[int]:
+    """Return how many trees to draw of each treebank.
+
+    Args:
+        asked: of each, None for all.
+        there: in each.
+        apart: trees of all of them to be set apart, for which the largest draws make room.
+    """
+    if not all(there):
+        raise AttreeError(
+            "every tree is among the sentences to be evaluated on: none is left to train on",
+            fix="choose other trees, or pass --allow-overlap",
+        )
+    counts = [min(there[at], there[at] if n is None else n) for at, n in enumerate(asked)]
+    too_many = sum(counts) + apart - sum(there)
+    for place in sorted(range(len(counts)), key=lambda place: -counts[place]):
+        less = min(max(too_many, 0), counts[place] - 1)
+        counts[place] -= less
+        too_many -= less
+    return counts
+
+
+def _number_of_trees(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise AttreeError(f"{text!r} is not a number of trees", fix="write it in digits")
+    if int(text) < 1:
+        raise AttreeError(f"{text} trees are asked for", fix="ask for 1 or more")
+    return int(text)

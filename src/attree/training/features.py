@@ -1,0 +1,201 @@
+"""What the encoder says of sentences, computed once: hidden states and heads' attention.
+
+Training draws ten sentences a step, in any order. Features of thousands of sentences lie in a file
+that is mapped into memory, so that the system keeps only as much of them as there is room for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attree.base.errors import AttreeError
+from attree.base.progress import Progress, silent
+from attree.encoder.load import Encoder, EncoderOutput
+from attree.encoder.pieces import PieceBatch, Pieces, batches
+
+#: Bytes of features that are kept in memory; more of them go to disk, so many sentences at a time.
+IN_MEMORY = 500_000_000
+_BLOCK = 1024
+_TOKENS_PER_BATCH = 4096
+_CELLS_PER_BATCH = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which features there are.
+
+    Attributes:
+        layers: hidden states kept, 0 (embeddings) to the encoder's top.
+        heads: of the whole encoder, whose word-level attention is kept; 0 for none.
+    """
+
+    layers: tuple[int, ...]
+    heads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Features of one sentence.
+
+    Attributes:
+        word_of: (pieces,), the word of each piece, -1 for special tokens.
+        states: (layers, pieces, hidden), special tokens included.
+        attention: (heads of the encoder, words, words), or no heads.
+    """
+
+    word_of: NDArray[np.int32]
+    states: NDArray[Any]
+    attention: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Features of sentences, float16, in memory or in a file that is mapped into it."""
+
+    layout: Layout
+    records: list[Record]
+
+
+def features_of(
+    encoder: Encoder,
+    sentences: Sequence[Sequence[str]],
+    layout: Layout,
+    *,
+    folder: Path | None = None,
+    progress: Progress = silent,
+) -> Features:
+    """Run the encoder once over sentences and keep their features.
+
+    Args:
+        encoder: a loaded encoder.
+        sentences: their words.
+        layout: what is kept.
+        folder: where they go if they take more than :data:`IN_MEMORY` bytes, in a file that is gone
+            once nothing reads it.
+        progress: shows how far it is.
+
+    Raises:
+        AttreeError: a layer that does not exist, or a sentence too long for the encoder.
+    """
+    encoder.check(states=layout.layers)
+    pieces = encoder.tokenise(sentences)
+    for place, sentence in enumerate(pieces):
+        if sentence.too_long:
+            raise AttreeError(
+                f"sentence {place} has {len(sentence.ids)} word pieces, the encoder takes "
+                f"{encoder.max_pieces}",
+                fix="choose other trees",
+            )
+    with progress("reading", total=len(pieces)) as advance:
+        if folder is None or 2 * sum(_sizes(encoder, pieces, layout)) <= IN_MEMORY:
+            flat = _computed(encoder, pieces, layout, advance)
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder) as file:
+                for first in range(0, len(pieces), _BLOCK):
+                    some = pieces[first : first + _BLOCK]
+                    _computed(encoder, some, layout, advance).tofile(file)
+                file.flush()
+                flat = np.memmap(file, np.float16, mode="r")
+    return Features(layout, _records(encoder, pieces, layout, flat))
+
+
+def run(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> EncoderOutput:
+    """Run the encoder over one batch, none of it too long; the output stays on its device."""
+    heads = [divmod(head, encoder.n_heads) for head in range(layout.heads)]
+    return encoder.run(pieces, heads=heads, states=layout.layers)
+
+
+def _computed(
+    encoder: Encoder, pieces: Sequence[Pieces], layout: Layout, advance: Callable[[int], None]
+) -> NDArray[np.float16]:
+    """Run the encoder over sentences and return their records, one after the other."""
+    flat = np.empty(sum(_sizes(encoder, pieces, layout)), np.float16)
+    records = _records(encoder, pieces, layout, flat)
+    groups = batches(
+        [len(sentence.ids) for sentence in pieces],
+        tokens_per_batch=_TOKENS_PER_BATCH,
+        cells_per_batch=_CELLS_PER_BATCH if layout.heads else None,
+    )
+    for group in groups:
+        output = run(encoder, [pieces[place] for place in group], layout)
+        states = {layer: each.half().cpu().numpy() for layer, each in output.states.items()}
+        attention = output.attention.half().cpu().numpy()
+        for row, place in enumerate(group):
+            record, n = records[place], pieces[place].n_words
+            record.attention[:] = attention[row, :, :n, :n]
+            for kept, layer in zip(record.states, layout.layers, strict=True):
+                kept[:] = states[layer][row, : len(record.word_of)]
+        advance(len(group))
+    return flat
+
+
+def _shapes(
+    encoder: Encoder, pieces: Sequence[Pieces], layout: Layout
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the shapes of each sentence's states and attention."""
+    for one in pieces:
+        yield len(layout.layers), len(one.ids), encoder.hidden_size
+        yield layout.heads, one.n_words, one.n_words
+
+
+def _sizes(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> list[int]:
+    return [math.prod(shape) for shape in _shapes(encoder, pieces, layout)]
+
+
+def _records(
+    encoder: Encoder, pieces: Sequence[Pieces], layout: Layout, flat: NDArray[np.float16]
+) -> list[Record]:
+    """Cut numbers that lie one after the other into the records of sentences."""
+    parts = np.split(flat, np.cumsum(_sizes(encoder, pieces, layout), dtype=np.int64))
+    shapes = _shapes(encoder, pieces, layout)
+    each = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)])
+    return [Record(one.word_of, next(each), next(each)) for one in pieces]
+
+
+def read_back(
+    records: Sequence[Record], stored: Layout, wanted: Layout, device: torch.device | str = "cpu"
+) -> EncoderOutput:
+    """Return what the encoder said of some sentences, float32.
+
+    Args:
+        records: of the sentences.
+        stored: the layout of the records.
+        wanted: what is asked of it.
+        device: where to.
+    """
+    lengths = np.array([len(record.word_of) for record in records])
+    grid = np.arange(lengths.max()) < lengths[:, None]
+    padded = np.full(grid.shape, -1, np.int64)
+    padded[grid] = np.concatenate([record.word_of for record in records])
+    pieces = PieceBatch(
+        ids=torch.zeros(grid.shape, dtype=torch.int64),
+        mask=torch.from_numpy(grid.astype(np.int64)),
+        word_of=torch.from_numpy(padded),
+        n_words=torch.from_numpy(padded.max(1) + 1),
+    ).to(torch.device(device))
+    rows = {layer: stored.layers.index(layer) for layer in wanted.layers}
+    states = {
+        layer: _padded([each.states[row] for each in records]).to(device)
+        for layer, row in rows.items()
+    }
+    attention = _padded([each.attention[: wanted.heads] for each in records]).to(device)
+    return EncoderOutput(attention, states, pieces, [])
+
+
+def _padded(arrays: Sequence[NDArray[Any]]) -> torch.Tensor:
+    """Stack arrays of the same number of axes, zero-padded along each; float32."""
+    most = np.max([array.shape for array in arrays], axis=0)
+    out = np.zeros((len(arrays), *most), np.float32)
+    for row, array in zip(out, arrays, strict=True):
+        row[tuple(slice(size) for size in array.shape)] = array
+    return torch.from_numpy(out)

@@ -1,0 +1,289 @@
+"""From trees and an encoder to a trained parser; settings and threshold chosen on other trees."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attree.base.errors import AttreeError
+from attree.base.progress import Progress, silent
+from attree.base.provenance import digest, versions
+from attree.encoder.load import Encoder
+from attree.evaluation.metrics import count_each
+from attree.training.features import Features, Layout, features_of
+from attree.training.gold import GoldTree, GoldTrees, with_classes
+from attree.training.label_fit import fit_aside, structure
+from attree.training.parser import TrainedParser, gold_spans, right_branching_f1
+from attree.training.parts import NameReader
+from attree.training.recipes import TrainingPlan
+from attree.training.scorer import PARTS, BatchSource, Scorer
+from attree.training.training import train
+from attree.trees.sampling import fingerprints
+
+
+def untrained(encoder: Encoder, plan: TrainingPlan) -> Scorer:
+    """Make the scorer of a plan for this encoder, not started yet.
+
+    Raises:
+        AttreeError: a layer that the encoder does not have.
+    """
+    encoder.check(states=(*plan.layers, *plan.boundary, *plan.recipe.label_layers))
+    return Scorer(plan.recipe, _shapes(encoder, plan))
+
+
+def _shapes(encoder: Encoder, plan: TrainingPlan) -> dict[str, dict[str, Any]]:
+    return {name: PARTS[name].shape(plan, encoder) for name in plan.recipe.parts}
+
+
+def fit(
+    encoder: Encoder,
+    trees: GoldTrees,
+    plan: TrainingPlan,
+    *,
+    held_out: GoldTrees | None = None,
+    first: TrainedParser | None = None,
+    features: Features | None = None,
+    folder: Path | None = None,
+    progress: Progress = silent,
+) -> TrainedParser:
+    """Train a parser.
+
+    Args:
+        encoder: a loaded encoder.
+        trees: to train on, of one treebank or several. Structure is learned from all, labels and
+            tags from those that have some.
+        plan: how.
+        held_out: trees for early stopping and the dev score, none of them trained on.
+        first: a trained parser whose weights are the first ones.
+        features: of ``trees``, if they have been computed already.
+        folder: for features that do not fit in memory.
+        progress: shows how far each stage is.
+
+    Raises:
+        AttreeError: see :func:`attree.training.training.train`; a layer that does not exist; a
+            first parser of other parts or sizes; a half-known tree for a parser that learns from
+            splits.
+    """
+    _refuse_half(trees, plan)
+    if "labels" in plan.recipe.parts:
+        trees = with_classes(trees)
+        labels = {*plan.labels, *label_names(trees)}
+        tags = {*plan.tags, *(tag for tree in trees.gold for tag in tree.tags)}
+        plan = replace(plan, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
+    scorer = untrained(encoder, plan)
+    for part in scorer.each().values():
+        part.start(encoder, plan)
+    scorer = scorer.to(encoder.device)
+    identity = {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
+    parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, identity)
+    if first is not None:
+        carry_over(first, parser)
+    features = features or features_of(
+        encoder, trees.words, scorer.layout(), folder=folder, progress=progress
+    )
+    learner = structure(parser)
+    source = BatchSource(features, learner.scorer)
+    check: Callable[[], float] | None = None
+    if held_out is not None:
+        check_source = BatchSource.of(encoder, held_out.words, learner.scorer)
+        check = functools.partial(learner.f1, check_source, held_out.gold)
+    began = time.perf_counter()
+    with progress("training", total=plan.steps, unit="steps") as advance:
+        report = train(
+            learner.scorer,
+            source,
+            trees.gold,
+            plan,
+            counts=trees.sources,
+            held_out=check,
+            advance=advance,
+        )
+    fit_aside(parser, learner, features, trees.gold, progress=progress)
+    earlier = [] if first is None else [first.trained_on]
+    parser.trained_on = np.concatenate([fingerprints(trees.words), *earlier])
+    parser.about = {
+        "plan": asdict(plan),
+        "seed": plan.seed,
+        **_about_trees(trees, held_out, first),
+        "versions": versions("torch", "transformers", "numpy"),
+        "steps": report.best_step,
+        "loss": {"first": report.losses[0], "last": report.losses[-1]},
+        "checks": report.checks,
+        "dev_f1": None if check is None else max(f1 for _, f1 in report.checks),
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    if held_out is not None and learner.recipe.objective == "tree_crf":
+        parser.about["threshold"], _ = choose_threshold(learner, check_source, held_out.gold)
+    return parser
+
+
+def _about_trees(
+    trees: GoldTrees, held_out: GoldTrees | None, first: TrainedParser | None
+) -> dict[str, Any]:
+    """Describe the trees of :func:`fit`."""
+    return {
+        "trees": len(trees.gold),
+        "sources": list(trees.sources),
+        "sentences": trees.sentence if len(trees.sentence) <= 1000 else None,
+        "data": _digest(trees),
+        "first": None if first is None else {key: first.about[key] for key in ("trees", "data")},
+        "dev_right_branching": None if held_out is None else right_branching_f1(held_out.gold),
+        "dev_trees": 0 if held_out is None else len(held_out.gold),
+    }
+
+
+def _refuse_half(trees: GoldTrees, plan: TrainingPlan) -> None:
+    """Refuse half-known trees for an objective that asks where gold trees split."""
+    half = next((tree for tree in trees.gold if tree.known is not None), None)
+    if half is not None and not plan.recipe.has_distribution:
+        raise AttreeError(
+            f"tree {half.name} is half known, and {plan.recipe.objective} needs whole trees",
+            fix="train a tree CRF, such as --parser tree-crf-full",
+        )
+
+
+def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
+    """Give a parser the weights of another one, of labels and tags those that both have.
+
+    A part that the other one does not have starts as it does without.
+
+    Raises:
+        AttreeError: the other one has another encoder, other sizes or no part in common.
+    """
+    given, own = first.scorer.each(), parser.scorer.each()
+    both = [name for name in own if name in given]
+    same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
+    alike = (
+        first.shape[name] == parser.shape[name]
+        for name in both
+        if not isinstance(own[name], NameReader)
+    )
+    if not same or not both or not all(alike):
+        raise AttreeError(
+            "the parser to start from has another encoder, or other parts or sizes",
+            fix="train it with the same --encoder, --parser, --layer and --size",
+        )
+    for name in both:
+        part, other = own[name], given[name]
+        if isinstance(part, NameReader) and isinstance(other, NameReader):
+            part.carry(other)
+        else:
+            part.load_state_dict(other.state_dict())
+
+
+def as_started(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
+    """Return a plan that reads the layers, and has the sizes, of the parser to start from."""
+    projection = first.shape.get("projection", {})
+    boundary = first.shape.get("boundary", {}).get("layers", ())
+    labels = first.shape.get("labels", {}).get("layers", ())
+    return replace(
+        plan,
+        recipe=replace(plan.recipe, label_layers=tuple(labels) or plan.recipe.label_layers),
+        layers=tuple(projection.get("layers", plan.layers)),
+        boundary=tuple(boundary),
+        size=projection.get("size", plan.size),
+        specials=bool(projection.get("specials", plan.specials)),
+    )
+
+
+def label_names(trees: GoldTrees) -> tuple[str, ...]:
+    """Return the labels of some trees, those of unary chains joined."""
+    found = sorted({label for tree in trees.gold for _, _, label in tree.labels if label})
+    if not found:
+        raise AttreeError(
+            "these trees have no labels",
+            fix="train a parser without labels, such as tree-crf-full",
+        )
+    return tuple(found)
+
+
+def _digest(trees: GoldTrees) -> str:
+    """Return a hash of words and brackets; and of all that is known, where it is not all."""
+    known = [[tree.known.required, tree.known.forbidden] for tree in trees.gold if tree.known]
+    brackets = [tree.brackets.tolist() for tree in trees.gold]
+    return digest([trees.words, brackets, *([known] if known else [])])
+
+
+#: thresholds of span marginals tried; 0 leaves trees binary
+THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(13))
+
+
+def choose_threshold(
+    parser: TrainedParser, source: BatchSource, gold: Sequence[GoldTree]
+) -> tuple[float, dict[str, float]]:
+    """Return the threshold of span marginals whose pruned trees are best, and the F1 of each.
+
+    Args:
+        parser: one trained by ``tree_crf``, whose marginals mean something.
+        source: features of trees that are not trained on.
+        gold: those trees.
+    """
+    trees, likely = parser.decode_with_marginals(source)
+    right = gold_spans(gold)
+    found = {}
+    for threshold in THRESHOLDS:
+        pruned = count_each(right, trees.keep(likely >= threshold))
+        found[str(threshold)] = float(pruned.corpus_f1[0])
+    best = max(THRESHOLDS, key=lambda threshold: (found[str(threshold)], -threshold))
+    return best, found
+
+
+def grid(
+    plan: TrainingPlan,
+    *,
+    layers: Sequence[tuple[int, ...]],
+    dropouts: Sequence[float] = (),
+    shares: Sequence[tuple[float, ...]] = (),
+) -> list[TrainingPlan]:
+    """Vary a plan over layers, dropout rates and treebanks' shares of the batches."""
+    rates = dropouts or [plan.recipe.dropout]
+    return [
+        replace(plan, layers=chosen, recipe=replace(plan.recipe, dropout=rate), shares=share)
+        for chosen in layers
+        for rate in rates
+        for share in shares or [plan.shares]
+    ]
+
+
+def choose(
+    encoder: Encoder,
+    trees: GoldTrees,
+    tuning: GoldTrees,
+    plans: Sequence[TrainingPlan],
+    *,
+    first: TrainedParser | None = None,
+) -> tuple[TrainingPlan, list[dict[str, Any]]]:
+    """Train by every plan on ``trees`` and return the one that parses ``tuning`` best.
+
+    Ties go to the earlier plan. Trees of ``tuning`` are scored and never trained on, and nothing
+    is stopped early on them. The encoder runs once, whatever the number of plans. ``first`` is that
+    of :func:`fit`.
+
+    Returns:
+        the plan, and each plan's settings with its F1.
+    """
+    if not plans:
+        raise AttreeError("no settings to choose from", fix="name some layers")
+    layouts = [untrained(encoder, plan).layout() for plan in plans]
+    layers = {layer for layout in layouts for layer in layout.layers}
+    layout = Layout(tuple(sorted(layers)), max(layout.heads for layout in layouts))
+    features, others = (features_of(encoder, part.words, layout) for part in (trees, tuning))
+    tried = []
+    for plan in plans:
+        parser = fit(encoder, trees, plan, first=first, features=features)
+        tried.append(
+            {
+                "layers": list(plan.layers),
+                "dropout": plan.recipe.dropout,
+                "shares": list(plan.shares),
+                "f1": parser.f1(BatchSource(others, parser.scorer), tuning.gold),
+            }
+        )
+    best = max(range(len(plans)), key=lambda place: (tried[place]["f1"], -place))
+    return plans[best], tried

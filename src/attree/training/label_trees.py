@@ -1,0 +1,428 @@
+"""Labelled trees: of the highest expected labelled F1, the k best; how probable phrases are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from attree.base.compiled import kernel
+from attree.base.errors import NotFiniteError
+from attree.decoding.k_best import BestLabelled, Node, Ranked
+from attree.training.gold import CHAIN, IN_LABEL
+from attree.training.inside import log_partition, marginals
+from attree.training.scores import SpanScores
+from attree.trees.constraints import CROSSED, Constraints, Span, crossing
+from attree.trees.trees import Trees
+
+#: What a required span gains: more than all the rest of a tree.
+_REQUIRED = 1e6
+
+
+def decode_labelled(
+    scores: SpanScores, threshold: float, constraints: Constraints | None = None
+) -> Trees:
+    """Return the trees of the highest expected labelled F1.
+
+    The tree maximises ``Σ (p(span) p(label | span) − threshold)`` over its labels; for the F1 that
+    it reaches, half of it is the best threshold. A chain counts each of its labels. Spans that
+    gain nothing are left out, so that trees are not binary; the whole sentence always has a label.
+
+    Args:
+        scores: with labels.
+        threshold: what a label must gain.
+        constraints: of a batch of one sentence.
+
+    Returns:
+        labelled trees; the score of a span is the log of its probability, its marginal that of the
+        span with any label.
+
+    Raises:
+        NotFiniteError: a sentence's scores are NaN or infinite.
+    """
+    known = _conditions(scores, constraints)
+    likely, n_words = span_chances(scores, known), scores.n_words.cpu().numpy()
+    # a label is right less often than its span: what is less likely cannot gain
+    places = np.nonzero(likely > min(threshold, 1.0 - 1e-6))
+    gain, chain = np.zeros(likely.shape), np.zeros(likely.shape, np.int64)
+    gain[places], chain[places] = _gains(scores, likely, places, threshold, known)
+    found = (
+        (tree, start, end, int(chain[tree, start, end]))
+        for tree, n in enumerate(n_words.tolist())
+        for start, end in best_spans(gain[tree], n).tolist()
+    )
+    return labelled_trees(scores, likely, found, known)
+
+
+def labelled_trees(
+    scores: SpanScores,
+    likely: NDArray[np.float64],
+    phrases: Iterable[tuple[int, int, int, int]],
+    known: Conditions | None = None,
+) -> Trees:
+    """Return the trees of a batch, with a score and a marginal of each span.
+
+    Args:
+        scores: with labels.
+        likely: of :func:`span_chances`.
+        phrases: sentence, start, end and the number of the label of each, in pre-order.
+        known: what constraints leave of the labels.
+    """
+    names = [_chain(name) for name in scores.label_names]
+    given = {} if known is None else known.given
+    found: list[tuple[int, int, int, str, float]] = []
+    for tree, start, end, label in phrases:
+        chance = float(np.log(max(likely[tree, start, end], 1e-300)))
+        chain = given.get((start, end)) or names[label]
+        found += [(tree, start, end, name, chance) for name in chain]
+    trees = _trees(scores.n_words.cpu().numpy(), found)
+    places = (trees.tree_of, trees.starts.astype(np.int64), trees.ends.astype(np.int64))
+    return replace(trees, marginals=_of_phrases(scores, likely, places, known))
+
+
+def phrase_marginals(scores: SpanScores, constraints: Constraints) -> NDArray[np.float64]:
+    """Return the probability of each span of one sentence as a phrase that has a label.
+
+    Args:
+        scores: of a batch of one sentence, with labels.
+        constraints: under which.
+    """
+    known = _conditions(scores, constraints)
+    likely = span_chances(scores, known)
+    places = np.nonzero(likely > 0)
+    found = np.zeros(likely.shape)
+    found[places] = _of_phrases(scores, likely, places, known)
+    return found[0]
+
+
+def _of_phrases(
+    scores: SpanScores,
+    likely: NDArray[np.float64],
+    places: tuple[NDArray[np.int64], ...],
+    known: Conditions | None,
+) -> NDArray[np.float64]:
+    """Return the probabilities of some spans as phrases that have a label."""
+    tree, start, end = places
+    found: NDArray[np.float64] = likely[places] * (1.0 - _chances(scores, places, known)[:, 0])
+    found[(start == 0) & (end == scores.n_words.cpu().numpy()[tree])] = 1.0
+    return np.clip(found, 0.0, 1.0)
+
+
+def _conditions(scores: SpanScores, constraints: Constraints | None) -> Conditions | None:
+    if not constraints:
+        return None
+    return Conditions.of(constraints, int(scores.n_words[0]), scores.label_names)
+
+
+def span_chances(scores: SpanScores, known: Conditions | None = None) -> NDArray[np.float64]:
+    """(sentences, n + 1, n + 1): the probability of every span, 1 of words.
+
+    Raises:
+        NotFiniteError: a sentence's scores are NaN or infinite.
+    """
+    span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
+    if not np.isfinite(span.sum()):
+        raise NotFiniteError("a sentence's span scores are NaN or infinite")
+    if known is not None:
+        starts, ends = known.spans
+        span = span + known.weights(_chances(scores, (np.zeros_like(starts), starts, ends)))
+    likely = marginals(span, n_words)
+    _certain(likely, n_words)
+    return likely
+
+
+def _chances(
+    scores: SpanScores, places: tuple[NDArray[np.int64], ...], known: Conditions | None = None
+) -> NDArray[np.float64]:
+    """(places, labels): the probability of every label of some spans."""
+    assert scores.labels is not None
+    there = tuple(torch.from_numpy(each).to(scores.labels.device) for each in places)
+    chances = scores.labels.detach()[there].double().softmax(-1).cpu().numpy()
+    if not np.isfinite(chances.sum()):
+        raise NotFiniteError("a sentence's label scores are NaN or infinite")
+    return chances if known is None else known.renormalised(chances, *places[1:])
+
+
+def _gains(
+    scores: SpanScores,
+    likely: NDArray[np.float64],
+    places: tuple[NDArray[np.int64], ...],
+    threshold: float,
+    known: Conditions | None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return what the best chain of some spans gains, 0 or more, and which one it is."""
+    gains = label_gains(scores, likely, places, threshold, known)
+    _, start, end = places
+    if known is not None:
+        gains[~known.permitted[known.kind[start, end]]] = -np.inf
+        gains += _REQUIRED * known.required[start, end][:, None]
+    best = gains.argmax(-1)
+    return np.maximum(np.take_along_axis(gains, best[:, None], 1)[:, 0], 0.0), best
+
+
+def label_gains(
+    scores: SpanScores,
+    likely: NDArray[np.float64],
+    places: tuple[NDArray[np.int64], ...],
+    threshold: float,
+    known: Conditions | None = None,
+) -> NDArray[np.float64]:
+    """(places, chains): what each chain of some spans gains; the whole sentence must have one."""
+    tree, start, end = places
+    credit, size = _credit(scores.label_names)
+    found = (_chances(scores, places, known) @ credit) * likely[places][:, None] - threshold * size
+    found[(start == 0) & (end == scores.n_words.cpu().numpy()[tree]), 0] = -np.inf
+    return found
+
+
+def _chain(name: str) -> list[str]:
+    """Return the labels of a unary chain, none of the empty one."""
+    return [label.replace(IN_LABEL, CHAIN) for label in name.split(CHAIN) if label]
+
+
+def _certain(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> None:
+    """Give words and whole sentences the probability 1, and what lies past a sentence 0."""
+    side = likely.shape[1]
+    place = np.arange(side)
+    likely[:, place[:-1], place[1:]] = place[1:] <= n_words[:, None]
+    likely[np.arange(len(n_words)), 0, n_words] = 1.0
+
+
+@lru_cache(maxsize=8)
+def _credit(names: tuple[str, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(chains, chains): labels that one chain has right of another; (chains,) their lengths."""
+    chains = [Counter(_chain(name)) for name in names]
+    shared = [[(one & other).total() for other in chains] for one in chains]
+    return np.array(shared, np.float64), np.array([chain.total() for chain in chains], np.float64)
+
+
+@kernel
+def best_spans(gain: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+    """Return the spans, one word long and more, of the binary tree of most gain, in pre-order."""
+    best = np.zeros((n + 1, n + 1))
+    split = np.zeros((n + 1, n + 1), np.int64)
+    for w in range(1, n + 1):
+        for i in range(n - w + 1):
+            j = i + w
+            most = -1.0 if w > 1 else 0.0
+            for k in range(i + 1, j):
+                if best[i, k] + best[k, j] > most:
+                    most = best[i, k] + best[k, j]
+                    split[i, j] = k
+            best[i, j] = most + gain[i, j]
+    spans = np.empty((2 * n - 1, 2), np.int64)
+    waiting = np.empty((2 * n, 2), np.int64)
+    waiting[0, 0], waiting[0, 1] = 0, n
+    left, done = 1, 0
+    while left:
+        left -= 1
+        i, j = waiting[left]
+        spans[done, 0], spans[done, 1] = i, j
+        done += 1
+        if j - i > 1:
+            k = split[i, j]
+            waiting[left, 0], waiting[left, 1] = k, j
+            waiting[left + 1, 0], waiting[left + 1, 1] = i, k
+            left += 2
+    return spans
+
+
+def _trees(n_words: NDArray[np.int64], found: list[tuple[int, int, int, str, float]]) -> Trees:
+    tree, starts, ends, names, scores = zip(*found, strict=True)
+    counts = np.bincount(np.array(tree), minlength=len(n_words))
+    trees = Trees(
+        n_words,
+        np.concatenate(([0], np.cumsum(counts))),
+        np.array(starts, np.int32),
+        np.array(ends, np.int32),
+        scores=np.array(scores),
+    )
+    return trees.labelled(names)
+
+
+_ANY, _EMPTY, _NOT_EMPTY = range(3)
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Which labels each span of one sentence may have under constraints.
+
+    Given the constraints, a labelled tree has the probability of the model, by the sum over all
+    that keep to them. A span's share of that sum is that of the labels that it may have: the one
+    that is given, each but the empty one where it is not known, and the empty one of a span that is
+    no phrase. Structures are then weighed by span scores to which the logs of these shares are
+    added.
+
+    Attributes:
+        crossed: (n + 1, n + 1) bool, spans that no tree may have.
+        kind: (n + 1, n + 1) int64, the row of ``permitted`` that holds for each span.
+        permitted: (kinds, labels) bool; of the first all are True.
+        given: the labels of each span where they are known, the upper first.
+    """
+
+    crossed: NDArray[np.bool_]
+    kind: NDArray[np.int64]
+    permitted: NDArray[np.bool_]
+    given: dict[Span, list[str]]
+
+    @classmethod
+    def of(cls, constraints: Constraints, n_words: int, names: tuple[str, ...]) -> Conditions:
+        """Read constraints.
+
+        Args:
+            constraints: of the sentence.
+            n_words: its length.
+            names: the labels that the parser knows, the empty one first. One that it does not know
+                is given in trees as it is, and may be any of them before.
+
+        Raises:
+            AttreeError: a span outside the sentence.
+        """
+        crossed, side = constraints.crossed(n_words), n_words + 1
+        kind = np.zeros((side, side), np.int64)
+        empty = np.arange(len(names)) == 0
+        rows = [np.ones_like(empty), empty, ~empty]
+        for span in constraints.forbidden:
+            kind[span] = _EMPTY
+        given = {}
+        for span, labels in constraints.chains().items():
+            kind[span] = _NOT_EMPTY
+            known = [label for label in labels if label is not None]
+            if known:
+                given[span] = known
+                name = CHAIN.join(label.replace(CHAIN, IN_LABEL) for label in known)
+                if name in names:
+                    kind[span] = len(rows)
+                    rows.append(np.arange(len(names)) == names.index(name))
+        return cls(crossed, kind, np.stack(rows), given)
+
+    @property
+    def spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Starts and ends of the spans that anything is known of."""
+        starts, ends = np.nonzero(self.kind != _ANY)
+        return starts, ends
+
+    @property
+    def required(self) -> NDArray[np.bool_]:
+        """(n + 1, n + 1) bool."""
+        return self.kind >= _NOT_EMPTY
+
+    def weights(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n + 1, n + 1): what to add to span scores; ``chances`` are the labels' of ``spans``."""
+        found = np.where(self.crossed, CROSSED, 0.0)
+        left = (chances * self.permitted[self.kind[self.spans]]).sum(1)
+        found[self.spans] += np.log(np.maximum(left, _LEAST))
+        return found
+
+    def renormalised(
+        self, chances: NDArray[np.float64], starts: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the probabilities of the labels of some spans among those they may have."""
+        left = np.maximum(chances, _LEAST) * self.permitted[self.kind[starts, ends]]
+        found: NDArray[np.float64] = left / left.sum(1, keepdims=True)
+        return found
+
+
+def best_labelled(scores: SpanScores, threshold: float, k: int) -> Ranked:
+    """Return the k labelled trees of the highest expected gain, all different, the best first.
+
+    A tree's score is ``Σ (p(span) p(label | span) − threshold)`` over its labels, as in
+    :func:`attree.training.label_trees.decode_labelled`, whose tree is the first. Its probability is
+    summed over its binarisations, among the trees whose whole sentence has a label.
+
+    Args:
+        scores: of a batch of one sentence, with labels.
+        threshold: what a label must gain.
+        k: how many; fewer come where there are fewer.
+
+    Raises:
+        NotFiniteError: the sentence's scores are NaN or infinite.
+    """
+    likely = span_chances(scores)
+    gains = _all_gains(scores, likely, threshold)
+    totals, found = _ranked(gains, _own(gains), k)
+    trees = [labelled_trees(scores, likely, [(0, *node) for node in one]) for one in found]
+    chances = _Chances(scores)
+    return Ranked(Trees.concatenate(trees), totals, [chances.of(one) for one in found])
+
+
+def best_optional(span: NDArray[np.float64], own: Trees, k: int) -> Ranked:
+    """Return the k trees of phrases of two words and more whose scores sum highest, all different.
+
+    Args:
+        span: (n + 1, n + 1), the score of every span of one sentence.
+        own: the tree that the parser takes, which comes first.
+        k: how many; fewer come where there are fewer.
+    """
+    gains = np.stack([np.zeros_like(span), span], 2)
+    place = np.arange(len(span) - 1)
+    gains[place, place + 1, 1] = -np.inf  # a word is no phrase
+    phrases = [(start, end, 1) for start, end in own.of(0).spans]
+    totals, found = _ranked(gains, phrases, k)
+    spans = [[(start, end) for start, end, _ in one] for one in found]
+    trees = Trees.from_spans([len(span) - 1] * len(spans), spans)
+    return Ranked(replace(trees, scores=span[trees.starts, trees.ends]), totals)
+
+
+def _ranked(
+    gains: NDArray[np.float64], own: list[Node], k: int
+) -> tuple[list[float], list[list[Node]]]:
+    """Return scores and phrases of the best trees; of those of one score, the own one is first."""
+    found = list(BestLabelled(gains).nodes(k))
+    others = [one for one in found if one[1] != own]
+    ranked = [(found[0][0], own), *others][:k]
+    return [score for score, _ in ranked], [phrases for _, phrases in ranked]
+
+
+def _all_gains(
+    scores: SpanScores, likely: NDArray[np.float64], threshold: float
+) -> NDArray[np.float64]:
+    """(n + 1, n + 1, chains): what each chain of every span gains."""
+    side = int(scores.n_words[0]) + 1
+    starts, ends = np.triu_indices(side, 1)
+    found = np.zeros((side, side, len(scores.label_names)))
+    places = (np.zeros_like(starts), starts, ends)
+    found[starts, ends] = label_gains(scores, likely, places, threshold)
+    return found
+
+
+def _own(gains: NDArray[np.float64]) -> list[Node]:
+    """Return the phrases of the tree that the parser takes."""
+    label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
+    spans = best_spans(gain, len(gains) - 1).tolist()
+    return [(start, end, int(label[start, end])) for start, end in spans if label[start, end]]
+
+
+class _Chances:
+    """Probabilities of labelled trees of one sentence.
+
+    Args:
+        scores: of a batch of one sentence, with labels.
+    """
+
+    def __init__(self, scores: SpanScores) -> None:
+        assert scores.labels is not None
+        self._span, self._n_words = scores.span.cpu(), scores.n_words.cpu()
+        self._labels = scores.labels[0].double().log_softmax(-1).cpu().numpy()
+        whole = self._labels[0, int(self._n_words[0])]
+        whole -= np.log(-np.expm1(whole[0]))  # it has a label in every tree
+        self._all = log_partition(self._span, self._n_words)
+
+    def of(self, phrases: list[Node]) -> float:
+        """Return the probability of a tree: the sum over its binarisations."""
+        side = len(self._labels)
+        said = np.zeros((side, side), np.int64)
+        for start, end, label in phrases:
+            said[start, end] = label
+        chances = np.take_along_axis(self._labels, said[:, :, None], 2)[:, :, 0]
+        allowed = ~crossing([node[:2] for node in phrases], side)[None]
+        table = self._span + torch.from_numpy(chances)
+        trees = log_partition(table, self._n_words, torch.from_numpy(allowed))
+        words = float(np.diagonal(chances, 1).sum())
+        return float(np.exp(float(trees - self._all) + words))

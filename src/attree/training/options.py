@@ -1,0 +1,123 @@
+"""What ``attree train`` is asked for: which trees, which parser, how it is trained."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from attree.base import completion, options
+from attree.base.errors import AttreeError
+from attree.base.options import between
+
+TREES, PARSER = "Which trees", "Which parser"
+TUNING, MORE = "Chosen on other trees", "Training"
+
+_Rate = Annotated[float, Parameter(validator=between(0, 0.9))]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which trees.
+
+    Attributes:
+        trees: a number, or ``all``; or as many of them as there are treebanks. By default all, but
+            at most :data:`attree.training.choice.USUAL_TREES`; where there are fewer than asked
+            for, all there are.
+        ids: Sentence numbers, not a draw: 3,17,40.
+        seed: of the draws.
+        factor: Wide nodes branch right or left.
+        held_out: Trees for early stopping; they are set apart first, as those to tune on are.
+        tuning: how many further trees for choosing settings.
+        shares: Share of each treebank in a batch: even, or 2,1,1; --trees are then of each.
+    """
+
+    trees: Annotated[
+        options.DrawnTrees | None,
+        Parameter(
+            help="How many trees are drawn at random: a number (of each treebank: 600,200), or "
+            "all. Default: all, at most 80."
+        ),
+    ] = None
+    ids: Annotated[list[int] | None, Parameter(converter=options.numbers)] = None
+    seed: options.Seed = 0
+    factor: str = "right"
+    held_out: Annotated[int, Parameter(validator=between(0), group=TUNING)] = 0
+    tuning: Annotated[
+        int,
+        Parameter(
+            name="--tune-on",
+            validator=between(0),
+            help="Trees to choose layers, dropout on.",
+            group=TUNING,
+        ),
+    ] = 0
+    shares: Annotated[list[str] | None, Parameter(converter=options.words)] = None
+
+    def shares_of(self, treebanks: int) -> tuple[float, ...]:
+        """Return the share of each treebank, none if nothing is asked for.
+
+        Raises:
+            AttreeError: not one number above 0 for each.
+        """
+        if self.shares is None:
+            return ()
+        if self.shares == ["even"]:
+            return (1.0,) * treebanks
+        try:
+            found = tuple(float(part) for part in self.shares)
+        except ValueError:
+            found = ()
+        if len(found) != treebanks or not all(0 < one < math.inf for one in found):
+            given = ",".join(self.shares)
+            raise AttreeError(
+                f"--shares {given} is not a number above 0 for each of {treebanks} treebanks",
+                fix=f"write even, or {','.join('1' * treebanks)}",
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is other than in the parser's recipe; None leaves it.
+
+    Attributes:
+        objective: Objective: likelihood, margin or tree_crf.
+        association, decoder: as in a recipe.
+        dropout: Dropout on hidden states.
+        learning_rate: of Adam.
+    """
+
+    objective: Annotated[str | None, Parameter(completer=completion.objectives, group=PARSER)] = (
+        None
+    )
+    association: Annotated[options.Association | None, Parameter(group=PARSER)] = None
+    decoder: Annotated[options.Decoder | None, Parameter(group=PARSER)] = None
+    dropout: Annotated[_Rate | None, Parameter(group=MORE)] = None
+    learning_rate: Annotated[options.LearningRate | None, Parameter(group=MORE)] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return those that were asked for, by the recipe's names of them."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Settings of a :class:`attree.training.recipes.TrainingPlan`.
+
+    Attributes:
+        size: Size of the projection; 0: the encoder's.
+        specials: Keep [CLS], [SEP] in the softmax.
+        start: First weights: encoder, random, or a parser.
+        steps, batch: of the training.
+        decay: The learning rate falls to 0.
+    """
+
+    size: Annotated[int, Parameter(group=PARSER)] = 0
+    specials: Annotated[bool, Parameter(group=PARSER)] = False
+    start: str = "encoder"
+    steps: options.Steps = 200
+    batch: options.Batch = 10
+    decay: bool = False

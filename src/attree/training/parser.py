@@ -1,0 +1,449 @@
+"""A trained parser: scorer, decoder, what it was trained on; on disk, and bound to its encoder.
+
+On disk it is a folder with ``parser.json``, ``weights.safetensors`` and, for people, ``README.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from attree.base.errors import AttreeError
+from attree.base.files import check_regular, whole_file, write_json, write_text
+from attree.decoding.constrained import SplitChart, no_distribution
+from attree.decoding.fixed import fixed_trees
+from attree.decoding.k_best import Ranked
+from attree.encoder.load import Encoder
+from attree.encoder.pieces import Pieces
+from attree.evaluation.metrics import count_each
+from attree.evaluation.spans import DistinctSpans, distinct_spans
+from attree.training.features import run
+from attree.training.gold import GoldTree
+from attree.training.inside import entropy, log_partitions, marginals
+from attree.training.label_trees import (
+    best_labelled,
+    best_optional,
+    decode_labelled,
+    phrase_marginals,
+)
+from attree.training.parts import with_tags
+from attree.training.recipes import (
+    ABOUT,
+    CARD,
+    DESCRIPTION,
+    WEIGHTS,
+    Description,
+    FewShotRecipe,
+    adapted,
+    read_description,
+)
+from attree.training.scorer import Batch, BatchSource, Scorer
+from attree.training.scores import SpanScores, decode, expected_right, likelihoods, split_tables
+from attree.trees.constraints import NOTHING_KNOWN, Constraints, Known
+from attree.trees.trees import Trees
+
+#: cells of piece-level matrices scored at a time
+_CELLS_AT_A_TIME = 40_000
+
+_AGAIN = "train it again"
+#: Types of weights; they are computed in the first.
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+
+@dataclass(slots=True)
+class TrainedParser:
+    """A parser trained on a few trees.
+
+    Attributes:
+        recipe: what it is.
+        shape: the settings of each part.
+        scorer: the weights.
+        encoder: slug, fingerprint, revision of the encoder it belongs to.
+        about: seed, data hash, versions, dev score and the like, as JSON.
+        trained_on: :func:`attree.trees.sampling.fingerprints` of the training sentences.
+    """
+
+    recipe: FewShotRecipe
+    shape: dict[str, dict[str, Any]]
+    scorer: Scorer
+    encoder: dict[str, Any]
+    about: dict[str, Any] = field(default_factory=dict)
+    trained_on: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    @property
+    def layers(self) -> list[int]:
+        """Hidden states that ``--layer`` and tuning chose; none where no part reads them."""
+        chosen = (part for part in self.scorer.each().values() if part.reads_layers)
+        return [layer for part in chosen for layer in part.layers]
+
+    def check(self, encoder: Encoder) -> None:
+        """Refuse an encoder that this parser was not trained with."""
+        if encoder.fingerprint != self.encoder["fingerprint"]:
+            raise AttreeError(
+                f"this parser belongs to the encoder {self.encoder['slug']} "
+                f"({self.encoder['fingerprint'][:12]}), not to {encoder.slug} "
+                f"({encoder.fingerprint[:12]})",
+                fix="parse with the encoder it was trained with, or train anew",
+            )
+        for part, settings in self.shape.items():
+            self._check_part(part, settings, encoder)
+
+    def _check_part(self, part: str, settings: Mapping[str, Any], encoder: Encoder) -> None:
+        """Refuse what the encoder has not, before any sentence is read."""
+        here = {"layers": max(settings.get("layers", [0])), "hidden": settings.get("hidden")}
+        there = {"layers": encoder.n_layers, "hidden": encoder.hidden_size}
+        if part == "heads":
+            here["heads"], there["heads"] = settings["heads"], encoder.n_layers * encoder.n_heads
+        for key, value in here.items():
+            if value is not None and (
+                value > there[key] or (key != "layers" and value < there[key])
+            ):
+                raise AttreeError(
+                    f"this {DESCRIPTION} is not valid: shape.{part}.{key}: {value}, where the "
+                    f"encoder {encoder.slug} has {there[key]}",
+                    file=ABOUT,
+                    fix=_AGAIN,
+                )
+
+    def features(self, encoder: Encoder, pieces: Sequence[Pieces]) -> Batch:
+        """Run the encoder over one batch of sentences, none too long, and lay out what is read."""
+        return self.scorer.lay_out(run(encoder, pieces, self.scorer.layout()))
+
+    @torch.inference_mode()
+    def span_scores(self, batch: Batch) -> SpanScores:
+        """Score every span of a batch."""
+        return self.scorer.scores(batch)
+
+    def trees(self, batch: Batch, threshold: float = 0.0, known: Known = NOTHING_KNOWN) -> Trees:
+        """Parse one batch; spans (labels) less likely than ``threshold`` are left out.
+
+        Trees of a parser that has a distribution over trees have the marginals of their spans.
+        """
+        scores, how = self.span_scores(batch), (self.recipe, threshold)
+        kept = {place: decoded(scores.of(place), *how, one) for place, one in known.items()}
+        return decoded(scores, *how).replaced(kept)
+
+    def decode(self, source: BatchSource) -> Trees:
+        """Parse every sentence of a source, in its order."""
+        groups = _groups(source.lengths())
+        return Trees.concatenate([self.trees(source.batch(places)) for places in groups])
+
+    def decode_with_marginals(self, source: BatchSource) -> tuple[Trees, NDArray[np.float64]]:
+        """As :meth:`decode`, and the probability of every span among all binary trees."""
+        found, likely = [], []
+        for places in _groups(source.lengths()):
+            batch = source.batch(places)
+            found.append(self.trees(batch))
+            likely.append(likelihoods(self.span_scores(batch), found[-1]))
+        return Trees.concatenate(found), np.concatenate(likely)
+
+    def f1(self, source: BatchSource, gold: Sequence[GoldTree]) -> float:
+        """Corpus F1 in percent, the whole sentence counted, on a source's sentences."""
+        return float(count_each(gold_spans(gold), self.decode(source)).corpus_f1[0])
+
+    def threshold(self, text: str) -> float:
+        """Read a threshold of span marginals: a number, or ``chosen``.
+
+        Raises:
+            AttreeError: no number from 0 to 1, or none was chosen.
+        """
+        if text == "chosen":
+            if "threshold" not in self.about:
+                raise AttreeError(
+                    "no threshold was chosen for this parser",
+                    fix="train a tree CRF with --held-out, or give a number",
+                )
+            return float(self.about["threshold"])
+        try:
+            found = float(text)
+        except ValueError:
+            found = -1.0
+        if not 0 <= found <= 1:
+            raise AttreeError(f"{text!r} is not a probability", fix="give 0 to 1, or chosen")
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        """Everything but the weights, as JSON."""
+        return {
+            "recipe": asdict(self.recipe),
+            "shape": self.shape,
+            "encoder": self.encoder,
+            "about": self.about,
+        }
+
+
+def gold_spans(gold: Sequence[GoldTree]) -> DistinctSpans:
+    """The brackets of gold trees as the evaluation takes them."""
+    return distinct_spans(gold_trees(gold), what="gold tree")
+
+
+def gold_trees(gold: Sequence[GoldTree]) -> Trees:
+    """The brackets of gold trees, of two words and more."""
+    brackets = [[(s, e) for s, e in tree.brackets.tolist()] for tree in gold]
+    return Trees.from_spans([tree.n_words for tree in gold], brackets)
+
+
+def right_branching_f1(gold: Sequence[GoldTree]) -> float:
+    """Corpus F1, in percent, of right-branching trees."""
+    trees = fixed_trees("right_branching", [tree.n_words for tree in gold])
+    return float(count_each(gold_spans(gold), trees).corpus_f1[0])
+
+
+def _groups(lengths: Sequence[int]) -> Iterator[range]:
+    """Runs of sentences whose padded matrices stay small, in their order."""
+    first, longest = 0, 0
+    for place, length in enumerate(lengths):
+        longest = max(longest, length)
+        if place > first and longest**2 * (place + 1 - first) > _CELLS_AT_A_TIME:
+            yield range(first, place)
+            first, longest = place, length
+    if lengths:
+        yield range(first, len(lengths))
+
+
+def save_parser(parser: TrainedParser, folder: Path, *, card: str = "", half: bool = False) -> None:
+    """Write ``parser``, and its card where there is one.
+
+    ``parser.json`` comes last, so a folder that has it is whole. With ``half`` weights take half
+    the room, rounded to 16 bits; what reads them has 32 again.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / ABOUT).unlink(missing_ok=True)
+    tensors = {
+        name: (tensor.half() if half else tensor).detach().cpu().contiguous()
+        for name, tensor in parser.scorer.state_dict().items()
+    }
+    tensors["trained_on"] = torch.from_numpy(parser.trained_on.astype("<u8").view(np.int64).copy())
+    with whole_file(folder / WEIGHTS) as part:
+        part.write_bytes(save(tensors))  # `save_file` makes files that only their owner can read
+    if card:
+        write_text(folder / CARD, card)
+    write_json(folder / ABOUT, parser.describe())
+
+
+def load_parser(
+    folder: str | Path, *, device: str = "cpu", decoder: str | None = None
+) -> TrainedParser:
+    """Read a parser that :func:`save_parser` wrote.
+
+    Args:
+        folder: where it is.
+        device: where to.
+        decoder: another decoder than its own.
+
+    Raises:
+        AttreeError: no parser there, weights cut short, or weights of another shape.
+    """
+    folder = Path(folder)
+    about = read_description(folder)
+    recipe, path = adapted(about.recipe, decoder=decoder), folder / WEIGHTS
+    there = check_regular(path, what="file of weights")
+    scorer = _scorer(about, folder / ABOUT, there)
+    try:
+        tensors = load_file(path)
+        trained_on = tensors.pop("trained_on").numpy().view(np.uint64)
+        _check_types(tensors, path)
+        scorer.load_state_dict(tensors)
+    except (SafetensorError, RuntimeError, KeyError, OSError):
+        problem = "these weights are cut short or belong to another parser"
+        raise AttreeError(problem, file=path, fix=_AGAIN) from None
+    scorer = scorer.to(device).eval()
+    parts = (about.shape, scorer, about.raw["encoder"], about.raw["about"])
+    return TrainedParser(recipe, *parts, trained_on)
+
+
+def _check_types(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Refuse weights that would be other numbers once they are floats, or that are none."""
+    for name, tensor in tensors.items():
+        if tensor.dtype not in _FLOATS:
+            kind = str(tensor.dtype).removeprefix("torch.")
+            problem = f"the weights {name} are {kind}, where floats of 16 or 32 bits are meant"
+            raise AttreeError(problem, file=path, fix=_AGAIN)
+        if not tensor.isfinite().all():
+            raise AttreeError(f"the weights {name} are not all finite", file=path, fix=_AGAIN)
+
+
+def _scorer(about: Description, path: Path, there: int) -> Scorer:
+    """Make the scorer; before it takes memory, refuse more weights than the file holds."""
+    try:
+        with torch.device("meta"):
+            empty = Scorer(about.recipe, about.shape)
+        least = sum(parameter.numel() for parameter in empty.parameters())
+        if least > there:
+            raise AttreeError(
+                f"parser.json describes {least:,} weights or more, this file holds {there:,} "
+                "bytes: they do not belong together",
+                file=path.with_name(WEIGHTS),
+                fix=_AGAIN,
+            )
+        return Scorer(about.recipe, about.shape)
+    except (TypeError, KeyError):
+        raise AttreeError(f"this is not the {DESCRIPTION}", file=path, fix=_AGAIN) from None
+
+
+class TrainedModel:
+    """A parser that ``attree train`` made (a :class:`attree.parsers.find.Model`).
+
+    Args:
+        trained: the weights.
+        encoder: the one it was trained with.
+        threshold: spans of a lower marginal are dropped, so that trees need not be binary; 0 keeps
+            all.
+
+    Attributes:
+        labelled: whether its trees have labels.
+        tagged: whether their words have tags.
+        has_distribution: whether they have marginals.
+        has_association: whether a matrix is trained.
+
+    Raises:
+        AttreeError: another encoder.
+    """
+
+    def __init__(self, trained: TrainedParser, encoder: Encoder, threshold: float = 0.0) -> None:
+        trained.check(encoder)
+        self.trained, self.encoder, self.threshold = trained, encoder, threshold
+        self.labelled = trained.recipe.decoder == "labelled_risk"
+        self.tagged = bool(trained.shape.get("tags", {}).get("names"))
+        self.has_distribution = trained.recipe.has_distribution
+        self.has_association = "projection" in trained.recipe.parts
+
+    def features(self, pieces: Sequence[Pieces]) -> Batch:
+        """Run the encoder and lay out what the scorer reads."""
+        return self.trained.features(self.encoder, pieces)
+
+    def trees(self, features: Batch, known: Known = NOTHING_KNOWN) -> Trees:
+        """Decode; the score of a span is its span score."""
+        return self.trained.trees(features, self.threshold, known)
+
+    def chart(self, features: Batch) -> TrainedChart:
+        """Keep the scores of the one sentence of a batch."""
+        trained = self.trained
+        return TrainedChart(trained.span_scores(features), trained.recipe, self.threshold)
+
+    @torch.inference_mode()
+    def associations(self, features: Batch) -> list[NDArray[np.float32]]:
+        """Return each sentence's trained association; of a log association its exponential."""
+        found = self.trained.scorer.association(features).cpu().numpy()
+        return [each[:n, :n] for each, n in zip(found, features.n_words.tolist(), strict=True)]
+
+
+def decoded(
+    scores: SpanScores,
+    recipe: FewShotRecipe,
+    threshold: float = 0.0,
+    constraints: Constraints | None = None,
+) -> Trees:
+    """Return the trees of a batch, with marginals if the parser has a distribution over trees.
+
+    Args:
+        scores: of the batch.
+        recipe: of the parser.
+        threshold: spans less likely are left out.
+        constraints: of a batch of one sentence.
+    """
+    if recipe.decoder == "labelled_risk":
+        found = decode_labelled(scores, threshold or recipe.threshold, constraints)
+        return with_tags(found, scores)
+    how = {"score": recipe.score, "decoder": recipe.decoder}
+    found = decode(scores, **how, threshold=threshold, constraints=constraints)
+    if recipe.has_distribution and constraints is not None:
+        likely = TrainedChart(scores, recipe).marginals(constraints)
+        found = replace(found, marginals=likely[found.starts, found.ends])
+    elif recipe.has_distribution and found.marginals is None:
+        found = replace(found, marginals=likelihoods(scores, found))
+    return with_tags(found, scores)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedChart:
+    """Span scores of one sentence (:class:`attree.parsers.chart.SentenceScores`).
+
+    Attributes:
+        scores: of a batch of one sentence.
+        recipe: of the parser.
+        threshold: spans less likely are left out.
+    """
+
+    scores: SpanScores
+    recipe: FewShotRecipe
+    threshold: float = 0.0
+
+    def trees(self, constraints: Constraints) -> Trees:
+        """Return the tree, as the parser decodes, with marginals if it has a distribution."""
+        return decoded(self.scores, self.recipe, self.threshold, constraints)
+
+    def best(self, k: int) -> Ranked:
+        """Return the best k trees, as the parser decodes; the scores of spans are its own.
+
+        Raises:
+            AttreeError: the decoder compares no whole trees.
+        """
+        span, n_words = self._arrays()
+        if self.recipe.decoder == "labelled_risk":
+            return self._best_labelled(k)
+        if self.recipe.decoder == "optional_chart":
+            return best_optional(span[0], self.trees(Constraints()), k)
+        if self.recipe.decoder == "minimum_risk":
+            split, decoder = expected_right(marginals(span, n_words), n_words), "chart"
+        else:
+            split, decoder = split_tables(self.scores, self.recipe.score), self.recipe.decoder
+        found = SplitChart(split, decoder).best(k)
+        trees = replace(found.trees, scores=span[0, found.trees.starts, found.trees.ends])
+        if not self.recipe.has_distribution:
+            return Ranked(trees, found.scores)
+        likely = self.marginals(Constraints())[trees.starts, trees.ends]
+        trees = replace(trees, marginals=likely)
+        return Ranked(trees, found.scores, self._probabilities(trees))
+
+    def _best_labelled(self, k: int) -> Ranked:
+        found = best_labelled(self.scores, self.threshold or self.recipe.threshold, k)
+        trees = [
+            with_tags(found.trees.take([place]), self.scores) for place in range(len(found.trees))
+        ]
+        return replace(found, trees=Trees.concatenate(trees))
+
+    def _probabilities(self, trees: Trees) -> list[float]:
+        assert trees.scores is not None
+        totals = np.bincount(trees.tree_of, weights=trees.scores, minlength=len(trees))
+        found: list[float] = np.exp(totals - log_partitions(*self._arrays())[0]).tolist()
+        return found
+
+    def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
+        """(n + 1, n + 1): the probability of every phrase.
+
+        Raises:
+            AttreeError: the parser is no tree CRF.
+        """
+        self._check()
+        if self.scores.labels is not None:
+            return phrase_marginals(self.scores, constraints)
+        span, n_words = self._arrays()
+        found = marginals(span + constraints.penalties(int(n_words[0])), n_words)[0]
+        for place in constraints.forbidden:
+            found[place] = 0.0
+        return np.clip(found, 0.0, 1.0)
+
+    def entropy(self) -> float:
+        """Return the entropy over binary trees, in nats.
+
+        Raises:
+            AttreeError: the parser is no tree CRF.
+        """
+        self._check()
+        return float(entropy(*self._arrays())[0])
+
+    def _arrays(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        return self.scores.span.cpu().numpy(), self.scores.n_words.cpu().numpy()
+
+    def _check(self) -> None:
+        if not self.recipe.has_distribution:
+            raise no_distribution()

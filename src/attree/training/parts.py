@@ -1,0 +1,552 @@
+"""What a parser's span scores are summed from: each part reads some features and has weights.
+
+A part says everything about itself: what it reads of the encoder, how large its weights are, how
+they start and how fast they learn. Adding one is adding a class, its line in
+:data:`attree.training.scorer.PARTS`, and a recipe that names it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from attree.base.errors import NotFiniteError
+from attree.encoder.load import Encoder, EncoderOutput
+from attree.scoring import FLOOR
+from attree.training.projection import (
+    Projection,
+    StateBatch,
+    association_of,
+    initialise,
+    state_batch,
+)
+from attree.training.recipes import FewShotRecipe, TrainingPlan
+from attree.training.scores import SpanScores, existing, span_scores
+from attree.trees.trees import Trees
+
+#: how the heads are put together → what is taken of each matrix, of the weights, and of the sum
+COMBINATIONS = {
+    # Σ w log(A): scores are linear in the weights, any sign may be learned
+    "log": (lambda a: (a + FLOOR).log_(), lambda w: w, lambda a: a),
+    # the article's Σ w A, w a distribution that starts uniform, whose log is the association
+    "article": (lambda a: a, lambda w: w.softmax(-1), lambda a: (a + FLOOR).log()),
+    "raw": (lambda a: a, lambda w: w, lambda a: a),
+}
+
+#: A part's settings, as JSON.
+Shape = Mapping[str, Any]
+
+
+def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+    """Drop ``rate`` of ``values`` and scale the rest up; leave them alone without a generator."""
+    if generator is None or rate == 0.0:
+        return values
+    kept = torch.rand(values.shape, generator=generator, device=generator.device).ge_(rate)
+    return kept.mul_(values).div_(1.0 - rate)
+
+
+class Part(nn.Module, ABC):
+    """One summand of the span scores.
+
+    Attributes:
+        reads_layers: whether ``--layer`` says what it reads, so that layers can be tuned for it.
+        layers: hidden states that it reads.
+        encoder_heads: heads of the encoder, all layers together, whose attention it reads.
+    """
+
+    reads_layers: ClassVar[bool] = False
+    layers: tuple[int, ...] = ()
+    encoder_heads: int = 0
+
+    @classmethod
+    @abstractmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the settings, as JSON, of a part trained by a plan."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, recipe: FewShotRecipe, shape: Shape) -> Part:
+        """Make the untrained part of a recipe."""
+
+    @classmethod
+    def learning_rate(cls, recipe: FewShotRecipe) -> float:
+        """Return Adam's learning rate for its weights."""
+        return recipe.learning_rate
+
+    def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
+        """Set the first weights, where they depend on the encoder."""
+
+    def reads(self) -> tuple[Any, ...]:
+        """Return what its features depend on: equal parts can share them."""
+        return (self.layers, self.encoder_heads)
+
+    @abstractmethod
+    def lay_out(self, output: EncoderOutput) -> Any:
+        """Return the features that it reads of a batch, on the batch's device."""
+
+    @abstractmethod
+    def scores(
+        self, features: Any, n_words: Tensor, generator: torch.Generator | None = None
+    ) -> SpanScores:
+        """Score every span of a batch; a generator asks for dropout."""
+
+    def attention(self, features: Any) -> Tensor | None:
+        """(sentences, words, words): the association that it has trained, if it has one."""
+        return None
+
+
+class ProjectionPart(Part):
+    """Span scores of a trained association: ``s_in − s_out`` of its log (FPOA, FPIO, tree CRF).
+
+    Args:
+        projection: the query and key.
+        association: ``log`` or ``raw``.
+        rate: dropout on the hidden states.
+        layers: hidden states read, one a layer of the projection.
+        specials: whether ``[CLS]`` and ``[SEP]`` take part in the softmax.
+    """
+
+    reads_layers = True
+
+    def __init__(
+        self,
+        projection: Projection,
+        *,
+        association: str,
+        rate: float,
+        layers: tuple[int, ...] = (),
+        specials: bool = False,
+    ) -> None:
+        super().__init__()
+        self.projection, self.kind, self.rate = projection, association, rate
+        self.layers, self.specials = layers, specials
+
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the layers, and the sizes of the projection."""
+        return {
+            "layers": list(plan.layers),
+            "hidden": encoder.hidden_size,
+            "size": plan.size or encoder.hidden_size,
+            "heads": plan.recipe.heads or encoder.n_heads,
+            "specials": plan.specials,
+        }
+
+    @classmethod
+    def of(cls, recipe: FewShotRecipe, shape: Shape) -> ProjectionPart:
+        """Make an empty projection."""
+        layers = tuple(shape["layers"])
+        sizes = (len(layers), shape["hidden"], shape["size"])
+        return cls(
+            Projection(*sizes, heads=shape["heads"]),
+            association=recipe.association,
+            rate=recipe.dropout,
+            layers=layers,
+            specials=shape["specials"],
+        )
+
+    def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
+        """Start from the encoder's query and key, or at random."""
+        generator = torch.Generator().manual_seed(plan.seed)
+        weights = [encoder.query_key(number) for number in self.layers]
+        initialise(self.projection, weights, how=plan.start, generator=generator)
+
+    def reads(self) -> tuple[Any, ...]:
+        """Return the layers, and whether special tokens take part."""
+        return (self.layers, self.specials)
+
+    def lay_out(self, output: EncoderOutput) -> StateBatch:
+        """Return the states of the pieces that take part."""
+        return state_batch(output, self.layers, specials=self.specials)
+
+    def association(self, features: StateBatch, generator: torch.Generator | None = None) -> Tensor:
+        """(sentences, words, words): the association, zero-padded."""
+        raw = self.projection(features, dropout(features.states, self.rate, generator))
+        return association_of(raw, features.words(), self.kind)
+
+    def scores(
+        self, features: StateBatch, n_words: Tensor, generator: torch.Generator | None = None
+    ) -> SpanScores:
+        """Score every span of a batch."""
+        return span_scores(self.association(features, generator), n_words)
+
+    def attention(self, features: StateBatch) -> Tensor:
+        """(sentences, words, words): the association, of a log one its exponential."""
+        found = self.association(features).float()
+        return found.exp() if self.kind == "log" else found
+
+
+class BoundaryReader(Part):
+    """A part that reads the hidden states on both sides of every boundary between words.
+
+    Args:
+        rate: dropout on the states.
+        layers: hidden states read.
+    """
+
+    def __init__(self, rate: float, layers: tuple[int, ...]) -> None:
+        super().__init__()
+        self.rate, self.layers = rate, layers
+
+    @classmethod
+    def of(cls, recipe: FewShotRecipe, shape: Shape) -> BoundaryReader:
+        """Make the untrained part of a recipe."""
+        layers = tuple(shape["layers"])
+        width = len(layers) * shape["hidden"]
+        make: Callable[..., BoundaryReader] = cls
+        return make(*cls.sizes(shape, width), rate=recipe.dropout, layers=layers)
+
+    @classmethod
+    @abstractmethod
+    def sizes(cls, shape: Shape, width: int) -> tuple[Any, ...]:
+        """Return what the class is made with, by its settings and the width of its states."""
+
+    def lay_out(self, output: EncoderOutput) -> tuple[Tensor, Tensor]:
+        """Return the states before and after every boundary (see :func:`boundary_states`)."""
+        return boundary_states(output, self.layers)
+
+
+class BoundaryPart(BoundaryReader):
+    """Linear scores of a span's two ends: ``w₁·h_i + w₂·h_{i−1} + w₃·h_{j−1} + w₄·h_j``.
+
+    ``h`` are hidden states of the words on both sides of where a span begins and ends (the piece
+    next to the boundary). The start is zero, so that the association speaks first.
+
+    Args:
+        width: of the states, all layers of them together.
+        rate: dropout on the states.
+        layers: hidden states read.
+    """
+
+    def __init__(self, width: int, *, rate: float, layers: tuple[int, ...] = ()) -> None:
+        super().__init__(rate, layers)
+        self.weights = nn.Parameter(torch.zeros(width, 4))
+
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the layers, by default the middle one of the plan's, or all of them."""
+        usual = plan.layers if plan.recipe.wide else plan.layers[len(plan.layers) // 2 :][:1]
+        return {"layers": list(plan.boundary or usual), "hidden": encoder.hidden_size}
+
+    @classmethod
+    def sizes(cls, shape: Shape, width: int) -> tuple[int]:
+        """Return the width."""
+        return (width,)
+
+    def scores(
+        self,
+        features: tuple[Tensor, Tensor],
+        n_words: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> SpanScores:
+        """Score every span of a batch."""
+        before = dropout(features[0], self.rate, generator) @ self.weights[:, :2]
+        after = dropout(features[1], self.rate, generator) @ self.weights[:, 2:]
+        begins, ends = (before[..., 0] + after[..., 0]), (before[..., 1] + after[..., 1])
+        span = begins.double()[:, :, None] + ends.double()[:, None, :]
+        span = span * existing(n_words, span.shape[1])
+        return SpanScores(torch.zeros_like(span), span, n_words)
+
+
+def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Return the states on the two sides of every boundary between words.
+
+    Returns:
+        (sentences, words + 1, width) each: of the last piece of the word before and the first
+        piece of the word after, special tokens at the ends where there are some; meaningless past
+        a sentence.
+    """
+    word_of, n_words = output.word_of, output.n_words
+    sentence = torch.arange(len(n_words), device=word_of.device)
+    before_it = torch.nn.functional.pad(word_of, (1, 0), value=-1)[:, :-1]
+    row, piece = ((word_of >= 0) & (word_of != before_it)).nonzero(as_tuple=True)
+    after = word_of.new_zeros(len(n_words), output.batch.max_words + 1)
+    after[row, word_of[row, piece]] = piece
+    last = torch.where(word_of >= 0, torch.arange(word_of.shape[1], device=word_of.device), 0)
+    last_word, last_piece = last.amax(1), output.batch.mask.sum(1) - 1
+    after[sentence, n_words] = torch.minimum(last_word + 1, last_piece)
+    before = (after - 1).clamp(min=0)
+    before[sentence, n_words] = last_word
+    states = torch.cat([output.states[layer] for layer in layers], -1).float()
+    return states[sentence[:, None], before], states[sentence[:, None], after]
+
+
+class HeadPart(Part):
+    """Span scores of a learned combination of the encoder's own heads.
+
+    Args:
+        heads: how many, all layers together.
+        combination: a name in :data:`COMBINATIONS`.
+        separate: other weights for the outside score than for the inside one.
+        first: what every weight starts at.
+    """
+
+    def __init__(self, heads: int, *, combination: str, separate: bool, first: float) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.full((2 if separate else 1, heads), first))
+        self.combination, self.encoder_heads = combination, heads
+
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return how many heads the encoder has."""
+        return {"heads": encoder.n_layers * encoder.n_heads}
+
+    @classmethod
+    def of(cls, recipe: FewShotRecipe, shape: Shape) -> HeadPart:
+        """Make uniform weights; beside other parts the heads begin silent."""
+        heads = shape["heads"]
+        first = 0.0 if len(recipe.parts) > 1 else 1.0 / heads
+        separate, combination = recipe.separate, recipe.combination
+        return cls(heads, combination=combination, separate=separate, first=first)
+
+    @classmethod
+    def learning_rate(cls, recipe: FewShotRecipe) -> float:
+        """Return the learning rate of head weights."""
+        return recipe.head_rate
+
+    def lay_out(self, output: EncoderOutput) -> Tensor:
+        """Return the attention of every head (sentences, heads, words, words)."""
+        return output.attention
+
+    def associations(self, attention: Tensor, n_words: Tensor) -> list[Tensor]:
+        """The combined matrices (sentences, words, words): one, or the inside and the outside."""
+        before, weigh, after = COMBINATIONS[self.combination]
+        mixed = torch.einsum("wh,bhij->wbij", weigh(self.weights), before(attention))
+        word = torch.arange(attention.shape[-1], device=n_words.device) < n_words[:, None]
+        square = word[:, :, None] & word[:, None, :]
+        return [after(matrix) * square for matrix in mixed]
+
+    def scores(
+        self, features: Tensor, n_words: Tensor, generator: torch.Generator | None = None
+    ) -> SpanScores:
+        """Score every span of a batch; there is no dropout."""
+        inside, *outside = self.associations(features, n_words)
+        return span_scores(inside, n_words, outside[0] if outside else None)
+
+
+#: Hidden units, as in the authors' program.
+_HIDDEN = 250
+
+#: Numbers of hidden units computed at once while nothing is trained: 16 MB.
+_AT_ONCE = 4_000_000
+
+
+class SpanPart(BoundaryReader):
+    """Scores of spans by a perceptron over the differences of their boundaries.
+
+    In the manner of Kitaev, Cao and Klein (2019, *Multilingual Constituency Parsing with
+    Self-Attention and Pre-Training*), the article's Berkeley row::
+
+        v(i, j) = (f_j - f_i, b_i - b_j),   s(i, j) = w · relu(norm(M v(i, j))) + c
+
+    with ``f_k`` the state of the word before boundary ``k`` and ``b_k`` that of the word after it.
+    Decided: the encoder stays frozen, as for every few-shot parser here, where theirs is trained
+    along and has further layers on top; one label, since trees are scored without labels.
+
+    Args:
+        width: of a state, all layers of them together.
+        size: hidden units.
+        rate: dropout on the states.
+        layers: hidden states read.
+    """
+
+    reads_layers = True
+
+    def __init__(self, width: int, size: int, *, rate: float, layers: tuple[int, ...] = ()) -> None:
+        super().__init__(rate, layers)
+        self.before = nn.Linear(width, size, bias=False)
+        self.after = nn.Linear(width, size, bias=False)
+        self.first = nn.Parameter(torch.zeros(size))
+        self.norm, self.last = nn.LayerNorm(size), nn.Linear(size, 1)
+
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the layers and the sizes."""
+        size = plan.size or _HIDDEN
+        return {"layers": list(plan.layers), "hidden": encoder.hidden_size, "size": size}
+
+    @classmethod
+    def sizes(cls, shape: Shape, width: int) -> tuple[int, int]:
+        """Return the width and the hidden units."""
+        return width, shape["size"]
+
+    def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
+        """Draw the first weights from the plan's seed."""
+        generator = torch.Generator().manual_seed(plan.seed)
+        with torch.no_grad():
+            for weights in (self.before.weight, self.after.weight, self.last.weight):
+                bound = math.sqrt(1.0 / weights.shape[1])
+                weights.uniform_(-bound, bound, generator=generator)
+            self.last.bias.zero_()
+
+    def scores(
+        self,
+        features: tuple[Tensor, Tensor],
+        n_words: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> SpanScores:
+        """Score every span of a batch."""
+        before, after = (dropout(side, self.rate, generator) for side in features)
+        # the first layer is linear: of a difference it is the difference
+        at = self.before(before) - self.after(after)
+        rows = at.shape[1]
+        if not torch.is_grad_enabled():
+            rows = max(1, _AT_ONCE // at.numel())
+        found = [self._of(at, start) for start in at.split(rows, dim=1)]
+        span = torch.cat(found, dim=1).double() * existing(n_words, at.shape[1])
+        return SpanScores(torch.zeros_like(span), span, n_words)
+
+    def _of(self, ends: Tensor, starts: Tensor) -> Tensor:
+        """(batch, starts, ends): the scores of spans from some boundaries to all."""
+        between = ends[:, None, :, :] - starts[:, :, None, :] + self.first
+        found: Tensor = self.last(self.norm(between).relu())[..., 0]
+        return found
+
+
+class NameReader(BoundaryReader):
+    """A part that scores names, linear in the states on both sides of the boundaries it reads.
+
+    Args:
+        names: what may be found: labels, tags.
+        width: of a state, all layers of them together.
+        rate: dropout on the states.
+        layers: hidden states read.
+    """
+
+    #: How many boundaries have weights of their own, and how many biases there are.
+    ends: ClassVar[int]
+    biases: ClassVar[int]
+
+    def __init__(
+        self, names: tuple[str, ...], width: int, *, rate: float, layers: tuple[int, ...]
+    ) -> None:
+        super().__init__(rate, layers)
+        self.names = names
+        self.weights = nn.Parameter(torch.zeros(self.ends, 2 * width, len(names)))
+        self.bias = nn.Parameter(torch.zeros(self.biases, len(names)))
+
+    @torch.no_grad()
+    def carry(self, other: NameReader) -> None:
+        """Take the weights of those names that another parser's part has too, if it reads alike."""
+        if (self.layers, self.weights.shape[:2]) != (other.layers, other.weights.shape[:2]):
+            return
+        theirs = {name: place for place, name in enumerate(other.names)}
+        both = [(here, theirs[x]) for here, x in enumerate(self.names) if x in theirs]
+        here, there = ([pair[side] for pair in both] for side in (0, 1))
+        self.weights[..., here] = other.weights[..., there]
+        self.bias[..., here] = other.bias[..., there]
+
+    @classmethod
+    def sizes(cls, shape: Shape, width: int) -> tuple[tuple[str, ...], int]:
+        """Return the names and the width."""
+        return tuple(shape["names"]), width
+
+
+class LabelPart(NameReader):
+    """Probabilities of labels, linear in the states at a span's two ends before the softmax.
+
+    The probability of a labelled tree is that of its binary tree times, for each of its spans, that
+    of the label given the span::
+
+        p(tree, labels) = exp(Σ s(i, j)) / Z · Π p(label | i, j)
+
+    where a span that only binarisation makes has the empty label. The labels have a distribution of
+    their own at each span, so the structure need not pay for them however few the trees.
+
+    A word by itself has other weights than a span, and the whole sentence a further bias. The span
+    scores are 0. The empty label is the first of the names.
+    """
+
+    #: Where a span begins, where it ends, where a word begins, where it ends.
+    ends = 4
+    #: Of a span, of a word, and added for the whole sentence.
+    biases = 3
+
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the layers, by default a third of the way up, and the labels of the trees."""
+        usual = plan.layers if plan.recipe.wide else (encoder.n_layers // 3,)
+        layers = plan.recipe.label_layers or usual
+        return {"layers": list(layers), "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
+
+    def logits(
+        self,
+        features: tuple[Tensor, Tensor],
+        n_words: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """(sentences, words + 1, words + 1, labels), before the softmax."""
+        both = dropout(torch.cat(features, -1), self.rate, generator)
+        begin, end, word_begin, word_end = (both @ weights for weights in self.weights)
+        spans = begin[:, :, None] + end[:, None] + self.bias[0]
+        sentence = torch.arange(len(n_words), device=n_words.device)
+        spans[sentence, 0, n_words] += self.bias[2]
+        place = torch.arange(spans.shape[1] - 1, device=spans.device)
+        spans[:, place, place + 1] = word_begin[:, :-1] + word_end[:, 1:] + self.bias[1]
+        return spans
+
+    def scores(
+        self,
+        features: tuple[Tensor, Tensor],
+        n_words: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> SpanScores:
+        """Score every label of every span of a batch."""
+        labels = self.logits(features, n_words, generator)
+        none = labels.new_zeros(labels.shape[:3], dtype=torch.float64)
+        return SpanScores(none, none, n_words, labels, self.names)
+
+
+class TagPart(NameReader):
+    """Scores of tags, linear in the states on both sides of where a word begins and ends.
+
+    A tree has the tag of the highest score on each word; the span scores are 0. It is fitted
+    beside the labels (:mod:`attree.training.label_fit`), and empty where trees have no tags.
+    It reads the layers of the labels; nothing in it is trained by steps.
+    """
+
+    #: Where a word begins, where it ends.
+    ends = 2
+    biases = 1
+
+    @classmethod
+    def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
+        """Return the layers of the labels, and the tags of the plan's trees."""
+        return {**LabelPart.shape(plan, encoder), "names": list(plan.tags)}
+
+    def scores(
+        self,
+        features: tuple[Tensor, Tensor],
+        n_words: Tensor,
+        generator: torch.Generator | None = None,
+    ) -> SpanScores:
+        """Score every tag of every word of a batch."""
+        sentences, boundaries, _ = features[0].shape
+        none = features[0].new_zeros((sentences, boundaries, boundaries), dtype=torch.float64)
+        if not self.names:
+            return SpanScores(none, none, n_words)
+        begin, end = (torch.cat(features, -1) @ weights for weights in self.weights)
+        found = begin[:, :-1] + end[:, 1:] + self.bias[0]
+        return SpanScores(none, none, n_words, tags=found, tag_names=self.names)
+
+
+def with_tags(trees: Trees, scores: SpanScores) -> Trees:
+    """Return trees of a batch with the best tag of each word, as they are without scores of tags.
+
+    Raises:
+        NotFiniteError: a sentence's scores are NaN or infinite.
+    """
+    if scores.tags is None:
+        return trees
+    place = torch.arange(scores.tags.shape[1], device=scores.tags.device)
+    words = scores.tags[place < scores.n_words[:, None]]
+    if not words.sum().isfinite():
+        raise NotFiniteError("a sentence's tag scores are NaN or infinite")
+    codes = words.argmax(-1).int().cpu().numpy()
+    return replace(trees, tags=codes, tag_names=scores.tag_names)

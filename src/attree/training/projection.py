@@ -1,0 +1,195 @@
+"""The trained association: attention through projections that a few trees have tuned.
+
+A :class:`Projection` maps frozen hidden states to a word × word log association: per head
+``softmax(QKᵀ/√d)`` over the pieces of the sentence, heads averaged, pieces merged to words
+(*to* a word the sum, *from* a word the mean), then ``log(a + 1e-6)``; the logs of several layers
+are averaged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from attree.base.errors import AttreeError
+from attree.encoder.load import EncoderOutput
+from attree.encoder.pieces import PieceBatch, WordMerger
+from attree.scoring import FLOOR
+
+#: what a projection's first weights are: the encoder's own query and key, or random ones
+STARTS = ("encoder", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class StateBatch:
+    """Hidden states of a batch of sentences, flat, and where their pieces and words stand.
+
+    Attributes:
+        states: (layers, pieces in the batch, hidden), the sentences one after the other.
+        rows: (pieces in the batch,), each piece's place in the padded (sentence, piece) grid.
+        pieces: the padded grid; only pieces that take part in the softmax are in it.
+    """
+
+    states: Tensor
+    rows: Tensor
+    pieces: PieceBatch
+
+    @property
+    def n_words(self) -> Tensor:
+        """(sentences,) int64."""
+        return self.pieces.n_words
+
+    def words(self) -> Tensor:
+        """(sentences, words) bool: True where a word stands."""
+        places = torch.arange(self.pieces.max_words, device=self.rows.device)
+        return places < self.n_words[:, None]
+
+
+def state_batch(output: EncoderOutput, layers: Sequence[int], *, specials: bool) -> StateBatch:
+    """Lay out what an encoder said of a batch, on its device.
+
+    Args:
+        output: the encoder's.
+        layers: hidden states that are wanted.
+        specials: whether ``[CLS]`` and ``[SEP]`` take part.
+    """
+    batch = output.batch
+    kept = batch.mask.bool() if specials else batch.word_of >= 0
+    rows = kept.flatten().nonzero()[:, 0]
+    flat = torch.stack([output.states[layer].flatten(0, 1)[rows] for layer in layers])
+    pieces = PieceBatch(batch.ids, kept.long(), batch.word_of, batch.n_words)
+    return StateBatch(flat.float(), rows, pieces)
+
+
+class Projection(nn.Module):
+    """Query and key projections of one or several layers.
+
+    Attributes:
+        query, key: (layers, hidden, size) weights, applied on the right of the states.
+        query_bias, key_bias: (layers, 1, size).
+        heads: the size is cut into as many heads, each with its own softmax.
+    """
+
+    def __init__(self, layers: int, hidden: int, size: int, *, heads: int = 1) -> None:
+        super().__init__()
+        if size % heads:
+            raise AttreeError(
+                f"a projection of size {size} does not divide into {heads} heads",
+                fix="choose a size that is a multiple of the number of heads",
+            )
+        self.heads = heads
+        self.query = nn.Parameter(torch.zeros(layers, hidden, size))
+        self.key = nn.Parameter(torch.zeros(layers, hidden, size))
+        self.query_bias = nn.Parameter(torch.zeros(layers, 1, size))
+        self.key_bias = nn.Parameter(torch.zeros(layers, 1, size))
+
+    def attention(self, batch: StateBatch, states: Tensor) -> Tensor:
+        """(layers, sentences, pieces, pieces): the softmax of each head, heads averaged."""
+        layers, _, size = self.query.shape
+        sentences, pieces = batch.pieces.mask.shape
+        width = size // self.heads
+
+        def padded(flat: Tensor) -> Tensor:
+            grid = flat.new_zeros(layers, sentences * pieces, size).index_copy(1, batch.rows, flat)
+            return grid.view(layers, sentences, pieces, self.heads, width).transpose(2, 3)
+
+        query = padded(torch.baddbmm(self.query_bias, states, self.query))
+        key = padded(torch.baddbmm(self.key_bias, states, self.key))
+        logits = (query / math.sqrt(width)) @ key.transpose(-1, -2)
+        hidden_key = batch.pieces.mask[None, :, None, None, :] == 0
+        return logits.masked_fill(hidden_key, -torch.inf).softmax(-1).mean(2)
+
+    def forward(self, batch: StateBatch, states: Tensor | None = None) -> Tensor:
+        """Return raw word-level associations, (layers, sentences, words, words), zero-padded.
+
+        Args:
+            batch: the layout.
+            states: stand-ins for ``batch.states`` (after dropout).
+        """
+        attention = self.attention(batch, batch.states if states is None else states)
+        # layers stand where heads do: the merger takes any number of matrices a sentence
+        return WordMerger(batch.pieces)(attention.transpose(0, 1)).transpose(0, 1)
+
+
+def association_of(raw: Tensor, words: Tensor, association: str) -> Tensor:
+    """Take (layers, sentences, words, words) raw matrices to one association a sentence.
+
+    ``raw`` averages the layers; ``log`` averages their ``log(a + 1e-6)``. Padding is 0.
+
+    Args:
+        raw: non-negative, zero-padded.
+        words: (sentences, words), True where a word stands.
+        association: ``raw`` or ``log``.
+    """
+    if association == "raw":
+        return raw.mean(0)
+    square = words[:, :, None] & words[:, None, :]
+    return (raw + FLOOR).log().mean(0) * square
+
+
+def initialise(
+    projection: Projection,
+    weights: Sequence[Sequence[Tensor]],
+    *,
+    how: str = "encoder",
+    generator: torch.Generator | None = None,
+) -> None:
+    """Set a projection from the encoder's own query and key, or at random.
+
+    Where the projection is narrower than the encoder's, each head takes the truncated SVD of its
+    share of the query-key product, biases included, so that the first logits are the best of that
+    rank to those of the encoder.
+
+    Args:
+        projection: changed in place.
+        weights: one (query (size, hidden), query bias (size,), key, key bias) a layer, as
+            :meth:`attree.encoder.load.Encoder.query_key` gives them.
+        how: ``encoder`` or ``random`` (normal, deviation 0.02, no bias).
+        generator: of the random start.
+
+    Raises:
+        AttreeError: an unknown start, or a size that the encoder's projection cannot be cut to.
+    """
+    layers, hidden, size = projection.query.shape
+    if how not in STARTS:
+        raise AttreeError(
+            f"unknown start {how!r}",
+            fix=f"choose one of {', '.join(STARTS)}, or a trained parser's folder",
+        )
+    with torch.no_grad():
+        if how == "random":
+            for parameter in (projection.query, projection.key):
+                parameter.normal_(0.0, 0.02, generator=generator)
+            return
+        for layer in range(layers):
+            q, qb, k, kb = (part.double() for part in weights[layer])
+            query = torch.cat([q.T, qb[None]])
+            key = torch.cat([k.T, kb[None]])
+            if query.shape[1] != size:
+                query, key = _truncated(query, key, size, projection.heads)
+            projection.query[layer], projection.query_bias[layer, 0] = query[:hidden], query[hidden]
+            projection.key[layer], projection.key_bias[layer, 0] = key[:hidden], key[hidden]
+
+
+def _truncated(query: Tensor, key: Tensor, size: int, heads: int) -> tuple[Tensor, Tensor]:
+    """Return (hidden + 1, size) factors of each head's query-key product, by SVD."""
+    rank, width = size // heads, query.shape[1] // heads
+    if rank > min(width, query.shape[0]) or query.shape[1] % heads:
+        raise AttreeError(
+            f"a projection of size {size} with {heads} heads cannot start from the encoder's query "
+            f"and key of size {query.shape[1]}",
+            fix="choose a smaller size, or a random start",
+        )
+    queries, keys = [], []
+    scale = (rank / width) ** 0.25  # logits are divided by the square root of the head's width
+    for head in range(heads):
+        part = slice(head * width, (head + 1) * width)
+        u, s, v = torch.linalg.svd(query[:, part] @ key[:, part].T)
+        root = s[:rank].sqrt() * scale
+        queries.append(u[:, :rank] * root)
+        keys.append(v[:rank].T * root)
+    return torch.cat(queries, 1), torch.cat(keys, 1)

@@ -1,0 +1,312 @@
+"""The few-shot parsers by name, how one is trained, and how one is described in its folder."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from attree.base.errors import AttreeError
+from attree.base.files import described, read_described
+from attree.base.languages import code_in
+from attree.base.registry import check_name
+from attree.decoding import DECODERS
+from attree.scoring import SCORES
+
+
+@dataclass(frozen=True, slots=True)
+class FewShotRecipe:
+    """A few-shot parser.
+
+    Attributes:
+        parts: what its span scores are summed from, names of :data:`attree.training.scorer.PARTS`:
+            ``projection`` (trained query and key over hidden states), ``heads`` (weights over the
+            encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends),
+            ``spans`` (a perceptron over the differences of the same), ``labels``, ``tags``.
+        objective: a name in :data:`attree.training.training.OBJECTIVES`.
+        score: ``inside_outside``, or ``outside`` for a projection alone; a name in
+            :data:`attree.training.scores.TERMS`.
+        decoder: see :func:`attree.training.scores.decode`.
+        dropout: on the hidden states.
+        association: of the projection, ``log`` or ``raw``.
+        heads: of the projection; 0 for as many as a layer of the encoder has.
+        combination: of the encoder's heads, a name in :data:`attree.training.parts.COMBINATIONS`.
+        separate: other head weights inside than outside.
+        learning_rate, head_rate: of Adam; the latter for head weights.
+        label_layers: hidden states that labels and tags are read from; by default the one a third
+            of the way up.
+        wide: whether boundaries and labels read every layer of the projection, where they read one.
+        threshold: of ``labelled_risk``, what a label must gain to be kept.
+        spread: how many layers on each side of the middle one are read by default.
+        rounds: how often the parser is trained again, on raw sentences that it parsed itself too
+            (see :mod:`attree.rivals.self_training`).
+    """
+
+    parts: tuple[str, ...]
+    objective: str
+    score: str
+    decoder: str
+    dropout: float = 0.0
+    association: str = "log"
+    heads: int = 1
+    combination: str = "log"
+    separate: bool = False
+    learning_rate: float = 1e-3
+    head_rate: float = 1e-2
+    spread: int = 0
+    label_layers: tuple[int, ...] = ()
+    wide: bool = False
+    threshold: float = 0.0
+    rounds: int = 0
+
+    @property
+    def has_distribution(self) -> bool:
+        """Whether span scores make a distribution over trees: they were trained to."""
+        return self.objective in DISTRIBUTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """All that is asked of one training run.
+
+    Attributes:
+        recipe: the parser.
+        layers: hidden states that the projection reads.
+        boundary: those that the boundary part reads; by default the middle one of ``layers``.
+        size: of the projection; 0 for the encoder's own.
+        start: ``encoder`` (its query and key) or ``random``.
+        specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
+        steps, batch, seed, weight_decay: of the training.
+        decay: whether learning rates fall, in a line, to 0 at the last step.
+        labels: those that a first parser knows, chains joined; those of the training trees are
+            added when it is trained.
+        tags: the same of words.
+        shares: of the treebanks, of all batches; none where all trees are alike.
+    """
+
+    recipe: FewShotRecipe
+    layers: tuple[int, ...] = ()
+    boundary: tuple[int, ...] = ()
+    size: int = 0
+    start: str = "encoder"
+    specials: bool = False
+    steps: int = 200
+    batch: int = 10
+    seed: int = 0
+    weight_decay: float = 0.0
+    decay: bool = False
+    labels: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
+
+
+#: setting → its values, so that a wrong one is told before torch is loaded
+CHOICES = {
+    "objective": ("likelihood", "margin", "tree_crf", "chart_margin", "labelled_tree_crf"),
+    "association": ("log", "raw"),
+    "combination": ("log", "article", "raw"),
+    "decoder": (*DECODERS, "minimum_risk", "optional_chart", "labelled_risk"),
+}
+
+#: objectives by which a tree's probability is the exponential of its span scores, normalised
+DISTRIBUTIONS = ("tree_crf", "labelled_tree_crf")
+
+#: choices that only parsers with labels take
+LABELLED = ("labelled_tree_crf", "labelled_risk")
+
+_IO = "inside_outside"
+
+RECIPES: dict[str, FewShotRecipe] = {
+    "fpio": FewShotRecipe(("projection",), "likelihood", _IO, "normalised_chart", dropout=0.1),
+    "fpoa": FewShotRecipe(("projection",), "margin", "outside", "greedy", dropout=0.3),
+    "tree-crf": FewShotRecipe(("projection",), "tree_crf", _IO, "chart", dropout=0.3, heads=0),
+    # past the article: association, boundaries and heads in one tree CRF
+    "tree-crf-boundary": FewShotRecipe(
+        ("projection", "boundary"),
+        "tree_crf",
+        _IO,
+        "minimum_risk",
+        dropout=0.3,
+        heads=0,
+        spread=1,
+    ),
+    "tree-crf-full": FewShotRecipe(
+        ("projection", "boundary", "heads"),
+        "tree_crf",
+        _IO,
+        "minimum_risk",
+        dropout=0.3,
+        heads=0,
+        separate=True,
+        head_rate=1e-3,
+        spread=1,
+    ),
+    # labels, nodes of more than two children, and tags where the trees have some
+    "tree-crf-labelled": FewShotRecipe(
+        ("projection", "boundary", "heads", "labels", "tags"),
+        "tree_crf",
+        _IO,
+        "labelled_risk",
+        dropout=0.3,
+        heads=0,
+        separate=True,
+        head_rate=1e-3,
+        spread=1,
+        threshold=0.2,
+    ),
+    # the same of thousands of trees: labels are trained with the structure, and no head is read, so
+    # that the encoder runs no further than its middle
+    "tree-crf-joint": FewShotRecipe(
+        ("projection", "boundary", "labels", "tags"),
+        "labelled_tree_crf",
+        _IO,
+        "labelled_risk",
+        dropout=0.3,
+        heads=0,
+        learning_rate=1.5e-3,
+        spread=1,
+        wide=True,
+        threshold=0.3,
+    ),
+    # a rival: the supervised span parser of Kitaev et al. on the same states
+    "span-parser": FewShotRecipe(("spans",), "chart_margin", _IO, "optional_chart", dropout=0.3),
+    # another: the same, trained again on sentences that it parsed itself
+    "fss": FewShotRecipe(("spans",), "chart_margin", _IO, "optional_chart", dropout=0.3, rounds=1),
+    "head-weights": FewShotRecipe(("heads",), "tree_crf", _IO, "chart", separate=True),
+    "head-weights-tied": FewShotRecipe(("heads",), "tree_crf", _IO, "chart"),
+    "head-weights-article": FewShotRecipe(
+        ("heads",), "likelihood", _IO, "normalised_chart", combination="article"
+    ),
+}
+
+
+#: The best, for trees that have labels and for others: trained if no other is asked for.
+WITH_LABELS, WITHOUT_LABELS = "tree-crf-labelled", "tree-crf-full"
+
+
+def recipe(name: str) -> FewShotRecipe:
+    """Return the recipe called ``name``.
+
+    Raises:
+        AttreeError: there is none of that name.
+    """
+    check_name(name, RECIPES, f"unknown few-shot parser {name!r}")
+    return RECIPES[name]
+
+
+def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
+    """Return ``base`` with those of its settings replaced that are not None.
+
+    Raises:
+        AttreeError: an objective, association or decoder that does not exist, or needs labels that
+            the parser has not.
+    """
+    given = {key: value for key, value in changes.items() if value is not None}
+    for key, value in given.items():
+        if key in CHOICES:
+            check_name(value, CHOICES[key], f"unknown {key} {value!r}")
+    rate = given.get("learning_rate", base.learning_rate)
+    if not (isinstance(rate, float) and 0 < rate < math.inf):
+        raise AttreeError(f"the learning rate is {rate}", fix="give one above 0, such as 0.001")
+    wrong = next((value for value in given.values() if value in LABELLED), None)
+    wrong = "label_layers" if "label_layers" in given else wrong
+    if wrong is not None and "labels" not in base.parts:
+        raise AttreeError(
+            f"{wrong} needs a parser with labels", fix="choose tree-crf-labelled, or leave it out"
+        )
+    return replace(base, **given)  # type: ignore[arg-type]
+
+
+#: The files of a trained parser's folder. A folder with the card alone is no parser.
+FILES = (WEIGHTS, ABOUT, CARD) = ("weights.safetensors", "parser.json", "README.md")
+DESCRIPTION, _AGAIN = "description of a trained parser", "train it again"
+#: Settings that are sizes, and so at least 1; the upper bound of every size.
+_SIZES, _LARGEST = ("heads", "hidden", "size"), 100_000
+
+
+class _Encoder(msgspec.Struct):
+    slug: str
+    fingerprint: str
+    kind: str | None = None
+    id: str | None = None
+    revision: str | None = None
+
+
+class _Table(msgspec.Struct):
+    language: str | None = None
+    punctuation: str | None = None
+
+
+class _Training(msgspec.Struct):
+    table: _Table = msgspec.field(default_factory=_Table)
+    language: str | None = None
+
+
+class Description(msgspec.Struct):
+    """What ``parser.json`` holds.
+
+    Attributes:
+        recipe: the parser.
+        shape: the settings of each part.
+        encoder: that it was trained with.
+        about: of its training, what is asked of it before it is loaded.
+        raw: all of the file, as it is.
+    """
+
+    recipe: FewShotRecipe
+    shape: dict[str, dict[str, Any]]
+    encoder: _Encoder
+    about: _Training
+    raw: dict[str, Any] = {}
+
+    @property
+    def language(self) -> str:
+        """Code of the trees' language, empty of several; earlier files have a table's name only."""
+        named = self.about.language
+        return code_in(self.about.table.language or "") if named is None else named
+
+
+def read_description(folder: str | Path) -> Description:
+    """Read and check ``parser.json`` of a folder.
+
+    Raises:
+        AttreeError: it is absent, damaged, or of another form; the key is named.
+    """
+    path = Path(folder) / ABOUT
+    raw = read_described(path, dict[str, Any], what=DESCRIPTION, fix=_AGAIN)
+    found = described(raw, Description, file=path, what=DESCRIPTION, fix=_AGAIN)
+    found.raw = raw
+    parts = {part for recipe in RECIPES.values() for part in recipe.parts}
+    known = {**CHOICES, "score": tuple(SCORES), "parts": tuple(sorted(parts))}
+    for key, names in known.items():
+        value = getattr(found.recipe, key)
+        for name in (value or ("",)) if key == "parts" else (value,):
+            problem = f"this {DESCRIPTION} is not valid: recipe.{key}: unknown {name!r}"
+            check_name(name, names, problem, file=path)
+    if not 0 <= found.recipe.dropout < 1:
+        problem = f"recipe.dropout: {found.recipe.dropout}"
+        raise AttreeError(f"this {DESCRIPTION} is not valid: {problem}", file=path, fix=_AGAIN)
+    _check_shape(found.shape, path)
+    return found
+
+
+def _check_shape(shape: dict[str, dict[str, Any]], path: Path) -> None:
+    """Refuse settings of parts that are no sizes and names."""
+    for part, settings in shape.items():
+        for key, value in settings.items():
+            each = value if isinstance(value, list) else [value]
+            if key == "names":
+                good = isinstance(value, list) and all(isinstance(one, str) for one in each)
+            else:
+                least, listed = int(key in _SIZES), isinstance(value, list)
+                good = listed == (key == "layers") and bool(each)
+                good &= all(isinstance(one, int) and least <= one <= _LARGEST for one in each)
+            if not good:
+                raise AttreeError(
+                    f"this {DESCRIPTION} is not valid: shape.{part}.{key}: {value}",
+                    file=path,
+                    fix=_AGAIN,
+                )

@@ -1,0 +1,262 @@
+"""Span and split scores of padded batches of association matrices, and trees out of them.
+
+A split score stands in :mod:`attree.scoring` for associations on disk; what training and decoding
+need of it beside is one function in :data:`TERMS`, differentiable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from attree.base.errors import NotFiniteError
+from attree.base.registry import choose
+from attree.decoding import DECODERS
+from attree.decoding.constrained import decode_under
+from attree.scoring import SCORES
+from attree.scoring.tables import SplitScores
+from attree.training.inside import marginals
+from attree.trees.constraints import Constraints
+from attree.trees.trees import Trees
+
+
+def rectangle_table(association: Tensor) -> Tensor:
+    """(batch, n, n) → (batch, n + 1, n + 1): cell [i, j] is the sum over ``[:i, :j]``, float64."""
+    sums = association.double().cumsum(1).cumsum(2)
+    return functional.pad(sums, (1, 0, 1, 0))
+
+
+def square_sums(table: Tensor) -> Tensor:
+    """(batch, n + 1, n + 1): cell [i, j] is ``Σ a[i:j, i:j]``, from a rectangle table."""
+    corner = table.diagonal(dim1=1, dim2=2)
+    return corner[:, None, :] + corner[:, :, None] - table - table.transpose(1, 2)
+
+
+def existing(n_words: Tensor, side: int) -> Tensor:
+    """(batch, side, side) bool: True for the spans [i, j) that lie within their sentence."""
+    place = torch.arange(side, device=n_words.device)
+    return (place[:, None] < place[None, :]) & (place[None, None, :] <= n_words[:, None, None])
+
+
+@dataclass(frozen=True, slots=True)
+class SpanScores:
+    """Scores of every span of every sentence in a batch.
+
+    Attributes:
+        table: (batch, n + 1, n + 1), the association's rectangle table.
+        span: (batch, n + 1, n + 1), ``s_span(i, j) = s_in − s_out``; cells with ``i ≥ j`` or past
+            the sentence are 0.
+        n_words: (batch,).
+        labels: (batch, n + 1, n + 1, labels), of which the softmax is the probability of every
+            label of each span, if trees are labelled.
+        label_names: what they are called, the empty one first.
+        tags: (batch, words, tags), of which the highest is a word's, if words are tagged.
+        tag_names: what they are called.
+    """
+
+    table: Tensor
+    span: Tensor
+    n_words: Tensor
+    labels: Tensor | None = None
+    label_names: tuple[str, ...] = ()
+    tags: Tensor | None = None
+    tag_names: tuple[str, ...] = ()
+
+    def of(self, place: int) -> SpanScores:
+        """Return those of one sentence, without padding."""
+        one, n = slice(place, place + 1), int(self.n_words[place])
+        return replace(
+            self,
+            table=self.table[one, : n + 1, : n + 1],
+            span=self.span[one, : n + 1, : n + 1],
+            n_words=self.n_words[one],
+            labels=None if self.labels is None else self.labels[one, : n + 1, : n + 1],
+            tags=None if self.tags is None else self.tags[one, :n],
+        )
+
+
+def span_scores(inside: Tensor, n_words: Tensor, outside: Tensor | None = None) -> SpanScores:
+    """Score spans: ``s_in = Σ a[i:j, i:j] / w²``, ``s_out`` the mean of the cells that leave it.
+
+    ``s_out = (Σ a[i:j, :] + Σ a[:, i:j] − 2 Σ a[i:j, i:j]) / (2wn − 2w²)`` and 0 for the whole
+    sentence; ``w = j − i``, ``n`` the sentence's own length, whatever the padding.
+
+    Args:
+        inside: (batch, words, words) associations, zero-padded; scored inside.
+        n_words: (batch,).
+        outside: those scored outside, where they are others (separate head weights).
+    """
+    square = leaving = square_sums(table := rectangle_table(inside))
+    if outside is not None:
+        leaving = square_sums(table := rectangle_table(outside))
+    place = torch.arange(table.shape[1], device=table.device)
+    width = (place[None, :] - place[:, None]).clamp(min=1)
+    margin = table[:, :, -1] + table[:, -1, :]
+    out = margin[:, None, :] - margin[:, :, None] - 2 * leaving
+    room = (2 * width * (n_words[:, None, None] - width)).clamp(min=1)
+    whole = width >= n_words[:, None, None]
+    span = square / width**2 - (out / room).masked_fill(whole, 0.0)
+    return SpanScores(table, span * existing(n_words, table.shape[1]), n_words)
+
+
+def _both_sides(span: Tensor) -> Tensor:
+    """Terms of a split that are the score of the span on either side."""
+    above = span.triu(1)
+    return above + above.transpose(1, 2)
+
+
+#: split score → its left and right terms as in :mod:`attree.scoring.tables`, (batch, n + 1, n + 1):
+#: ``left(i, k)`` at ``[k, i]``, ``right(k, j)`` at ``[k, j]``; None without any. Whether the cross
+#: term counts is documented in the score's own module.
+TERMS: dict[str, Callable[[SpanScores], Tensor] | None] = {
+    "outside": None,
+    "inside_outside": lambda scores: _both_sides(scores.span),
+}
+
+
+def split_values(
+    scores: SpanScores, score: str, b: Tensor, i: Tensor, k: Tensor, j: Tensor
+) -> Tensor:
+    """Return ``left(i, k) + right(k, j) + cross(i, k, j)`` of sentences ``b``, broadcast.
+
+    Args:
+        scores: of the sentences.
+        score: a name of :data:`TERMS`.
+        b, i, k, j: sentence, start, split and end of each.
+    """
+    terms = TERMS[score]
+    found = scores.span.new_zeros(())
+    if terms is not None:
+        table = terms(scores)
+        found = table[b, k, i] + table[b, k, j]
+    if choose(SCORES, score, what="score").cross:
+        square = square_sums(scores.table)
+        across = square[b, i, j] - square[b, i, k] - square[b, k, j]
+        found = found - across / (2 * (k - i) * (j - k)).clamp(min=1)
+    return found
+
+
+def split_tables(scores: SpanScores, score: str) -> SplitScores:
+    """Return the split scores of a batch as every decoder reads them."""
+    n_words = scores.n_words.cpu().numpy()
+    terms, cross = TERMS[score], choose(SCORES, score, what="score").cross
+    blank = np.zeros(int(((n_words + 1) ** 2).sum()))
+    sums = _flat(scores.table + scores.table.transpose(1, 2), n_words) if cross else blank
+    found = np.zeros(0) if terms is None else _flat(terms(scores), n_words)
+    return SplitScores(n_words, sums, found, has_cross=cross)
+
+
+def decode(
+    scores: SpanScores,
+    *,
+    score: str,
+    decoder: str,
+    threshold: float = 0.0,
+    constraints: Constraints | None = None,
+) -> Trees:
+    """Parse a batch.
+
+    Args:
+        scores: of the sentences, padded.
+        score: a name of :data:`TERMS`; ``minimum_risk`` always takes span marginals.
+        decoder: a name of :data:`attree.decoding.DECODERS`, or ``minimum_risk``: the tree of the
+            highest expected number of right spans under the distribution over trees (for parsers
+            trained by ``tree_crf``); or ``optional_chart``: the tree whose scores above 0 sum
+            highest, without the spans that score less.
+        threshold: spans of a lower marginal are left out, so that trees need not be binary.
+        constraints: of a batch of one sentence.
+
+    Returns:
+        trees; the score of a span is ``s_span``. Marginals only where they were needed.
+
+    Raises:
+        NotFiniteError: a sentence's scores are NaN or infinite.
+    """
+    span = scores.span.detach().cpu().numpy()
+    if not np.isfinite(span.sum()):
+        raise NotFiniteError("a sentence's span scores are NaN or infinite")
+    n_words = scores.n_words.cpu().numpy()
+    risk, optional = decoder == "minimum_risk", decoder == "optional_chart"
+    asked = span if constraints is None else span + constraints.penalties(int(n_words[0]))
+    likely = marginals(asked, n_words) if risk or threshold > 0 else None
+    if risk and likely is not None:
+        split = expected_right(likely, n_words)
+    elif optional:
+        split = expected_right(np.maximum(span, 0.0), n_words)
+    else:
+        split = split_tables(scores, score)
+    trees = _decode(split, "chart" if risk or optional else decoder, constraints)
+    trees = replace(trees, scores=span[trees.tree_of, trees.starts, trees.ends])
+    if optional:
+        trees = trees.keep(_worth_it(trees, constraints))
+    if likely is None:
+        return trees
+    trees = replace(trees, marginals=(chances := _of_spans(likely, trees)))
+    # rounding must not cost what is required its place
+    return trees.keep((chances >= threshold) | _is_required(trees, constraints))
+
+
+def expected_right(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> SplitScores:
+    """Return split scores whose sum over a tree is that of its marginals, the root's left out."""
+    terms = _flat(_both_sides(torch.from_numpy(likely)), n_words)
+    return SplitScores(n_words, np.zeros_like(terms), terms, has_cross=False)
+
+
+def best_trees(span: Tensor, n_words: Tensor) -> Trees:
+    """Return the binary trees whose spans sum highest; ``span`` is that of :class:`SpanScores`."""
+    words = n_words.cpu().numpy()
+    return _decode(expected_right(span.cpu().double().numpy(), words), "chart", None)
+
+
+def _worth_it(trees: Trees, constraints: Constraints | None) -> NDArray[np.bool_]:
+    """(spans,) bool: the whole sentence, what is required, and what scores more than 0."""
+    assert trees.scores is not None
+    whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
+    kept: NDArray[np.bool_] = (trees.scores > 0) | whole | _is_required(trees, constraints)
+    return kept
+
+
+def _is_required(trees: Trees, constraints: Constraints | None) -> NDArray[np.bool_]:
+    """(spans,) bool: of a batch of one sentence, the spans that it must have."""
+    found = np.zeros(trees.starts.size, bool)
+    for start, end in constraints.chains() if constraints else ():
+        found |= (trees.starts == start) & (trees.ends == end)
+    return found
+
+
+def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:
+    """Return the marginal of each span of a batch's trees; that of the whole sentence is 1.
+
+    Dropping unlikely ones leaves trees that need not be binary.
+    """
+    span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
+    return _of_spans(marginals(span, n_words), trees)
+
+
+def _of_spans(likely: NDArray[np.float64], trees: Trees) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = likely[trees.tree_of, trees.starts, trees.ends]
+    # rounding must not cost the whole sentence its place
+    found[(trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])] = 1.0
+    return found
+
+
+def _flat(tables: Tensor, n_words: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Cut padded (batch, n + 1, n + 1) tables to each sentence's own cells, one after another."""
+    values = tables.detach().cpu().numpy()
+    parts = [table[: n + 1, : n + 1].ravel() for table, n in zip(values, n_words, strict=True)]
+    return np.concatenate(parts)
+
+
+def _decode(scores: SplitScores, decoder: str, constraints: Constraints | None) -> Trees:
+    if constraints is not None:
+        return decode_under(scores, decoder, constraints)
+    total = int(np.maximum(scores.n_words - 1, 0).sum())
+    starts, ends = np.empty(total, np.int32), np.empty(total, np.int32)
+    choose(DECODERS, decoder, what="decoder")(scores, starts, ends)
+    return Trees.binary(scores.n_words, starts, ends)

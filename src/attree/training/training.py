@@ -1,0 +1,372 @@
+"""The losses a parser is trained by, and one trainer for all of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from attree.base.errors import AttreeError
+from attree.training.gold import SOME, UNSAID, GoldBatch, GoldTree, gold_batch
+from attree.training.inside import log_partition
+from attree.training.recipes import FewShotRecipe, TrainingPlan
+from attree.training.scorer import Batch, BatchSource, Scorer
+from attree.training.scores import SpanScores, best_trees, existing, split_values
+from attree.trees.constraints import AVOIDED
+
+#: (scores, gold, split score's name, margin) → (trees,) losses
+Loss = Callable[[SpanScores, GoldBatch, str, float], Tensor]
+
+
+def _split_table(scores: SpanScores, gold: GoldBatch, score: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores of every split of every gold span: (spans, splits), which of them exist, and gold's.
+
+    Every gold span is a row and every place of a split a column: rows are as long as the longest
+    span, so that a batch is one gather whatever the lengths.
+    """
+    widest = int((gold.end - gold.start).max()) if len(gold.tree) else 2
+    offsets = torch.arange(1, widest, device=gold.start.device)
+    exists = offsets < (gold.end - gold.start)[:, None]
+    start, end = gold.start[:, None], gold.end[:, None]
+    split = torch.minimum(start + offsets, end - 1)
+    values = split_values(scores, score, gold.tree[:, None], start, split, end)
+    return values, exists, (gold.split - gold.start - 1)[:, None]
+
+
+def _by_tree(losses: Tensor, gold: GoldBatch) -> Tensor:
+    return losses.new_zeros(len(gold.names)).index_add(0, gold.tree, losses)
+
+
+def likelihood(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
+    """``−Σ log p(split | span)`` over gold spans; p is the softmax over the span's splits."""
+    values, exists, target = _split_table(scores, gold, score)
+    chances = values.masked_fill(~exists, -torch.inf).log_softmax(1)
+    return _by_tree(-chances.gather(1, target)[:, 0], gold)
+
+
+def margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
+    """``Σ max(0, margin + s(span, k) − s(span, k*))`` over gold spans and splits ``k ≠ k*``."""
+    values, exists, target = _split_table(scores, gold, score)
+    short = (margin + values - values.gather(1, target)).clamp(min=0)
+    counted = exists.scatter(1, target, False)
+    return _by_tree((short * counted).sum(1), gold)
+
+
+def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
+    """``log Z − log Z(trees compatible with gold)``, a tree's score the sum of its ``s_span``.
+
+    Every binary tree that crosses no gold bracket is compatible; of a half-known tree those of them
+    that have the fewest spans that are no phrases.
+
+    Raises:
+        AttreeError: a tree that no binary tree is compatible with (its brackets cross).
+    """
+    free = log_partition(scores.span, scores.n_words)
+    compatible = compatible_partition(scores, gold)
+    impossible = torch.isneginf(compatible)
+    if impossible.any():
+        name = gold.names[int(impossible.nonzero()[0])]
+        raise AttreeError(f"tree {name} has crossing brackets", fix="leave it out of training")
+    return free - compatible
+
+
+def compatible_partition(scores: SpanScores, gold: GoldBatch) -> Tensor:
+    """Log of the summed ``exp(score)`` of the trees that are compatible with gold."""
+    if gold.penalties is None:
+        return log_partition(scores.span, scores.n_words, gold.allowed)
+    found = log_partition(scores.span + gold.penalties, scores.n_words, gold.allowed)
+    # the fewest spans that are no phrases, which all these trees have
+    return found - AVOIDED * (found.detach() / AVOIDED).round().nan_to_num(neginf=0, posinf=0)
+
+
+def chart_margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
+    """``max_T (s(T) + Δ) - s(gold)``: the hinge loss of a tree, 0 or more.
+
+    ``T`` is a binary tree some of whose spans are constituents. ``Δ`` counts those of its spans
+    that are one and should not be, or should be one and are not. The whole sentence is in every
+    tree and counts on neither side.
+    """
+    inner = existing(scores.n_words, scores.span.shape[1])
+    inner[range(len(inner)), 0, scores.n_words] = False
+    bracket = gold.brackets & inner
+    # the better of "a constituent" and "none", of which the wrong one gains 1
+    either = torch.where(bracket, scores.span.clamp(min=1.0), (scores.span + 1.0).clamp(min=0.0))
+    either = either * inner
+    trees = best_trees(either.detach(), scores.n_words)
+    tree, start, end = (
+        torch.from_numpy(part.astype(np.int64)).to(either.device)
+        for part in (trees.tree_of, trees.starts, trees.ends)
+    )
+    found = either.new_zeros(len(either)).index_add(0, tree, either[tree, start, end])
+    return found - (scores.span * bracket).sum((1, 2))
+
+
+def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
+    """``−log p(gold labels and brackets)``, summed over the binary trees that cross no bracket.
+
+    What a half-known tree does not say is summed over too.
+    """
+    assert scores.labels is not None
+    said = _said(gold, scores.label_names, tuple(scores.span.shape)).to(scores.span.device)
+    chances = scores.labels.log_softmax(-1)
+    found = chances.gather(-1, said.clamp(min=0)[..., None])[..., 0].double()
+    if (said < 0).any():
+        labelled = chances[..., 1:].logsumexp(-1).double()
+        found = torch.where(said == SOME, labelled, found.masked_fill(said == UNSAID, 0.0))
+    place = torch.arange(found.shape[1] - 1, device=found.device)
+    words = (found[:, place, place + 1] * (place < scores.n_words[:, None])).sum(1)
+    free = log_partition(scores.span, scores.n_words)
+    return free - log_partition(scores.span + found, scores.n_words, gold.allowed) - words
+
+
+def _said(gold: GoldBatch, names: tuple[str, ...], shape: tuple[int, ...]) -> Tensor:
+    """Return the label of every span, :data:`SOME` or :data:`UNSAID`."""
+    code = {name: place for place, name in enumerate(names)}
+    target = torch.zeros(shape, dtype=torch.int64)
+    for table, tree in zip(target, gold.trees, strict=True):
+        said, other = tree.said(code)
+        table.fill_(other)
+        for (start, end), label in said.items():
+            table[start, end] = label
+    return target
+
+
+#: The losses by name.
+OBJECTIVES: dict[str, Loss] = {
+    loss.__name__: loss for loss in (likelihood, margin, tree_crf, chart_margin, labelled_tree_crf)
+}
+
+#: Most cells of a batch's tables, (sentences, words + 1, words + 1), that are computed at a time.
+_CELLS = 60_000
+
+#: association → the margin that losses are measured with
+MARGINS = {"log": 0.3, "raw": 0.01}
+
+
+@dataclass(slots=True)
+class Report:
+    """What training did: the mean loss of each step, and the held-out checks ``(step, F1)``."""
+
+    losses: list[float] = field(default_factory=list)
+    checks: list[tuple[int, float]] = field(default_factory=list)
+    best_step: int = 0
+
+
+def batches(count: int, size: int, steps: int, generator: torch.Generator) -> Iterator[list[int]]:
+    """Yield ``steps`` batches of places: every tree once before any twice, in seeded order."""
+    waiting: list[int] = []
+    for _ in range(steps):
+        if not waiting:
+            waiting = torch.randperm(count, generator=generator).tolist()
+        yield waiting[:size]
+        waiting = waiting[size:]
+
+
+def shared_batches(
+    counts: Sequence[int],
+    shares: Sequence[float],
+    size: int,
+    steps: int,
+    generator: torch.Generator,
+) -> Iterator[list[int]]:
+    """Yield ``steps`` batches of places, each treebank at its share of them.
+
+    Each next tree is of the treebank that is most behind its share, so that shares hold in every
+    batch as far as whole trees can, and over several batches where a treebank has less than one of
+    a batch. Every tree comes once before any of its treebank comes twice; a treebank of few trees
+    comes round several times in a batch.
+
+    Args:
+        counts: trees of each treebank, one treebank after the other.
+        shares: of the treebanks, in any unit.
+        size: trees of a batch.
+        steps: batches.
+        generator: of the order.
+    """
+
+    def endless(first: int, count: int) -> Iterator[int]:
+        while True:
+            order: list[int] = torch.randperm(count, generator=generator).tolist()
+            yield from (first + place for place in order)
+
+    ends = np.cumsum(counts).tolist()
+    each = [endless(end - count, count) for end, count in zip(ends, counts, strict=True)]
+    part = np.array(shares, np.float64) / sum(shares)
+    taken = np.zeros(len(part))
+    for _ in range(steps):
+        before = taken.copy()
+        for _ in range(size):
+            behind = part * (taken.sum() + 1) - taken
+            # what is equal but for rounding goes to the first
+            taken[int(np.argmax(behind > behind.max() - 1e-9))] += 1
+        now = (taken - before).astype(int).tolist()
+        yield [next(one) for one, own in zip(each, now, strict=True) for _ in range(own)]
+
+
+def _orders(
+    usable: Sequence[int], plan: TrainingPlan, trees: Sequence[int], generator: torch.Generator
+) -> Iterator[list[int]]:
+    """Yield batches of places among the usable trees.
+
+    Raises:
+        AttreeError: not one share above 0 for each treebank; or a treebank has no usable tree.
+    """
+    size, steps, shares = plan.batch, plan.steps, plan.shares
+    if not shares:
+        return batches(len(usable), size, steps, generator)
+    if len(shares) != len(trees) or not all(0 < one < np.inf for one in shares):
+        raise AttreeError(
+            f"there are {len(trees)} treebanks, and the shares of a batch are "
+            f"{', '.join(f'{one:g}' for one in shares)}",
+            fix="give each treebank one above 0",
+        )
+    ends = np.cumsum(trees)
+    counts = np.bincount(np.searchsorted(ends, usable, side="right"), minlength=len(ends))
+    if not counts.all():
+        raise AttreeError(
+            f"treebank {int(counts.argmin()) + 1} of {len(counts)} has no tree of three words",
+            fix="leave it out",
+        )
+    return shared_batches(counts.tolist(), shares, size, steps, generator)
+
+
+def train(
+    scorer: Scorer,
+    source: BatchSource,
+    gold: Sequence[GoldTree],
+    plan: TrainingPlan,
+    *,
+    counts: Sequence[int] = (),
+    held_out: Callable[[], float] | None = None,
+    check_every: int = 20,
+    patience: int = 5,
+    advance: Callable[[int], None] = lambda count: None,
+) -> Report:
+    """Train ``scorer`` in place, on its device.
+
+    Equal seeds give bit-identical weights on a CPU with the same number of threads. Sentences of
+    one and two words have one tree only and are left out.
+
+    Args:
+        scorer: the weights.
+        source: features of the sentences of ``gold``, in its order.
+        gold: the trees.
+        plan: how.
+        counts: how many trees each treebank has, one after the other; asked for by ``shares``.
+        held_out: F1 on trees that are not trained on; where given, training stops once it no
+            longer grows, and the best weights are kept.
+        check_every, patience: of early stopping, in steps and in checks without a gain.
+        advance: told of every step.
+
+    Raises:
+        AttreeError: no tree of three words or more, no steps, or a loss that is not a number.
+    """
+    if plan.steps < 1 or plan.batch < 1:
+        raise AttreeError("training needs at least one step, and one tree a batch")
+    usable = [place for place, tree in enumerate(gold) if tree.n_words > 2]
+    if not usable:
+        raise AttreeError(
+            "all trees chosen for training have one or two words, which have one tree only",
+            fix="choose others",
+        )
+    order = torch.Generator().manual_seed(plan.seed)
+    device = scorer.device
+    noise = torch.Generator(device=device).manual_seed(plan.seed)
+    optimiser = torch.optim.AdamW(scorer.groups(), weight_decay=plan.weight_decay, fused=True)
+    rates = [group["lr"] for group in optimiser.param_groups]
+    report = Report()
+    keeper = _Keeper(scorer, held_out, report, check_every, patience, plan.steps)
+    for step, places in enumerate(_orders(usable, plan, counts, order), 1):
+        chosen, loss = [usable[place] for place in places], 0.0
+        if plan.decay:
+            for group, rate in zip(optimiser.param_groups, rates, strict=True):
+                group["lr"] = rate * (1.0 - (step - 1) / plan.steps)
+        optimiser.zero_grad()
+        for some in parts(chosen, [gold[place].n_words for place in chosen]):
+            answers = gold_batch([gold[place] for place in some], device=device)
+            losses = _losses(scorer, source.batch(some), answers, plan.recipe, noise)
+            _refuse_nan(losses, answers, step)
+            mean = losses.mean() * (len(some) / len(chosen))
+            mean.backward()
+            loss += float(mean.detach())
+        optimiser.step()
+        report.losses.append(loss)
+        advance(1)
+        if keeper.enough(step):
+            break
+    keeper.restore()
+    return report
+
+
+def parts(places: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
+    """Cut a batch where its padded tables are large: sentences of like length stay together.
+
+    Gradients of the parts are summed, so that memory is that of a part, and little of it padding.
+
+    Args:
+        places: of the sentences.
+        lengths: of each, in words.
+    """
+    if (max(lengths) + 1) ** 2 * len(places) <= _CELLS:
+        return [list(places)]
+    found: list[list[int]] = []
+    longest = 0
+    for length, place in sorted(zip(lengths, places, strict=True), reverse=True):
+        if not found or longest * (len(found[-1]) + 1) > _CELLS:
+            found.append([])
+            longest = (length + 1) ** 2
+        found[-1].append(place)
+    return found
+
+
+def _losses(
+    scorer: Scorer, batch: Batch, gold: GoldBatch, recipe: FewShotRecipe, noise: torch.Generator
+) -> Tensor:
+    margin = MARGINS[recipe.association]
+    return OBJECTIVES[recipe.objective](scorer.scores(batch, noise), gold, recipe.score, margin)
+
+
+def _refuse_nan(losses: Tensor, gold: GoldBatch, step: int) -> None:
+    broken = ~torch.isfinite(losses)
+    if broken.any():
+        name = gold.names[int(broken.nonzero()[0])]
+        raise AttreeError(
+            f"the loss of tree {name} is not a number at step {step}",
+            fix="lower the learning rate, or leave the tree out",
+        )
+
+
+@dataclass(slots=True)
+class _Keeper:
+    """Keeps the weights that are best on held-out trees, and says when to stop."""
+
+    scorer: nn.Module
+    held_out: Callable[[], float] | None
+    report: Report
+    every: int
+    patience: int
+    last: int
+    best: float = -1.0
+    weights: dict[str, Tensor] = field(default_factory=dict)
+
+    def enough(self, step: int) -> bool:
+        """Check when it is time; True once ``patience`` checks brought nothing."""
+        if self.held_out is None or (step % self.every and step != self.last):
+            return False
+        f1 = self.held_out()
+        self.report.checks.append((step, f1))
+        if f1 > self.best:
+            self.best, self.report.best_step = f1, step
+            self.weights = copy.deepcopy(self.scorer.state_dict())
+        return step - self.report.best_step >= self.patience * self.every
+
+    def restore(self) -> None:
+        """Put the best weights back; without held-out trees the last ones stay."""
+        if self.weights:
+            self.scorer.load_state_dict(self.weights)
+        else:
+            self.report.best_step = len(self.report.losses)

@@ -1,0 +1,212 @@
+"""What people give a command for sentences: a sentence table, or a treebank file of any format."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from attree.base.errors import AttreeError
+from attree.base.files import opened
+from attree.base.patterns import matching
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from attree.treebank.sentence import Settings
+
+_PARQUET = b"PAR1"  # how Parquet files begin
+
+
+@dataclass(frozen=True, slots=True)
+class Treebank:
+    """The sentences of a file, cleaned.
+
+    Attributes:
+        table: of ``schemas.SENTENCES``.
+        refused: a line for each sentence that was not read.
+        punctuation: the policy by which words were removed.
+    """
+
+    table: pa.Table
+    refused: list[str]
+    punctuation: str
+
+    @classmethod
+    def read(cls, files: Sequence[Path], settings: Settings, *, half: bool = False) -> Treebank:
+        """Read treebank files, or a sentence table, ``half`` where half-known trees will do.
+
+        Raises:
+            AttreeError: no sentence of it can be read, more is lost than can be right (see
+                ``check.refuse``), or trees are half known.
+        """
+        from attree.base.schemas import HALF, read_metadata
+        from attree.treebank import check, cleaning
+        from attree.treebank.formats import read_files, resolve, sniff
+        from attree.treebank.sentence import Rejected
+        from attree.treebank.table import TableBuilder
+
+        path = files[0]
+        how, counts, seen = resolve(settings, files), cleaning.Counts(), check.Inspector()
+        builder, refused = TableBuilder(), []
+        for item in cleaning.prepare(read_files(files, how), how, counts):
+            builder.add(item)
+            seen.add(item)
+            if isinstance(item, Rejected):
+                refused.append(str(item))
+        try:
+            check.refuse(seen, how, counts, str(path), sniff(path, how))
+        except AttreeError as error:
+            fix = f"see `attree treebank {path} --check`, and write a table with the settings there"
+            raise AttreeError(error.problem, file=path, fix=fix) from None
+        table = builder.tables()[0]
+        if HALF.name in table.schema.names and not half:
+            problem = "only some brackets of these trees are known"
+            fix = "give whole trees; `attree train` and `attree parse` take these"
+            raise AttreeError(problem, file=path, fix=fix)
+        policy = counts.punctuation
+        if policy == "keep" and is_table(path):  # words were removed when it was made
+            policy = read_metadata(path).get("punctuation") or policy
+        return cls(table, refused, policy)
+
+    @classmethod
+    def of(cls, paths: Iterable[Path], settings: Settings, *, half: bool = False) -> Treebank:
+        """Read several treebanks as one, sentences numbered on: a file, pattern or folder each.
+
+        Raises:
+            AttreeError: see :meth:`read`, or other words were removed from one than from another.
+        """
+        from attree.treebank.formats import together
+
+        groups = [files for path in paths for files in together(path, settings.format)]
+        read = [cls.read(files, settings, half=half) for files in groups]
+        policies = list(dict.fromkeys(one.punctuation for one in read))
+        if len(policies) > 1:
+            problem = f"punctuation is not removed alike from these: {', '.join(policies)}"
+            fix = "give tables of `attree treebank`, made with one --punctuation"
+            raise AttreeError(problem, file=groups[0][0], fix=fix)
+        refused = [line for one in read for line in one.refused]
+        return cls(joined([one.table for one in read]), refused, policies[0])
+
+    def write(self, path: Path, **about: Any) -> None:
+        """Write the table, with ``about`` in its metadata."""
+        from attree.base.schemas import write_table
+
+        about["punctuation"] = self.punctuation
+        write_table(path, self.table, schema=self.table.schema, metadata=about)
+
+
+@contextlib.contextmanager
+def as_tables(
+    paths: Iterable[Path], *, half: Iterable[Path] = (), settings: Settings | None = None
+) -> Iterator[list[Path]]:
+    """Yield a sentence table for each path, as long as a command runs: treebanks are read.
+
+    Sentences that are not read are told on stderr, each with file, line and reason.
+
+    Args:
+        paths: sentence tables, which stay as they are, and treebanks: a file, a pattern of files or
+            a folder of them each.
+        half: those of them whose trees may be half known; of the others dependency trees are read
+            whole.
+        settings: how files are read; by default as suits each.
+
+    Raises:
+        AttreeError: see :meth:`Treebank.read`.
+    """
+    with TemporaryDirectory(prefix="attree-") as folder:
+        found, half = [], set(half)
+        for number, path in enumerate(paths):
+            first, *others = matching(path)
+            if is_table(first) and not others:
+                found.append(first)
+                continue
+            found.append(Path(folder) / f"{number}-{first.stem[:40]}.parquet")
+            one = _read(path, settings, half=path in half)
+            one.write(found[-1], language=first.stem, split="")
+        yield found
+
+
+@contextlib.contextmanager
+def as_table(
+    paths: Sequence[Path], *, half: bool = False, settings: Settings | None = None
+) -> Iterator[Path]:
+    """Yield one sentence table, for as long as a command runs, of files and tables.
+
+    The arguments are those of :func:`as_tables`; sentences are numbered on from file to file.
+    """
+    with as_tables(paths, half=paths if half else (), settings=settings) as found:
+        if len(found) == 1:
+            yield found[0]
+            return
+        from attree.base.schemas import HALF_KNOWN, read_table, write_table
+
+        read = [read_table(path, schema=HALF_KNOWN) for path in found]
+        whole = joined([table for table, _ in read])
+        with TemporaryDirectory(prefix="attree-") as folder:
+            path = Path(folder) / "joined.parquet"
+            write_table(path, whole, schema=whole.schema, metadata=read[0][1])
+            yield path
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Join sentence tables, and number the sentences on; what one of them says half is told."""
+    import pyarrow as pa
+
+    from attree.base.schemas import HALF
+
+    if len(tables) == 1:
+        return tables[0]
+    if any(HALF.name in table.schema.names for table in tables):
+        tables = [
+            table
+            if HALF.name in table.schema.names
+            else table.append_column(HALF, pa.array([False] * len(table)))
+            for table in tables
+        ]
+    whole = pa.concat_tables(tables)
+    return whole.set_column(0, whole.schema.field(0), pa.array(range(len(whole)), pa.int32()))
+
+
+def check_files(paths: Iterable[Path], option: str) -> None:
+    """Refuse tables where an option says how files are read: they would not follow it.
+
+    Raises:
+        AttreeError: one of them is a table.
+    """
+    for path in paths:
+        if matching(path)[0].is_file() and is_table(path):
+            fix = f"leave {option} out, or give the treebank's own file"
+            raise AttreeError("this table was cleaned when it was made", file=path, fix=fix)
+
+
+def _read(path: Path, settings: Settings | None, *, half: bool) -> Treebank:
+    # not imported for tables: the workflow's stages depend on no reader
+    from attree.base.text import say
+    from attree.treebank.sentence import Settings
+
+    settings = settings or Settings()
+    if not half:
+        settings = dataclasses.replace(settings, dependencies="whole")
+    one = Treebank.of([path], settings, half=half)
+    for line in one.refused:
+        say(line)
+    return one
+
+
+def is_table(path: Path) -> bool:
+    """Tell a table by its name or its first bytes; what is not there is left to who reads tables.
+
+    Of a pattern the first file tells; a folder is no table.
+    """
+    path = matching(path)[0]
+    if path.suffix == ".parquet" or not path.exists():
+        return True
+    if path.is_dir():
+        return False
+    with opened(path, what="file") as handle:
+        return handle.read(len(_PARQUET)) == _PARQUET

@@ -1,0 +1,152 @@
+"""Trees drawn with lines on a terminal: upright, or on their side where that does not fit.
+
+NLTK draws trees too, but importing it takes as long as parsing the sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from attree.base.text import safe, width
+
+
+@dataclass(slots=True)
+class Node:
+    """A node over other nodes and words.
+
+    Attributes:
+        label: its name; empty where it has none.
+        children: nodes, and words by their positions.
+    """
+
+    label: str
+    children: list[Node | int] = field(default_factory=list)
+
+    def post_order(self) -> list[Node]:
+        """Return the node and those below it, each after its children; trees may be deep."""
+        found, todo = [], [self]
+        while todo:
+            node = todo.pop()
+            found.append(node)
+            todo += [child for child in node.children if isinstance(child, Node)]
+        return found[::-1]
+
+
+def nested(n_words: int, spans: Sequence[tuple[int, int]], labels: Sequence[str] | None) -> Node:
+    """Return the root of a tree given by its spans in pre-order; a root is added if none is whole.
+
+    Args:
+        n_words: of the sentence, one at the least.
+        spans: half-open word intervals.
+        labels: of the spans, or None.
+    """
+    names = labels if labels is not None else [""] * len(spans)
+    root = Node("")
+    path, ends = [root], [n_words]
+    at = 0
+    for place in range(n_words):
+        while len(ends) > 1 and ends[-1] <= place:
+            path.pop()
+            ends.pop()
+        while at < len(spans) and spans[at][0] == place:
+            node = Node(names[at])
+            path[-1].children.append(node)
+            path.append(node)
+            ends.append(spans[at][1])
+            at += 1
+        path[-1].children.append(place)
+    only = root.children[0]
+    return only if isinstance(only, Node) and len(root.children) == 1 else root
+
+
+def draw(root: Node, words: Sequence[str], room: int) -> str:
+    """Draw a tree over its words in at most ``room`` columns, if it can be.
+
+    Control characters in words and labels are shown, and never reach the terminal.
+    """
+    shown = [safe(word) for word in words]
+    upright = _upright(root, shown, room)
+    return _sideways(root, shown) if upright is None else upright
+
+
+def _upright(root: Node, words: Sequence[str], room: int) -> str | None:
+    """Draw a node above its children, the words in one line; None where there is no room."""
+    nodes = root.post_order()
+    widest = max(width(safe(node.label)) for node in nodes)
+    columns = [max(width(word), widest) for word in words]
+    if sum(columns) + len(columns) > room + 1:
+        return None
+    canvas = _Canvas(nodes, columns, rows_each=2 if widest else 1)
+    for node in nodes:
+        canvas.add(node)
+    line = " ".join(_centred(word, taken) for word, taken in zip(words, columns, strict=True))
+    return "\n".join([*("".join(row).rstrip() for row in canvas.cells), line.rstrip()])
+
+
+class _Canvas:
+    """Rows of characters above the words: of each level its labels, if any, then its lines."""
+
+    def __init__(self, nodes: Sequence[Node], columns: Sequence[int], rows_each: int) -> None:
+        self.rows_each = rows_each
+        self._words, at = [], 0
+        for taken in columns:
+            self._words.append(at + (taken - 1) // 2)
+            at += taken + 1
+        self._places: dict[int, tuple[int, int]] = {}
+        for node in nodes:
+            below = [self._place(child) for child in node.children]
+            middle = (below[0][0] + below[-1][0]) // 2
+            self._places[id(node)] = middle, 1 + max(level for _, level in below)
+        self._top = self._places[id(nodes[-1])][1]
+        self.cells = [[" "] * at for _ in range(rows_each * self._top)]
+
+    def _place(self, child: Node | int) -> tuple[int, int]:
+        """Return the column of a node or word, and its level above the words."""
+        return (self._words[child], 0) if isinstance(child, int) else self._places[id(child)]
+
+    def add(self, node: Node) -> None:
+        """Draw a node's label, the line over its children, and those down to them."""
+        middle, level = self._place(node)
+        below = [self._place(child) for child in node.children]
+        last = self.rows_each * (self._top - level + 1) - 1
+        if self.rows_each > 1:
+            label = safe(node.label)
+            first = max(0, middle - (width(label) - 1) // 2)
+            self.cells[last - 1][first : first + len(label)] = label
+        row = self.cells[last]
+        row[below[0][0] : below[-1][0] + 1] = "─" * (below[-1][0] + 1 - below[0][0])
+        for column, _ in below:
+            row[column] = "┬"
+        row[below[0][0]], row[below[-1][0]] = "┌", "┐"
+        above = level < self._top or self.rows_each > 1
+        row[middle] = ("┴" if above else row[middle]) if len(below) > 1 else "│"
+        for column, child_level in below:
+            for between in range(last + 1, self.rows_each * (self._top - child_level)):
+                self.cells[between][column] = "│"
+
+
+def _centred(word: str, taken: int) -> str:
+    before = (taken - width(word)) // 2
+    return " " * before + word + " " * (taken - width(word) - before)
+
+
+def _sideways(root: Node, words: Sequence[str]) -> str:
+    """Draw a word a line, a column a level: the first child continues its parent's line."""
+    lines: list[str] = []
+    todo: list[tuple[Node | int, str, str]] = [(root, "", "")]  # drawn before it, and below that
+    while todo:
+        node, before, below = todo.pop()
+        if isinstance(node, int):
+            lines.append(f"{before} {words[node]}")
+            continue
+        label = safe(node.label)
+        below += " " * width(label)
+        first, *others = node.children
+        if not others:
+            todo.append((first, f"{before}{label}─", f"{below} "))
+            continue
+        rest = [(child, f"{below}├", f"{below}│") for child in others[:-1]]
+        last = (others[-1], f"{below}└", f"{below} ")
+        todo += [last, *reversed(rest), (first, f"{before}{label}┬", f"{below}│")]
+    return "\n".join(lines)

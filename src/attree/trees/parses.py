@@ -1,0 +1,182 @@
+"""Trees by sentence number, and what became of each sentence: gold trees and parses alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from attree.base.provenance import provenance
+from attree.base.schemas import (
+    FALLBACK,
+    LABELLED_PARSES,
+    LABELS,
+    OK,
+    PARSES,
+    SKIPPED,
+    TAGGED_PARSES,
+    TAGS,
+    write_table,
+)
+from attree.trees.trees import Trees
+
+#: What becomes of a sentence that the encoder cannot take → its status. ``error`` refuses it before
+#: it comes to parses.
+POLICIES = {"right_branching": FALLBACK, "skip": SKIPPED, "error": FALLBACK}
+
+
+@dataclass(frozen=True, slots=True)
+class Parses:
+    """The trees of some sentences.
+
+    Attributes:
+        sentence: int32 (sentences,), their numbers in the treebank.
+        trees: of each.
+        status: str (sentences,): ``ok``, ``right_branching`` or ``skipped`` (see `schemas`); gold
+            trees are all ``ok``.
+    """
+
+    sentence: NDArray[np.int32]
+    trees: Trees
+    status: NDArray[np.str_]
+
+    @classmethod
+    def all_ok(cls, sentence: NDArray[np.int32], trees: Trees) -> Parses:
+        """Return parses of which none failed."""
+        return cls(sentence, trees, np.full(len(trees), OK))
+
+    @classmethod
+    def with_policy(
+        cls, sentence: NDArray[np.int32], trees: Trees, parsed: NDArray[np.bool_], policy: str
+    ) -> Parses:
+        """Return parses in which the sentences that were not parsed have what a policy gives.
+
+        Args:
+            sentence: (sentences,), their numbers.
+            trees: right-branching ones of the sentences that were not parsed.
+            parsed: (sentences,), which were.
+            policy: a key of :data:`POLICIES`; ``skip`` leaves the others without spans.
+        """
+        status = POLICIES[policy]
+        if status == SKIPPED:
+            trees = trees.keep(np.repeat(parsed, trees.n_spans))
+        return cls(sentence, trees, np.where(parsed, OK, status))
+
+    @classmethod
+    def gold(cls, sentences: pa.Table) -> Parses:
+        """Return the labelled gold trees of a table ``schemas.SENTENCES``, sorted by sentence."""
+        n_words = pc.list_value_length(sentences["words"]).to_numpy().astype(np.int64)
+        trees = trees_of(sentences, n_words)
+        return cls.all_ok(sentences["sentence"].to_numpy(), trees).sorted()
+
+    @classmethod
+    def of_table(cls, parses: pa.Table) -> Parses:
+        """Return the trees of a table ``schemas.PARSES``, sorted by sentence."""
+        trees = trees_of(parses, parses["n_words"].to_numpy().astype(np.int64))
+        status = parses["status"].to_numpy().astype(np.str_)
+        return cls(parses["sentence"].to_numpy(), trees, status).sorted()
+
+    def table(self) -> pa.Table:
+        """Return a table ``schemas.PARSES``, in the order of these; with labels and tags if any."""
+        offsets = pa.array(self.trees.offsets, pa.int32())
+        spans = (self.trees.starts, self.trees.ends)
+        starts, ends = (pa.ListArray.from_arrays(offsets, pa.array(side)) for side in spans)
+        n_words = pa.array(self.trees.n_words, pa.int32())
+        status = pa.array(self.status.tolist(), pa.string())
+        columns = [pa.array(self.sentence, pa.int32()), n_words, status, starts, ends]
+        labels, tags = named_arrays(self.trees)
+        if labels is None:
+            return pa.table(columns, schema=PARSES)
+        columns.append(pa.ListArray.from_arrays(offsets, labels))
+        if tags is None:
+            return pa.table(columns, schema=LABELLED_PARSES)
+        words = pa.array(self.trees.word_offsets, pa.int32())
+        columns.append(pa.ListArray.from_arrays(words, tags))
+        return pa.table(columns, schema=TAGGED_PARSES)
+
+    @property
+    def n_words(self) -> NDArray[np.int64]:
+        """int64 (sentences,), words of each sentence."""
+        return self.trees.n_words
+
+    def __len__(self) -> int:
+        """Return the number of sentences."""
+        return self.sentence.size
+
+    def take(self, rows: NDArray[Any]) -> Parses:
+        """Return the sentences at ``rows``, in that order."""
+        return Parses(self.sentence[rows], self.trees.take(rows), self.status[rows])
+
+    def sorted(self) -> Parses:
+        """Return the same sentences by number."""
+        order = np.argsort(self.sentence, kind="stable")
+        return self if np.array_equal(order, np.arange(order.size)) else self.take(order)
+
+
+def write_parsed(
+    path: Path,
+    table: pa.Table,
+    sentences: Mapping[str, Any],
+    *,
+    code: Sequence[str],
+    settings: Any,
+    **about: Any,
+) -> None:
+    """Write a table that was made of sentences by parsing them.
+
+    Args:
+        path: where to.
+        table: the parses, or what else is known of the sentences.
+        sentences: metadata of the sentences' table.
+        code: the modules that decided the trees.
+        settings: of the parser.
+        about: further metadata.
+    """
+    made = provenance(code=code, settings=settings, treebank=sentences.get("provenance"))
+    own = {key: sentences.get(key) for key in ("language", "split")}
+    metadata = {**own, **about, "provenance": made}
+    write_table(path, table, schema=table.schema, metadata=metadata)
+
+
+def named_arrays(trees: Trees) -> tuple[pa.Array | None, pa.Array | None]:
+    """Return the labels of all spans and the tags of all words, None where there are none."""
+    both = (trees.labels, trees.label_names), (trees.tags, trees.tag_names)
+    labels, tags = (
+        None if codes is None else pa.array(names, pa.string()).take(pa.array(codes))
+        for codes, names in both
+    )
+    return labels, tags
+
+
+def trees_of(table: pa.Table, n_words: NDArray[np.int64]) -> Trees:
+    """Return the trees of a table, with labels and tags where it has them.
+
+    Args:
+        table: with lists ``starts`` and ``ends``, or ``starts`` and ``lengths``.
+        n_words: of each sentence.
+    """
+    named: dict[str, Any] = {}
+    for column, names in ((LABELS.name, "label_names"), (TAGS.name, "tag_names")):
+        if column in table.schema.names:
+            encoded = pc.dictionary_encode(_flat(table, column))
+            codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+            named |= {column: codes, names: tuple(encoded.dictionary.to_pylist())}
+    lengths = pc.list_value_length(table["starts"]).to_numpy()
+    offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    other = "ends" if "ends" in table.schema.names else "lengths"
+    starts, ends = (
+        _flat(table, side).to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+        for side in ("starts", other)
+    )
+    return Trees(n_words, offsets, starts, ends if other == "ends" else starts + ends, **named)
+
+
+def _flat(table: pa.Table, column: str) -> pa.Array:
+    values = pc.list_flatten(table[column])
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values

@@ -1,0 +1,142 @@
+"""Sampling trees of a treebank, and keeping those trained on apart from those evaluated."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from attree.base.errors import AttreeError
+from attree.base.text import unescape
+
+
+def draw(
+    candidates: ArrayLike, count: int, seed: int, *, apart_from: Iterable[int] = ()
+) -> NDArray[Any]:
+    """Draw numbers without replacement, all where there are fewer.
+
+    Draws of one seed are nested: the first ten of 80 are the draw of ten.
+
+    Args:
+        candidates: numbers of sentences or rows, in any order.
+        count: how many.
+        seed: of the draw.
+        apart_from: numbers that must not be drawn.
+    """
+    order = np.random.default_rng(seed).permutation(np.sort(np.asarray(candidates)))
+    left: NDArray[Any] = order[~np.isin(order, list(apart_from))][:count]
+    return left
+
+
+def draw_trees(
+    table: pa.Table, trees: int | None, *, seed: int, apart_from: Iterable[int] = ()
+) -> list[int]:
+    """Draw trees of three words or more: rows of a SENTENCES table.
+
+    Args:
+        table: where from.
+        trees: how many; ``None`` takes all, in their order.
+        seed: of the draw.
+        apart_from: rows that must not be drawn.
+
+    Raises:
+        AttreeError: fewer trees than asked for, or none of three words.
+    """
+    taken = set(apart_from)
+    usable = usable_trees(table, apart_from=taken)
+    if trees is None:
+        return usable
+    if not 0 < trees <= len(usable):
+        raise AttreeError(
+            f"{trees} trees were asked for, there are {len(usable)} of three words and more",
+            fix="ask for fewer, or take all",
+        )
+    # of all sentences, so that those set apart change no other tree of a draw
+    rows: list[int] = draw(usable_trees(table), trees, seed=seed, apart_from=taken).tolist()
+    return rows
+
+
+def usable_trees(table: pa.Table, *, apart_from: Iterable[int] = ()) -> list[int]:
+    """Return the rows of a SENTENCES table that trees are drawn from: those of three words or more.
+
+    Args:
+        table: where from.
+        apart_from: rows that are left out.
+
+    Raises:
+        AttreeError: the table has no tree of three words.
+    """
+    lengths = np.asarray(table.column("words").combine_chunks().value_lengths())
+    usable = np.flatnonzero(lengths > 2)
+    if not len(usable):
+        raise AttreeError(
+            f"all {len(lengths)} trees have one or two words: nothing to learn from",
+            fix="choose another treebank",
+        )
+    rows: list[int] = usable[~np.isin(usable, list(apart_from))].tolist()
+    return rows
+
+
+def by_id(table: pa.Table, ids: Sequence[int]) -> list[int]:
+    """Return the rows of the sentences numbered ``ids``.
+
+    Raises:
+        AttreeError: a number that the table does not have, or one named twice.
+    """
+    row_of = {number: row for row, number in enumerate(table.column("sentence").to_pylist())}
+    unknown = [number for number in ids if number not in row_of]
+    if unknown:
+        raise AttreeError(
+            f"the treebank has no sentence {unknown[0]}", fix=f"it has {len(row_of)} sentences"
+        )
+    if len(set(ids)) < len(ids):
+        raise AttreeError("a sentence is chosen twice", fix="name each number once")
+    return [row_of[number] for number in ids]
+
+
+def fingerprints(sentences: Iterable[Sequence[str]]) -> NDArray[np.uint64]:
+    """64-bit hashes of sentences' words, by which the same sentence is known again.
+
+    Words without a letter or a digit do not count where there are others: a sentence is the same
+    with its punctuation and without.
+    """
+    hashes = [
+        hashlib.sha256("\0".join(_telling(words)).encode("utf-8", "surrogatepass")).digest()[:8]
+        for words in sentences
+    ]
+    return np.frombuffer(b"".join(hashes), "<u8")
+
+
+def _telling(words: Sequence[str]) -> Sequence[str]:
+    return [word for word in words if any(map(str.isalnum, unescape(word)))] or words
+
+
+def shared_rows(words: Iterable[Sequence[str]], others: Iterable[Sequence[str]]) -> list[int]:
+    """Return the places of those sentences whose words another sentence of ``others`` has."""
+    known = fingerprints(others)
+    rows: list[int] = np.flatnonzero(np.isin(fingerprints(words), known)).tolist()
+    return rows
+
+
+def refuse_overlap(
+    trained: NDArray[np.uint64], evaluated: Iterable[Sequence[str]], *, allow: bool
+) -> int:
+    """Count sentences to be evaluated that were trained on, and refuse them unless allowed.
+
+    Sentences are the same if their words are, so a copy in another file is found too.
+
+    Raises:
+        AttreeError: there are some and ``allow`` is false.
+    """
+    shared = int(np.isin(fingerprints(evaluated), trained).sum())
+    if shared and not allow:
+        raise AttreeError(
+            f"{shared} of the sentences to be evaluated are among the training trees, which would "
+            "flatter the score",
+            fix="choose other trees, or pass --allow-overlap",
+        )
+    return shared

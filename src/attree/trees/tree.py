@@ -1,0 +1,134 @@
+"""One sentence's tree: its words and spans, as brackets, as an NLTK tree, or drawn."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from attree.base.text import safe
+from attree.trees.drawing import draw, nested
+
+#: The label of a node that has none, and the tag of a word that has none.
+NO_LABEL = "X"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One sentence and its tree; ``print`` draws it.
+
+    Attributes:
+        words: of the sentence.
+        spans: half-open word intervals of its nodes in pre-order; words are no spans, unless a
+            labelled phrase is one word long.
+        labels: of the spans, or None for an unlabelled tree.
+        tags: of the words, or None.
+        span_scores: of the spans, or None.
+        status: ``ok``, ``too_long`` (for the encoder) or ``failed`` (the encoder's numbers are not
+            finite); the latter two are branched right instead.
+        marginals: of the spans, the probability of each under the parser's distribution over trees;
+            None where it has none (see :meth:`attree.parsers.chart.Chart.marginals`).
+    """
+
+    words: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]
+    labels: tuple[str, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    span_scores: tuple[float, ...] | None = field(default=None, compare=False)
+    status: str = "ok"
+    marginals: tuple[float, ...] | None = field(default=None, compare=False)
+
+    @property
+    def score(self) -> float | None:
+        """Mean of the spans' scores: how sure the parser is, None where there is nothing to score.
+
+        Scores of one parser can be compared, those of two parsers cannot.
+        """
+        mean = np.mean(self.span_scores) if self.span_scores else np.nan
+        return float(mean) if np.isfinite(mean) else None
+
+    def brackets(self) -> str:
+        """Return the tree on one line.
+
+        Every word has a tag, ``(S (NP (X the) (X cat)) …)``, as EVALB, Tregex and readers of
+        treebanks expect: where there are no labels or no tags, ``X``. Round brackets of words and
+        labels are written ``-LRB-`` and ``-RRB-``, spaces of labels ``_``; no words are ``()``.
+        """
+        return bracketed(self.words, self.spans, self.labels, self.tags)
+
+    def to_nltk(self) -> Any:
+        """Return an ``nltk.Tree``; its leaves are the words as they are.
+
+        Words have tags, ``X`` where there are none, but in a tree without labels and tags.
+        """
+        from nltk import Tree as NltkTree
+
+        plain = self.labels is None and self.tags is None
+        leaves: list[Any] = list(self.words)
+        if not plain:
+            tags = self.tags or (NO_LABEL,) * len(self.words)
+            leaves = [NltkTree(tag, [word]) for tag, word in zip(tags, self.words, strict=True)]
+        root = nested(len(self.words), self.spans, self.labels)
+        made: dict[int, Any] = {}
+        for node in root.post_order():  # no recursion: trees may be deep
+            children = [made[id(c)] if not isinstance(c, int) else leaves[c] for c in node.children]
+            made[id(node)] = NltkTree(node.label or NO_LABEL, children)
+        return made[id(root)]
+
+    def __str__(self) -> str:
+        """Draw the tree with lines, upright where that fits the terminal, else on its side.
+
+        Control characters of words are shown, and never reach the terminal.
+        """
+        if not self.spans:
+            return " ".join(map(safe, self.words)) or "()"
+        root = nested(len(self.words), self.spans, self.labels)
+        return draw(root, self.words, shutil.get_terminal_size().columns)
+
+    def _repr_svg_(self) -> str:
+        """Draw the tree for a notebook."""
+        import svgling
+
+        drawn: str = svgling.draw_tree(self.to_nltk())._repr_svg_()
+        return drawn
+
+
+def _escaped(text: str) -> str:
+    return text.replace("(", "-LRB-").replace(")", "-RRB-")
+
+
+@lru_cache(maxsize=1024)
+def _symbol(label: str) -> str:
+    """Return a label as readers of brackets take it: one word without brackets."""
+    return _escaped("_".join(label.split())) or NO_LABEL
+
+
+def leaf(word: str, tag: str) -> str:
+    """Return a word under its tag in brackets, as :meth:`Tree.brackets` writes them."""
+    return f"({_symbol(tag)} {_escaped(word)})"
+
+
+def bracketed(
+    words: tuple[str, ...] | list[str],
+    spans: Any,
+    labels: tuple[str, ...] | None = None,
+    tags: tuple[str, ...] | None = None,
+) -> str:
+    """Return a tree on one line (see :meth:`Tree.brackets`); ``spans`` are in pre-order."""
+    if not words:
+        return "()"
+    tokens = list(map(leaf, words, tags or (NO_LABEL,) * len(words)))
+    opening, closing = [""] * len(tokens), [0] * (len(tokens) + 1)
+    whole = False
+    for place, (start, end) in enumerate(spans):
+        opening[start] += f"({NO_LABEL if labels is None else _symbol(labels[place])} "
+        closing[end] += 1
+        whole = whole or end - start == len(tokens)
+    if not whole:
+        opening[0] = f"({NO_LABEL} {opening[0]}"
+        closing[-1] += 1
+    parts = zip(opening, tokens, closing[1:], strict=True)
+    return " ".join(f"{before}{token}{')' * after}" for before, token, after in parts)

@@ -1,0 +1,303 @@
+"""Trees of many sentences as flat arrays: what decoders return and every later stage reads.
+
+A tree is the spans of its nodes, half-open word intervals ``[start, end)``. It need not be binary,
+and its nodes may have labels and scores. :class:`~.tree.Tree` is one sentence's tree as people
+want it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from attree.trees.tree import Tree
+
+Spans = NDArray[np.int32]
+
+#: Attributes of :class:`Trees` that are numbers of spans.
+_NUMBERS = ("scores", "marginals")
+
+
+def binary_offsets(n_words: ArrayLike, each: int = 1) -> NDArray[np.int64]:
+    """Return where the spans of binary trees begin, and the end of the last.
+
+    Args:
+        n_words: words of each sentence; its tree has ``max(n - 1, 0)`` spans of two words and more.
+        each: trees of each sentence, one after the other.
+    """
+    spans = np.maximum(np.asarray(n_words, dtype=np.int64) - 1, 0)
+    return np.concatenate(([0], np.cumsum(np.repeat(spans, each))))
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """The trees of some sentences, immutable.
+
+    Attributes:
+        n_words: int64 (trees,), words of each sentence.
+        offsets: int64 (trees + 1,), where each tree's spans begin, and the end of the last.
+        starts, ends: int32 (spans,), the spans of all trees, of each in pre-order (a span before
+            those inside it; of equal spans the upper node first).
+        labels: int32 (spans,), codes into ``label_names``, or None for unlabelled trees.
+        label_names: what the codes mean.
+        scores: float64 (spans,), the parser's score of each span, or None.
+        marginals: float64 (spans,), the probability of each span under the parser's distribution
+            over trees, NaN in trees that it did not make; None where it has no distribution.
+        tags: int32 (words,), of the words of all trees, codes into ``tag_names``, or None.
+        tag_names: what they mean.
+    """
+
+    n_words: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    starts: Spans
+    ends: Spans
+    labels: NDArray[np.int32] | None = None
+    label_names: tuple[str, ...] = ()
+    scores: NDArray[np.float64] | None = None
+    marginals: NDArray[np.float64] | None = None
+    tags: NDArray[np.int32] | None = None
+    tag_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays, and check that their sizes belong together."""
+        for name in ("n_words", "offsets", "starts", "ends", "labels", "tags", *_NUMBERS):
+            values = getattr(self, name)
+            if values is not None:
+                frozen = np.asarray(values).view()
+                frozen.flags.writeable = False
+                object.__setattr__(self, name, frozen)
+        n_spans = self.starts.size
+        if self.offsets.size != self.n_words.size + 1 or self.offsets[-1] != n_spans:
+            raise ValueError(f"offsets of {self.n_words.size} trees end at {n_spans} spans")
+        for name in ("ends", "labels", *_NUMBERS):
+            values = getattr(self, name)
+            if values is not None and values.size != n_spans:
+                raise ValueError(f"{n_spans} spans need as many {name}")
+        if self.tags is not None and self.tags.size != self.n_words.sum():
+            raise ValueError(f"{self.n_words.sum()} words need as many tags")
+
+    @classmethod
+    def binary(cls, n_words: ArrayLike, starts: Spans, ends: Spans, **more: Any) -> Trees:
+        """Return binary trees: ``max(n - 1, 0)`` spans of two words and more a sentence."""
+        words = np.asarray(n_words, dtype=np.int64)
+        return cls(words, binary_offsets(words), starts, ends, **more)
+
+    @classmethod
+    def from_spans(
+        cls,
+        n_words: Sequence[int],
+        spans: Sequence[Iterable[tuple[int, int]]],
+        labels: Sequence[Sequence[str]] | None = None,
+    ) -> Trees:
+        """Return trees of lists of spans, each in pre-order, with their labels where given."""
+        flat = [tuple(span) for tree in spans for span in tree]
+        lengths = [len(list(tree)) for tree in spans]
+        pairs = np.array(flat, np.int32).reshape(-1, 2)
+        offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+        found = cls(np.array(n_words, np.int64), offsets, pairs[:, 0], pairs[:, 1])
+        return found if labels is None else found.labelled([x for one in labels for x in one])
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Trees]) -> Trees:
+        """Return the trees of all parts, in their order; with what all of them have."""
+        if not parts:
+            return cls.binary([], np.empty(0, np.int32), np.empty(0, np.int32))
+        ends = np.cumsum([part.starts.size for part in parts])
+        shifted = [
+            part.offsets[1:] + end - part.starts.size for part, end in zip(parts, ends, strict=True)
+        ]
+        labels, names = _in_shared_codes([(part.labels, part.label_names) for part in parts])
+        tags, tag_names = _in_shared_codes([(part.tags, part.tag_names) for part in parts])
+        numbers = {}
+        for one in _NUMBERS:
+            values = [getattr(part, one) for part in parts]
+            if all(each is not None for each in values):
+                numbers[one] = np.concatenate(values)
+        return cls(
+            np.concatenate([part.n_words for part in parts]),
+            np.concatenate([np.zeros(1, np.int64), *shifted]),
+            np.concatenate([part.starts for part in parts]),
+            np.concatenate([part.ends for part in parts]),
+            labels,
+            names,
+            tags=tags,
+            tag_names=tag_names,
+            **numbers,
+        )
+
+    def __len__(self) -> int:
+        """Return the number of trees."""
+        return self.n_words.size
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether words, spans, labels and tags are the same; scores do not count."""
+        if not isinstance(other, Trees):
+            return NotImplemented
+        same = all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("n_words", "offsets", "starts", "ends")
+        )
+        labels = self.label_of_each() == other.label_of_each()
+        return same and labels and self.tag_of_each() == other.tag_of_each()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def n_spans(self) -> NDArray[np.int64]:
+        """int64 (trees,), spans of each tree."""
+        return np.diff(self.offsets)
+
+    @property
+    def word_offsets(self) -> NDArray[np.int64]:
+        """int64 (trees + 1,), where each tree's words begin among all words."""
+        return np.concatenate(([0], np.cumsum(self.n_words)))
+
+    @property
+    def tree_of(self) -> NDArray[np.int64]:
+        """int64 (spans,), the tree that each span belongs to."""
+        return np.repeat(np.arange(len(self)), self.n_spans)
+
+    def label_of_each(self) -> list[str] | None:
+        """Return the label of every span, None for unlabelled trees."""
+        return _named(self.labels, self.label_names)
+
+    def tag_of_each(self) -> list[str] | None:
+        """Return the tag of every word of all trees, None for trees without tags."""
+        return _named(self.tags, self.tag_names)
+
+    def labelled(self, labels: Sequence[str]) -> Trees:
+        """Return the same trees with a label on every span."""
+        codes, names = _coded(labels)
+        return replace(self, labels=codes, label_names=names)
+
+    def tagged(self, tags: Sequence[str]) -> Trees:
+        """Return the same trees with a tag on every word."""
+        codes, names = _coded(tags)
+        return replace(self, tags=codes, tag_names=names)
+
+    def take(self, rows: ArrayLike) -> Trees:
+        """Return the trees at ``rows``, in that order."""
+        rows = np.asarray(rows, dtype=np.int64)
+        offsets, spans = _runs(self.offsets, rows)
+        found = self._of_spans(self.n_words[rows], offsets, spans)
+        if self.tags is None:
+            return found
+        tags = self.tags[_runs(self.word_offsets, rows)[1]]
+        return replace(found, tags=tags, tag_names=self.tag_names)
+
+    def keep(self, spans: NDArray[np.bool_]) -> Trees:
+        """Return the same trees with only some of their spans: (spans,) bool."""
+        before = np.concatenate(([0], np.cumsum(spans)))
+        found = self._of_spans(self.n_words, before[self.offsets], np.flatnonzero(spans))
+        return replace(found, tags=self.tags, tag_names=self.tag_names)
+
+    def _of_spans(
+        self, n_words: NDArray[np.int64], offsets: NDArray[np.int64], spans: NDArray[np.int64]
+    ) -> Trees:
+        return Trees(
+            n_words,
+            offsets,
+            self.starts[spans],
+            self.ends[spans],
+            None if self.labels is None else self.labels[spans],
+            self.label_names,
+            None if self.scores is None else self.scores[spans],
+            None if self.marginals is None else self.marginals[spans],
+        )
+
+    def replaced(self, others: Mapping[int, Trees]) -> Trees:
+        """Return the same trees but for those at some places, each one tree instead."""
+        if not others:
+            return self
+        order = np.arange(len(self))
+        order[list(others)] = len(self) + np.arange(len(others))
+        return Trees.concatenate([self, *others.values()]).take(order)
+
+    def mean_scores(self) -> NDArray[np.float32]:
+        """float32 (trees,), the mean score of each tree's spans, NaN of a tree without any."""
+        if self.scores is None:
+            return np.full(len(self), np.nan, np.float32)
+        found = np.full(len(self), np.nan)
+        some = np.flatnonzero(self.n_spans)
+        if some.size:
+            sums = np.add.reduceat(self.scores, self.offsets[some])
+            found[some] = sums / self.n_spans[some]
+        return found.astype(np.float32)
+
+    def of(self, place: int, words: Sequence[str] | None = None, **more: Any) -> Tree:
+        """Return one tree; without ``words`` they are called ``w0``, ``w1`` and so on.
+
+        Args:
+            place: which tree.
+            words: of its sentence.
+            more: ``tags`` and ``status``, as of :class:`attree.trees.tree.Tree`.
+        """
+        from attree.trees.tree import Tree
+
+        here = slice(self.offsets[place], self.offsets[place + 1])
+        if self.tags is not None:
+            first = int(self.n_words[:place].sum())
+            codes = self.tags[first : first + int(self.n_words[place])].tolist()
+            more.setdefault("tags", tuple(self.tag_names[code] for code in codes))
+        if words is None:
+            words = [f"w{number}" for number in range(int(self.n_words[place]))]
+        labels = None
+        if self.labels is not None:
+            labels = tuple(self.label_names[code] for code in self.labels[here].tolist())
+        scores = None if self.scores is None else tuple(self.scores[here].tolist())
+        if self.marginals is not None and not np.isnan(self.marginals[here]).any():
+            more["marginals"] = tuple(self.marginals[here].tolist())
+        pairs = zip(self.starts[here].tolist(), self.ends[here].tolist(), strict=True)
+        return Tree(tuple(words), tuple(pairs), labels=labels, span_scores=scores, **more)
+
+    def each(self, words: Iterable[Sequence[str]]) -> Iterator[Tree]:
+        """Yield every tree over its sentence's words."""
+        for place, sentence in enumerate(words):
+            yield self.of(place, sentence)
+
+    def bracketed(self, words: Iterable[Sequence[str]]) -> list[str]:
+        """Return every tree on one line, as :meth:`attree.trees.tree.Tree.brackets` has it."""
+        return [tree.brackets() for tree in self.each(words)]
+
+    def to_nltk(self, words: Iterable[Sequence[str]]) -> list[Any]:
+        """Return every tree as an ``nltk.Tree``."""
+        return [tree.to_nltk() for tree in self.each(words)]
+
+
+def _coded(names: Sequence[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Return a number for each name, and what the numbers mean."""
+    distinct = tuple(dict.fromkeys(names))
+    code = {name: place for place, name in enumerate(distinct)}
+    return np.array([code[name] for name in names], np.int32), distinct
+
+
+def _named(codes: NDArray[np.int32] | None, names: tuple[str, ...]) -> list[str] | None:
+    return None if codes is None else [names[code] for code in codes.tolist()]
+
+
+def _in_shared_codes(
+    parts: Sequence[tuple[NDArray[np.int32] | None, tuple[str, ...]]],
+) -> tuple[NDArray[np.int32] | None, tuple[str, ...]]:
+    """Return the codes of all parts, and what they mean now; none where a part has none."""
+    shared = tuple(dict.fromkeys(name for _, names in parts for name in names))
+    place = {name: code for code, name in enumerate(shared)}
+    found = []
+    for codes, names in parts:
+        if codes is None:
+            return None, ()
+        found.append(np.array([place[name] for name in names] or [0], np.int32)[codes])
+    return np.concatenate(found), shared
+
+
+def _runs(
+    offsets: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the runs of ``rows`` begin once they follow each other, and their places."""
+    lengths = np.diff(offsets)[rows]
+    after = np.concatenate(([0], np.cumsum(lengths)))
+    return after, np.arange(after[-1]) + np.repeat(offsets[rows] - after[:-1], lengths)
