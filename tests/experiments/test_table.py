@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from attree.evaluation import HEADINGS
 from attree.experiments.cells import Cell, _published, cells
 from attree.experiments.table import tables
 from attree.reports.figures import BASELINE, CEILING, COMPUTED
-from attree.reports.tables import METRICS
 from attree.reports.tables.build import BASELINES
 from tests.workflow.conftest import ROOT
 
@@ -150,7 +150,7 @@ def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: 
         write(f"{name}.json", record)
         listed.append({"row": name, "record": name})
         places.append([name, "ours", str(asked), language])
-    one = dict.fromkeys(METRICS, 7.0)
+    one = dict.fromkeys(HEADINGS, 7.0)
     results = [write("job", {"rows": listed})]
     for language in ("french", "welsh"):
         counted = {"total": 9, "scored": 9, "skipped": 0}

@@ -12,7 +12,7 @@ from attree.cli.main import app
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation.counts import Counts
 from attree.evaluation.evalb import read_parameters, results
-from attree.parsers.evaluate import Evaluation, Gold
+from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.parser import Parser
 from attree.treebank.sentence import Settings
 from tests.command_line import CliRunner, Result

@@ -14,7 +14,7 @@ from tests.workflow.conftest import ROOT, RULE_OF_OUTPUT
 _RULE = re.compile(r"^(?:use )?rule (?:\w+ as )?(\w+)(?: with)?:\n((?:(?: .*)?\n)+)", re.MULTILINE)
 #: What a rule's ``without`` stands for in the run that is recorded.
 WITHOUT = {
-    "corpus_spares": ("attree.training", "attree.parsers.evaluate"),
+    "corpus_spares": ("attree.training", "attree.evaluation.side_by_side"),
     "attention_spares": spared(["heads"]),
     "EXPERIMENTS.spares": (),
 }

@@ -138,7 +138,7 @@ def _score(
 ) -> None:
     from attree.apps.evaluate.systems import evaluate
     from attree.base.tables import show
-    from attree.parsers.evaluate import Gold
+    from attree.evaluation.side_by_side import Gold
 
     found = Gold.read(gold, how.settings)
     for line in found.refused:

@@ -150,7 +150,7 @@ def compare(
     results/scores/minilm/upoa/french/test.parquet
     """
     from attree.base import tables as render
-    from attree.reports.tables import METRICS
+    from attree.evaluation import HEADINGS
     from attree.reports.tables.resampling import RESAMPLES, SentenceScores, differences
 
     both = SentenceScores.read(first), SentenceScores.read(second)
@@ -159,7 +159,7 @@ def compare(
     for metric, one in differences(*both).items():
         figures = [f"{float(f1[metric][0]):.2f}" for f1 in whole] + [f"{one.difference:.2f}"]
         interval = f"{one.low:.2f} to {one.high:.2f}"
-        lines.append([METRICS[metric], *figures, interval, f"{one.p:.3f}"])
+        lines.append([HEADINGS[metric], *figures, interval, f"{one.p:.3f}"])
     headings = ["metric", "first", "second", "difference", "95 % interval", "p"]
     note = f"Paired bootstrap over sentences, {RESAMPLES:,} resamples; two-sided p."
     render.show([render.Table(f"{first} and {second}", headings, lines, note)])

@@ -40,6 +40,14 @@ METRICS = {
     "tag_accuracy": Metric("Tags", "share of words with the gold tag", in_tables=False),
 }
 
+#: The scores that tables show, in order, with their headings.
+HEADINGS = {name: metric.heading for name, metric in METRICS.items() if metric.in_tables}
+
+#: Those of labels and tags, shown where a parser has some.
+LABELLED = {
+    name: METRICS[name].heading for name in ("labelled_f1", "labelled_exact_match", "tag_accuracy")
+}
+
 #: Labels whose recall is reported unless others are asked for.
 DEFAULT_LABELS = ("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")
 

@@ -11,10 +11,10 @@ from typing import Any
 from attree.base.errors import AttreeError
 from attree.base.files import read_described
 from attree.base.tables import number
+from attree.evaluation import HEADINGS
 from attree.experiments.data import Records
 from attree.plan.experiments.rows import SHOWN
 from attree.reports.figures import ARTICLE, BASELINE, CEILING, COMPUTED
-from attree.reports.tables import METRICS
 from attree.reports.tables.build import BASELINES, ScoreRow, read_published, score_rows
 
 _RECALL = "recall_"
@@ -255,7 +255,7 @@ def _scored(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
             "derived": row.derived,
         }
     cell.deviation, cell.highest = dict(row.deviation), dict(row.highest)
-    cell.add(row.values, METRICS, row.label_recall if cell.source == COMPUTED else {})
+    cell.add(row.values, HEADINGS, row.label_recall if cell.source == COMPUTED else {})
     return cell
 
 

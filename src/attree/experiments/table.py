@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from attree.base.tables import Table, number, scores_table
+from attree.evaluation import HEADINGS, LABELLED
 from attree.experiments.cells import Cell
 from attree.experiments.price import prices
-from attree.reports.tables import LABELLED, METRICS
 
 
 def tables(found: Sequence[Cell], layout: Mapping[str, Any]) -> list[Table]:
@@ -34,7 +34,7 @@ def _table(found: Sequence[Cell], metric: str, title: str, layout: Mapping[str, 
         there = [by_place.get((line, column)) for column in columns]
         if any(cell and cell.max(metric) is not None for cell in there):
             rows.append([line, *(cell.text(metric) if cell else "–" for cell in there)])
-    heading = (METRICS | LABELLED).get(metric, metric.replace("_", " "))
+    heading = (HEADINGS | LABELLED).get(metric, metric.replace("_", " "))
     titles = [layout["axis"].replace("_", " "), *columns]
     said = (layout.get("note"), _note(found), _below(by_place, metric, layout.get("above")))
     return Table(f"{title}: {heading}", titles, rows, " ".join(filter(None, said)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
@@ -35,7 +35,8 @@ from attree.trees.trees import Trees
 
 if TYPE_CHECKING:
     from attree.encoder.pieces import Pieces
-    from attree.parsers.evaluate import Evaluation
+    from attree.evaluation.side_by_side import Evaluation, Gold, System
+    from attree.treebank.labels import Labelling
 
 #: A sentence as text, or as a list of words.
 Sentence = str | Sequence[str]
@@ -279,14 +280,43 @@ class Parser:
         Raises:
             AttreeError: no tree can be read.
         """
-        from attree.parsers.evaluate import Evaluation, Gold, parsed_by
+        from attree.evaluation.side_by_side import Evaluation, Gold
         from attree.treebank.sentence import Settings
 
         if isinstance(trees, str | Path):
             gold = Gold.read([Path(trees)], Settings(**settings))
         else:
             gold = Gold.of(trees)
-        return Evaluation(gold, [parsed_by(self, gold, "this parser")], max_words)
+        return Evaluation(gold, [self.parse_gold(gold, "this parser")], max_words)
+
+    def parse_gold(self, gold: Gold, name: str, labels: Labelling | None = None) -> System:
+        """Parse the sentences of gold trees, to be scored beside other parsers.
+
+        A parser that was trained with punctuation has it here too; it is taken out of its trees.
+
+        Args:
+            gold: the trees.
+            name: the parser's, in tables.
+            labels: where universal ones are asked for, the parser's own are mapped by the table
+                that knows them.
+        """
+        from attree.evaluation.side_by_side import System, sentence_of
+        from attree.treebank.labels import UNIVERSAL, with_labels
+
+        trained = getattr(self.model, "trained", None)
+        policy = trained.about.get("table", {}).get("punctuation") if trained is not None else None
+        with_all = policy == "keep" and gold.whole is not None
+        words: Any = gold.whole if with_all else [list(one.words) for one in gold.sentences]
+        trees, _ = self.trees(words)
+        read = [
+            sentence_of(tree.words, tree.spans, tree.labels, tree.tags, (name, number))
+            for number, tree in enumerate(map(trees.of, count(), words), start=1)
+        ]
+        labelled, tagged = bool(trees.label_of_each()), bool(trees.tag_of_each())
+        if labelled and labels is not None and labels.kind == UNIVERSAL:
+            read = with_labels(read, labels)
+        system = System.of_trees(name, gold, read, labelled=labelled, tagged=tagged)
+        return replace(system, refused=[], where={})
 
     def sentences_a_second(self, words: Sequence[Sequence[str]]) -> float:
         """Time :meth:`trees`: words to trees, without loading the encoder."""

@@ -16,7 +16,7 @@ from attree.base.progress import Progress, silent
 from attree.base.schemas import SENTENCES, read_table
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.source import find_encoder
-from attree.parsers.evaluate import Evaluation, Gold, parsed_by
+from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.parser import Parser
 from attree.ready import trained_folder, usual_encoder
 from attree.rivals.self_training import fit_in_rounds
@@ -127,7 +127,7 @@ def _scores(model: TrainedModel, request: Request, chosen: Chosen) -> Iterator[d
     ]
     for name, table in tables:
         gold = Gold.of_table(table, chosen.provenance.get("punctuation") or "keep")
-        yield from Evaluation(gold, [parsed_by(Parser(model), gold, name)]).figures()
+        yield from Evaluation(gold, [Parser(model).parse_gold(gold, name)]).figures()
 
 
 #: Adam's learning rate from the weights of another parser: they are good, and soon unlearned.

@@ -12,7 +12,7 @@ from attree.base.errors import AttreeError
 from attree.base.patterns import matching
 from attree.base.text import say
 from attree.bulk.output import is_output, read_trees
-from attree.parsers.evaluate import Evaluation, Gold, System, parsed_by, sentence_of
+from attree.evaluation.side_by_side import Evaluation, Gold, System, sentence_of
 from attree.parsers.parser import Parser
 from attree.treebank.formats import format_of, in_folder
 from attree.treebank.labels import UNIVERSAL, Labelling, with_labels
@@ -75,7 +75,7 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
     systems, labels = [], Labelling.of(how.settings.labels)
     for name in names:
         if name in parsers:
-            systems.append(parsed_by(parsers[name], gold, short[name], labels))
+            systems.append(parsers[name].parse_gold(gold, short[name], labels))
             continue
         whole, ours = trees[name]
         read = [one for one in whole if one.words not in untested]

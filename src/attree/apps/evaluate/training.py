@@ -22,7 +22,7 @@ from attree.base.registry import check_name
 from attree.base.text import say
 from attree.decoding import UNSUPERVISED
 from attree.encoder.source import ResolvedEncoder, find_encoder
-from attree.parsers.evaluate import Evaluation, Gold, System
+from attree.evaluation.side_by_side import Evaluation, Gold, System
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.ready import usual_encoder

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from attree.choosing import RANDOM
-from attree.reports.tables import LABELLED, METRICS
+from attree.evaluation import HEADINGS, LABELLED
 
 #: What decides a row's result, by the row's kind.
 CODE = {
@@ -26,7 +26,7 @@ AXES = ("trees", "layer", "size", "max_words", "test", "step")
 #: What a table can show: scores, those of labels, how fast rows ran, how far their probabilities
 #: are off (percent), brackets of the trees trained on.
 SHOWN = (
-    *METRICS,
+    *HEADINGS,
     *LABELLED,
     *("sentences_a_second", "seconds"),
     *("calibration_error", "calibration_error_scaled", "temperature"),

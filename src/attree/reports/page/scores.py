@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from attree.base.tables import Table
+from attree.evaluation import HEADINGS
 from attree.plan.paths import BASELINES as BASELINES_FILE
 from attree.plan.paths import SCORES, path_of
 from attree.plan.plan import IMPORTED
 from attree.reports.page.run import Run
-from attree.reports.tables import METRICS
 from attree.reports.tables.build import (
     BASELINES,
     Published,
@@ -46,7 +46,7 @@ class Scores:
     @property
     def corpus_f1(self) -> list[Table]:
         """The tables of the measure that comes first."""
-        heading = METRICS["corpus_f1"]
+        heading = HEADINGS["corpus_f1"]
         return [table for table in self.tables if table.title.endswith(f": {heading}")]
 
 

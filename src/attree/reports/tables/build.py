@@ -13,8 +13,8 @@ from attree.base.errors import AttreeError
 from attree.base.files import described, read_described
 from attree.base.schemas import SENTENCES, read_table
 from attree.base.tables import Table, number, scores_table
+from attree.evaluation import HEADINGS, LABELLED
 from attree.evaluation.confusion import NO_SPAN, Confusion, confusion_of
-from attree.reports.tables import LABELLED, METRICS
 from attree.reports.tables.resampling import SentenceScores, intervals
 
 #: What a table of label recall says below.
@@ -152,7 +152,7 @@ class ScoreRow:
 
     def article(self) -> dict[str, float | None]:
         """Return the article's figures as columns."""
-        return {f"published_{metric}": self.published.get(metric) for metric in METRICS}
+        return {f"published_{metric}": self.published.get(metric) for metric in HEADINGS}
 
 
 _PROTOCOL = (
@@ -219,9 +219,9 @@ def _check_has(summary: Mapping[str, Any], names: Iterable[str], path: Path) -> 
 
 
 def _row(summary: Mapping[str, Any], published: Published, path: Path, resample: bool) -> ScoreRow:
-    _check_has(summary, ("parser", "language", "split", "encoder", "protocol", *METRICS), path)
+    _check_has(summary, ("parser", "language", "split", "encoder", "protocol", *HEADINGS), path)
     found = described(summary, _Summary, file=path, what=_WHAT, fix=_AGAIN)
-    scores = {metric: summary[metric] for metric in METRICS}  # null: nothing to score
+    scores = {metric: summary[metric] for metric in HEADINGS}  # null: nothing to score
     scores |= {metric: summary.get(metric) for metric in LABELLED}
     language, protocol = found.language or "", found.protocol
     key = (found.parser.lower(), language.lower())
@@ -243,7 +243,7 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path, resample:
         label_recall=found.label_recall,
         deviation=found.std,
         highest=found.max,
-        published={m: published[(*key, m)] for m in METRICS if (*key, m) in published},
+        published={m: published[(*key, m)] for m in HEADINGS if (*key, m) in published},
         confusion=confusion_of(summary, path),
     )
 
@@ -287,7 +287,7 @@ def _across(rows: Sequence[ScoreRow], metric: str, title: str) -> Table:
             if column in published:
                 line.append(number(row.published.get(metric) if row else None))
         lines.append(line)
-    return Table(f"{title}: {METRICS[metric]}", headings, lines, _note(rows))
+    return Table(f"{title}: {HEADINGS[metric]}", headings, lines, _note(rows))
 
 
 def _name(row: ScoreRow) -> str:
@@ -300,7 +300,7 @@ def language(rows: Sequence[ScoreRow], *, confusion: bool = True) -> list[Table]
     for test in dict.fromkeys(row.test for row in rows):
         own, title = [row for row in rows if row.test == test], ", ".join(test)
         labelled = [m for m in LABELLED if any(row.values[m] is not None for row in own)]
-        shown = METRICS | {metric: LABELLED[metric] for metric in labelled}
+        shown = HEADINGS | {metric: LABELLED[metric] for metric in labelled}
         lines = [((row.heading, row.encoder), row.values) for row in own]
         tables.append(scores_table(title, ("parser", "encoder"), shown, lines, _note(own)))
         counts = {label: entry["count"] for label, entry in own[0].label_recall.items()}
@@ -426,4 +426,4 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
     title = " ".join(filter(None, (summary.get("language"), summary.get("split")))) or "Scores"
     note += f"{skipped}; {summary['protocol']['metric']}."
     lines = [((name,), row) for name, row in rows.items()]
-    return scores_table(title, ("",), shown or {"corpus_f1": METRICS["corpus_f1"]}, lines, note)
+    return scores_table(title, ("",), shown or {"corpus_f1": HEADINGS["corpus_f1"]}, lines, note)

@@ -14,10 +14,10 @@ from attree.base.errors import AttreeError
 from attree.base.files import read_described
 from attree.base.schemas import SENTENCES, read_table
 from attree.base.tables import Table, number, scores_table
+from attree.evaluation import HEADINGS, LABELLED
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import score
 from attree.plan.plan import GRAMMAR, IMPORTED
-from attree.reports.tables import LABELLED, METRICS
 from attree.reports.tables.build import (
     BASELINES,
     RECALL,
@@ -73,7 +73,7 @@ def record_of(one: ScoreRow) -> dict[str, Any]:
     """Return a system as a record of numbers and text."""
     row = {key: getattr(one, key) for key in ("language", "split", "encoder", "kind")}
     row |= {"system": one.name}
-    row |= {metric: one.values.get(metric) for metric in (*METRICS, *LABELLED)}
+    row |= {metric: one.values.get(metric) for metric in (*HEADINGS, *LABELLED)}
     row |= {"p_against_best": None if one.p is None or np.isnan(one.p) else one.p}
     row |= {"sentences_a_second": one.speed, "tuned_on": one.selection, **one.article()}
     row |= {f"{FIRST}_at_most_{longest}": f1 for longest, f1 in one.by_length.items()}
@@ -211,7 +211,7 @@ def _published(name: str, test: tuple[str, str], values: Mapping[str, float]) ->
         for metric, value in values.items()
         if metric.startswith("recall_")
     }
-    own = {metric: values.get(metric, values.get(f"{metric}_max")) for metric in METRICS}
+    own = {metric: values.get(metric, values.get(f"{metric}_max")) for metric in HEADINGS}
     about: dict[str, Any] = {
         "label_recall": recall,
         "published": values,
@@ -391,7 +391,7 @@ def _grammars(own: Sequence[ScoreRow]) -> str:
 
 
 def _line(one: ScoreRow) -> list[str]:
-    scores = [number(one.values.get(metric)) for metric in METRICS]
+    scores = [number(one.values.get(metric)) for metric in HEADINGS]
     speed = "–" if one.speed is None else f"{one.speed:.0f}"
     return [one.name, one.kind, *scores, _p(one.p), speed, _article(one)]
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import SCORES, read_table
+from attree.evaluation import HEADINGS
 from attree.evaluation.counts import Counts
 from attree.evaluation.significance import Difference, corpus_f1_parts, paired_bootstraps
-from attree.reports.tables import METRICS
 
 #: Resamples of the sentences, and the seed that draws them: equal input gives equal intervals.
 RESAMPLES, SEED = 2000, 0
@@ -70,7 +70,7 @@ class SentenceScores:
         if weights is None:
             weights = np.ones((1, len(self.parts)), np.int64)
         counts = Counts(**dict(zip(PARTS, (weights @ self.parts).T, strict=True)))
-        return {metric: getattr(counts, metric) for metric in METRICS}
+        return {metric: getattr(counts, metric) for metric in HEADINGS}
 
     def ratio(self, metric: str) -> NDArray[np.float64]:
         """Return (sentences, 2), numerator and denominator of each sentence's share in a metric."""
@@ -112,7 +112,7 @@ def every_difference(
         metric: paired_bootstraps(
             np.stack([one.ratio(metric) for one in parsers]), resamples=RESAMPLES, seed=SEED
         )
-        for metric in METRICS
+        for metric in HEADINGS
     }
 
 
@@ -126,4 +126,4 @@ def _resampled(scores: SentenceScores) -> F1s:
         size = min(chunk, RESAMPLES - first)
         weights = rng.multinomial(n, np.full(n, 1 / max(n, 1)), size=size)
         found.append(scores.f1(weights))
-    return {metric: np.concatenate([part[metric] for part in found]) for metric in METRICS}
+    return {metric: np.concatenate([part[metric] for part in found]) for metric in HEADINGS}

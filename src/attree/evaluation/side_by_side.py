@@ -26,7 +26,7 @@ from attree.evaluation.metrics import Scored, score, upper_bound
 from attree.evaluation.significance import corpus_f1_parts, interval, paired_bootstraps
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.given import Treebank, is_table
-from attree.treebank.labels import OWN_LABELS, UNIVERSAL, Labelling, tables, with_labels
+from attree.treebank.labels import UNIVERSAL, tables
 from attree.treebank.pairing import as_parses, paired
 from attree.treebank.sentence import Sentence, Settings
 from attree.treebank.table import from_table, to_table
@@ -35,7 +35,6 @@ from attree.trees.parses import Parses
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from attree.parsers.parser import Parser
     from attree.trees.tree import Tree
 
 #: Trees that stand beside every parser.
@@ -158,29 +157,6 @@ class System:
         parses = as_parses(gold.sentences, found, labelled=labelled, tagged=tagged)
         where = {row: f"{one.file}:{one.line}" for row, one in found.items()}
         return cls(name, [parses], refused, where)
-
-
-def parsed_by(parser: Parser, gold: Gold, name: str = "", labels: Labelling = OWN_LABELS) -> System:
-    """Parse the gold sentences.
-
-    A parser that was trained with punctuation has it here too; it is taken out of its trees. Where
-    universal ``labels`` are asked for, the parser's own are mapped by the table that knows them.
-    """
-    trained = getattr(parser.model, "trained", None)
-    policy = trained.about.get("table", {}).get("punctuation") if trained is not None else None
-    with_all = policy == "keep" and gold.whole is not None
-    words: Any = gold.whole if with_all else [list(one.words) for one in gold.sentences]
-    trees, _ = parser.trees(words)
-    made = (trees.of(number, own) for number, own in enumerate(words))
-    read = [
-        sentence_of(one.words, one.spans, one.labels, one.tags, (name, number))
-        for number, one in enumerate(made, start=1)
-    ]
-    labelled, tagged = bool(trees.label_of_each()), bool(trees.tag_of_each())
-    if labelled and labels.kind == UNIVERSAL:
-        read = with_labels(read, labels)
-    found = System.of_trees(name, gold, read, labelled=labelled, tagged=tagged)
-    return replace(found, refused=[], where={})
 
 
 @dataclass(frozen=True, slots=True)
