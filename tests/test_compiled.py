@@ -92,7 +92,7 @@ def test_a_folder_of_another_user_is_passed_over(
 def test_beside_the_code_nothing_is_cached_that_others_could_change(
     tmp_path: Path, mode: int
 ) -> None:
-    package = Path(compiled.__file__).parent
+    package = Path(compiled.__file__).parent.parent
     shutil.copytree(package, tmp_path / "src/attree", ignore=shutil.ignore_patterns("__pycache__"))
     kernels = tmp_path / "src/attree/decoding"
     kernels.chmod(mode)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import SENTENCES, read_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.cli.main import app
 from attree.treebank.given import Treebank, as_table, as_tables
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from tests.command_line import CliRunner
 
 TREE = "(S (NP (DT the) (NN cat)) (VP (VBD sat)) (. .))\n"
@@ -23,8 +23,8 @@ def test_a_treebank_file_becomes_the_table_that_attree_treebank_writes(tmp_path:
     CliRunner().invoke(app, ["treebank", str(mine), "--output", str(table)])
     with as_tables([mine, table]) as (made, kept):
         assert kept == table
-        read, about = read_table(made, schema=SENTENCES)
-        wanted, other = read_table(table, schema=SENTENCES)
+        read, about = read_table(made, schema=SENTENCES_SCHEMA)
+        wanted, other = read_table(table, schema=SENTENCES_SCHEMA)
         assert read.equals(wanted)
         assert about["punctuation"] == other["punctuation"] == "ptb"
     assert not made.exists()
@@ -61,7 +61,7 @@ def test_what_is_neither_is_told(tmp_path: Path) -> None:
 def test_files_patterns_and_folders_are_one_treebank(tmp_path: Path, given: str) -> None:
     for name, count in (("a.mrg", 3), ("b.mrg", 2)):
         (tmp_path / name).write_text(TREE * count)
-    found = Treebank.of([Path(given.format(tmp_path))], Settings())
+    found = Treebank.of([Path(given.format(tmp_path))], SplitSettings())
     assert found.table["sentence"].to_pylist() == [0, 1, 2, 3, 4]
     assert len(set(found.table["file"].to_pylist())) == 2
     table = tmp_path / "all.parquet"
@@ -76,9 +76,9 @@ def test_files_patterns_and_folders_are_one_treebank(tmp_path: Path, given: str)
 
 def test_folders_without_a_treebank_and_other_policies_are_told(tmp_path: Path) -> None:
     with pytest.raises(AttreeError, match="no treebank is in this folder"):
-        Treebank.of([tmp_path], Settings())
+        Treebank.of([tmp_path], SplitSettings())
     (tmp_path / "a.mrg").write_text(TREE)
-    found = Treebank.of([tmp_path / "a.mrg"], Settings(punctuation="keep"))
+    found = Treebank.of([tmp_path / "a.mrg"], SplitSettings(punctuation="keep"))
     found.write(tmp_path / "b.parquet", language="x", split="")
     with pytest.raises(AttreeError, match=r"punctuation is not removed alike .* ptb, keep"):
-        Treebank.of([tmp_path / "a.mrg", tmp_path / "b.parquet"], Settings())
+        Treebank.of([tmp_path / "a.mrg", tmp_path / "b.parquet"], SplitSettings())

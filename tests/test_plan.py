@@ -13,7 +13,7 @@ from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.plan.comparisons import Comparisons
 from attree.plan.plan import (
-    Row,
+    TableRow,
     Tuning,
     as_options,
     but,
@@ -46,8 +46,8 @@ def run(encoders: list[str], parsers: list[str], languages: Any, split: str) -> 
 def test_all_languages_are_those_that_have_the_split() -> None:
     plan = make_plan(config(), SPLITS)
     assert plan.rows == (
-        Row("one", "upoa", "basque", "test"),
-        Row("one", "upoa", "english", "test"),
+        TableRow("one", "upoa", "basque", "test"),
+        TableRow("one", "upoa", "english", "test"),
     )
     assert plan.languages == ("basque", "english")
     assert plan.tunings == {("one", "upoa"): Tuning("english", "dev", None, 0)}
@@ -82,8 +82,8 @@ def test_two_encoders_are_tuned_and_scored_on_sets_of_their_own() -> None:
     }
     plan = make_plan(config(encoders=encoders, tables=tables), SPLITS)
     assert plan.tunings["two", "upoa"].language == "polish"
-    assert plan.scores("u") == (Row("two", "upoa", "basque", "test"),)
-    assert plan.scores(language="english") == (Row("one", "upoa", "english", "test"),)
+    assert plan.scores("u") == (TableRow("two", "upoa", "basque", "test"),)
+    assert plan.scores(language="english") == (TableRow("one", "upoa", "english", "test"),)
 
 
 def test_a_parser_overrides_the_tuning_key_by_key() -> None:
@@ -136,9 +136,9 @@ def test_imported_trees_and_averages_are_rows() -> None:
         ("imported", "theirs", "english"),
     ]
     assert plan.members(plan.rows[1]) == (
-        Row("one", "upoa", "english", "test"),
-        Row("one", "few", "english", "test"),
-        Row("imported", "theirs", "english", "test"),
+        TableRow("one", "upoa", "english", "test"),
+        TableRow("one", "few", "english", "test"),
+        TableRow("imported", "theirs", "english", "test"),
     )
     assert set(plan.tunings) == {("one", "upoa"), ("one", "few")}
     assert plan.parsers("one", "english", "test") == ("upoa", "few")
@@ -255,7 +255,7 @@ def test_rows_with_labels_have_a_picture_of_them() -> None:
     trained["binary"] = {"recipe": "tree-crf-labelled", "decoder": "minimum_risk"}
     asked = Comparisons({"trained": trained}, make_plan(config(), SPLITS), RECIPES)
     parsers = ("upoa", "tree-crf-full", "tree-crf-labelled", "mine", "binary")
-    rows = [Row("one", parser, "english", "test") for parser in parsers]
+    rows = [TableRow("one", parser, "english", "test") for parser in parsers]
     assert asked.labelled(rows) == [
         f"<results>/figures/labels/one/{parser}/english/test.png"
         for parser in ("tree-crf-labelled", "mine")
@@ -290,7 +290,7 @@ def test_a_ready_parser_needs_no_entry_unless_another_parser_has_its_name() -> N
     tables = {"t": {"title": "", "published": None, "runs": [{**entry, "trained": ["universal"]}]}}
     given = config(tables=tables, trained={})
     plan = make_plan(given, SPLITS)
-    assert plan.rows[-1] == Row("one", "universal", "english", "test")
+    assert plan.rows[-1] == TableRow("one", "universal", "english", "test")
     asked = Comparisons(given, plan, RECIPES)
     folder = trained_folder("universal")
     assert asked.parser_file(plan.rows[-1]) == f"{folder}/parser.json"
@@ -315,10 +315,10 @@ def test_grammars_have_a_row_for_each_seed_and_one_vote() -> None:
         trained={},
     )
     plan = make_plan(full, SPLITS)
-    seeds = [Row("grammar", f"g-{seed}", "english", "test") for seed in (0, 1)]
+    seeds = [TableRow("grammar", f"g-{seed}", "english", "test") for seed in (0, 1)]
     assert [row for row in plan.compared("learnt") if row.encoder == "grammar"] == seeds
-    assert plan.members(Row("one", "both", "english", "test")) == (
-        Row("one", "upoa", "english", "test"),
+    assert plan.members(TableRow("one", "both", "english", "test")) == (
+        TableRow("one", "upoa", "english", "test"),
         *seeds,
     )
     assert plan.weights("both") == [1.0, 0.5, 0.5]

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import SENTENCES, write_table
-from attree.raw_text.lines_of_files import measure, read_lines, text_files
+from attree.base.schemas import SENTENCES_SCHEMA, write_table
+from attree.raw_text.training_text import measure, read_lines, text_files
 
 LINES = ["l' arrivée surprend", "שלום עולם", "the end"]
 
 
 def table(path: Path) -> None:
-    empty: dict[str, list[list[str]]] = {name: [[]] * 3 for name in SENTENCES.names}
+    empty: dict[str, list[list[str]]] = {name: [[]] * 3 for name in SENTENCES_SCHEMA.names}
     columns = {
         **empty,
         "sentence": [0, 1, 2],
@@ -25,7 +25,7 @@ def table(path: Path) -> None:
         "line": [1, 2, 3],
         "words": [line.split() for line in LINES],
     }
-    write_table(path, pa.table(columns), schema=SENTENCES, metadata={})
+    write_table(path, pa.table(columns), schema=SENTENCES_SCHEMA, metadata={})
 
 
 def test_every_form_gives_the_same_lines_and_hash(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from attree.treebank.given import Treebank
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from tests.workflow.conftest import ROOT, Checkout, make_checkout
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -148,7 +148,7 @@ def checkout(tmp_path: Path) -> Checkout:
     flat = "".join(" ".join(tree.split()) + "\n" for tree in trees[110:])
     for name in ("GOLD", "TEST"):
         (folder / name).write_text(flat)
-    read = Treebank.read([folder / "mine.mrg"], Settings(punctuation="keep"))
+    read = Treebank.read([folder / "mine.mrg"], SplitSettings(punctuation="keep"))
     text = "".join(f"{' '.join(words)}\n" for words in read.table["words"].to_pylist())
     (folder / "text.txt").write_text(text)
     (folder / "corpus.txt.xz").write_bytes(lzma.compress(text.encode()))

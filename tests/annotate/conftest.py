@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from attree.annotate.folder import opened
 from attree.annotate.server import guarded
 from attree.annotate.session import Session
-from attree.annotate.start import Request, begin
+from attree.annotate.start import AnnotationRequest, begin
 from attree.base.options import TextOptions
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from tests.encoder.checkpoints import save
@@ -59,7 +59,7 @@ def session_of(source: AveragedHeads, text: Path, tmp_path: Path) -> Begin:
         how = TextOptions(tokenizer=settings.pop("tokenizer", "whitespace"))
         asked = {"texts": (text,), "how": how, "device": "cpu", "every": 100, **settings}
         with opened(tmp_path / output) as folder:
-            yield begin(Request(parser=source, name="upio-log", **asked), folder)
+            yield begin(AnnotationRequest(parser=source, name="upio-log", **asked), folder)
 
     return make
 

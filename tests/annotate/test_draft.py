@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from attree.annotate.draft import CORRECTIONS, Draft, checked_label, tree_of
 from attree.base.errors import AttreeError
 from attree.treebank.brackets import read_spmrl
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from attree.trees.tree import Tree
 
 WORDS = tuple("abcdefg")
@@ -99,7 +99,7 @@ def test_labels_that_brackets_cannot_hold_are_refused(label: str) -> None:
 def test_other_labels_are_taken_and_read_back(label: str) -> None:
     draft = Draft(7).label((2, 5), label)
     tree = tree_of(WORDS, draft.nodes(Tree(WORDS, ((0, 7),))))
-    settings = Settings(functions="keep", dummy_roots=("",))
+    settings = SplitSettings(functions="keep", dummy_roots=("",))
     (found,) = read_spmrl(tree.brackets(), "x", settings)
     assert found.words == WORDS  # type: ignore[union-attr]
     read = [name for start, end, name in found.spans if (start, end) == (2, 5)]  # type: ignore[union-attr]

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from attree.annotate.folder import BEGIN, LOG, TREES, Folder, Record, opened
+from attree.annotate.folder import BEGIN, LOG, TREES, Folder, LogRecord, opened
 from attree.base.errors import AttreeError
 from tests.conftest import MakeDisk
 
@@ -31,7 +31,7 @@ def test_what_was_saved_is_read_again(tmp_path: Path) -> None:
     begun(tmp_path / "bank")
     with opened(tmp_path / "bank") as folder:
         assert folder.trees == TREE
-        assert folder.records() == msgspec.convert(RECORDS, list[Record])
+        assert folder.records() == msgspec.convert(RECORDS, list[LogRecord])
         assert [one.words for one in folder.sentences()] == [("a", "b")]
 
 

@@ -16,7 +16,7 @@ from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import distinct_spans
 from attree.parsers.parser import Parser
 from attree.treebank.formats import read_files, resolve
-from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sentence import Sentence, SplitSettings
 from attree.trees.tree import Tree
 from attree.trees.trees import Trees
 from tests.annotate.browser import Annotator, annotating
@@ -48,7 +48,7 @@ def page(browser: Any) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def icelandic(data: Path) -> list[Sentence]:
     files = sorted(data.glob("constituency/is_greynir/devset/psd/*.gld"))[:60]
-    read = read_files(files, resolve(Settings(), files))
+    read = read_files(files, resolve(SplitSettings(), files))
     short = [one for one in read if isinstance(one, Sentence) and 6 <= len(one.words) <= 14]
     assert len(short) > 60
     return short[::4][:50]
@@ -96,7 +96,7 @@ def test_from_raw_text_to_a_parser_that_parses_better(
     text.write_text("".join(" ".join(one.words) + "\n" for one in annotated), encoding="utf-8")
     edits, said = corrected(text, output, annotated, page, every=5)
     assert f"12 trees saved, 12 in all: {output / TREES}" in said
-    saved = list(read_files([output / TREES], resolve(Settings(), [output / TREES])))
+    saved = list(read_files([output / TREES], resolve(SplitSettings(), [output / TREES])))
     assert [gold(one) for one in saved] == [gold(one) for one in annotated]  # type: ignore[arg-type]
     # the ready parser's proposals for the same sentences, of which it learns nothing
     as_before, _ = corrected(text, tmp_path / "untrained", annotated, page, every=100)

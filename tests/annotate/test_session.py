@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from attree.annotate.folder import LOG, TREES
-from attree.annotate.proposals import Chart, Proposer, labelled_f1
+from attree.annotate.proposals import ProposalChart, Proposer, labelled_f1
 from attree.annotate.session import Session
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.treebank.given import Treebank
 from attree.treebank.language import discover
-from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sentence import Sentence, SplitSettings
 from attree.trees.tree import Tree
 from tests.annotate.conftest import TEXT, Begin
 
@@ -155,7 +155,7 @@ def test_accepting_saves_a_treebank_that_attree_reads(session: Session, tmp_path
     session.accept()
     session.skip()
     path = tmp_path / "bank" / TREES
-    table = Treebank.read([path], Settings()).table.to_pylist()
+    table = Treebank.read([path], SplitSettings()).table.to_pylist()
     assert [" ".join(row["words"]) for row in table] == [FIRST]
     found = dict(
         zip(zip(table[0]["starts"], table[0]["ends"], strict=True), table[0]["labels"], strict=True)
@@ -225,7 +225,7 @@ def test_a_sentence_that_the_encoder_fails_on_costs_only_itself(
 ) -> None:
     chart, second = Proposer.chart, TEXT.splitlines()[1].split()
 
-    def broken(self: Proposer, sentence: tuple[str, ...]) -> Chart:
+    def broken(self: Proposer, sentence: tuple[str, ...]) -> ProposalChart:
         if list(sentence) == second:
             raise NotFiniteError("numbers that are none")
         return chart(self, sentence)

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from attree.annotate.text import Sentences, Trees, are_treebanks
+from attree.annotate.text import TextSentences, TreesToCorrect, are_treebanks
 from attree.base.errors import AttreeError
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.words import code_of, tokeniser
 from tests.annotate.conftest import Begin
 
 
-def sentences(path: Path, name: str = "whitespace", **more: int) -> Sentences:
+def sentences(path: Path, name: str = "whitespace", **more: int) -> TextSentences:
     files, _ = find_inputs([path])
     split = tokeniser(name, split=name != "whitespace")
-    return Sentences(files, split, max_words=more.get("max_words", 10))
+    return TextSentences(files, split, max_words=more.get("max_words", 10))
 
 
 def test_places_and_what_is_passed_over(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_places_and_what_is_passed_over(tmp_path: Path) -> None:
 def test_several_texts_are_one_and_several_treebanks_too(tmp_path: Path) -> None:
     for name, content in (("a.txt", "a b\nc d\n"), ("b.txt", "c d\ne f\n")):
         (tmp_path / name).write_text(content)
-    found = Sentences(
+    found = TextSentences(
         find_inputs([tmp_path / "a.txt", tmp_path / "b.txt"])[0],
         tokeniser("whitespace", split=False),
         max_words=10,
@@ -58,7 +58,7 @@ def test_several_texts_are_one_and_several_treebanks_too(tmp_path: Path) -> None
         "#BOS 1\nc\tC\t--\t--\t500\nd\tD\t--\t--\t500\n#500\tS\t--\t--\t0\n#EOS 1\n"
     )
     assert are_treebanks(trees)
-    assert [one.words for one in Trees(trees, set())] == [("a", "b"), ("c", "d")]
+    assert [one.words for one in TreesToCorrect(trees, set())] == [("a", "b"), ("c", "d")]
     with pytest.raises(AttreeError, match=r"a\.mrg: this is a treebank, and other inputs are text"):
         are_treebanks([tmp_path / "a.txt", trees[0]])
 

@@ -31,7 +31,7 @@ def serve() -> None:
     with without_collecting():
         for place in cli.COMMANDS.values():
             importlib.import_module(place.partition(":")[0])
-        for module in ("encoder.load", "attention.stage", "corpus.run", "fewshot.fit"):
+        for module in ("encoder.load", "stages.attention", "bulk.run", "training.fit"):
             importlib.import_module(f"attree.{module}")
     # What every command computes of the code, once for all of them.
     provenance.code_hash(*(place.partition(":")[0] for place in cli.COMMANDS.values()))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from attree.base.schemas import SENTENCES, write_table
+from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.encoder.source import ResolvedEncoder, resolve
 from tests.encoder.checkpoints import TEXT, save
 
@@ -43,9 +43,9 @@ def make_table(tmp_path: Path) -> MakeTable:
             "labels": [["NP"] * len(one) for one in spans],
         }
         path = tmp_path / f"{name}.parquet"
-        table = pa.table({name: list(column) for name, column in columns.items()}, SENTENCES)
+        table = pa.table({name: list(column) for name, column in columns.items()}, SENTENCES_SCHEMA)
         metadata = {"language": "english", "split": name}
-        write_table(path, table, schema=SENTENCES, metadata=metadata)
+        write_table(path, table, schema=SENTENCES_SCHEMA, metadata=metadata)
         return path
 
     return make

@@ -21,7 +21,7 @@ import torch
 from transformers import AutoModel
 
 from attree.association.columns import Column
-from attree.association.compute import Sentences, ShardTask, StageSettings, write_shard
+from attree.association.compute import SentenceRows, ShardTask, StageSettings, write_shard
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import PieceBatch, batches, pad
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
@@ -92,7 +92,7 @@ def _narrow_row(narrow: Encoder, encoder: Encoder, described: ResolvedEncoder, t
     return Row(f"attention stage, {what}", "<= 0.5", "sentences/s", *rates, ratio)
 
 
-def _sentences() -> Sentences:
+def _sentences() -> SentenceRows:
     generator = np.random.default_rng(0)
     lengths = np.clip(generator.normal(23.5, 10.5, SENTENCES).round(), 2, 60).astype(int)
     words = [
@@ -103,10 +103,10 @@ def _sentences() -> Sentences:
         for length in lengths
     ]
     numbers = np.arange(SENTENCES, dtype=np.int32)
-    return Sentences(numbers, words, [("bench", number + 1) for number in range(SENTENCES)])
+    return SentenceRows(numbers, words, [("bench", number + 1) for number in range(SENTENCES)])
 
 
-def _batches(encoder: Encoder, sentences: Sentences) -> list[PieceBatch]:
+def _batches(encoder: Encoder, sentences: SentenceRows) -> list[PieceBatch]:
     pieces = encoder.tokenise(sentences.words)
     lengths = [len(one.ids) for one in pieces]
     return [
@@ -127,7 +127,7 @@ def _forward(model: torch.nn.Module, padded: list[PieceBatch]) -> None:
     output.last_hidden_state.sum().item()  # a GPU has finished
 
 
-def _stage(encoder: Encoder, sentences: Sentences, columns: dict[str, Column]) -> None:
+def _stage(encoder: Encoder, sentences: SentenceRows, columns: dict[str, Column]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         shard = f"{folder}/shard.parquet"
         task = ShardTask("", 0, SENTENCES, shard, columns, StageSettings(), {})

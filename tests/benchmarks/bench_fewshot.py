@@ -16,14 +16,14 @@ from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
 from attree.encoder.source import EncoderSource
 from attree.training import features
-from attree.training.features import Features, Layout, Record
+from attree.training.features import Features, Layout, SentenceFeatures
 from attree.training.fit import untrained
 from attree.training.gold import gold_tree
 from attree.training.inside import marginals
+from attree.training.objectives import batches, train
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.training.recipes import RECIPES, TrainingPlan
-from attree.training.scorer import BatchSource, Scorer
-from attree.training.training import batches, train
+from attree.training.scorer import BatchSource, SpanScorer
 from tests.benchmarks import Row
 
 HIDDEN, HEADS, TREES, STEPS = 384, 12, 80, 200
@@ -62,7 +62,7 @@ def _sentences(layers: int) -> tuple[Features, list[Any]]:
         pieces = np.repeat(np.arange(n), generator.choice([1, 1, 1, 1, 2], n))
         words = np.concatenate([[-1], pieces, [-1]]).astype(np.int32)
         states = generator.normal(size=(layers, len(words), HIDDEN)).astype(np.float16)
-        records.append(Record(words, states, np.empty((0, n, n), np.float16)))
+        records.append(SentenceFeatures(words, states, np.empty((0, n, n), np.float16)))
         spans = [(i, n) for i in range(0, n - 1, 2)]
         gold.append(gold_tree(n, spans, name=str(number)))
     return Features(Layout(tuple(range(layers)), 0), records), gold
@@ -73,10 +73,10 @@ def _training(what: str, name: str, layers: int, heads: int) -> Row:
     recipe = RECIPES[name]
     sizes = {"hidden": HIDDEN, "size": HIDDEN, "heads": heads, "specials": False}
     shape = {"projection": {"layers": list(range(layers)), **sizes}}
-    source = BatchSource(store, Scorer(recipe, shape))
+    source = BatchSource(store, SpanScorer(recipe, shape))
 
     def ours(steps: int = STEPS) -> None:
-        scorer = Scorer(recipe, shape)
+        scorer = SpanScorer(recipe, shape)
         for part in scorer.parts.values():
             for parameter in part.parameters():
                 torch.nn.init.normal_(parameter, 0, 0.02)
@@ -166,7 +166,7 @@ def _inference() -> Row:
     return Row(what, ">= 1.3", "sentences/s", *rates)
 
 
-def _by_records(encoder: Encoder, scorer: Scorer, pieces: list[Pieces]) -> Any:
+def _by_records(encoder: Encoder, scorer: SpanScorer, pieces: list[Pieces]) -> Any:
     """Features as they were before they stayed on the device."""
     layout = scorer.layout()
     flat = features._computed(encoder, pieces, layout, lambda count: None)

@@ -11,7 +11,7 @@ from typing import Any
 import spacy
 
 from attree.apps.spacy_pipe import TreePipe
-from attree.bulk.pipeline import Pipeline, RowSettings, Source, Work
+from attree.bulk.pipeline import LinesOfFile, Pipeline, RowSettings, Work
 from attree.parsers.parser import Parser
 from attree.raw_text.words import tokeniser
 from tests.benchmarks import Row
@@ -29,7 +29,9 @@ def in_bulk(parser: Parser, lines: list[bytes]) -> float:
         pipeline = Pipeline(parser, words, settings, Path(folder))
         began = time.perf_counter()
         done = [
-            pipeline.submit(Work(at, (Source("a", "text", 1, b"".join(lines[at : at + SHARD])),)))
+            pipeline.submit(
+                Work(at, (LinesOfFile("a", "text", 1, b"".join(lines[at : at + SHARD])),))
+            )
             for at in range(0, len(lines), SHARD)
         ]
         for one in done:

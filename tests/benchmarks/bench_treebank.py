@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from attree.treebank.brackets import bracketed
-from attree.treebank.cleaning import Counts, prepare
+from attree.treebank.cleaning import CleaningCounts, prepare
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.layout import pieces
-from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sentence import Sentence, SplitSettings
 from tests.benchmarks import Row
 from tests.treebank.reference import nltk_sentences
 
@@ -24,8 +24,8 @@ _DATA = Path(os.environ.get("ATTREE_TREEBANKS") or Path(__file__).parents[3] / "
 
 def ours(files: list[Path]) -> Iterator[Sentence]:
     """Read the same with attree."""
-    settings = resolve(Settings(), files)
-    for item in prepare(read_files(files, settings), settings, Counts()):
+    settings = resolve(SplitSettings(), files)
+    for item in prepare(read_files(files, settings), settings, CleaningCounts()):
         if isinstance(item, Sentence):
             yield item
 

@@ -15,12 +15,12 @@ from attree.base.errors import AttreeError
 from attree.base.schemas import read_table
 from attree.choosing import RANDOM, WAYS
 from attree.choosing.measure import measure
-from attree.choosing.ranking import Measured, at_random, diverse, most_uncertain
+from attree.choosing.ranking import SentenceMeasures, at_random, diverse, most_uncertain
 from attree.cli.main import app
 from attree.encoder.load import load_encoder
 from attree.encoder.source import find_encoder
 from attree.parsers.parser import Parser
-from attree.raw_text.choosing import Window, read_pool
+from attree.raw_text.candidates import Window, read_pool
 from attree.raw_text.words import tokeniser
 from attree.training.fit import fit
 from attree.training.gold import read_trees
@@ -45,7 +45,7 @@ def test_orders(seed: int, n: int, count: int):
     generator = np.random.default_rng(seed)
     unsure = np.where(generator.random(n) < 0.1, np.nan, generator.random(n))
     vectors = generator.normal(size=(n, 3)).astype(np.float32)
-    measured = Measured(unsure, vectors, np.ones(n, np.int64))
+    measured = SentenceMeasures(unsure, vectors, np.ones(n, np.int64))
     known = int(np.isfinite(unsure).sum())
     by_entropy = most_uncertain(measured, count)
     assert unsure[by_entropy].tolist() == sorted(unsure[~np.isnan(unsure)], reverse=True)[:count]
@@ -57,7 +57,7 @@ def test_orders(seed: int, n: int, count: int):
 def test_diverse_sentences_are_unlike_each_other():
     """Two heaps: the second taken is of the other heap, however uncertain the first one is."""
     vectors = np.array([[1, 0], [1, 0.01], [1, 0.02], [-1, 0]], np.float32)
-    measured = Measured(np.array([0.9, 0.8, 0.7, 0.1]), vectors, np.ones(4, np.int64))
+    measured = SentenceMeasures(np.array([0.9, 0.8, 0.7, 0.1]), vectors, np.ones(4, np.int64))
     assert diverse(measured, 2).tolist() == [0, 3]
     assert most_uncertain(measured, 2).tolist() == [0, 1]
 

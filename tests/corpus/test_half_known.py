@@ -20,7 +20,7 @@ from attree.raw_text.lines import line_constraints, parse_lines, reasons, refuse
 from attree.treebank.brackets import bracketed
 from attree.treebank.half import known, read_line
 from attree.treebank.pairing import read_whole
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from attree.trees.constraints import UNKNOWN, Constraints
 from tests.corpus.conftest import Parse, tree_bytes
 from tests.corpus.test_trained import run
@@ -129,7 +129,7 @@ def real(data: Path) -> list[tuple[list[str], str, Constraints]]:
     files = ["en_wsj_sample/wsj_0003.mrg", "fr_sequoia/sequoia.mrg", "he_htb/hebrew_script.ptb"]
     generator, found = np.random.default_rng(0), []
     for file in files:
-        how = Settings(format="spmrl" if file.startswith("fr") else None)
+        how = SplitSettings(format="spmrl" if file.startswith("fr") else None)
         for one in islice(read_whole([data / "constituency" / file], how, print), 50):
             chosen = [span for span in one.spans if generator.random() < 0.4]
             marked = [(i, j, x if generator.random() < 0.7 else UNKNOWN) for i, j, x in chosen]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from attree.base.schemas import PARSES, SENTENCES
+from attree.base.schemas import PARSES_SCHEMA, SENTENCES_SCHEMA
 
 Spans = Sequence[tuple[int, int]]
 Labelled = Sequence[tuple[int, int, str]]
@@ -29,7 +29,7 @@ def sentences(
             "ends": [[end for _, end, _ in spans] for _, spans in trees],
             "labels": [[label for _, _, label in spans] for _, spans in trees],
         },
-        schema=SENTENCES,
+        schema=SENTENCES_SCHEMA,
     )
 
 
@@ -47,7 +47,7 @@ def parses(
             "starts": [[start for start, _ in spans] for _, spans in trees],
             "ends": [[end for _, end in spans] for _, spans in trees],
         },
-        schema=PARSES,
+        schema=PARSES_SCHEMA,
     )
 
 

@@ -9,7 +9,13 @@ import pytest
 
 from attree.base.errors import AttreeError
 from attree.base.files import read_json
-from attree.base.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
+from attree.base.schemas import (
+    PARSES_SCHEMA,
+    SCORES_SCHEMA,
+    SENTENCES_SCHEMA,
+    read_table,
+    write_table,
+)
 from attree.cli.main import app
 from attree.decoding import FIXED
 from attree.evaluation import DEFAULT_LABELS
@@ -38,10 +44,10 @@ def folder(tmp_path: Path) -> Path:
         "punctuation": "ptb",
         "derived": "constituency",
     }
-    write_table(tmp_path / "t.parquet", sentences(GOLD), schema=SENTENCES, metadata=about)
+    write_table(tmp_path / "t.parquet", sentences(GOLD), schema=SENTENCES_SCHEMA, metadata=about)
     made = {"encoder": "tiny", "selection": "english dev", "provenance": {"code": "c"}}
     table = parses(FOUND, status=["ok", "ok", "right_branching", "skipped"])
-    write_table(tmp_path / "p.parquet", table, schema=PARSES, metadata=made)
+    write_table(tmp_path / "p.parquet", table, schema=PARSES_SCHEMA, metadata=made)
     return tmp_path
 
 
@@ -83,7 +89,7 @@ def test_score_writes_percentages_and_the_protocol(folder: Path) -> None:
 
 def test_score_writes_a_row_a_sentence(folder: Path) -> None:
     score(folder)
-    table, about = read_table(folder / "o.parquet", schema=SCORES)
+    table, about = read_table(folder / "o.parquet", schema=SCORES_SCHEMA)
     rows = [tuple(row.values()) for row in table.to_pylist()]
     assert rows == [
         (0, 4, "ok", 3, 3, 3, 100.0),
@@ -135,8 +141,8 @@ def test_baselines_have_all_kinds_and_their_spread(folder: Path) -> None:
 
 def test_sentences_of_one_word_give_null_scores(folder: Path) -> None:
     one = [(1, GOLD[1][1])]
-    write_table(folder / "t.parquet", sentences(one), schema=SENTENCES, metadata={})
-    write_table(folder / "p.parquet", parses([(1, [])]), schema=PARSES, metadata={})
+    write_table(folder / "t.parquet", sentences(one), schema=SENTENCES_SCHEMA, metadata={})
+    write_table(folder / "p.parquet", parses([(1, [])]), schema=PARSES_SCHEMA, metadata={})
     assert score(folder)["corpus_f1"] is None
     run("baselines", folder / "t.parquet", "--output", folder / "b.json")
     random = read_json(folder / "b.json")["baselines"]["random_uniform_tree"]

@@ -25,7 +25,7 @@ from attree.evaluation.evalb import (
 )
 from attree.evaluation.labels import label_confusion
 from attree.treebank.given import Treebank
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from attree.trees.parses import Parses
 from attree.trees.trees import Trees
 from tests.command_line import CliRunner
@@ -131,7 +131,7 @@ def test_files_score_as_their_trees_do_whatever_is_around_them(
     for file, wrapped, lines in zip(files, (outer, around), (_GOLD, _OTHER), strict=True):
         whole = lines if wrapped != "{}" else [*lines[:3], "(S (T a) (T b))"]
         file.write_text("".join(f"{wrapped.format(line)}\n" for line in whole))
-        settings = Settings(punctuation=punctuation, accept_loss=0.5)
+        settings = SplitSettings(punctuation=punctuation, accept_loss=0.5)
         trees.append(Parses.gold(Treebank.read([file], settings).table).trees)
     gold, other = files
     found = list(results([gold], [other], COLLINS, punctuation=punctuation))

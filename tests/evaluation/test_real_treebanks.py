@@ -11,17 +11,17 @@ from attree.base.patterns import find
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import score, upper_bound
-from attree.treebank.cleaning import Counts as Read
+from attree.treebank.cleaning import CleaningCounts as Read
 from attree.treebank.cleaning import prepare
 from attree.treebank.formats import read_files, resolve
-from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sentence import Sentence, SplitSettings
 from attree.treebank.table import to_table
 from attree.trees.parses import Parses
 
 
 def gold_of(files: Iterable[Path], **settings: object) -> Parses:
     paths = sorted(files)
-    resolved = resolve(Settings(**settings), paths)  # type: ignore[arg-type]
+    resolved = resolve(SplitSettings(**settings), paths)  # type: ignore[arg-type]
     items = prepare(read_files(paths, resolved), resolved, Read())
     return Parses.gold(to_table(item for item in items if isinstance(item, Sentence)))
 

@@ -13,11 +13,11 @@ from attree.base.errors import AttreeError
 from attree.choosing import WAYS
 from attree.encoder.load import Encoder
 from attree.experiments.cells import Cell
-from attree.experiments.data import Records, Sentences, drawn, set_apart
+from attree.experiments.data import Records, SentenceSet, drawn, set_apart
 from attree.experiments.price import price, prices
 from attree.experiments.trained import Trainer
 from attree.parsers.parser import Parser
-from attree.plan.experiments.rows import Row
+from attree.plan.experiments.rows import ExperimentRow
 from attree.training.fit import fit
 from attree.training.gold import read_trees
 from attree.training.parser import TrainedModel
@@ -30,28 +30,30 @@ __all__ = ["encoder", "resolved"]  # fixtures
 CRF = {"recipe": "tree-crf", "steps": 3}
 
 
-def row(**changes: Any) -> Row:
+def row(**changes: Any) -> ExperimentRow:
     """A row that chooses three of the eight trees that it trains on."""
     given = {"trees": 8, "seed": 1, "train": "toy/dev", "test": "toy/test", "settings": CRF}
     ours = {"draw": "uncertain", "first": 5, "apart": 3, "words": (3, 7)}
-    return Row(**{"kind": "trained", "encoder": "bert", "parser": "p", **given, **ours, **changes})
+    return ExperimentRow(
+        **{"kind": "trained", "encoder": "bert", "parser": "p", **given, **ours, **changes}
+    )
 
 
 @pytest.fixture(scope="module")
-def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Sentences]:
+def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SentenceSet]:
     folder = tmp_path_factory.mktemp("sets")
     paths = {"toy/dev": table(folder / "dev.parquet", 60, 0)}
     paths["toy/test"] = table(folder / "test.parquet", 10, 1)
-    return {name: Sentences.read(name, path) for name, path in paths.items()}
+    return {name: SentenceSet.read(name, path) for name, path in paths.items()}
 
 
 @pytest.fixture
-def trainer(encoder: Encoder, sets: dict[str, Sentences], tmp_path: Path) -> Trainer:
+def trainer(encoder: Encoder, sets: dict[str, SentenceSet], tmp_path: Path) -> Trainer:
     return Trainer(encoder, sets, Records(tmp_path / "records"), tmp_path / "scratch")
 
 
 def test_the_most_uncertain_trees_of_a_parser_of_the_first_ones_follow_them(
-    encoder: Encoder, sets: dict[str, Sentences], trainer: Trainer
+    encoder: Encoder, sets: dict[str, SentenceSet], trainer: Trainer
 ) -> None:
     dev = sets["toy/dev"]
     found = trainer.trainings.drawn(row())
@@ -70,7 +72,7 @@ def test_the_most_uncertain_trees_of_a_parser_of_the_first_ones_follow_them(
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_keeps_to_the_lengths_and_the_trees_set_apart(
-    way: str, sets: dict[str, Sentences], trainer: Trainer
+    way: str, sets: dict[str, SentenceSet], trainer: Trainer
 ) -> None:
     dev = sets["toy/dev"]
     asked = row(draw=way, first=0 if way == "random" else 5)
@@ -85,7 +87,7 @@ def test_every_way_keeps_to_the_lengths_and_the_trees_set_apart(
 
 
 def test_one_parser_chooses_for_every_number_of_trees_and_way(
-    sets: dict[str, Sentences], trainer: Trainer, monkeypatch: pytest.MonkeyPatch
+    sets: dict[str, SentenceSet], trainer: Trainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fits = count_fits(monkeypatch)
     six, eight, diverse = (
@@ -104,7 +106,7 @@ def test_a_parser_without_a_distribution_cannot_choose(trainer: Trainer) -> None
         trainer.trainings.drawn(row(settings={"recipe": "fpio", "steps": 1}))
 
 
-def test_lengths_that_no_tree_has_are_told(sets: dict[str, Sentences]) -> None:
+def test_lengths_that_no_tree_has_are_told(sets: dict[str, SentenceSet]) -> None:
     with pytest.raises(AttreeError, match="toy/dev has no tree of 40 to 50 words left to draw"):
         drawn(row(words=(40, 50)), sets["toy/dev"])
 

@@ -14,12 +14,12 @@ import pytest
 from attree.base.errors import AttreeError
 from attree.cli import experiments as command
 from attree.plan.experiments.jobs import AT_MOST, Experiments
-from attree.plan.experiments.rows import Placed, Row
+from attree.plan.experiments.rows import ExperimentRow, Placed
 
 Plan = Callable[..., Experiments]
 
 
-def rows(plan: Experiments) -> list[Row]:
+def rows(plan: Experiments) -> list[ExperimentRow]:
     return [placed.row for placed in plan.experiments["e"].rows]
 
 
@@ -46,7 +46,7 @@ def test_rows_survive_json(planned: Plan) -> None:
     for row in rows(
         planned({"layers": ["tuned"], "candidates": [0, 1], "dropouts": [0.1], "apart": 2})
     ):
-        assert Row.of(asdict(row)) == row
+        assert ExperimentRow.of(asdict(row)) == row
         assert (row.candidates, row.dropouts) == (("0", "1"), (0.1,))
 
 
@@ -92,7 +92,7 @@ def test_a_set_beside_is_read_too_and_drawn_from_alike(planned: Plan) -> None:
     trained, heads = rows(found)[1], rows(found)[3]
     assert heads.beside is None and heads.other() is None
     assert trained.beside == {**beside, "how": "start", "shares": [0.5]}
-    assert Row.of(json.loads(json.dumps(asdict(trained)))) == trained
+    assert ExperimentRow.of(json.loads(json.dumps(asdict(trained)))) == trained
     other = trained.other()
     assert other is not None
     assert (other.train, other.trees, other.seed, other.apart) == ("other/dev", 7, 1, 0)
@@ -109,7 +109,7 @@ def test_each_way_of_drawing_is_a_row_whose_first_trees_are_drawn_at_random(plan
     random, diverse = rows(found)
     assert [one.label for one in placed(found)] == ["random", "diverse"]
     assert (random.draw, random.first, diverse.first) == ("random", 0, 5)
-    assert Row.of(json.loads(json.dumps(asdict(diverse)))) == diverse
+    assert ExperimentRow.of(json.loads(json.dumps(asdict(diverse)))) == diverse
     chooser = diverse.chooser()
     assert (chooser.draw, chooser.trees, chooser.words) == ("random", 5, (4, 6))
     (plain,) = rows(planned({**entry, "trees": [5]}))
@@ -162,8 +162,8 @@ def test_the_plan_s_file_holds_the_rows_of_each_job(planned: Plan, tmp_path: Pat
     found.write(tmp_path / "plan.json")
     written = json.loads((tmp_path / "plan.json").read_text())
     for name, job in found.by_name.items():
-        assert tuple(Row.of(one) for one in written["jobs"][name]) == job.rows
-    assert [Row.of(one) for one in written["rows"]["e"]] == rows(found)
+        assert tuple(ExperimentRow.of(one) for one in written["jobs"][name]) == job.rows
+    assert [ExperimentRow.of(one) for one in written["rows"]["e"]] == rows(found)
     assert [place[1:] for place in written["tables"]["e"]["places"]] == [
         ["upio", "3", ""], ["upio", "5", ""], ["trained", "3", ""],
     ]  # fmt: skip

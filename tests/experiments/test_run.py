@@ -17,11 +17,11 @@ from attree.base.provenance import digest
 from attree.cli.main import app
 from attree.experiments import training
 from attree.experiments.cells import cells
-from attree.experiments.data import Sentences, drawn, set_apart
+from attree.experiments.data import SentenceSet, drawn, set_apart
 from attree.experiments.job import run_job
 from attree.experiments.reliability import write_reliability
 from attree.experiments.table import tables
-from attree.plan.experiments.rows import Row
+from attree.plan.experiments.rows import ExperimentRow
 from attree.training.calibration import TEMPERATURES
 from attree.training.fit import THRESHOLDS
 from tests.command_line import CliRunner
@@ -32,10 +32,12 @@ SETS = ("toy/dev", "toy/test", "other/dev")
 UPIO = {"association": "raw", "score": "inside_outside", "decoder": "chart", "heads": "best:2"}
 
 
-def row(**changes: Any) -> Row:
+def row(**changes: Any) -> ExperimentRow:
     """A row of few-shot parsing of the toy sets."""
     given = {"trees": 5, "seed": 0, "train": "toy/dev", "test": "toy/test", "settings": FPIO}
-    return Row(**{"kind": "trained", "encoder": "bert", "parser": "fpio", **given, **changes})
+    return ExperimentRow(
+        **{"kind": "trained", "encoder": "bert", "parser": "fpio", **given, **changes}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, resolved: Path) -> Path:
 def run(folder: Path, resolved: Path, tmp_path: Path) -> Any:
     """Run rows as one job; return the records, in the order of the rows."""
 
-    def run(*rows: Row) -> list[dict[str, Any]]:
+    def run(*rows: ExperimentRow) -> list[dict[str, Any]]:
         sets = {name: folder / f"treebanks/{name}.parquet" for name in SETS}
         manifests = {name: folder / f"attention/{name}.json" for name in SETS[:2]}
         output = tmp_path / "job.json"
@@ -81,8 +83,8 @@ def run(folder: Path, resolved: Path, tmp_path: Path) -> Any:
     return run
 
 
-def dev(folder: Path) -> Sentences:
-    return Sentences.read("toy/dev", folder / "treebanks/toy/dev.parquet")
+def dev(folder: Path) -> SentenceSet:
+    return SentenceSet.read("toy/dev", folder / "treebanks/toy/dev.parquet")
 
 
 def test_draws_are_nested_and_never_hold_the_trees_set_apart(folder: Path) -> None:

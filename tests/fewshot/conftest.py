@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attree.base.schemas import SENTENCES, write_table
+from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.encoder.source import resolve
 from tests.encoder.checkpoints import save
 from tests.fewshot import reference
@@ -36,9 +36,9 @@ def table(path: Path, count: int, seed: int, *, longest: int = 9) -> Path:
                 "labels": ["X"] * len(spans),
             }
         )
-    made = pa.Table.from_pylist(rows, schema=SENTENCES)
+    made = pa.Table.from_pylist(rows, schema=SENTENCES_SCHEMA)
     metadata = {"language": "toy", "split": path.stem}
-    write_table(path, made, schema=SENTENCES, metadata=metadata)
+    write_table(path, made, schema=SENTENCES_SCHEMA, metadata=metadata)
     return path
 
 

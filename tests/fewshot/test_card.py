@@ -11,7 +11,7 @@ import pytest
 from attree import Parser
 from attree.base.errors import AttreeError
 from attree.cli.main import app
-from attree.stages.training import check_output
+from attree.stages.train import check_output
 from tests.command_line import CliRunner
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import SENTENCES, read_table, write_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table, write_table
 from attree.training.choice import choose_trees
 from attree.training.options import Choice
 from attree.trees.sampling import by_id, draw_trees, fingerprints, refuse_overlap
@@ -95,7 +95,7 @@ def test_sentences_to_be_evaluated_are_left_out_and_said(
     assert plain == choose_trees(treebank, Choice(["8"], None, 1), []).trees.sentence
     assert capsys.readouterr().err == ""
     one = tmp_path / "one.parquet"  # a single sentence costs no more than itself
-    write_table(one, rows.slice(plain[0], 1), schema=SENTENCES, metadata={})
+    write_table(one, rows.slice(plain[0], 1), schema=SENTENCES_SCHEMA, metadata={})
     chosen = choose_trees(treebank, Choice(["8"], None, 1), [one])
     assert chosen.trees.sentence[:7] == plain[1:] and len(chosen.trees.sentence) == 8
     assert chosen.provenance["overlap"] == 0

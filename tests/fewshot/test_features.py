@@ -13,7 +13,7 @@ from attree.base.errors import AttreeError
 from attree.training import features
 from attree.training.features import Layout, features_of, run
 from attree.training.recipes import RECIPES
-from attree.training.scorer import BatchSource, Scorer
+from attree.training.scorer import BatchSource, SpanScorer
 
 SENTENCES = [
     ["the", "old", "harbour"],
@@ -73,7 +73,7 @@ def test_bad_layers_and_long_sentences_are_told(encoder):
 @pytest.mark.parametrize("specials", [False, True])
 def test_batches_lay_out_what_each_part_reads(encoder, specials: bool):
     kept = features_of(encoder, SENTENCES, LAYOUT)
-    scorer = Scorer(RECIPES["tree-crf-full"], shapes(specials=specials))
+    scorer = SpanScorer(RECIPES["tree-crf-full"], shapes(specials=specials))
     batch = BatchSource(kept, scorer).batch([2, 0])
     projection, (before, after), attention = (
         batch.features[name] for name in ("projection", "boundary", "heads")
@@ -97,7 +97,7 @@ def test_batches_lay_out_what_each_part_reads(encoder, specials: bool):
 
 def test_places_choose_sentences(encoder):
     kept = features_of(encoder, SENTENCES, LAYOUT)
-    scorer = Scorer(RECIPES["fpio"], shapes())
+    scorer = SpanScorer(RECIPES["fpio"], shapes())
     chosen = BatchSource(kept, scorer, [3, 0])
     assert len(chosen) == 2
     ours, theirs = chosen.batch([0]), BatchSource(kept, scorer).batch([3])
@@ -107,7 +107,7 @@ def test_places_choose_sentences(encoder):
 @pytest.mark.parametrize("specials", [False, True])
 def test_what_is_read_back_scores_as_what_the_encoder_just_said(encoder, specials: bool):
     """Features that stay on the device, against the same through a store (rounded to float16)."""
-    scorer = Scorer(RECIPES["tree-crf-full"], shapes(specials=specials))
+    scorer = SpanScorer(RECIPES["tree-crf-full"], shapes(specials=specials))
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in scorer.parameters():

@@ -27,10 +27,10 @@ from attree.training.gold import (
     half_known_tree,
 )
 from attree.training.label_fit import Guess, LabelledSpans
+from attree.training.objectives import labelled_tree_crf, tree_crf
 from attree.training.options import Choice
 from attree.training.recipes import RECIPES, TrainingPlan
 from attree.training.scorer import BatchSource
-from attree.training.training import labelled_tree_crf, tree_crf
 from attree.trees.constraints import UNKNOWN, Constraints
 from tests import drawn
 from tests.command_line import CliRunner

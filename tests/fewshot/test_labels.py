@@ -22,12 +22,12 @@ from attree.training.gold import gold_batch, gold_tree, half_known_tree, read_tr
 from attree.training.inside import marginals
 from attree.training.label_fit import Guess, _logits, labelled_spans
 from attree.training.label_trees import decode_labelled
+from attree.training.objectives import labelled_tree_crf
 from attree.training.parser import TrainedModel, load_parser, save_parser
 from attree.training.parts import LabelPart
 from attree.training.recipes import LABELLED, RECIPES, TrainingPlan, adapted
 from attree.training.scorer import BatchSource
 from attree.training.scores import SpanScores
-from attree.training.training import labelled_tree_crf
 from tests.fewshot import reference
 
 NESTED = ("tree-crf-labelled", "tree-crf-full")

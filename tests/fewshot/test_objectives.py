@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from attree.base.errors import AttreeError
 from attree.training.gold import GoldTree, gold_batch, gold_tree
+from attree.training.objectives import OBJECTIVES
 from attree.training.recipes import LABELLED
 from attree.training.scores import TERMS, span_scores
-from attree.training.training import OBJECTIVES
 from tests.fewshot import reference
 
 OBJECTIVE_AND_SCORE = [

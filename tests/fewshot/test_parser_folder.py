@@ -20,7 +20,7 @@ from attree.cli.main import app
 from attree.encoder.source import ResolvedEncoder
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
-from attree.stages.training import check_output
+from attree.stages.train import check_output
 from attree.training.fit import fit
 from attree.training.gold import read_trees
 from attree.training.parser import load_parser, save_parser
@@ -28,7 +28,7 @@ from attree.training.recipes import RECIPES, WEIGHTS, TrainingPlan
 from attree.training.scorer import BatchSource
 from attree.treebank import formats
 from attree.treebank.convert import convert
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from tests.command_line import CliRunner
 
 
@@ -196,7 +196,7 @@ def test_a_treebank_file_and_a_folder_of_an_encoder_will_do(
     resolved: Path, treebank: Path, tmp_path: Path
 ):
     mine = tmp_path / "mine.mrg"
-    convert([treebank], formats.resolve(Settings(), [treebank]), mine, "ptb")
+    convert([treebank], formats.resolve(SplitSettings(), [treebank]), mine, "ptb")
     checkpoint = Path(json.loads(resolved.read_text())["folder"])
     train_into(tmp_path / "a", checkpoint, mine)
     train_into(tmp_path / "b", resolved, treebank)

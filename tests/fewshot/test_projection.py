@@ -11,7 +11,7 @@ import torch
 from attree.base.errors import AttreeError
 from attree.scoring import FLOOR
 from attree.training import projection as projections
-from attree.training.features import Layout, Record, read_back
+from attree.training.features import Layout, SentenceFeatures, read_back
 from attree.training.projection import Projection, StateBatch, association_of, initialise
 
 HIDDEN = 12
@@ -27,7 +27,7 @@ def sentences(seed: int, word_of: list[list[int]], layers: int = 1):
 def state_batch(states: list[np.ndarray], word_of: list[np.ndarray]) -> StateBatch:
     layout = Layout(tuple(range(len(states[0]))), 0)
     none = [np.empty((0, len(words), len(words))) for words in word_of]
-    output = read_back(list(map(Record, word_of, states, none)), layout, layout)
+    output = read_back(list(map(SentenceFeatures, word_of, states, none)), layout, layout)
     return projections.state_batch(output, layout.layers, specials=True)
 
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import SENTENCES, read_table, write_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table, write_table
 from attree.rivals import self_training
 from attree.rivals.self_training import fit_in_rounds, sure_trees, sureness
-from attree.stages.training import Request, train_parser
+from attree.stages.train import TrainingRequest, train_parser
 from attree.training.choice import choose_trees
 from attree.training.fit import fit
 from attree.training.gold import GoldTrees, read_trees
@@ -90,7 +90,7 @@ def test_the_session_gives_it_the_other_sentences_and_none_that_is_evaluated(
     tested = tmp_path / "tested.parquet"
     every = rows["words"].to_pylist()
     left = next(row for row, words in enumerate(every) if len(words) > 6 and words in plain.raw)
-    write_table(tested, rows.slice(left, 1), schema=SENTENCES, metadata={})
+    write_table(tested, rows.slice(left, 1), schema=SENTENCES_SCHEMA, metadata={})
     chosen = choose_trees(treebank, Choice(["4"], None, 0), [tested], raw=True)
     assert every[left] not in chosen.raw
     assert chosen.trees.sentence == plain.trees.sentence
@@ -107,12 +107,17 @@ def test_the_gold_trees_of_raw_sentences_do_not_matter(treebank, resolved, tmp_p
         for row in table.to_pylist()
     ]
     flat = tmp_path / "flat.parquet"
-    write_table(flat, pa.Table.from_pylist(rows, SENTENCES), schema=SENTENCES, metadata=metadata)
+    write_table(
+        flat,
+        pa.Table.from_pylist(rows, SENTENCES_SCHEMA),
+        schema=SENTENCES_SCHEMA,
+        metadata=metadata,
+    )
     ids = list(map(int, drawn))
     weights = []
     for path in (treebank, flat):
         fitting = Fitting(steps=20, batch=4, size=8)
-        request = Request(path, resolved, recipe("fss"), Choice(["6"], ids, 0), fitting)
+        request = TrainingRequest(path, resolved, recipe("fss"), Choice(["6"], ids, 0), fitting)
         weights.append(train_parser(request, tmp_path / path.stem).scorer.state_dict())
     assert all((weights[0][key] == value).all() for key, value in weights[1].items())
 

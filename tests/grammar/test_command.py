@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import PARSES, read_table
+from attree.base.schemas import PARSES_SCHEMA, read_table
 from attree.cli import grammar as command
-from attree.rivals.grammar.options import Recipe, Sizes
+from attree.rivals.grammar.options import GrammarRecipe, Sizes
 from tests.workflow.conftest import TOY, TREES
 
 _SIZES = {field.name for field in fields(Sizes)}
-SMALL = Recipe(
+SMALL = GrammarRecipe(
     sizes=Sizes(**{key: value for key, value in TOY.items() if key in _SIZES}),
     **{key: TOY[key] for key in ("epochs", "least", "held_out")},
 )
@@ -32,7 +32,7 @@ def test_from_a_treebank_to_parses(trees: Path, tmp_path: Path) -> None:
     command.train([trees], output=tmp_path / "out", threads=1, recipe=SMALL)
     parses = tmp_path / "parses.parquet"
     command.parse([trees], grammar=tmp_path / "out", output=parses)
-    table, about = read_table(parses, schema=PARSES)
+    table, about = read_table(parses, schema=PARSES_SCHEMA)
     assert table["status"].to_pylist() == ["ok"] * 6
     for n, starts in zip(*(table[key].to_pylist() for key in ("n_words", "starts")), strict=True):
         assert len(starts) == n - 1

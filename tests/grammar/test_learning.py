@@ -17,11 +17,11 @@ from attree.rivals.grammar import training
 from attree.rivals.grammar.folder import read_grammar
 from attree.rivals.grammar.learning import learn, read_sentences
 from attree.rivals.grammar.model import Vocabulary
-from attree.rivals.grammar.options import Recipe, Sizes
+from attree.rivals.grammar.options import GrammarRecipe, Sizes
 from attree.rivals.grammar.training import batches
 
 SIZES = Sizes(nonterminals=4, preterminals=6, symbol=16, latent=4, hidden=8)
-RECIPE = Recipe(SIZES, epochs=4, batch=4, learning_rate=1e-2, least=1, held_out=0.1)
+RECIPE = GrammarRecipe(SIZES, epochs=4, batch=4, learning_rate=1e-2, least=1, held_out=0.1)
 NOUNS = ("man", "dog", "cat", "house")
 
 
@@ -39,7 +39,9 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def run(text: Path, output: Path, recipe: Recipe = RECIPE, **more: Any) -> list[dict[str, Any]]:
+def run(
+    text: Path, output: Path, recipe: GrammarRecipe = RECIPE, **more: Any
+) -> list[dict[str, Any]]:
     learn([text], output, seed=0, recipe=recipe, **more)
     epochs: list[dict[str, Any]] = read_table(output / "epochs.parquet")[0].to_pylist()
     return epochs
@@ -172,7 +174,7 @@ def test_too_little_text(tmp_path: Path, lines: str, said: str) -> None:
 
 def test_bad_input(text: Path, tmp_path: Path) -> None:
     with pytest.raises(AttreeError, match="held-out share"):
-        Recipe(SIZES, held_out=0.0)
+        GrammarRecipe(SIZES, held_out=0.0)
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9 noir\n")
     with pytest.raises(AttreeError, match=r"latin\.txt:1: this text is not UTF-8"):
         read_sentences([tmp_path / "latin.txt"])

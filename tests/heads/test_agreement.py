@@ -15,7 +15,7 @@ from attree.association.ranking import Agreement, rank_heads
 from attree.association.selection import HeadSelection
 from attree.base.errors import AttreeError
 from attree.base.files import read_json
-from attree.base.schemas import HEADS, read_table
+from attree.base.schemas import HEADS_SCHEMA, read_table
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.decoding.distances import syntactic_distances
@@ -109,7 +109,7 @@ def test_the_choice_looks_at_no_gold_tree(
             selection=selection,
         )
         chosen.append(read_selection(selection)["heads"])
-        of_heads = read_table(tmp_path / f"{place}.parquet", schema=HEADS)[0]
+        of_heads = read_table(tmp_path / f"{place}.parquet", schema=HEADS_SCHEMA)[0]
         assert of_heads["agreement"].to_pylist() == ranking.grid("agreement").ravel().tolist()
         assert "f1" not in read_json(selection)
     assert chosen[0] == chosen[1]

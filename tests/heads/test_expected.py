@@ -18,7 +18,7 @@ from attree.association.compute import StageSettings
 from attree.association.ranking import rank
 from attree.association.selection import HeadSelection
 from attree.base.files import write_json
-from attree.base.schemas import SENTENCES, write_table
+from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.cli.treebank import run as convert
 from attree.decoding import UNSUPERVISED, Recipe
 from attree.encoder.converted import installed
@@ -80,7 +80,7 @@ def test_heads_of_forty_sentences_against_transformers_and_a_naive_parser(
 ) -> None:
     table = sentence_table(data, tmp_path, 125, 126)
     rows = pq.read_table(table).slice(0, 40)
-    write_table(table, rows, schema=SENTENCES, metadata={})
+    write_table(table, rows, schema=SENTENCES_SCHEMA, metadata={})
     every = attention(table, minilm, "all", every=True)
     found = rank(every, Parses.gold(rows), RECIPES["raw/upoa_greedy"]).f1.corpus_f1
     expected = naive_heads(rows, minilm)

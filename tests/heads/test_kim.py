@@ -11,7 +11,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from attree.association.ranking import rank, rank_heads
 from attree.association.selection import HeadSelection
-from attree.base.schemas import SENTENCES, write_table
+from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.decoding import Recipe
 from attree.encoder.source import ResolvedEncoder
 from attree.evaluation.metrics import score
@@ -42,7 +42,9 @@ def compared(data: Path, encoder: ResolvedEncoder, folder: Path, first: int | No
     tables["test"] = sentence_table(data, folder, 150, 174)
     if first is not None:
         for path in tables.values():
-            write_table(path, pq.read_table(path).slice(0, first), schema=SENTENCES, metadata={})
+            write_table(
+                path, pq.read_table(path).slice(0, first), schema=SENTENCES_SCHEMA, metadata={}
+            )
     model = AutoModel.from_pretrained(encoder.folder, attn_implementation="eager").eval()
     tokeniser = AutoTokenizer.from_pretrained(encoder.folder)
     theirs = {name: program.table(model, tokeniser, trees(path)) for name, path in tables.items()}

@@ -14,7 +14,7 @@ from attree.association.compute import StageSettings
 from attree.association.ranking import Recipe, rank, rank_heads
 from attree.association.selection import HeadSelection
 from attree.base.errors import AttreeError
-from attree.base.schemas import HEADS
+from attree.base.schemas import HEADS_SCHEMA
 from attree.encoder.source import ResolvedEncoder
 from attree.stages.attention import columns_for, compute_attention
 from attree.trees.parses import Parses
@@ -105,7 +105,7 @@ def test_the_table_and_the_selection(manifest: Path, tmp_path: Path) -> None:
         selection=tmp_path / "heads.json",
     )
     table = pq.read_table(tmp_path / "heads.parquet")
-    assert table.schema.names == HEADS.names and table.num_rows == 12
+    assert table.schema.names == HEADS_SCHEMA.names and table.num_rows == 12
     f1 = table["corpus_f1"].to_numpy()
     best = sorted(np.argsort(-f1, kind="stable")[:2])
     assert np.flatnonzero(table["selected"].to_numpy(zero_copy_only=False)).tolist() == best

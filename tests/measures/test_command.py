@@ -15,7 +15,7 @@ import pytest
 from attree.apps.measures.sources import Reading
 from attree.apps.measures.tables import write_measures
 from attree.base.errors import AttreeError
-from attree.base.schemas import SENTENCES, write_table
+from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.bulk.output import OutputOptions, Rows, Statistics, make_folders, write_shard
 from attree.cli.main import app
 from attree.decoding.fixed import fixed_trees
@@ -126,8 +126,8 @@ def test_words_that_end_cells_and_rows(tmp_path: Path) -> None:
     words = ["a\tb", "c\nd", 'say "x"', "\r", "NA", "-LRB-", "<b>", "\x1b[31m"]
     row = {"sentence": 0, "file": "a\tb.mrg", "line": 1, "words": words, "tags": ["X"] * 8,
            "starts": [0], "ends": [8], "labels": ["S\t"]}  # fmt: skip
-    table = pa.Table.from_pylist([row], schema=SENTENCES)
-    write_table(tmp_path / "t.parquet", table, schema=SENTENCES, metadata={})
+    table = pa.Table.from_pylist([row], schema=SENTENCES_SCHEMA)
+    write_table(tmp_path / "t.parquet", table, schema=SENTENCES_SCHEMA, metadata={})
     run(tmp_path / "t.parquet", "--output", tmp_path / "m")
     assert [row["text"] for row in pq.read_table(tmp_path / "m/words.parquet").to_pylist()] == words
     text = (tmp_path / "m/words.tsv").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from attree.evaluation.counts import Counts
 from attree.evaluation.evalb import read_parameters, results
 from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.parser import Parser
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from tests.command_line import CliRunner, Result
 
 GOLD = [
@@ -45,7 +45,7 @@ def run(*arguments: object) -> Result:
 
 
 def scored(gold: Path, *predicted: Path, **settings: str) -> Evaluation:
-    how = Settings(**settings)  # type: ignore[arg-type]
+    how = SplitSettings(**settings)  # type: ignore[arg-type]
     return evaluate(Gold.read([gold], how), list(map(str, predicted)), How(how))
 
 

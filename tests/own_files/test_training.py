@@ -10,16 +10,16 @@ import pytest
 from cyclopts import CycloptsError
 
 from attree.apps.evaluate import training
-from attree.apps.evaluate.training import Plan, split
+from attree.apps.evaluate.training import FewShotPlan, split
 from attree.base.errors import AttreeError
-from attree.base.schemas import SENTENCES, write_table
+from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.cli.main import app
 from attree.encoder.source import resolve
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import score
 from attree.parsers.parser import Parser
 from attree.treebank.given import Treebank
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees
 from tests.command_line import CliRunner, Result
@@ -60,7 +60,7 @@ def test_each_number_of_trees_is_a_row_beside_the_baselines(
     shown = run("--train", train, "--test", test, *how, "--device", "cpu").stdout
     for name in ("tree-crf-full, 3 trees", "tree-crf-full, 6 trees", "balanced", "binary ceiling"):
         assert name in shown
-    gold = Parses.gold(Treebank.read([test], Settings()).table)
+    gold = Parses.gold(Treebank.read([test], SplitSettings()).table)
     right = score(gold, fixed_parses("right_branching", gold)).counts
     assert f"{right.corpus_f1:.2f}" in shown
     assert "Means of 2 draws of trees" in " ".join(shown.split())
@@ -131,8 +131,8 @@ def test_the_heads_are_those_that_the_heads_stage_selects(
     tmp_path: Path, files: tuple[Path, Path]
 ) -> None:
     save("bert", checkpoint := tmp_path / "checkpoint")
-    plan = Plan(("upio",), (5,), encoder=str(checkpoint), device="cpu")
-    train, test = (Treebank.read([path], Settings()) for path in files)
+    plan = FewShotPlan(("upio",), (5,), encoder=str(checkpoint), device="cpu")
+    train, test = (Treebank.read([path], SplitSettings()) for path in files)
     bench = training._Bench(tmp_path, train, test, plan)
     found = bench.parse("upio", 5, 0)
 
@@ -163,7 +163,7 @@ def test_the_heads_are_those_that_the_heads_stage_selects(
 
 
 def table_of(table: pa.Table, rows: list[int], path: Path) -> Path:
-    write_table(path, table.take(sorted(rows)), schema=SENTENCES, metadata={})
+    write_table(path, table.take(sorted(rows)), schema=SENTENCES_SCHEMA, metadata={})
     return path
 
 
@@ -179,7 +179,7 @@ def table_of(table: pa.Table, rows: list[int], path: Path) -> Path:
 def test_one_file_is_split_by_sentences(
     files: tuple[Path, Path], tested: str, train: list[int], test: list[int]
 ) -> None:
-    whole = Treebank.read(files[:1], Settings())
+    whole = Treebank.read(files[:1], SplitSettings())
     words = whole.table["words"].to_pylist()
     parts = split(whole, tested, files[0])
     for part, wanted in zip(parts, (train, test), strict=True):

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import PARSES, SENTENCES, read_table, write_table
+from attree.base.schemas import PARSES_SCHEMA, SENTENCES_SCHEMA, read_table, write_table
 from attree.cli.main import app
 from attree.evaluation.evalb import COLLINS, results
 from attree.stages.from_others import write_average, write_imported
 from attree.treebank.brackets import bracketed
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from attree.treebank.table import from_table
 from attree.trees.parses import Parses
 from tests.command_line import CliRunner
@@ -44,8 +44,10 @@ def table(folder: Path, text: str = GOLD) -> Path:
 
 def imported(folder: Path, text: str, sentences: Path) -> list[tuple[str, list[tuple[int, int]]]]:
     (folder / "p.mrg").write_text(text)
-    write_imported([folder / "p.mrg"], sentences, folder / "p.parquet", Settings(), accept_loss=1)
-    rows = read_table(folder / "p.parquet", schema=PARSES)[0].to_pylist()
+    write_imported(
+        [folder / "p.mrg"], sentences, folder / "p.parquet", SplitSettings(), accept_loss=1
+    )
+    rows = read_table(folder / "p.parquet", schema=PARSES_SCHEMA)[0].to_pylist()
     return [(r["status"], list(zip(r["starts"], r["ends"], strict=True))) for r in rows]
 
 
@@ -67,7 +69,7 @@ def test_trees_lose_what_cleaning_took_out(tmp_path: Path) -> None:
 
 def nodes(folder: Path) -> list[list[tuple[int, int, str]]]:
     """Return the labelled spans of the parses that were imported last."""
-    rows = read_table(folder / "p.parquet", schema=PARSES)[0].to_pylist()
+    rows = read_table(folder / "p.parquet", schema=PARSES_SCHEMA)[0].to_pylist()
     sides = ("starts", "ends", "labels")
     return [list(zip(*(row[side] for side in sides), strict=True)) for row in rows]
 
@@ -91,7 +93,7 @@ def test_functions_stay_where_the_gold_table_has_them(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, [*command, "--functions", functions, "--overwrite"])
         assert done.exit_code == 0, done.output
         mine, gold, parses = (tmp_path / name for name in ("p.mrg", "g.parquet", "p.parquet"))
-        write_imported([mine], gold, parses, Settings())
+        write_imported([mine], gold, parses, SplitSettings())
         assert nodes(tmp_path) == [[(0, 2, "S"), (0, 1, subject), (1, 2, "VP")]]
 
 
@@ -132,7 +134,7 @@ def test_labelled_f1_is_evalb_s_on_the_bundled_treebanks(tmp_path: Path, place: 
         app, ["treebank", str(source), "--output", str(tmp_path / "gold.parquet")]
     )
     assert done.exit_code == 0, done.output
-    gold = list(from_table(read_table(tmp_path / "gold.parquet", schema=SENTENCES)[0]))
+    gold = list(from_table(read_table(tmp_path / "gold.parquet", schema=SENTENCES_SCHEMA)[0]))
     generator = np.random.default_rng(0)
     kept = [
         [(i, j, label if generator.random() < 0.8 else "NP") for i, j, label in one.spans
@@ -149,7 +151,7 @@ def test_labelled_f1_is_evalb_s_on_the_bundled_treebanks(tmp_path: Path, place: 
         tops = [line.replace("( (", "(TOP (", 1) if line[:2] == "( " else line for line in lines]
         (tmp_path / name).write_text("\n".join(tops), encoding="utf-8")
     sentences = tmp_path / "gold.parquet"
-    write_imported([tmp_path / "p.mrg"], sentences, tmp_path / "p.parquet", Settings())
+    write_imported([tmp_path / "p.mrg"], sentences, tmp_path / "p.parquet", SplitSettings())
     found = scores(tmp_path, sentences)
     rows = list(results([tmp_path / "g.mrg"], [tmp_path / "p.mrg"], COLLINS))
     assert {one.status for one in rows} == {0}
@@ -191,7 +193,7 @@ def test_a_file_of_other_sentences_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(
         AttreeError, match=r"no tree has the words of a sentence \(first: .*p\.mrg:1"
     ):
-        write_imported([tmp_path / "p.mrg"], sentences, tmp_path / "p.parquet", Settings())
+        write_imported([tmp_path / "p.mrg"], sentences, tmp_path / "p.parquet", SplitSettings())
     assert not (tmp_path / "p.parquet").exists()
 
 
@@ -210,7 +212,11 @@ def test_more_than_a_tenth_without_a_tree_stops_unless_it_is_allowed(tmp_path: P
     (tmp_path / "p.mrg").write_text("(S rain began)\n(S Basil left)\n")
     done = CliRunner().invoke(app, [*command, str(plain), "--accept-loss", "0.4"])
     assert done.exit_code == 0, done.output
-    assert read_table(output, schema=PARSES)[0]["status"].to_pylist() == ["skipped", "ok", "ok"]
+    assert read_table(output, schema=PARSES_SCHEMA)[0]["status"].to_pylist() == [
+        "skipped",
+        "ok",
+        "ok",
+    ]
 
 
 def test_an_average_has_the_spans_that_most_members_have(tmp_path: Path) -> None:
@@ -227,7 +233,7 @@ def test_an_average_has_the_spans_that_most_members_have(tmp_path: Path) -> None
     imported(tmp_path, "(S (NP (A the) (A man)) (VP (A walked) (NP (A home))))\n", sentences)
     write_average([*members, tmp_path / "p.parquet"], tmp_path / "mean.parquet", threshold=None)
     assert "labels" not in pq.read_schema(tmp_path / "mean.parquet").names
-    found = Parses.of_table(read_table(tmp_path / "mean.parquet", schema=PARSES)[0])
+    found = Parses.of_table(read_table(tmp_path / "mean.parquet", schema=PARSES_SCHEMA)[0])
     assert list(found.trees.of(0).spans) == [(0, 4), (0, 2), (2, 4)]
     assert found.status.tolist() == ["ok", "skipped", "skipped"]  # one member lacks the second
     assert list(found.trees.of(1).spans) == []
@@ -236,8 +242,8 @@ def test_an_average_has_the_spans_that_most_members_have(tmp_path: Path) -> None
 def test_an_average_of_other_sentences_is_refused(tmp_path: Path) -> None:
     sentences = table(tmp_path)
     imported(tmp_path, "(A (A rain) (A began))\n", sentences)
-    rows, metadata = read_table(tmp_path / "p.parquet", schema=PARSES)
-    write_table(tmp_path / "q.parquet", rows.slice(0, 2), schema=PARSES, metadata=metadata)
+    rows, metadata = read_table(tmp_path / "p.parquet", schema=PARSES_SCHEMA)
+    write_table(tmp_path / "q.parquet", rows.slice(0, 2), schema=PARSES_SCHEMA, metadata=metadata)
     with pytest.raises(AttreeError, match="these are not the sentences of"):
         write_average(
             [tmp_path / "p.parquet", tmp_path / "q.parquet"], tmp_path / "o", threshold=None
@@ -246,7 +252,7 @@ def test_an_average_of_other_sentences_is_refused(tmp_path: Path) -> None:
 
 def test_imported_trees_are_scored_like_any_other(tmp_path: Path) -> None:
     sentences = table(tmp_path)
-    rows = read_table(sentences, schema=SENTENCES)[0]
+    rows = read_table(sentences, schema=SENTENCES_SCHEMA)[0]
     assert rows.num_rows == 3
     imported(tmp_path, GOLD, sentences)
     found = scores(tmp_path, sentences)
@@ -265,4 +271,4 @@ def test_a_status_without_a_value_is_one_line(tmp_path: Path) -> None:
     nulls = pa.array([None] * len(rows), pa.string())
     pq.write_table(rows.set_column(place, "status", nulls), tmp_path / "p.parquet")
     with pytest.raises(AttreeError, match="column status of this table of parses has rows without"):
-        read_table(tmp_path / "p.parquet", schema=PARSES)
+        read_table(tmp_path / "p.parquet", schema=PARSES_SCHEMA)

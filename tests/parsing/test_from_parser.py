@@ -12,9 +12,9 @@ import pytest
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import (
-    ASSOCIATIONS,
-    PARSES,
-    SENTENCES,
+    ASSOCIATIONS_SCHEMA,
+    PARSES_SCHEMA,
+    SENTENCES_SCHEMA,
     WORDS_SHOWN,
     read_table,
     write_table,
@@ -53,7 +53,7 @@ def test_every_sentence_has_the_tree_of_the_batched_decoder(
     model, parser, encoder, test_set, tmp_path
 ):
     parses = write_parses(model, test_set, tmp_path / "p.parquet")
-    read, metadata = read_table(tmp_path / "p.parquet", schema=PARSES)
+    read, metadata = read_table(tmp_path / "p.parquet", schema=PARSES_SCHEMA)
     assert read.equals(parses.replace_schema_metadata(read.schema.metadata))
     assert metadata["selection"] == "(10 trees, seed 0)"
     words = read_table(test_set)[0].column("words").to_pylist()
@@ -80,7 +80,7 @@ def test_of_several_treebanks_it_is_said_how_many_were_trained_on(model, test_se
     about = {**model.trained.about, "sources": [4, 6], "table": {"language": "toy", "split": "dev"}}
     several = TrainedModel(replace(model.trained, about=about), model.encoder)
     write_parses(several, test_set, tmp_path / "p.parquet")
-    _, metadata = read_table(tmp_path / "p.parquet", schema=PARSES)
+    _, metadata = read_table(tmp_path / "p.parquet", schema=PARSES_SCHEMA)
     assert metadata["selection"] == "2 treebanks (10 trees, seed 0)"
 
 
@@ -94,8 +94,8 @@ def test_sentences_that_were_trained_on_are_refused(model, treebank, tmp_path):
 def test_sentences_past_the_limit_follow_the_policy(policy, model, test_set, tmp_path):
     rows = read_table(test_set)[0].slice(0, 3).to_pylist()
     rows[1].update(words=["harbour"] * 70, tags=["X"] * 70)
-    made = pa.Table.from_pylist(rows, schema=SENTENCES)
-    write_table(tmp_path / "s.parquet", made, schema=SENTENCES, metadata={})
+    made = pa.Table.from_pylist(rows, schema=SENTENCES_SCHEMA)
+    write_table(tmp_path / "s.parquet", made, schema=SENTENCES_SCHEMA, metadata={})
 
     def parse():
         out = tmp_path / "p.parquet"
@@ -117,7 +117,7 @@ def test_the_command(parser, resolved, test_set, tmp_path):
     options = [str(file) for file in (test_set, *files)]
     result = CliRunner().invoke(app, ["apply", *options, "--decoder", "chart", "--device", "cpu"])
     assert result.exit_code == 0, result.output
-    assert read_table(output, schema=PARSES)[0].num_rows == 30
+    assert read_table(output, schema=PARSES_SCHEMA)[0].num_rows == 30
 
 
 def test_associations_are_those_of_each_sentence_by_itself(
@@ -125,7 +125,7 @@ def test_associations_are_those_of_each_sentence_by_itself(
 ) -> None:
     path = tmp_path / "a.parquet"
     parses = write_parses(model, test_set, tmp_path / "p.parquet", associations=path).to_pylist()
-    said, _ = read_table(path, schema=ASSOCIATIONS)
+    said, _ = read_table(path, schema=ASSOCIATIONS_SCHEMA)
     words = read_table(test_set)[0].column("words").to_pylist()
     parser = Parser(model)
     for one, parse, sentence in zip(said.to_pylist(), parses, words, strict=True):
@@ -156,7 +156,9 @@ def test_long_sentences_have_no_association_and_some_parsers_have_none(
         for n in (WORDS_SHOWN, WORDS_SHOWN + 1)
     ]
     given, path = tmp_path / "long.parquet", tmp_path / "a.parquet"
-    write_table(given, pa.Table.from_pylist(rows, SENTENCES), schema=SENTENCES, metadata={})
+    write_table(
+        given, pa.Table.from_pylist(rows, SENTENCES_SCHEMA), schema=SENTENCES_SCHEMA, metadata={}
+    )
     write_parses(model, given, tmp_path / "p.parquet", associations=path)
     short, long = read_table(path)[0].to_pylist()
     assert len(short["association"]) == WORDS_SHOWN**2 and long["association"] is None

@@ -12,7 +12,7 @@ from attree.association.columns import mean_column
 from attree.association.shards import open_shard
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
-from attree.base.schemas import PARSES, read_table
+from attree.base.schemas import PARSES_SCHEMA, read_table
 from attree.cli.main import app
 from attree.decoding.batch import decode
 from attree.stages.from_shards import selection_data
@@ -75,7 +75,7 @@ def run(attention: Path, selection: Path, *options: str) -> dict[int, tuple[int,
     output = attention.with_name("p.parquet")
     arguments = ["decode", attention, "--selection", selection, "--output", output, *options]
     CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
-    table, _ = read_table(output, schema=PARSES)
+    table, _ = read_table(output, schema=PARSES_SCHEMA)
     return {
         row["sentence"]: (
             row["n_words"],

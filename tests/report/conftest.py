@@ -12,16 +12,23 @@ from attree.association.columns import mean_column
 from attree.association.shards import open_shard
 from attree.base import tables as render
 from attree.base.files import write_json
-from attree.base.schemas import ASSOCIATIONS, HEADS, PARSES, SENTENCES, read_table, write_table
+from attree.base.schemas import (
+    ASSOCIATIONS_SCHEMA,
+    HEADS_SCHEMA,
+    PARSES_SCHEMA,
+    SENTENCES_SCHEMA,
+    read_table,
+    write_table,
+)
 from attree.evaluation import DEFAULT_LABELS
 from attree.evaluation.baselines import write_baselines
 from attree.evaluation.summary import score_parses
 from attree.reports.page.page import write_page
-from attree.reports.page.run import AskedTable, Run
+from attree.reports.page.run import AskedTable, ReportedRun
 from attree.stages.from_others import write_imported
 from attree.stages.from_shards import write_parses
 from attree.treebank.given import Treebank
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from tests.scoring.reference import attention
 
 EVIL = "<script>alert(1)</script>"
@@ -87,7 +94,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = {"across": AskedTable("Toy treebanks", None, rows)}
     problems = {"elvish": "treebanks/elvish/language.yaml: unknown key speling"}
     configuration = {"parsers": recipes, "encoders": {"tiny": {"path": f"models/{EVIL}"}}}
-    Run(configuration, asked, [*TREEBANKS, "latin"], problems).write(folder / "report/run.json")
+    ReportedRun(configuration, asked, [*TREEBANKS, "latin"], problems).write(
+        folder / "report/run.json"
+    )
     return folder
 
 
@@ -126,7 +135,7 @@ def _read(folder: Path, language: str, trees: list[str]) -> Path:
     file = folder.parent / f"{language}.mrg"
     file.write_text("".join(f"( {tree} )\n" for tree in trees), encoding="utf-8")
     path = folder / f"treebanks/{language}/test.parquet"
-    found = Treebank.read([file], Settings())
+    found = Treebank.read([file], SplitSettings())
     about = {
         "language": language,
         "split": "test",
@@ -134,7 +143,7 @@ def _read(folder: Path, language: str, trees: list[str]) -> Path:
         "derived": "constituency",
         "punctuation": "keep",
     }
-    write_table(path, found.table, schema=SENTENCES, metadata=about)
+    write_table(path, found.table, schema=SENTENCES_SCHEMA, metadata=about)
     return path
 
 
@@ -173,8 +182,8 @@ def _rank(folder: Path, parser: str, recipe: dict[str, str]) -> None:
          "corpus_f1_no_root": 9.0, "sentence_f1": 9.0, "selected": (layer, head) in CHOSEN}
         for layer in range(2) for head in range(3)
     ]  # fmt: skip
-    made = pa.Table.from_pylist(rows, schema=HEADS)
-    write_table(place.with_suffix(".parquet"), made, schema=HEADS, metadata={})
+    made = pa.Table.from_pylist(rows, schema=HEADS_SCHEMA)
+    write_table(place.with_suffix(".parquet"), made, schema=HEADS_SCHEMA, metadata={})
     chosen = {"encoder": "f1", "heads": CHOSEN, "language": "english", "split": "dev"}
     write_json(place.with_suffix(".json"), {**chosen, **recipe, "trees": None, "seed": 0})
 
@@ -196,7 +205,7 @@ def _parse_by_trained(folder: Path) -> None:
 
     parses = folder / "parses/tiny/tree-crf/english/test.parquet"
     table, about = read_table(folder / "parses/tiny/upio/english/test.parquet")
-    write_table(parses, table, schema=PARSES, metadata=about)
+    write_table(parses, table, schema=PARSES_SCHEMA, metadata=about)
     said = [
         {
             "sentence": row["sentence"],
@@ -206,8 +215,8 @@ def _parse_by_trained(folder: Path) -> None:
         for row in table.to_pylist()
     ]
     path = folder / "attention/tiny/trained/tree-crf/english/test.parquet"
-    found = pa.Table.from_pylist(said, schema=ASSOCIATIONS)
-    write_table(path, found, schema=ASSOCIATIONS, metadata={})
+    found = pa.Table.from_pylist(said, schema=ASSOCIATIONS_SCHEMA)
+    write_table(path, found, schema=ASSOCIATIONS_SCHEMA, metadata={})
     _score(folder, "tree-crf")
 
 
@@ -216,7 +225,7 @@ def _import(folder: Path) -> None:
     sentences, trees = folder / "treebanks/english/test.parquet", folder.parent / "labelled.mrg"
     trees.write_text(LABELLED, encoding="utf-8")
     parses = folder / "parses/tiny/labelled/english/test.parquet"
-    write_imported([trees], sentences, parses, Settings())
+    write_imported([trees], sentences, parses, SplitSettings())
     _score(folder, "labelled")
 
 

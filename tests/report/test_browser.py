@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from attree.base.schemas import PARSES, SCORES, SENTENCES, read_table
+from attree.base.schemas import PARSES_SCHEMA, SCORES_SCHEMA, SENTENCES_SCHEMA, read_table
 from tests.report.conftest import EVIL, TREEBANKS
 
 
@@ -47,12 +47,18 @@ def drawn(tab: Any, place: str) -> list[list[int]]:
 def check_sentence(tab: Any, results: Path, language: str, parser: str) -> None:
     """Compare the sentence that is shown with the tables."""
     number = int(tab.inner_text("#about").split()[1].rstrip(":")) - 1
-    gold = read_table(results / f"treebanks/{language}/test.parquet", schema=SENTENCES)[0]
+    gold = read_table(results / f"treebanks/{language}/test.parquet", schema=SENTENCES_SCHEMA)[0]
     row = gold.slice(number, 1).to_pylist()[0]
     place = f"tiny/{parser}/{language}/test.parquet"
-    parse = read_table(results / "parses" / place, schema=PARSES)[0].slice(number, 1).to_pylist()[0]
+    parse = (
+        read_table(results / "parses" / place, schema=PARSES_SCHEMA)[0]
+        .slice(number, 1)
+        .to_pylist()[0]
+    )
     scores = (
-        read_table(results / "scores" / place, schema=SCORES)[0].slice(number, 1).to_pylist()[0]
+        read_table(results / "scores" / place, schema=SCORES_SCHEMA)[0]
+        .slice(number, 1)
+        .to_pylist()[0]
     )
     words = tab.eval_on_selector_all("#gold text[data-word]", "all => all.map(w => w.textContent)")
     assert words == row["words"]

@@ -17,12 +17,19 @@ import pyarrow as pa
 import pytest
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import ASSOCIATIONS, PARSES, SCORES, SENTENCES, read_table, write_table
+from attree.base.schemas import (
+    ASSOCIATIONS_SCHEMA,
+    PARSES_SCHEMA,
+    SCORES_SCHEMA,
+    SENTENCES_SCHEMA,
+    read_table,
+    write_table,
+)
 from attree.evaluation.confusion import Confusion
 from attree.reports.figures import BASELINE, COMPUTED
 from attree.reports.page import charts, explorer, scores
 from attree.reports.page.page import embedded, write_page
-from attree.reports.page.run import Run
+from attree.reports.page.run import ReportedRun
 from attree.reports.tables import build
 from attree.trees.trees import Trees
 from tests.report.conftest import EVIL, PARSERS, TREEBANKS
@@ -188,13 +195,15 @@ def test_the_explorer_has_the_parses_and_scores(results: Path, data: list[dict[s
     assert [one["name"] for one in data] == [f"{language} test" for language in TREEBANKS]
     for one in data:
         language = one["name"].split()[0]
-        gold, _ = read_table(results / f"treebanks/{language}/test.parquet", schema=SENTENCES)
+        gold, _ = read_table(
+            results / f"treebanks/{language}/test.parquet", schema=SENTENCES_SCHEMA
+        )
         assert [gold["words"][n].as_py() for n in one["sentence"]] == one["words"]
         for parser, name in zip(one["parsers"], PARSERS, strict=False):  # a third is trained
             assert parser["name"] == f"{name}, tiny"
             place = f"tiny/{name}/{language}/test.parquet"
-            parses, _ = read_table(results / "parses" / place, schema=PARSES)
-            scored, _ = read_table(results / "scores" / place, schema=SCORES)
+            parses, _ = read_table(results / "parses" / place, schema=PARSES_SCHEMA)
+            scored, _ = read_table(results / "scores" / place, schema=SCORES_SCHEMA)
             for number, spans, f1 in zip(
                 one["sentence"], parser["spans"], parser["f1"], strict=True
             ):
@@ -233,7 +242,7 @@ def test_what_was_run_is_told_in_three_sentences(text: str) -> None:
 
 def test_what_was_trained_is_told_apart_from_what_averages_heads() -> None:
     upio = {"score": "inside_outside", "decoder": "chart", "association": "raw"}
-    run = Run({"parsers": {"upio": upio}})
+    run = ReportedRun({"parsers": {"upio": upio}})
 
     def said(**tuned_on: str) -> str:
         rows = [
@@ -322,7 +331,7 @@ def test_a_missing_library_is_one_line(
 def test_a_wrong_description_of_the_run_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"tables": 3}')
     with pytest.raises(AttreeError, match=r"run\.json: this run is not valid: tables"):
-        Run.read(tmp_path / "run.json")
+        ReportedRun.read(tmp_path / "run.json")
 
 
 def test_chains_are_one_span_and_probabilities_stay() -> None:
@@ -334,7 +343,7 @@ def test_chains_are_one_span_and_probabilities_stay() -> None:
 
 
 def test_a_trained_parser_has_its_matrix_and_its_probabilities(results: Path) -> None:
-    run = Run.read(results / "report/run.json")
+    run = ReportedRun.read(results / "report/run.json")
     sets = explorer.explorer(results, scores.read_scores(results, run).rows, 60, [])
     english = next(one for one in sets if one["name"] == "english test")
     (found,) = (one for one in english["parsers"] if one["name"].startswith("tree-crf"))
@@ -350,9 +359,14 @@ def test_associations_of_other_trees_are_noted(results: Path, tmp_path: Path) ->
     path = copy / "attention/tiny/trained/tree-crf/english/test.parquet"
     table, about = read_table(path)
     rows = [{**row, "marginals": [*(row["marginals"] or ()), 0.5]} for row in table.to_pylist()]
-    write_table(path, pa.Table.from_pylist(rows, ASSOCIATIONS), schema=ASSOCIATIONS, metadata=about)
+    write_table(
+        path,
+        pa.Table.from_pylist(rows, ASSOCIATIONS_SCHEMA),
+        schema=ASSOCIATIONS_SCHEMA,
+        metadata=about,
+    )
     notes: list[str] = []
-    run = Run.read(copy / "report/run.json")
+    run = ReportedRun.read(copy / "report/run.json")
     sets = explorer.explorer(copy, scores.read_scores(copy, run).rows, 60, notes)
     assert "this table is of other trees" in notes[0]
     assert [len(one["parsers"]) for one in sets] == [3, 2, 2]
@@ -369,7 +383,7 @@ def test_half_of_the_sentences_are_the_worst_and_the_rest_spread() -> None:
 def test_matrices_take_no_more_than_their_room(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Run.read(results / "report/run.json")
+    run = ReportedRun.read(results / "report/run.json")
     rows = scores.read_scores(results, run).rows
     monkeypatch.setattr(explorer, "_ROOM", 8 * 20)  # of eight parsers and sets
     for one in explorer.explorer(results, rows, 60, []):

@@ -15,7 +15,7 @@ import pytest
 from attree.base import tables as render
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
-from attree.base.schemas import PARSES, write_table
+from attree.base.schemas import PARSES_SCHEMA, write_table
 from attree.cli import tables as command
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation.baselines import write_baselines
@@ -42,7 +42,7 @@ def scored(sentences: Path, parses: Parses, name: str, encoder: str) -> Path:
     """Score parses; return the summary, beside the sentences."""
     table = sentences.with_name(f"{name}.parses.parquet")
     about = {"selection": "toy dev", "language": "toy", "split": "test"}
-    write_table(table, parses.table(), schema=PARSES, metadata=about)
+    write_table(table, parses.table(), schema=PARSES_SCHEMA, metadata=about)
     output, who = table.with_name(f"{name}.parquet"), {"encoder": encoder, "parser": name}
     summary = output.with_suffix(".json")
     score_parses(table, sentences, output=output, summary=summary, labels=["X"], **who, **HOW)

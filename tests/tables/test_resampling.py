@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import SCORES, write_table
-from attree.reports.tables.resampling import SEED, SentenceScores, differences, intervals
+from attree.base.schemas import SCORES_SCHEMA, write_table
+from attree.reports.tables.resampling import SEED, SentenceCounts, differences, intervals
 
 
 def scores(path: Path, seed: int, n: int = 60, better: float = 0.0) -> Path:
@@ -30,12 +30,12 @@ def scores(path: Path, seed: int, n: int = 60, better: float = 0.0) -> Path:
         "matched": matched,
         "sentence_f1": pa.array(f1, mask=words == 1),
     }
-    write_table(path, pa.table(columns).cast(SCORES), schema=SCORES, metadata={})
+    write_table(path, pa.table(columns).cast(SCORES_SCHEMA), schema=SCORES_SCHEMA, metadata={})
     return path
 
 
 def test_the_whole_is_the_f1_of_the_sums(tmp_path: Path) -> None:
-    found = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
+    found = SentenceCounts.read(scores(tmp_path / "a.parquet", 1))
     shared, spans = found.parts[:, 2].sum(), found.parts[:, :2].sum()
     assert found.f1()["corpus_f1"][0] == pytest.approx(200 * shared / spans)
     trees = (found.parts[:, 0] > 0).sum()
@@ -44,14 +44,14 @@ def test_the_whole_is_the_f1_of_the_sums(tmp_path: Path) -> None:
 
 
 def test_every_f1_is_the_ratio_of_its_parts(tmp_path: Path) -> None:
-    found = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
+    found = SentenceCounts.read(scores(tmp_path / "a.parquet", 1))
     for metric, whole in found.f1().items():
         up, down = found.ratio(metric).sum(axis=0)
         assert 100 * up / down == pytest.approx(whole[0])
 
 
 def test_resamples_are_those_of_a_plain_loop(tmp_path: Path) -> None:
-    found = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
+    found = SentenceCounts.read(scores(tmp_path / "a.parquet", 1))
     n = len(found.parts)
     rng = np.random.default_rng(SEED)
     values = []
@@ -66,8 +66,8 @@ def test_resamples_are_those_of_a_plain_loop(tmp_path: Path) -> None:
 def test_a_parser_that_is_better_everywhere_differs_and_one_from_itself_does_not(
     tmp_path: Path,
 ) -> None:
-    plain = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
-    good = SentenceScores.read(scores(tmp_path / "b.parquet", 1, better=0.3))
+    plain = SentenceCounts.read(scores(tmp_path / "a.parquet", 1))
+    good = SentenceCounts.read(scores(tmp_path / "b.parquet", 1, better=0.3))
     found = differences(good, plain)["corpus_f1"]
     assert 0 < found.low < found.difference < found.high and found.p < 0.01
     back = differences(plain, good)["corpus_f1"]
@@ -77,7 +77,7 @@ def test_a_parser_that_is_better_everywhere_differs_and_one_from_itself_does_not
 
 
 def test_other_sentences_are_refused(tmp_path: Path) -> None:
-    a = SentenceScores.read(scores(tmp_path / "a.parquet", 1))
-    b = SentenceScores.read(scores(tmp_path / "b.parquet", 1, n=50))
+    a = SentenceCounts.read(scores(tmp_path / "a.parquet", 1))
+    b = SentenceCounts.read(scores(tmp_path / "b.parquet", 1, n=50))
     with pytest.raises(AttreeError, match=r"different sentences \(60 and 50\)"):
         differences(a, b)

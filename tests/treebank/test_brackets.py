@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from attree.treebank.brackets import read, read_spmrl, unescape
-from attree.treebank.sentence import Rejected, Sentence, Settings, cut_label
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings, cut_label
 
 GOOD = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"
 GOOD_SPANS = ((0, 3, "S"), (0, 2, "NP"), (2, 3, "VP"))
 
 
 def ptb(text: str, **settings: object) -> list[Sentence | Rejected]:
-    return list(read(text, "f.mrg", Settings(**settings)))  # type: ignore[arg-type]
+    return list(read(text, "f.mrg", SplitSettings(**settings)))  # type: ignore[arg-type]
 
 
 def one(text: str, **settings: object) -> Sentence:
@@ -128,7 +128,7 @@ class TestRoots:
 
 class TestSpmrl:
     def read(self, text: str) -> list[Sentence | Rejected]:
-        return list(read_spmrl(text, "f.ptb", Settings()))
+        return list(read_spmrl(text, "f.ptb", SplitSettings()))
 
     def test_features_may_hold_spaces_and_brackets(self) -> None:
         text = "(TOP (NP##a=b|c d## (NN##lem=New York## New_York) (X##lem=(|f=1## -LRB-)))"
@@ -313,7 +313,7 @@ class TestSizes:
 
     @pytest.mark.parametrize("text", ["(", ")", "(a##", "( ", "x ", "(a ", "\n(", "(a#", "##a=("])
     def test_no_megabyte_of_rubbish_hangs(self, text: str) -> None:
-        items = list(read_spmrl(text * 200_000, "f", Settings()))
+        items = list(read_spmrl(text * 200_000, "f", SplitSettings()))
         assert all(isinstance(item, Rejected) for item in items)
 
 

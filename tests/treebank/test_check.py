@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from attree.base.schemas import read_table
-from attree.treebank.cleaning import Counts, choose, prepare
+from attree.treebank.cleaning import CleaningCounts, choose, prepare
 from attree.treebank.language import discover
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from tests.treebank.test_command import TREE
 
 FRENCH = "(SENT (NP (DET le) (NC chien)) (VN (V aboie)) (PONCT .))\n"
@@ -37,9 +37,9 @@ class TestPolicy:
         assert choose([sentence("NN " * 18 + "X")])[0] == "keep"
 
     def test_the_choice_reaches_every_sentence_and_the_counts(self) -> None:
-        counts = Counts()
+        counts = CleaningCounts()
         many = [sentence("NC V PONCT"), Rejected("f", 2, "bad", "failed"), sentence("NN .")]
-        done = list(prepare(many, Settings(punctuation="auto"), counts))
+        done = list(prepare(many, SplitSettings(punctuation="auto"), counts))
         assert done == many
         assert (counts.punctuation, counts.words_removed) == ("keep", 0)
         assert "of the tags" in counts.reason

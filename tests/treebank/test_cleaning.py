@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from attree.base.errors import AttreeError
-from attree.treebank.cleaning import PTB_TAGS, Counts, clean, is_punctuation, parts, policy, prepare
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.cleaning import (
+    PTB_TAGS,
+    CleaningCounts,
+    clean,
+    is_punctuation,
+    parts,
+    policy,
+    prepare,
+)
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
 QUOTED = Sentence(
     ("``", "go", "''", "(", "!", ")", "."),
@@ -58,8 +66,8 @@ def test_parts_share_every_sentence_out_once() -> None:
     items = [Sentence(("w",) * n, ("NN",) * n, ((0, n, "S"),), "f", n) for n in range(1, 14)]
 
     def lines(part: str, **more: int) -> list[int]:
-        settings = Settings(format="ptb", punctuation="keep", max_words=12, part=part, **more)
-        done = prepare(items, settings, Counts())
+        settings = SplitSettings(format="ptb", punctuation="keep", max_words=12, part=part, **more)
+        done = prepare(items, settings, CleaningCounts())
         return [item.line for item in done if isinstance(item, Sentence)]
 
     assert lines("2/5") == [2, 7, 12]  # the longest is not dealt
@@ -79,8 +87,8 @@ def test_filters_count_everything() -> None:
 
     items = [sentence(n, line) for line, n in enumerate([3, 0, 5, 2, 1, 4, 1], start=1)]
     items.insert(2, Rejected("f", 9, "broken", "failed"))
-    counts = Counts()
-    settings = Settings(format="ptb", punctuation="ptb", max_words=3, first=2)
+    counts = CleaningCounts()
+    settings = SplitSettings(format="ptb", punctuation="ptb", max_words=3, first=2)
     done = list(prepare(items, settings, counts))
     assert [item.line for item in done if isinstance(item, Sentence)] == [1, 4]
     assert counts.as_dict() == {"read": 2, "skipped": 4, "failed": 1, "emptied": 1}

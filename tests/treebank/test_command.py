@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.base.schemas import REJECTED, SENTENCES, read_table
+from attree.base.schemas import REJECTED, SENTENCES_SCHEMA, read_table
 
 TREE = "( (S (NP (DT the) (NN dog)) (VP (VBZ barks)) (. .)))\n"
 
@@ -21,7 +21,7 @@ def test_output_and_rejected(attree, tmp_path: Path) -> None:
     assert done.out == ""
     assert "a.mrg:2: 1 bracket is not closed" in done.err
     assert "english dev: 2 read, 0 skipped, 1 failed, 0 emptied" in done.err
-    table, metadata = read_table(tmp_path / "o.parquet", schema=SENTENCES)
+    table, metadata = read_table(tmp_path / "o.parquet", schema=SENTENCES_SCHEMA)
     assert table["words"].to_pylist() == [["the", "dog", "barks"]] * 2
     assert table["line"].to_pylist() == [1, 3]
     assert metadata["counts"] == {"read": 2, "skipped": 0, "failed": 1, "emptied": 0, "left_out": 0}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.treebank.conllu import read
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
 
 def block(heads: list[int], **changed: str) -> str:
@@ -22,7 +22,7 @@ def block(heads: list[int], **changed: str) -> str:
 
 
 def ud(text: str, **settings: object) -> list[Sentence | Rejected]:
-    return list(read(text, "f.conllu", Settings(**settings)))  # type: ignore[arg-type]
+    return list(read(text, "f.conllu", SplitSettings(**settings)))  # type: ignore[arg-type]
 
 
 def test_subtrees_are_spans() -> None:

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.base.schemas import SENTENCES, read_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.treebank import brackets, discbracket, export, stanza, tigerxml
 from attree.treebank.crossing import Graph, attach_to_neighbours, graph_of, spans
 from attree.treebank.formats import FORMATS, read_files, resolve
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from tests.treebank.test_roundtrip import sentences
 
 HOSTILE = ("(", ")", "-LRB-", r"\/", "a b", "#", "##x##", "#500x", "<&\"'>", "0", "*T*-1", "%%")
@@ -71,7 +71,7 @@ def shape(graph: Graph) -> tuple[Any, ...]:
 
 def back(graph: Graph, module: Any, **settings: Any) -> Graph:
     text = "".join(module.write(iter([graph])))
-    (found,) = module.graphs(text, "f", Settings(**settings))
+    (found,) = module.graphs(text, "f", SplitSettings(**settings))
     assert isinstance(found, Graph), found
     return found
 
@@ -90,7 +90,7 @@ def test_hostile_words(word: str) -> None:
     if word != "a b":
         assert shape(back(graph, discbracket, escapes="keep")) == shape(graph)
     text = "".join(stanza.write(iter([graph])))
-    (found,) = stanza.read(text, "f", Settings())
+    (found,) = stanza.read(text, "f", SplitSettings())
     assert isinstance(found, Sentence)
     assert found.words == (word, "x")
     (line,) = brackets.write(iter([graph]))
@@ -166,12 +166,12 @@ def test_raising_against_a_naive_one(graph: Graph) -> None:
 
 
 def test_punctuation_is_attached_and_the_rest_raised() -> None:
-    (sentence,) = export.FORMAT.read(TORN, "f", Settings())
+    (sentence,) = export.FORMAT.read(TORN, "f", SplitSettings())
     assert isinstance(sentence, Sentence)
     assert sentence.words == ("Was", "hat", ",", "er", "getan", "?")
     assert sentence.spans == ((0, 5, "S"), (0, 1, "VP"), (3, 4, "NP"))
     assert sentence.crossing
-    (graph,) = export.graphs(TORN, "f", Settings())
+    (graph,) = export.graphs(TORN, "f", SplitSettings())
     assert isinstance(graph, Graph)
     assert graph.functions[:2] == ["HD", "HD"]
     attach_to_neighbours(graph)
@@ -192,7 +192,7 @@ def test_punctuation_is_attached_and_the_rest_raised() -> None:
     ],
 )
 def test_a_bad_export_sentence_costs_no_other(old: str, new: str, line: int, problem: str) -> None:
-    found = list(export.graphs(TORN.replace(old, new) + TORN, "f", Settings()))
+    found = list(export.graphs(TORN.replace(old, new) + TORN, "f", SplitSettings()))
     assert isinstance(found[0], Rejected)
     assert (found[0].line, len(found)) == (line, 2)
     assert problem in found[0].reason
@@ -203,9 +203,9 @@ def test_version_4_has_a_lemma() -> None:
     lines = [
         line.replace("\t", "\tlemma\t", 1) if "\t" in line else line for line in TORN.splitlines()
     ]
-    (three,) = export.graphs(TORN, "f", Settings())
-    (four,) = export.graphs("\n".join(lines), "f", Settings())
-    (spaced,) = export.graphs(TORN.replace("\t", "  "), "f", Settings())
+    (three,) = export.graphs(TORN, "f", SplitSettings())
+    (four,) = export.graphs("\n".join(lines), "f", SplitSettings())
+    (spaced,) = export.graphs(TORN.replace("\t", "  "), "f", SplitSettings())
     assert three == four == spaced
 
 
@@ -226,7 +226,7 @@ def test_version_4_has_a_lemma() -> None:
 )
 def test_a_bad_discbracket_line_costs_no_other(tree: str, problem: str) -> None:
     good = "(S (VP (VB 1=go)) (NP 0=we))"
-    bad, fine = discbracket.graphs(f"{tree}\n{good}\n", "f", Settings())
+    bad, fine = discbracket.graphs(f"{tree}\n{good}\n", "f", SplitSettings())
     assert isinstance(bad, Rejected)
     assert problem in bad.reason
     assert isinstance(fine, Graph)
@@ -234,8 +234,8 @@ def test_a_bad_discbracket_line_costs_no_other(tree: str, problem: str) -> None:
 
 
 def test_words_after_a_tab() -> None:
-    (zero,) = discbracket.graphs("(S (VP (VB 1)) (NP 0))\twe go", "f", Settings())
-    (one,) = discbracket.graphs("(S (VP (VB 2)) (NP 1))\twe go", "f", Settings())
+    (zero,) = discbracket.graphs("(S (VP (VB 1)) (NP 0))\twe go", "f", SplitSettings())
+    (one,) = discbracket.graphs("(S (VP (VB 2)) (NP 1))\twe go", "f", SplitSettings())
     assert isinstance(zero, Graph)
     assert zero == one
     assert zero.words == ["we", "go"]
@@ -252,7 +252,7 @@ TIGER = """<?xml version="1.0"?>
 
 
 def test_tiger_xml() -> None:
-    first, second = tigerxml.graphs(TIGER, "f", Settings())
+    first, second = tigerxml.graphs(TIGER, "f", SplitSettings())
     assert isinstance(first, Graph)
     assert isinstance(second, Graph)
     assert (first.words, first.line, second.line) == (["<a b"], 3, 5)
@@ -270,7 +270,7 @@ def test_tiger_xml() -> None:
     ],
 )
 def test_a_bad_tiger_sentence_costs_no_other(change: tuple[str, str], problem: str) -> None:
-    bad, fine = tigerxml.graphs(TIGER.replace(*change, 1), "f", Settings())
+    bad, fine = tigerxml.graphs(TIGER.replace(*change, 1), "f", SplitSettings())
     assert isinstance(bad, Rejected)
     assert problem in bad.reason
     assert bad.line == 3
@@ -278,7 +278,7 @@ def test_a_bad_tiger_sentence_costs_no_other(change: tuple[str, str], problem: s
 
 
 def test_tiger_xml_cut_short() -> None:
-    fine, bad = tigerxml.graphs(TIGER[: TIGER.index("s2_500")], "f", Settings())
+    fine, bad = tigerxml.graphs(TIGER[: TIGER.index("s2_500")], "f", SplitSettings())
     assert isinstance(fine, Graph)
     assert isinstance(bad, Rejected)
     assert "in sentence s2; nothing after it is read" in bad.reason
@@ -296,7 +296,7 @@ def test_entities_are_refused(entities: str) -> None:
     text = TIGER.replace("<corpus>", f"<!DOCTYPE corpus [{entities}]><corpus>").replace(
         "&lt;a b", "&x;"
     )
-    (refused,) = tigerxml.graphs(text, "f", Settings())
+    (refused,) = tigerxml.graphs(text, "f", SplitSettings())
     assert isinstance(refused, Rejected)
     assert "declares an entity, which is refused" in refused.reason
 
@@ -307,7 +307,7 @@ def test_stanza_comments() -> None:
         f"# text = a (\n# constituency = (ROOT (NP (DT a) (-LRB- -LRB-)))\n1\ta{row}\n2\t({row}\n"
         f"\n# text = b\n1\tb{row}\n\n# constituency = (ROOT (X x) (Y y))\n1\tx{row}\n"
     )
-    first, second, third = stanza.read(text, "f", Settings())
+    first, second, third = stanza.read(text, "f", SplitSettings())
     assert isinstance(first, Sentence)
     assert (first.words, first.spans, first.line) == (("a", "("), ((0, 2, "NP"),), 2)
     assert isinstance(second, Rejected)
@@ -322,7 +322,7 @@ class TestRealFiles:
         return data / "constituency/de_squoia"
 
     def load(self, *files: Path) -> list[Sentence]:
-        settings = resolve(Settings(), files)
+        settings = resolve(SplitSettings(), files)
         found = list(read_files(files, settings))
         assert all(isinstance(item, Sentence) for item in found)
         return found  # type: ignore[return-value]
@@ -348,7 +348,7 @@ class TestRealFiles:
         file = tmp_path / "some.export"
         whole = (folder / "de_squoia.export").read_text(encoding="utf-8")
         file.write_text("#BOS".join(whole.split("#BOS")[:600]), encoding="utf-8")
-        settings = resolve(Settings(dummy_roots=()), [file])
+        settings = resolve(SplitSettings(dummy_roots=()), [file])
         ours = [one for one in read_files([file], settings) if isinstance(one, Sentence)]
         for tree, sentence in zip(treeinput.export(str(file), "utf-8"), ours, strict=True):
             for step in ("root_attach", "negra_mark_heads", "boyd_split", "raising"):
@@ -383,8 +383,8 @@ class TestConvert:
         assert done.status == 0
         assert f"b.{to}: 1 sentences written, 0 rejected" in done.err
         assert attree("convert", f"b.{to}", "--output", "c.export").status == 0
-        (before,) = export.graphs(TORN, "f", Settings())
-        (after,) = export.graphs((tmp_path / "c.export").read_text(), "f", Settings())
+        (before,) = export.graphs(TORN, "f", SplitSettings())
+        (after,) = export.graphs((tmp_path / "c.export").read_text(), "f", SplitSettings())
         assert isinstance(before, Graph)
         assert isinstance(after, Graph)
         if to in ("xml", "export", "discbracket"):
@@ -398,7 +398,7 @@ class TestConvert:
     def test_to_a_table_and_back(self, attree: Any, tmp_path: Path) -> None:
         (tmp_path / "a.mrg").write_text("(S (NP-SBJ (DT a)) (VP (VB b)))\n")
         assert attree("convert", "a.mrg", "--output", "b.parquet").status == 0
-        table, metadata = read_table(tmp_path / "b.parquet", schema=SENTENCES)
+        table, metadata = read_table(tmp_path / "b.parquet", schema=SENTENCES_SCHEMA)
         assert metadata["derived"] == "constituency"
         assert table["labels"].to_pylist() == [["S", "NP", "VP"]]
         assert attree("convert", "b.parquet", "--output", "c.mrg").status == 0

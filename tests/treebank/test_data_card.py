@@ -8,14 +8,14 @@ import pytest
 
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.language import discover
-from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sentence import Sentence, SplitSettings
 
 FOLDER = Path(__file__).parents[2] / "workflow/resources/treebanks"
 
 
 def sentences(file: Path) -> list[Sentence]:
     """Read a file of which no sentence is lost."""
-    found = list(read_files([file], resolve(Settings(), [file])))
+    found = list(read_files([file], resolve(SplitSettings(), [file])))
     assert all(isinstance(one, Sentence) for one in found)
     return found  # type: ignore[return-value]
 

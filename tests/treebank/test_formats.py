@@ -9,9 +9,9 @@ import pytest
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import read_table
-from attree.treebank.cleaning import Counts, prepare
+from attree.treebank.cleaning import CleaningCounts, prepare
 from attree.treebank.formats import FORMATS, read_files, resolve, sniff
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from tests.treebank.test_command import TREE
 
 ICEPAHC = """( (IP-MAT (NP-SBJ (N-N Mót$-mót) (D-N $ið-hinn))
@@ -62,8 +62,8 @@ GREYNIR = """( (META (ID-CORPUS 1) (COMMENT ))
 """
 
 
-def load(path: Path, **settings: Any) -> tuple[Settings, list[Sentence | Rejected]]:
-    resolved = resolve(Settings(**settings), [path])
+def load(path: Path, **settings: Any) -> tuple[SplitSettings, list[Sentence | Rejected]]:
+    resolved = resolve(SplitSettings(**settings), [path])
     return resolved, list(read_files([path], resolved))
 
 
@@ -92,7 +92,7 @@ def test_a_dialect_is_known_by_its_file(
     assert (settings.format, settings.encoding) == (format, encoding)
     read = [
         " ".join(item.words) if isinstance(item, Sentence) else ""
-        for item in prepare(found, settings, Counts())
+        for item in prepare(found, settings, CleaningCounts())
     ]
     assert read == words
 
@@ -127,7 +127,7 @@ def test_a_file_under_the_wrong_extension(
     attree: Any, tmp_path: Path, name: str, text: str, format: str
 ) -> None:
     (tmp_path / name).write_text(text)
-    settings = resolve(Settings(), [tmp_path / name])
+    settings = resolve(SplitSettings(), [tmp_path / name])
     assert sniff(tmp_path / name, settings) == format
     if format in ("export", "tigerxml", "conllu"):
         done = attree(name, "--output", "o.parquet")
@@ -153,7 +153,7 @@ def test_formats_of_one_split_must_agree(tmp_path: Path) -> None:
     (tmp_path / "a.mrg").write_text(TREE)
     (tmp_path / "b.export").write_text("#BOS 1\n")
     with pytest.raises(AttreeError, match="not known from the files' extensions"):
-        resolve(Settings(), [tmp_path / "a.mrg", tmp_path / "b.export"])
+        resolve(SplitSettings(), [tmp_path / "a.mrg", tmp_path / "b.export"])
 
 
 def test_no_extension_stands_for_two_formats_but_within_a_family() -> None:

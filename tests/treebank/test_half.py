@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import HALF_KNOWN, SENTENCES, read_table
+from attree.base.schemas import HALF_KNOWN, SENTENCES_SCHEMA, read_table
 from attree.treebank.brackets import bracketed
 from attree.treebank.cleaning import clean
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.given import as_tables
 from attree.treebank.half import known, read, read_line
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from attree.treebank.table import from_table, to_table
 from attree.trees.constraints import COMPLETE, NO_PHRASE, UNKNOWN, Constraints
 from tests import drawn
@@ -55,7 +55,7 @@ GOOD = {
 def read_text(text: str, tmp_path: Path) -> list[Sentence | Rejected]:
     file = tmp_path / "mine.half"
     file.write_text(text, encoding="utf-8")
-    return list(read_files([file], resolve(Settings(), [file])))
+    return list(read_files([file], resolve(SplitSettings(), [file])))
 
 
 @pytest.mark.parametrize("text", GOOD)
@@ -101,7 +101,7 @@ def test_what_is_written_is_read(seed: int, n: int):
     if not spans:
         return
     text = bracketed([f"w{i}" for i in range(n)], [f"T{i}" for i in range(n)], spans)
-    (found,) = read(f"({text})", "f", resolve(Settings(format="half"), []))
+    (found,) = read(f"({text})", "f", resolve(SplitSettings(format="half"), []))
     assert isinstance(found, Sentence), found
     assert (found.spans, found.half) == (tuple(spans), True)
 
@@ -111,7 +111,7 @@ def test_punctuation_that_goes_leaves_nothing_contradictory():
         "(S (? (NP (DT the) (! (JJ old) (NN man))) (, ,)) (! (VBD sat) (. .))"
         " (! (NN a) (, ,) (NN b)))"
     )
-    (one,) = read(text, "f", resolve(Settings(format="half"), []))
+    (one,) = read(text, "f", resolve(SplitSettings(format="half"), []))
     assert isinstance(one, Sentence)
     left = clean(one, lambda sentence: [word.isalpha() for word in sentence.words])
     assert left is not None and left.half
@@ -132,7 +132,7 @@ def test_tables_say_which_trees_are_half_known(tmp_path: Path):
     assert table.schema.equals(HALF_KNOWN)
     assert [one.half for one in from_table(table)] == [half for _, _, half in GOOD.values()]
     whole = to_table([one for one in trees if not one.half])
-    assert whole.schema.equals(SENTENCES)
+    assert whole.schema.equals(SENTENCES_SCHEMA)
 
 
 def test_what_needs_whole_trees_says_so(attree: Any, tmp_path: Path):
@@ -141,7 +141,7 @@ def test_what_needs_whole_trees_says_so(attree: Any, tmp_path: Path):
     made = attree(str(file), "--output", "mine.parquet")
     assert made.status == 0, made.err
     with pytest.raises(AttreeError, match="a table of half-known trees; expected a sentence table"):
-        read_table(tmp_path / "mine.parquet", schema=SENTENCES)
+        read_table(tmp_path / "mine.parquet", schema=SENTENCES_SCHEMA)
     with pytest.raises(AttreeError, match=r"mine.half: only some brackets .* and `attree parse` t"):
         as_tables([file]).__enter__()
     with as_tables([file], half=[file]) as (table,):

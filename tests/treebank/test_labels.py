@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attree.annotate.text import Trees
+from attree.annotate.text import TreesToCorrect
 from attree.base.errors import AttreeError
 from attree.base.schemas import HALF_KNOWN, read_table
 from attree.treebank.convert import convert
@@ -15,7 +15,7 @@ from attree.treebank.formats import FORMATS, read_files, resolve
 from attree.treebank.given import as_tables
 from attree.treebank.labels import Labelling, bare, detect, table, tables
 from attree.treebank.language_file import settings_of
-from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sentence import Sentence, SplitSettings
 
 NINE = {"NP", "VP", "AJP", "AVP", "PP", "S", "CONJP", "COP", "X"}
 
@@ -147,7 +147,9 @@ def test_written_trees_have_universal_labels_without_functions(tmp_path: Path) -
 def test_trees_to_be_corrected_have_the_labels_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "x.mrg"
     file.write_text("(S (NP-SBJ (DT a) (NN b)) (ADJP-PRD (VB c) (NN d)))\n")
-    own, universal = (next(iter(Trees([file], set(), one))).given for one in (None, "universal"))
+    own, universal = (
+        next(iter(TreesToCorrect([file], set(), one))).given for one in (None, "universal")
+    )
     assert own is not None and universal is not None
     assert [label for _, _, label in own.spans] == ["S", "NP-SBJ", "ADJP-PRD"]
     assert [label for _, _, label in universal.spans] == ["S", "NP", "AJP"]
@@ -158,11 +160,11 @@ def test_functions_in_front_are_cut(tmp_path: Path) -> None:
     file.write_text(
         "#1 CP1-1 Um gato\n(UTT+np (>N+art Um) (H+n gato) (?+cu (CJT+? (H+v-fin a) (H+n b))))\n"
     )
-    (one,) = read_files([file], resolve(Settings(format="floresta"), []))
+    (one,) = read_files([file], resolve(SplitSettings(format="floresta"), []))
     assert isinstance(one, Sentence)
     assert one.tags == ("art", "n", "v", "n")
     assert one.spans == ((0, 4, "np"), (2, 4, "cu"), (2, 4, "CJT+?"))
-    kept = resolve(Settings(format="floresta", functions="keep"), [])
+    kept = resolve(SplitSettings(format="floresta", functions="keep"), [])
     (one,) = read_files([file], kept)
     assert isinstance(one, Sentence)
     assert one.spans[0] == (0, 4, "UTT+np")

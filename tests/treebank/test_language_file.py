@@ -18,7 +18,7 @@ from attree.cli.main import app
 from attree.treebank.cleaning import POLICIES, policies
 from attree.treebank.formats import FORMATS
 from attree.treebank.language_file import LAYOUTS, LanguageKeys, SplitKeys, check_settings
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 
 _SOME = st.one_of(
     st.none(), st.booleans(), st.integers(-1, 3), st.floats(0, 2), st.sampled_from(
@@ -80,7 +80,7 @@ def test_choices_come_from_their_registries() -> None:
 
 
 def test_every_setting_is_a_key_and_an_option() -> None:
-    settings = {one.name for one in dataclasses.fields(Settings)}
+    settings = {one.name for one in dataclasses.fields(SplitSettings)}
     assert settings == set(hints_of(LanguageKeys)) - {"folder", "layout", "splits"}
     options = {one.name for one in declared(app) if one.command == "treebank read"}
     keys = {

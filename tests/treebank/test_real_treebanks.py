@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from attree.base.patterns import find
-from attree.treebank.cleaning import Counts, prepare
+from attree.treebank.cleaning import CleaningCounts, prepare
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.layout import pieces
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from tests.treebank.reference import nltk_sentences
 
 
@@ -23,11 +23,11 @@ def trees(data: Path) -> Path:
 
 def load(
     files: Iterable[Path], **settings: object
-) -> tuple[list[Sentence], list[Rejected], Counts]:
+) -> tuple[list[Sentence], list[Rejected], CleaningCounts]:
     files = sorted(files)
     assert files
-    resolved = resolve(Settings(**settings), files)  # type: ignore[arg-type]
-    counts = Counts()
+    resolved = resolve(SplitSettings(**settings), files)  # type: ignore[arg-type]
+    counts = CleaningCounts()
     items = list(prepare(read_files(files, resolved), resolved, counts))
     read = [item for item in items if isinstance(item, Sentence)]
     return read, [item for item in items if isinstance(item, Rejected)], counts

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.treebank.brackets import bracketed, read, read_spmrl
-from attree.treebank.sentence import Rejected, Sentence, Settings, Span
+from attree.treebank.sentence import Rejected, Sentence, Span, SplitSettings
 from tests.treebank.reference import nltk_spans
 
 _LABELS = st.sampled_from(["S", "NP", "VP", "-X-", "Ssub", "ROOT2"])
@@ -46,8 +46,8 @@ def write(sentence: Sentence) -> str:
 @given(sentences())
 def test_written_and_read_again(sentence: Sentence) -> None:
     text = write(sentence)
-    assert list(read(text, "f", Settings())) == [sentence]
-    assert list(read_spmrl(f"(VROOT {text})", "f", Settings())) == [sentence]
+    assert list(read(text, "f", SplitSettings())) == [sentence]
+    assert list(read_spmrl(f"(VROOT {text})", "f", SplitSettings())) == [sentence]
 
 
 @given(st.lists(sentences(), min_size=1, max_size=5), st.data())
@@ -57,7 +57,7 @@ def test_one_broken_tree_costs_no_other(many: list[Sentence], data: Any) -> None
     places = [i for i, character in enumerate(lines[hurt]) if character in "()"]
     place = data.draw(st.sampled_from(places))
     lines[hurt] = lines[hurt][:place] + lines[hurt][place + 1 :]
-    found = list(read("\n".join(lines), "f", Settings()))
+    found = list(read("\n".join(lines), "f", SplitSettings()))
     good = [item.line for item in found if isinstance(item, Sentence)]
     expected = [line + 1 for line in range(len(lines)) if line != hurt]
     assert [line for line in good if line != hurt + 1] == expected
@@ -76,7 +76,9 @@ def test_nltk_reads_the_same(sentence: Sentence) -> None:
 @given(st.text("()ab #\n<\\-*", max_size=60))
 def test_any_text_is_read_or_rejected(text: str) -> None:
     lines = text.count("\n") + 1
-    for item in list(read(text, "f", Settings())) + list(read_spmrl(text, "f", Settings())):
+    for item in list(read(text, "f", SplitSettings())) + list(
+        read_spmrl(text, "f", SplitSettings())
+    ):
         assert 1 <= item.line <= lines
         if isinstance(item, Sentence):
             assert len(item.words) == len(item.tags) > 0

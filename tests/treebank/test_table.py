@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import REJECTED, SENTENCES, read_table, write_table
+from attree.base.schemas import REJECTED, SENTENCES_SCHEMA, read_table, write_table
 from attree.treebank import table as tables
 from attree.treebank.brackets import bracketed
 from attree.treebank.sentence import Rejected, Sentence
@@ -20,7 +20,7 @@ from tests.treebank.test_roundtrip import sentences
 @given(st.lists(sentences(), max_size=5))
 def test_there_and_back(many: list[Sentence]) -> None:
     table = to_table(many)
-    assert table.schema == SENTENCES
+    assert table.schema == SENTENCES_SCHEMA
     assert table["sentence"].to_pylist() == list(range(len(many)))
     assert list(from_table(table)) == many
 
@@ -36,15 +36,15 @@ def test_chunks_and_rejected_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert list(from_table(read)) == many
     assert rejected.schema == REJECTED
     assert rejected["line"].to_pylist() == [0, 1, 2, 3, 4]
-    write_table(tmp_path / "t.parquet", read, schema=SENTENCES, metadata={"a": 1})
-    back, metadata = read_table(tmp_path / "t.parquet", schema=SENTENCES)
+    write_table(tmp_path / "t.parquet", read, schema=SENTENCES_SCHEMA, metadata={"a": 1})
+    back, metadata = read_table(tmp_path / "t.parquet", schema=SENTENCES_SCHEMA)
     assert list(from_table(back)) == many
     assert metadata == {"a": 1}
 
 
 def test_no_rows() -> None:
     read, rejected = TableBuilder().tables()
-    assert (read.schema, rejected.schema) == (SENTENCES, REJECTED)
+    assert (read.schema, rejected.schema) == (SENTENCES_SCHEMA, REJECTED)
 
 
 def test_bracketed() -> None:

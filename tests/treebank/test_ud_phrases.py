@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.treebank.cleaning import Counts, prepare
+from attree.treebank.cleaning import CleaningCounts, prepare
 from attree.treebank.conllu import read
 from attree.treebank.convert import convert
 from attree.treebank.formats import read_files, resolve
-from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sentence import Sentence, SplitSettings
 from attree.treebank.ud_phrases import Words, phrases
 from attree.trees.constraints import NO_PHRASE, Constraints
 
-HALF = Settings(format="conllu", dependencies="half", labels="universal")
+HALF = SplitSettings(format="conllu", dependencies="half", labels="universal")
 
 
 def conllu(text: str) -> str:
@@ -32,7 +32,7 @@ def conllu(text: str) -> str:
     return "\n".join(lines) + "\n\n"
 
 
-def phrases_of(text: str, how: Settings = HALF) -> dict[str, str]:
+def phrases_of(text: str, how: SplitSettings = HALF) -> dict[str, str]:
     (one,) = read(conllu(text), "f", how)
     assert isinstance(one, Sentence), one
     assert one.half
@@ -175,14 +175,16 @@ def test_rules(text: str) -> None:
 
 def test_labels_can_be_those_of_the_treebank_or_left_open(tmp_path: Path) -> None:
     text = "the/DET/2/det cat/NOUN/3/nsubj sat/VERB/0/root"
-    own = Settings(format="conllu", dependencies="half")
+    own = SplitSettings(format="conllu", dependencies="half")
     assert phrases_of(text, own) == {"the cat": "nsubj", "the cat sat": "root"}
     file = tmp_path / "x.conllu"
     file.write_text(conllu(text), encoding="utf-8")
-    (one,) = read_files([file], Settings(format="conllu", dependencies="half", labels="unknown"))
+    (one,) = read_files(
+        [file], SplitSettings(format="conllu", dependencies="half", labels="unknown")
+    )
     assert isinstance(one, Sentence)
     assert one.spans == ((0, 3, "?"), (0, 2, "?"))
-    (whole,) = read_files([file], Settings(format="conllu", labels="universal"))
+    (whole,) = read_files([file], SplitSettings(format="conllu", labels="universal"))
     assert isinstance(whole, Sentence)
     assert (whole.spans, whole.half) == (((0, 3, "S"), (0, 2, "NP")), False)
 
@@ -229,10 +231,10 @@ def test_what_is_converted_is_read_back(data: Path, tmp_path: Path, language: st
     text = (data / f"ud/UD_{language}/dev.conllu").read_text(encoding="utf-8")
     file.write_text("\n\n".join(text.split("\n\n")[:150]) + "\n\n", encoding="utf-8")
     done = convert(
-        [file], Settings(format="conllu", encoding="utf-8", labels="universal"), made, "half"
+        [file], SplitSettings(format="conllu", encoding="utf-8", labels="universal"), made, "half"
     )
     direct = [one for one in read_files([file], HALF) if isinstance(one, Sentence) and one.spans]
-    back = list(read_files([made], resolve(Settings(), [made])))
+    back = list(read_files([made], resolve(SplitSettings(), [made])))
     assert len(back) == len(direct) == done.written
     assert len(direct) >= 150 - len(done.rejected) - 1
     for one, other in zip(back, direct, strict=True):
@@ -274,10 +276,10 @@ def test_final_punctuation_is_inside_where_that_is_asked_for() -> None:
     text = conllu("he/PRON/2/nsubj came/VERB/0/root home/ADV/2/advmod ./PUNCT/2/punct")
     for asked, spans in (("as_is", {(0, 4, "S")}), ("inside", {(0, 4, "S"), (0, 3, NO_PHRASE)})):
         how = replace(HALF, final_punctuation=asked)
-        (one,) = prepare(read(text, "x", how), how, Counts())
+        (one,) = prepare(read(text, "x", how), how, CleaningCounts())
         assert set(one.spans) == spans
     whole = Sentence(
         ("a", "b", "."), ("X",) * 3, ((0, 3, "TOP"), (0, 2, "S"), (0, 1, "NP")), "x", 1
     )
-    (one,) = prepare([whole], Settings(final_punctuation="inside"), Counts())
+    (one,) = prepare([whole], SplitSettings(final_punctuation="inside"), CleaningCounts())
     assert one.spans == ((0, 3, "TOP"), (0, 3, "S"), (0, 1, "NP"))

@@ -172,7 +172,7 @@ def test_changed_code_runs_what_it_decides(rerun: Checkout) -> None:
 def test_a_changed_scorer_parses_a_corpus_anew_in_its_own_folder(rerun: Checkout) -> None:
     manifest = rerun.folder / "results/corpus/news/manifest.json"
     before = read_json(manifest)
-    add(rerun.source / "attree/training/training.py", "_CHANGED = 1")
+    add(rerun.source / "attree/training/objectives.py", "_CHANGED = 1")
     assert rerun.plan("corpus").jobs == []
     add(rerun.source / "attree/scoring/prefix.py", "_CHANGED = 1")
     assert "parse_corpus" in rerun.run("corpus").rules

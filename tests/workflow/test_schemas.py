@@ -30,19 +30,19 @@ def read(path: Path) -> Any:
 def test_registries_that_keys_name_are_there_and_other_names_are_the_library_s() -> None:
     from attree.bulk.output import FORMATS
     from attree.encoder.source import SOURCES
-    from attree.training.training import OBJECTIVES
+    from attree.training.objectives import OBJECTIVES
 
     schema = msgspec.json.schema(configuration.Configuration)
     registries = set(re.findall("'x-choices': '([^']+)'", str(schema)))
     assert len(registries) > 10
     assert all(choices(one) for one in registries)
-    assert form_of(configuration.Parser, "score") == ", ".join(scoring.SCORES)
-    assert form_of(configuration.Parser, "association") == ", ".join(scoring.ASSOCIATIONS)
-    assert form_of(configuration.Trained, "objective") == ", ".join(OBJECTIVES)
+    assert form_of(configuration.ParserSettings, "score") == ", ".join(scoring.SCORES)
+    assert form_of(configuration.ParserSettings, "association") == ", ".join(scoring.ASSOCIATIONS)
+    assert form_of(configuration.TrainedSettings, "objective") == ", ".join(OBJECTIVES)
     others = {"minimum_risk", "optional_chart", "labelled_risk"}
-    decoders = form_of(configuration.Trained, "decoder").split(", ")
+    decoders = form_of(configuration.TrainedSettings, "decoder").split(", ")
     assert set(decoders) == {*decoding.DECODERS, *others}
-    assert set(configuration.Encoder.EXACTLY_ONE) == set(SOURCES)
+    assert set(configuration.EncoderSettings.EXACTLY_ONE) == set(SOURCES)
     written = form_of(configuration.Corpus, "format").split(", ")
     assert written == ["parquet", *(f"parquet,{name}" for name in FORMATS)]
 

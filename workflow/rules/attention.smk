@@ -5,7 +5,7 @@
 rule attention_all:
     # Every head of the encoder by itself, to rank heads by.
     input:
-        sentences=SENTENCES,
+        sentences=SENTENCES_PATH,
         encoder="<results>/encoders/{encoder}.json",
     output:
         "<results>/attention/{encoder}/all/{language}/{split}.json",
@@ -17,9 +17,7 @@ rule attention_all:
         "../../envs/cpu.yaml"
     threads: attention_threads
     params:
-        code=code_of(
-            "attree.cli.attention:attention_command", without=attention_spares
-        ),
+        code=code_of("attree.cli.attention:attention_command", without=attention_spares),
         heads=all_options,
         options=as_options(config["attention"]),
     shell:
@@ -30,7 +28,7 @@ rule attention_all:
 use rule attention_all as attention_selected with:
     # The means of the heads that the encoder's parsers selected, in one pass for all of them.
     input:
-        sentences=SENTENCES,
+        sentences=SENTENCES_PATH,
         encoder="<results>/encoders/{encoder}.json",
         selections=selections,
     output:
@@ -40,8 +38,6 @@ use rule attention_all as attention_selected with:
     benchmark:
         "<benchmarks>/attention/{encoder}/selected/{language}/{split}.tsv"
     params:
-        code=code_of(
-            "attree.cli.attention:attention_command", without=attention_spares
-        ),
+        code=code_of("attree.cli.attention:attention_command", without=attention_spares),
         heads=selections_options,
         options=as_options(config["attention"]),

@@ -16,7 +16,7 @@ from attree.training.recipes import RECIPES
 from attree.plan.plan import (
     GRAMMAR,
     IMPORTED,
-    Row,
+    TableRow,
     as_options,
     but,
     folder_of,
@@ -26,10 +26,10 @@ from attree.plan.plan import (
 )
 from attree.base.process import FOLLOWED
 from attree.base.provenance import code_hash, digest
-from attree.reports.page.run import Run, looks
+from attree.reports.page.run import ReportedRun, looks
 from attree.plan.paths import (
-    ASSOCIATIONS,
-    BASELINES,
+    ASSOCIATIONS_PATH,
+    BASELINES_PATH,
     ENCODER,
     EXPERIMENT,
     FEWSHOT,
@@ -37,10 +37,10 @@ from attree.plan.paths import (
     LABELS_FIGURE,
     LEARNT,
     PAGE,
-    PARSES,
-    SCORES,
+    PARSES_PATH,
+    SCORES_PATH,
     SENTENCE_SCORES,
-    SENTENCES,
+    SENTENCES_PATH,
     path_of,
 )
 from attree.plan.paths import PLAN as PLAN_FILE
@@ -67,7 +67,7 @@ try:
     LANGUAGES = discover(**config["treebanks"])
     splits = {name: one.splits for name, one in LANGUAGES.items()}
     PLAN = make_plan(config, splits, LANGUAGES.problems, RECIPES)
-    RUN = Run.of(config, PLAN, LANGUAGES)
+    RUN = ReportedRun.of(config, PLAN, LANGUAGES)
 except AttreeError as error:
     sys.exit(f"attree: error: {error}")
 
@@ -79,7 +79,7 @@ def say_warnings():
 
 def say_losses():
     for language, split in PLAN.sized:
-        path = path_of(SENTENCES, f"{language}/{split}", results=config["results"])
+        path = path_of(SENTENCES_PATH, f"{language}/{split}", results=config["results"])
         note = read_metadata(path).get("note") if os.path.exists(path) else None
         if note:
             why = f"{config['results']}/logs/treebanks/{language}/{split}.log says why"
@@ -263,8 +263,8 @@ def system_options(wildcards):
 
 
 def averaged(wildcards):
-    members = PLAN.members(Row(**wildcards))
-    return [path_of(PARSES, **asdict(row)) for row in members]
+    members = PLAN.members(TableRow(**wildcards))
+    return [path_of(PARSES_PATH, **asdict(row)) for row in members]
 
 
 def average_options(wildcards):
@@ -295,8 +295,8 @@ def language_sentences(wildcards):
 
 def scores(rows):
     return [
-        *[path_of(SCORES, **asdict(row)) for row in rows],
-        *[path_of(BASELINES, "/".join(place)) for place in split_keys(rows)],
+        *[path_of(SCORES_PATH, **asdict(row)) for row in rows],
+        *[path_of(BASELINES_PATH, "/".join(place)) for place in split_keys(rows)],
     ]
 
 

@@ -50,7 +50,7 @@ rule comparison_table:
 rule speeds:
     # Once all trees are scored, so that nothing else keeps the machine busy.
     input:
-        sentences=SENTENCES,
+        sentences=SENTENCES_PATH,
         encoder=ENCODER,
         parsers=COMPARISONS.timed,
         before=COMPARISONS.scores,

@@ -24,7 +24,7 @@ rule heads_figure:
 
 rule labels_figure:
     input:
-        SCORES,
+        SCORES_PATH,
     output:
         report(
             LABELS_FIGURE,

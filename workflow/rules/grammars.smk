@@ -38,9 +38,9 @@ rule grammar:
 rule grammar_parses:
     input:
         learnt=LEARNT,
-        sentences=SENTENCES,
+        sentences=SENTENCES_PATH,
     output:
-        PARSES,
+        PARSES_PATH,
     log:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:

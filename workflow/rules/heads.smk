@@ -1,7 +1,7 @@
 rule heads:
     input:
         attention="<results>/attention/{encoder}/all/{language}/{split}.json",
-        sentences=SENTENCES,
+        sentences=SENTENCES_PATH,
     output:
         ranking="<results>/heads/{encoder}/{parser}/{language}/{split}.parquet",
         selection="<results>/heads/{encoder}/{parser}/{language}/{split}.json",

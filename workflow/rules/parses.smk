@@ -5,7 +5,7 @@ rule parse:
         attention="<results>/attention/{encoder}/selected/{language}/{split}.json",
         selection=selection,
     output:
-        PARSES,
+        PARSES_PATH,
     log:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:
@@ -27,10 +27,10 @@ rule trained_parses:
         parser=COMPARISONS.parser_file,
         weights=COMPARISONS.weights,
         encoder=ENCODER,
-        sentences=SENTENCES,
+        sentences=SENTENCES_PATH,
     output:
-        parses=PARSES,
-        associations=ASSOCIATIONS,
+        parses=PARSES_PATH,
+        associations=ASSOCIATIONS_PATH,
     log:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:
@@ -51,9 +51,9 @@ rule trained_parses:
 rule imported_parses:
     input:
         trees=system_trees,
-        sentences=SENTENCES,
+        sentences=SENTENCES_PATH,
     output:
-        PARSES,
+        PARSES_PATH,
     log:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:
@@ -72,7 +72,7 @@ rule averaged_parses:
     input:
         averaged,
     output:
-        PARSES,
+        PARSES_PATH,
     log:
         "<logs>/parses/{encoder}/{parser}/{language}/{split}.log",
     wildcard_constraints:

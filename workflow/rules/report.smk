@@ -16,7 +16,7 @@ rule page:
         scores(PLAN.rows),
         sentence_scores(PLAN.rows),
         [tuned("heads", "parquet", *pair) for pair in PLAN.tunings],
-        collect(SENTENCES, zip, **SIZED),
+        collect(SENTENCES_PATH, zip, **SIZED),
         config["published"] or [],
     output:
         update(PAGE),

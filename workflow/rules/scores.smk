@@ -1,10 +1,10 @@
 rule score:
     input:
-        parses=PARSES,
-        sentences=SENTENCES,
+        parses=PARSES_PATH,
+        sentences=SENTENCES_PATH,
     output:
         sentences=SENTENCE_SCORES,
-        summary=SCORES,
+        summary=SCORES_PATH,
     log:
         "<logs>/scores/{encoder}/{parser}/{language}/{split}.log",
     conda:
@@ -20,9 +20,9 @@ rule score:
 
 rule baselines:
     input:
-        SENTENCES,
+        SENTENCES_PATH,
     output:
-        BASELINES,
+        BASELINES_PATH,
     log:
         "<logs>/scores/baselines/{language}/{split}.log",
     conda:

@@ -55,7 +55,7 @@ rule language_table:
 
 rule sizes_table:
     input:
-        treebanks=collect(SENTENCES, zip, **SIZED),
+        treebanks=collect(SENTENCES_PATH, zip, **SIZED),
         published=published,
     output:
         report(

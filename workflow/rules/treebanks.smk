@@ -2,7 +2,7 @@ rule treebank:
     input:
         treebank_files,
     output:
-        sentences=SENTENCES,
+        sentences=SENTENCES_PATH,
         rejected="<results>/treebanks/{language}/{split}.rejected.parquet",
     log:
         "<logs>/treebanks/{language}/{split}.log",

@@ -23,7 +23,7 @@ _LONGEST_LABEL = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ShownPhrase:
     """A phrase as the page shows it: its words, its labels (joined), what is settled about it."""
 
     start: int
@@ -151,7 +151,7 @@ class Draft:
         ]
         return Constraints(tuple(required), tuple(sorted(self.broken)))
 
-    def nodes(self, tree: Tree) -> list[Node]:
+    def nodes(self, tree: Tree) -> list[ShownPhrase]:
         """Return what is shown of the tree that the parser proposes, in pre-order.
 
         The whole sentence is always a phrase.
@@ -162,7 +162,7 @@ class Draft:
         if self.n_words > 1:
             found.setdefault((0, self.n_words), "")
         return [
-            Node(
+            ShownPhrase(
                 start, end, found[start, end], (start, end) in self.fixed, (start, end) in self.flat
             )
             for start, end in sorted(found, key=lambda span: (span[0], -span[1]))
@@ -210,7 +210,7 @@ def labels_of(sentence: Sentence) -> list[str]:
     return [name for name in proposed(tree).values() if name]
 
 
-def tree_of(words: tuple[str, ...], nodes: Iterable[Node], tags: Sequence[str] = ()) -> Tree:
+def tree_of(words: tuple[str, ...], nodes: Iterable[ShownPhrase], tags: Sequence[str] = ()) -> Tree:
     """Return the tree that the page shows, as it is saved: a chain is a node for each label."""
     each = [((node.start, node.end), label) for node in nodes for label in node.label.split(CHAIN)]
     labels = tuple(label or NO_LABEL for _, label in each)

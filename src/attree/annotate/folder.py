@@ -20,7 +20,7 @@ from attree.base.files import lock, read_bytes, whole_file
 from attree.base.text import say
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.language import treebank_files
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
 TREES, LOG, LOCK = "train.ptb", "annotations.jsonl", ".annotate.lock"
 
@@ -31,7 +31,7 @@ _CHANGED = "this file was changed by another program, and is left as it is"
 _LARGEST = 1 << 30
 
 
-class Record(msgspec.Struct):
+class LogRecord(msgspec.Struct):
     """What later runs read of a line of the log; its other keys are for people."""
 
     action: str
@@ -40,9 +40,9 @@ class Record(msgspec.Struct):
     names: tuple[str, ...] = ()
 
 
-def accepted(records: Iterable[Record]) -> list[Record]:
+def accepted(records: Iterable[LogRecord]) -> list[LogRecord]:
     """Return the records of sentences that were accepted and not taken back."""
-    found: list[Record] = []
+    found: list[LogRecord] = []
     for one in records:
         if one.action == "reopen":
             found = [other for other in found if other.words != one.words]
@@ -51,12 +51,12 @@ def accepted(records: Iterable[Record]) -> list[Record]:
     return found
 
 
-def order_of_labels(records: Iterable[Record]) -> list[str]:
+def order_of_labels(records: Iterable[LogRecord]) -> list[str]:
     """Return the labels in the order that their digits go by, as it was logged last."""
     return next((list(one.names) for one in reversed([*records]) if one.action == "labels"), [])
 
 
-def finished(records: Iterable[Record], saved: Iterable[Sentence]) -> set[tuple[str, ...]]:
+def finished(records: Iterable[LogRecord], saved: Iterable[Sentence]) -> set[tuple[str, ...]]:
     """Return the words of the sentences that have a tree in ``saved``, or were skipped.
 
     A tree that was taken out of ``train.ptb`` by hand is shown again.
@@ -113,12 +113,12 @@ class Folder:
             for text in (self.trees, self.log)
         )
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[LogRecord]:
         """Return the actions logged so far; a line that is no record is told and left out."""
         found = []
         for number, line in enumerate(self.log.split("\n")[:-1], 1):
             try:
-                found.append(msgspec.json.decode(line, type=Record))
+                found.append(msgspec.json.decode(line, type=LogRecord))
             except (msgspec.MsgspecError, RecursionError) as error:
                 problem = str(error).replace("`", "")
                 problem = f"this line is no record of `attree annotate` ({problem})"
@@ -131,7 +131,7 @@ class Folder:
         if not self.trees.strip():
             return []
         found = []
-        for item in read_files([path], resolve(Settings(functions="keep"), [path])):
+        for item in read_files([path], resolve(SplitSettings(functions="keep"), [path])):
             if isinstance(item, Rejected):
                 say(str(item))
             else:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from attree.annotate.draft import Draft
 from attree.base.errors import AttreeError
 from attree.parsers.parser import Parser
-from attree.stages.training import around_middle
+from attree.stages.train import around_middle
 from attree.training.features import features_of
 from attree.training.fit import fit, label_names, untrained
 from attree.training.gold import GoldTree, GoldTrees, gold_tree
@@ -47,7 +47,7 @@ class Proposal:
     likely: NDArray[np.float64] | None
 
 
-class Chart:
+class ProposalChart:
     """Proposes trees of one sentence, at once: the encoder has read it."""
 
     def __init__(self, parser: Parser, words: Sequence[str]) -> None:
@@ -143,10 +143,10 @@ class Proposer:
         with self._encoding:
             return not self.parser.encoder.tokenise([list(words)])[0].too_long
 
-    def chart(self, words: Sequence[str]) -> Chart:
+    def chart(self, words: Sequence[str]) -> ProposalChart:
         """Run the encoder over a sentence."""
         with self._encoding:
-            return Chart(self.parser, words)
+            return ProposalChart(self.parser, words)
 
     def due(self, trees: int) -> bool:
         """Tell whether so many trees are worth another training."""

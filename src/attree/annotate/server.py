@@ -33,7 +33,7 @@ _Place = Annotated[int, msgspec.Meta(ge=0, le=30_000)]
 HOST = "127.0.0.1"
 
 
-class Asked(msgspec.Struct, forbid_unknown_fields=True):
+class PageRequest(msgspec.Struct, forbid_unknown_fields=True):
     """What the page asks for: an action, and the version of the state that it is about."""
 
     action: str
@@ -79,7 +79,7 @@ def _told(line: str, status: int, **more: Any) -> JSONResponse:
 def _answer(session: Session, body: bytes) -> Response:
     """Do what is asked; say in one line why it cannot be done."""
     try:
-        do(session, msgspec.json.decode(body, type=Asked))
+        do(session, msgspec.json.decode(body, type=PageRequest))
     except StaleError as error:
         return _told(str(error), 409, state=session.state())
     except AttreeError as error:
@@ -98,7 +98,7 @@ def _not_saved(error: OSError) -> str:
     return f"Not saved: {reason}{where}. Nothing is lost: make room and try again."
 
 
-def do(session: Session, asked: Asked) -> None:
+def do(session: Session, asked: PageRequest) -> None:
     """Do what the page asks for.
 
     Raises:

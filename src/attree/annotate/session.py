@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.annotate.draft import CORRECTIONS, Draft, Node, labels_of, tree_of
+from attree.annotate.draft import CORRECTIONS, Draft, ShownPhrase, labels_of, tree_of
 from attree.annotate.folder import BEGIN, Folder, now
-from attree.annotate.proposals import Chart, Proposal, Proposer, Trained
-from attree.annotate.text import Sentences, Source, Trees
+from attree.annotate.proposals import Proposal, ProposalChart, Proposer, Trained
+from attree.annotate.text import OriginalSentence, TextSentences, TreesToCorrect
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.base.schemas import FAILED, TOO_LONG
 from attree.treebank.sentence import Sentence
@@ -47,8 +47,8 @@ class Shown:
         doubts: of a tree that was given, how likely the parser finds each span by itself.
     """
 
-    source: Source
-    chart: Chart
+    source: OriginalSentence
+    chart: ProposalChart
     drafts: list[Draft]
     proposal: Proposal
     parser: str
@@ -61,7 +61,7 @@ class Shown:
         """How many corrections it has, those undone not counted."""
         return len(self.drafts) - 1
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[ShownPhrase]:
         """Return the phrases shown."""
         return self.drafts[-1].nodes(self.proposal.tree)
 
@@ -95,14 +95,14 @@ class Session:
         self,
         folder: Folder,
         saved: list[Sentence],
-        sentences: Sentences | Trees,
+        sentences: TextSentences | TreesToCorrect,
         proposer: Proposer,
         about: dict[str, Any],
         curve: Sequence[int] = (),
         order: Sequence[str] = (),
     ) -> None:
         self.folder, self.sentences, self.proposer = folder, sentences, proposer
-        self._waiting: Iterator[Source] = iter(sentences)
+        self._waiting: Iterator[OriginalSentence] = iter(sentences)
         self._again: list[Shown] = []
         self.lock = threading.RLock()
         self.version, self.saved_now = 0, 0
@@ -289,7 +289,7 @@ class Session:
                 continue
             return
 
-    def _proposed(self, source: Source) -> Shown:
+    def _proposed(self, source: OriginalSentence) -> Shown:
         """Return a sentence with its first proposal, by the newest parser."""
         draft, name = Draft(len(source.words)), self.proposer.name
         if source.given is not None:
@@ -309,7 +309,7 @@ class Session:
         shown.actions.append(self._record(shown.source, action, **more))
 
     @staticmethod
-    def _record(source: Source, action: str, **more: Any) -> dict[str, Any]:
+    def _record(source: OriginalSentence, action: str, **more: Any) -> dict[str, Any]:
         where = {"file": source.file, "line": source.line}
         return {"time": now(), "action": action, **where, **more}
 

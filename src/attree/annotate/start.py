@@ -8,7 +8,7 @@ from pathlib import Path
 from attree.annotate.folder import Folder, accepted, finished, order_of_labels
 from attree.annotate.proposals import Proposer
 from attree.annotate.session import Session
-from attree.annotate.text import Sentences, Trees, are_treebanks
+from attree.annotate.text import TextSentences, TreesToCorrect, are_treebanks
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions
 from attree.bulk.stream import first_lines, how_split
@@ -20,7 +20,7 @@ from attree.raw_text.words import tokeniser
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AnnotationRequest:
     """What the command is given.
 
     Attributes:
@@ -44,7 +44,7 @@ class Request:
     labels: str | None = None
 
 
-def begin(asked: Request, folder: Folder) -> Session:
+def begin(asked: AnnotationRequest, folder: Folder) -> Session:
     """Load the parser and show the first sentence.
 
     Raises:
@@ -67,25 +67,25 @@ def begin(asked: Request, folder: Folder) -> Session:
 
 
 def _to_annotate(
-    asked: Request, folder: Folder, done: set[tuple[str, ...]]
-) -> tuple[str, Sentences | Trees]:
+    asked: AnnotationRequest, folder: Folder, done: set[tuple[str, ...]]
+) -> tuple[str, TextSentences | TreesToCorrect]:
     """Return whose rules split words (the treebank's own are kept), and what is annotated."""
     if are_treebanks(asked.texts):
         for path in asked.texts:
             if path.resolve().is_relative_to(folder.path.resolve()):
                 fix = "name another --output"
                 raise AttreeError("this input is in the output folder", file=path, fix=fix)
-        return "", Trees(asked.texts, done, asked.labels)
+        return "", TreesToCorrect(asked.texts, done, asked.labels)
     files, _ = find_inputs(asked.texts, without=folder.path)
     refuse_treebanks(files)
     texts = first_lines(asked.texts, asked.how.column)
     how = how_split(asked.parser, asked.how, texts)
     words, column = tokeniser(how.name, split=how.sentences), asked.how.column
-    found = Sentences(files, words, max_words=asked.max_words, column=column, done=done)
+    found = TextSentences(files, words, max_words=asked.max_words, column=column, done=done)
     return how.name, found
 
 
-def _nothing(text: Path, sentences: Sentences | Trees, *, before: bool) -> AttreeError:
+def _nothing(text: Path, sentences: TextSentences | TreesToCorrect, *, before: bool) -> AttreeError:
     """Say why no sentence is shown."""
     passed = {name: count for name, count in sentences.passed.items() if name != "repeated"}
     if before:

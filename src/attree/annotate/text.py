@@ -25,7 +25,7 @@ ONE_WORD, REPEATED = "one word", "repeated"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class OriginalSentence:
     """A sentence, the file and line that it came from, and its tree if that is to be corrected."""
 
     file: str
@@ -34,16 +34,16 @@ class Source:
     given: Sentence | None = None
 
 
-class Trees:
+class TreesToCorrect:
     """The trees of treebanks that are to be corrected, in their order, one of each sentence.
 
     Args:
         files: of treebanks, as ``attree treebank`` reads them, with all words and functions.
-        done: as of :class:`Sentences`.
+        done: as of :class:`TextSentences`.
         labels: as ``labels`` of ``language.yaml``.
 
     Attributes:
-        passed: as of :class:`Sentences`.
+        passed: as of :class:`TextSentences`.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Trees:
         self._done = frozenset(done)
         self.passed: Counter[str] = Counter()
 
-    def __iter__(self) -> Iterator[Source]:
+    def __iter__(self) -> Iterator[OriginalSentence]:
         """Yield them; what cannot be read is told, and sentences without a tree are passed over."""
         shown: set[tuple[str, ...]] = set()
         for one in (one for file, how in self._files for one in read_files([file], how)):
@@ -69,7 +69,7 @@ class Trees:
                 self.passed[REPEATED] += 1
             elif one.words not in self._done:
                 shown.add(one.words)
-                yield Source(name_of(Path(one.file).name), one.line, one.words, one)
+                yield OriginalSentence(name_of(Path(one.file).name), one.line, one.words, one)
 
 
 def are_treebanks(paths: Sequence[Path]) -> bool:
@@ -85,7 +85,7 @@ def are_treebanks(paths: Sequence[Path]) -> bool:
     return all(trees)
 
 
-class Sentences:
+class TextSentences:
     """The sentences of a text that are worth annotating, in their order.
 
     Args:
@@ -113,7 +113,7 @@ class Sentences:
         self._shown: set[tuple[str, ...]] = set()
         self.passed: Counter[str] = Counter()
 
-    def __iter__(self) -> Iterator[Source]:
+    def __iter__(self) -> Iterator[OriginalSentence]:
         """Yield them; a sentence that was done, or stood before, is passed over."""
         for file, line, status, sentences in read_sentences(self._files, self._column, self._split):
             if status not in (OK, EMPTY):
@@ -124,7 +124,7 @@ class Sentences:
                     self.passed[reason] += 1
                 elif words and words not in self._done:
                     self._shown.add(words)
-                    yield Source(file.name, line, words)
+                    yield OriginalSentence(file.name, line, words)
 
     def _reason(self, words: tuple[str, ...]) -> str:
         if len(words) > self._max_words:

@@ -57,7 +57,7 @@ KEY = "attree"
 _SETTINGS = "settings.json"
 
 
-class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class ComponentSettings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """What the component is told, by a pipeline's configuration or by what was saved of one.
 
     Attributes:
@@ -77,7 +77,7 @@ class Settings(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     max_words: Annotated[int, msgspec.Meta(ge=1)] | None = 500
 
 
-@Language.factory("attree", default_config=msgspec.structs.asdict(Settings()))
+@Language.factory("attree", default_config=msgspec.structs.asdict(ComponentSettings()))
 def make_pipe(
     nlp: Language,
     name: str,
@@ -88,13 +88,15 @@ def make_pipe(
     threads: int | None,
     max_words: int | None,
 ) -> TreePipe:
-    """Make the component of a pipeline; its settings are those of :class:`Settings`.
+    """Make the component of a pipeline; its settings are those of :class:`ComponentSettings`.
 
     Raises:
         AttreeError: no such parser, or another setting that cannot be.
     """
     given = (parser, encoder, device, dtype, threads, max_words)
-    made = TreePipe(name, _settings(dict(zip(Settings.__struct_fields__, given, strict=True))))
+    made = TreePipe(
+        name, _settings(dict(zip(ComponentSettings.__struct_fields__, given, strict=True)))
+    )
     trained_on = language_of(parser)
     if trained_on and nlp.lang not in (ANY, rules_for(trained_on)):
         said = (
@@ -105,10 +107,10 @@ def make_pipe(
     return made
 
 
-def _settings(found: Any) -> Settings:
+def _settings(found: Any) -> ComponentSettings:
     """Return settings that a configuration gives, or that were saved in bytes."""
     return described(
-        found, Settings, what="configuration of the pipe attree", fix="correct the setting"
+        found, ComponentSettings, what="configuration of the pipe attree", fix="correct the setting"
     )
 
 
@@ -120,7 +122,7 @@ class TreePipe(Pipe):
         settings: what the factory was told.
     """
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: ComponentSettings) -> None:
         self.name, self._settings = name, settings
         self._loaded: tuple[int, Any] | None = None
         check_parser(settings.parser)
@@ -180,7 +182,9 @@ class TreePipe(Pipe):
         Raises:
             AttreeError: the parser is gone, or the file holds no settings.
         """
-        self._take(read_described(Path(path) / _SETTINGS, Settings, what="file of settings"))
+        self._take(
+            read_described(Path(path) / _SETTINGS, ComponentSettings, what="file of settings")
+        )
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -197,8 +201,8 @@ class TreePipe(Pipe):
         self._take(_settings(found))
         return self
 
-    def _take(self, settings: Settings) -> None:
-        if self._settings == Settings():
+    def _take(self, settings: ComponentSettings) -> None:
+        if self._settings == ComponentSettings():
             check_parser(settings.parser)
             self._settings, self._loaded = settings, None
 

@@ -20,7 +20,7 @@ from attree.association.columns import Column
 from attree.association.shards import ShardWriter, open_shard
 from attree.association.sources import load_source
 from attree.base.errors import AttreeError
-from attree.base.schemas import OK, SENTENCES, TOO_LONG, read_table
+from attree.base.schemas import OK, SENTENCES_SCHEMA, TOO_LONG, read_table
 
 if TYPE_CHECKING:
     import torch
@@ -82,7 +82,7 @@ class ShardTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentences:
+class SentenceRows:
     """Some rows of a sentence table.
 
     Args:
@@ -96,7 +96,7 @@ class Sentences:
     origin: list[tuple[str, int]]
 
     @classmethod
-    def of_table(cls, table: pa.Table) -> Sentences:
+    def of_table(cls, table: pa.Table) -> SentenceRows:
         """Read some rows of a table ``schemas.SENTENCES``."""
         return cls(
             number=table["sentence"].to_numpy().astype(np.int32),
@@ -108,16 +108,16 @@ class Sentences:
 def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
     """Read the sentences of one shard and write it; return ``task``."""
     rows = _table(task.sentences).slice(task.start, task.stop - task.start)
-    write_shard(encoder, Sentences.of_table(rows), task)
+    write_shard(encoder, SentenceRows.of_table(rows), task)
     return task
 
 
 @functools.lru_cache(maxsize=1)
 def _table(path: str) -> pa.Table:
-    return read_table(path, schema=SENTENCES)[0]
+    return read_table(path, schema=SENTENCES_SCHEMA)[0]
 
 
-def write_shard(encoder: Encoder, sentences: Sentences, task: ShardTask) -> dict[str, int]:
+def write_shard(encoder: Encoder, sentences: SentenceRows, task: ShardTask) -> dict[str, int]:
     """Compute the associations of ``sentences`` and write a shard, whole or not at all.
 
     Returns:

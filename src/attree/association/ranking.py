@@ -18,7 +18,7 @@ from attree.association.sources import HEADS as ATTENTION
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
 from attree.base.provenance import provenance
-from attree.base.schemas import HEADS, SENTENCES, read_table, write_table
+from attree.base.schemas import HEADS_SCHEMA, SENTENCES_SCHEMA, read_table, write_table
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
 from attree.evaluation import METRICS
@@ -160,7 +160,7 @@ def rank_heads(
     the gold trees are not looked at; the F1 stand in the table for people.
     """
     found = read_manifest(manifest)
-    gold, about = read_table(sentences, schema=SENTENCES)
+    gold, about = read_table(sentences, schema=SENTENCES_SCHEMA)
     by_agreement = rank_by == AGREEMENT
     how: dict[str, Any] = {"source": source, "trees": trees, "seed": seed}
     ranking = rank(manifest, Parses.gold(gold), recipe, agreement=by_agreement, **how)
@@ -189,7 +189,7 @@ def rank_heads(
         else pa.nulls(len(ranking.heads), pa.float64()),
         "selected": [head in set(chosen) for head in ranking.heads],
     }
-    write_table(table, pa.table(rows), schema=HEADS, metadata={**made, **facts})
+    write_table(table, pa.table(rows), schema=HEADS_SCHEMA, metadata={**made, **facts})
     scores = {AGREEMENT if by_agreement else "f1": [float(grid[head]) for head in chosen]}
     write_json(selection, {**facts, "heads": chosen, **scores, "provenance": made})
     return ranking

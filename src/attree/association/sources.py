@@ -3,7 +3,7 @@
 A source has *units*, each of which gives a word × word matrix of every sentence: the heads of the
 encoder, ``(layer, head)``, or its layers of hidden states, ``(layer, 0)``. Everything after it
 (shards, ranking, selections, parsers) knows units only. Adding a source is adding an object with
-the two methods of :class:`Source` and its line in :data:`SOURCES`.
+the two methods of :class:`AssociationSource` and its line in :data:`SOURCES`.
 
 Importing this module imports no torch.
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from attree.encoder.pieces import Pieces
     from attree.encoder.source import Head
 
-#: source → its :class:`Source`. Distances are given as similarities, with a minus sign.
+#: source → its :class:`AssociationSource`. Distances are given as similarities, with a minus sign.
 SOURCES = {
-    "heads": "attree.rivals.word_attention:PLAIN",
-    "heads-jsd": "attree.rivals.word_attention:JENSEN_SHANNON",
-    "heads-hellinger": "attree.rivals.word_attention:HELLINGER",
-    "states": "attree.rivals.word_states:COSINE",
-    "states-l1": "attree.rivals.word_states:MANHATTAN",
-    "states-l2": "attree.rivals.word_states:EUCLIDEAN",
+    "heads": "attree.association.word_attention:PLAIN",
+    "heads-jsd": "attree.association.word_attention:JENSEN_SHANNON",
+    "heads-hellinger": "attree.association.word_attention:HELLINGER",
+    "states": "attree.association.word_states:COSINE",
+    "states-l1": "attree.association.word_states:MANHATTAN",
+    "states-l2": "attree.association.word_states:EUCLIDEAN",
     "heads-characteristic": "attree.rivals.characteristic:CHARACTERISTIC",
     "neighbours": "attree.rivals.neighbours:NEIGHBOURS",
     "trees-top-down": "attree.rivals.head_trees:TOP_DOWN",
@@ -45,7 +45,7 @@ _PARSING, _TREES = ("attree.decoding", "attree.scoring"), "trees-"
 HEADS = "heads"
 
 
-class Source(Protocol):
+class AssociationSource(Protocol):
     """How matrices are made of what an encoder gives."""
 
     def shape(self, n_layers: int, n_heads: int) -> tuple[int, int]:
@@ -62,13 +62,13 @@ class Source(Protocol):
         """
 
 
-def load_source(name: str) -> Source:
+def load_source(name: str) -> AssociationSource:
     """Import and return a source.
 
     Raises:
         AttreeError: there is none of this name; the line lists those that there are.
     """
-    found: Source = choose(SOURCES, name, what="source")
+    found: AssociationSource = choose(SOURCES, name, what="source")
     return found
 
 

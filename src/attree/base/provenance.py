@@ -36,6 +36,7 @@ NEUTRAL = {
     "attree.cli.help": "lays out what --help prints",
     "attree.base.options": "says how options are written",
     "attree.plan.plan": "says which results a configuration asks for",
+    "attree.base.patterns": "finds the files that people name by a pattern",
     "attree.base.process": "ends a command with its parent",
     "attree.base.progress": "shows a bar",
     "attree.ready": "finds the files of parsers that come with attree",

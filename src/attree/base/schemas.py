@@ -18,7 +18,7 @@ _METADATA_KEY = b"attree"
 #: One row a sentence of a treebank, in file order. ``starts``, ``ends``, ``labels`` are the phrase
 #: nodes in pre-order: one-word phrases and unary chains are kept (EVALB counts them), the dummy
 #: root, traces and preterminals are not.
-SENTENCES = pa.schema(
+SENTENCES_SCHEMA = pa.schema(
     [
         pa.field("sentence", pa.int32(), nullable=False),
         pa.field("file", pa.string(), nullable=False),
@@ -34,7 +34,7 @@ SENTENCES = pa.schema(
 #: The column of a table of trees some of which are known by half: whether each is. Their labels may
 #: be :data:`attree.trees.constraints.MARKS`.
 HALF = pa.field("half", pa.bool_(), nullable=False)
-HALF_KNOWN = SENTENCES.append(HALF)
+HALF_KNOWN = SENTENCES_SCHEMA.append(HALF)
 
 #: One row a sentence that could not be read or was left empty by cleaning.
 REJECTED = pa.schema(
@@ -58,7 +58,7 @@ TOO_LONG, FAILED = "too_long", "failed"
 #: not be binary, and have one-word phrases and unary chains as gold trees do. Imported ones lack
 #: the whole sentence where it is no phrase. Where the parser tags words they have tags as well
 #: (:data:`TAGS`).
-PARSES = pa.schema(
+PARSES_SCHEMA = pa.schema(
     [
         pa.field("sentence", pa.int32(), nullable=False),
         pa.field("n_words", pa.int32(), nullable=False),
@@ -70,7 +70,7 @@ PARSES = pa.schema(
 
 #: The column of a table of parses whose trees are labelled.
 LABELS = pa.field("labels", pa.list_(pa.string()), nullable=False)
-LABELLED_PARSES = PARSES.append(LABELS)
+LABELLED_PARSES = PARSES_SCHEMA.append(LABELS)
 #: The column of a table of parses whose words have tags.
 TAGS = pa.field("tags", pa.list_(pa.string()), nullable=False)
 TAGGED_PARSES = LABELLED_PARSES.append(TAGS)
@@ -78,7 +78,7 @@ TAGGED_PARSES = LABELLED_PARSES.append(TAGS)
 #: What a trained parser says of a sentence beside its tree: the probability of each of its spans,
 #: in their order, null without a distribution over trees; and the words × words association,
 #: row-major, null where it has none or the sentence has more than ``WORDS_SHOWN`` words.
-ASSOCIATIONS = pa.schema(
+ASSOCIATIONS_SCHEMA = pa.schema(
     [
         pa.field("sentence", pa.int32(), nullable=False),
         pa.field("marginals", pa.list_(pa.float32())),
@@ -89,7 +89,7 @@ WORDS_SHOWN = 40
 
 
 #: One row an attention head: its F1 in percent on the tuning set, and whether it was selected.
-HEADS = pa.schema(
+HEADS_SCHEMA = pa.schema(
     [
         pa.field("layer", pa.int32(), nullable=False),
         pa.field("head", pa.int32(), nullable=False),
@@ -104,7 +104,7 @@ HEADS = pa.schema(
 
 #: One row a sentence scored: distinct spans of two words and more, the whole sentence among them (0
 #: where there is no tree to score), and F1 in percent without it (null where it does not count).
-SCORES = pa.schema(
+SCORES_SCHEMA = pa.schema(
     [
         pa.field("sentence", pa.int32(), nullable=False),
         pa.field("n_words", pa.int32(), nullable=False),
@@ -119,15 +119,15 @@ SCORES = pa.schema(
 
 #: What a message calls a table.
 _KINDS = (
-    (SENTENCES, "sentence table"),
+    (SENTENCES_SCHEMA, "sentence table"),
     (HALF_KNOWN, "table of half-known trees"),
     (REJECTED, "table of rejected sentences"),
-    (PARSES, "table of parses"),
+    (PARSES_SCHEMA, "table of parses"),
     (LABELLED_PARSES, "table of parses"),
-    (ASSOCIATIONS, "table of associations"),
+    (ASSOCIATIONS_SCHEMA, "table of associations"),
     (TAGGED_PARSES, "table of parses"),
-    (HEADS, "head ranking"),
-    (SCORES, "table of scores"),
+    (HEADS_SCHEMA, "head ranking"),
+    (SCORES_SCHEMA, "table of scores"),
 )
 
 
@@ -185,10 +185,10 @@ def read_table(
         fix = "run the stage that writes it again"
         raise AttreeError(f"this {what} {problem}", file=path, fix=fix) from None
     metadata = unpack(table.schema)
-    if schema is PARSES and LABELS.name in table.schema.names:
+    if schema is PARSES_SCHEMA and LABELS.name in table.schema.names:
         schema = TAGGED_PARSES if TAGS.name in table.schema.names else LABELLED_PARSES
     if schema is HALF_KNOWN and HALF.name not in table.schema.names:
-        schema = SENTENCES
+        schema = SENTENCES_SCHEMA
     if schema is not None and table.schema.names != schema.names:
         raise AttreeError(_not_this(table.schema, schema), file=path)
     for field in schema or ():

@@ -21,7 +21,7 @@ from attree.base.text import say
 from attree.bulk.folder import FAILED_SHARDS, PROGRESS, check_there, note, whole_shards
 from attree.bulk.manifest import Manifest, Shard, payloads
 from attree.bulk.output import Statistics
-from attree.bulk.pipeline import Done, Source, Work
+from attree.bulk.pipeline import Done, LinesOfFile, Work
 
 #: Times that a shard is tried before it counts as failed.
 ATTEMPTS = 3
@@ -241,7 +241,7 @@ def _reason(error: BaseException) -> str:
 def _work(manifest: Manifest, shard: Shard, parts: list[bytes]) -> Work:
     files = manifest.files
     sources = tuple(
-        Source(files[part.file].name, files[part.file].kind, part.first, payload)
+        LinesOfFile(files[part.file].name, files[part.file].kind, part.first, payload)
         for part, payload in zip(shard.parts, parts, strict=True)
     )
     return Work(shard.number, sources)

@@ -25,7 +25,7 @@ _SHARD_BYTES = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ManifestPart:
     """Lines ``first`` (1-based) to ``first + lines - 1`` of one file, from ``offset`` on."""
 
     file: int
@@ -39,7 +39,7 @@ class Shard:
     """A run of input lines."""
 
     number: int
-    parts: tuple[Part, ...]
+    parts: tuple[ManifestPart, ...]
     hash: str
 
     @property
@@ -103,7 +103,7 @@ class Manifest:
         fix = "use a new folder"
         written = described(found, _Written, file=path, what="corpus manifest", fix=fix)
         shards = (
-            Shard(number, tuple(Part(*part) for part in parts), hashed)
+            Shard(number, tuple(ManifestPart(*part) for part in parts), hashed)
             for number, (hashed, *parts) in enumerate(found["shards"])
         )
         return cls(written.settings, tuple(written.files), tuple(shards))
@@ -130,7 +130,7 @@ def cut(
         AttreeError: a file is damaged, or changed while it was read.
     """
     shards: list[Shard] = []
-    parts: list[Part] = []
+    parts: list[ManifestPart] = []
     held = size = done = 0
     hashed = hashlib.blake2b(digest_size=16)
 
@@ -153,7 +153,7 @@ def cut(
                 if not lines:
                     break
                 hashed.update(payload)
-                parts.append(Part(number, first, lines, offset))
+                parts.append(ManifestPart(number, first, lines, offset))
                 first, held, size, done = (
                     first + lines,
                     held + lines,

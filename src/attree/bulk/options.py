@@ -137,7 +137,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunSettings:
     """How a run goes about its folder.
 
     Attributes:

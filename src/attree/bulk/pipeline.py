@@ -42,7 +42,7 @@ _LONGEST = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class LinesOfFile:
     """One part of a shard's payload: lines of one file.
 
     Attributes:
@@ -63,7 +63,7 @@ class Work:
     """One shard to parse."""
 
     number: int
-    sources: tuple[Source, ...]
+    sources: tuple[LinesOfFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,9 @@ class Pipeline:
         self._choose(rows)
         return rows
 
-    def _add(self, rows: _Rows, source: Source, texts: list[Line], statuses: Sequence[str]) -> None:
+    def _add(
+        self, rows: _Rows, source: LinesOfFile, texts: list[Line], statuses: Sequence[str]
+    ) -> None:
         rows.lines += len(texts)
         found = self._words(texts)
         statuses = [TOO_LONG if of is None else s for s, of in zip(statuses, found, strict=True)]
@@ -166,12 +168,12 @@ class Pipeline:
         for status, of_line in zip(statuses, sentences, strict=True):
             rows.status += [status if words or status != OK else EMPTY for words in of_line]
 
-    def _ids(self, source: Source, statuses: Sequence[str]) -> Sequence[str | None]:
+    def _ids(self, source: LinesOfFile, statuses: Sequence[str]) -> Sequence[str | None]:
         if source.kind != "json":
             return [None] * len(statuses)
         return line_ids(source.payload, statuses, self._settings.id)
 
-    def _note(self, rows: _Rows, source: Source, statuses: Sequence[str]) -> None:
+    def _note(self, rows: _Rows, source: LinesOfFile, statuses: Sequence[str]) -> None:
         """Keep why the first malformed lines are."""
         column, first = self._settings.column, source.first
         more = reasons(source.payload, statuses, kind=source.kind, column=column, first=first)

@@ -25,7 +25,7 @@ from attree.bulk.folder import (
     whole_shards,
 )
 from attree.bulk.manifest import Manifest, Shard, check_same, cut
-from attree.bulk.options import Place, Run
+from attree.bulk.options import Place, RunSettings
 from attree.bulk.output import Statistics, remove_shard, shard_path, shard_statistics
 from attree.bulk.pipeline import WorkerSetup
 from attree.bulk.workers import workers
@@ -43,7 +43,7 @@ Progress = Callable[..., AbstractContextManager[Callable[[int], None]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class BulkRequest:
     """What a run is to do.
 
     Attributes:
@@ -58,14 +58,14 @@ class Request:
     folder: Path
     setup: WorkerSetup
     place: Place
-    run: Run
+    run: RunSettings
 
-    def with_lines(self, shard_lines: int) -> Request:
+    def with_lines(self, shard_lines: int) -> BulkRequest:
         """Return the request with so many input lines a shard."""
         return replace(self, run=replace(self.run, shard_lines=shard_lines))
 
 
-def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[str, Any]:
+def parse_corpus(request: BulkRequest, *, progress: Progress, stop: Stop) -> dict[str, Any]:
     """Parse what is not parsed yet, and return the summary, which is also ``summary.json``.
 
     Raises:
@@ -102,7 +102,7 @@ def parse_corpus(request: Request, *, progress: Progress, stop: Stop) -> dict[st
     return summary
 
 
-def _manifest(request: Request) -> Manifest:
+def _manifest(request: BulkRequest) -> Manifest:
     """Take the manifest of the folder if it is of the same input and settings, or cut the input."""
     files, left_out = find_inputs(
         [path.absolute() for path in request.inputs], without=request.folder
@@ -134,7 +134,7 @@ def _manifest(request: Request) -> Manifest:
     return manifest
 
 
-def _resumed(old: Manifest, request: Request, files: tuple[InputFile, ...]) -> Manifest:
+def _resumed(old: Manifest, request: BulkRequest, files: tuple[InputFile, ...]) -> Manifest:
     """Return the manifest to go on with.
 
     Raises:
@@ -166,7 +166,7 @@ def _remove(folder: Path, manifest: Manifest) -> None:
         remove_shard(folder, shard.number)
 
 
-def _cut(request: Request, files: tuple[InputFile, ...]) -> tuple[Shard, ...]:
+def _cut(request: BulkRequest, files: tuple[InputFile, ...]) -> tuple[Shard, ...]:
     began = said = time.monotonic()
     done = 0
 
@@ -188,7 +188,7 @@ def _cut(request: Request, files: tuple[InputFile, ...]) -> tuple[Shard, ...]:
     )
 
 
-def _settings(request: Request) -> Mapping[str, Any]:
+def _settings(request: BulkRequest) -> Mapping[str, Any]:
     parser = request.setup.parser.describe()
     trained = "trained" in parser
     return {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from attree.choosing.ranking import Measured
+from attree.choosing.ranking import SentenceMeasures
 from attree.decoding.constrained import no_distribution
 from attree.training.features import Layout, run
 from attree.training.inside import entropy
@@ -25,7 +25,7 @@ def measure(
     words: Sequence[Sequence[str]],
     *,
     advance: Callable[[int], None] = lambda count: None,
-) -> Measured:
+) -> SentenceMeasures:
     """Parse sentences once and measure each.
 
     Args:
@@ -59,7 +59,7 @@ def measure(
             brackets[batch] = model.trees(features).n_spans
             vectors[batch] = _means(output, layers[len(layers) // 2])
         advance(len(batch))
-    return Measured(unsure, vectors, brackets)
+    return SentenceMeasures(unsure, vectors, brackets)
 
 
 def _means(output: EncoderOutput, layer: int) -> np.ndarray:

@@ -12,7 +12,7 @@ _COMPARED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class SentenceMeasures:
     """What is known of each sentence.
 
     Attributes:
@@ -27,18 +27,18 @@ class Measured:
     brackets: NDArray[np.int64]
 
 
-def at_random(measured: Measured, count: int) -> NDArray[np.int64]:
+def at_random(measured: SentenceMeasures, count: int) -> NDArray[np.int64]:
     """Return the sentences as they were drawn."""
     return np.arange(len(measured.brackets))[:count]
 
 
-def most_uncertain(measured: Measured, count: int) -> NDArray[np.int64]:
+def most_uncertain(measured: SentenceMeasures, count: int) -> NDArray[np.int64]:
     """Return the sentences of the highest entropy a word."""
     order = np.argsort(-np.nan_to_num(measured.unsure, nan=-1.0), kind="stable")
     return order[: min(count, int(np.isfinite(measured.unsure).sum()))]
 
 
-def diverse(measured: Measured, count: int) -> NDArray[np.int64]:
+def diverse(measured: SentenceMeasures, count: int) -> NDArray[np.int64]:
     """Return uncertain sentences that lie far from each other.
 
     Of the ``5 × count`` most uncertain ones the first is taken, then always the one that is

@@ -83,7 +83,7 @@ def annotate_command(
         ) from None
     from attree.annotate.folder import opened
     from attree.annotate.server import guarded, listen, serve
-    from attree.annotate.start import Request, begin
+    from attree.annotate.start import AnnotationRequest, begin
     from attree.annotate.text import are_treebanks
     from attree.base.text import say
     from attree.parsers.find import Overrides, find_parser
@@ -95,7 +95,7 @@ def annotate_command(
     if parser is None:
         parser = usual_parser(encoder=encoder, heads=heads)
     found = find_parser(parser, Overrides(encoder, heads))
-    asked = Request(tuple(text), found, parser, how, max_words, every, device, labels)
+    asked = AnnotationRequest(tuple(text), found, parser, how, max_words, every, device, labels)
     with opened(output) as folder, listen(port) as listening:
         session = begin(asked, folder)
         guard = guarded(session, listening.getsockname()[1])

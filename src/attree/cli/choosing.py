@@ -15,9 +15,9 @@ from attree.choosing import RANDOM, WAYS
 from attree.ready import usual_parser
 
 if TYPE_CHECKING:
-    from attree.choosing.ranking import Measured
+    from attree.choosing.ranking import SentenceMeasures
     from attree.parsers.find import ParserSource
-    from attree.raw_text.choosing import Pool
+    from attree.raw_text.candidates import Pool
 
 _TEXT = "Text"
 
@@ -78,7 +78,7 @@ def choose_command(
     from attree.base.registry import choose
     from attree.bulk.stream import first_lines, how_split
     from attree.parsers.find import Overrides, find_parser
-    from attree.raw_text.choosing import Window, read_pool
+    from attree.raw_text.candidates import Window, read_pool
     from attree.raw_text.words import tokeniser
 
     rank = choose(WAYS, by, what="way of choosing")
@@ -99,16 +99,16 @@ def choose_command(
     say(f"{len(places):,} of {drawn.seen:,} sentences by {by}; their trees: {cost:,} brackets")
 
 
-def _measured(drawn: Pool, parser: ParserSource | None, device: str | None) -> Measured:
+def _measured(drawn: Pool, parser: ParserSource | None, device: str | None) -> SentenceMeasures:
     """Measure the sentences of a pool; without a parser only what binary trees cost."""
     import numpy as np
 
-    from attree.choosing.ranking import Measured
+    from attree.choosing.ranking import SentenceMeasures
 
     if parser is None:
         lengths = np.array([len(words) for words in drawn.words])
         nothing = np.full(len(lengths), np.nan)
-        return Measured(nothing, np.zeros((len(lengths), 0), np.float32), lengths - 1)
+        return SentenceMeasures(nothing, np.zeros((len(lengths), 0), np.float32), lengths - 1)
     from attree.base.progress import progress
     from attree.choosing.measure import measure
     from attree.parsers.parser import Parser
@@ -118,7 +118,7 @@ def _measured(drawn: Pool, parser: ParserSource | None, device: str | None) -> M
         return measure(loaded, drawn.words, advance=advance)
 
 
-def _write(drawn: Pool, measured: Measured, places: list[int], output: Path | None) -> None:
+def _write(drawn: Pool, measured: SentenceMeasures, places: list[int], output: Path | None) -> None:
     """Write a sentence a line, words with spaces between; as JSON also what was measured."""
     from attree.base.files import write_text
 

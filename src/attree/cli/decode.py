@@ -100,10 +100,10 @@ def import_command(
     from attree.stages.from_others import write_imported
     from attree.treebank.formats import together
     from attree.treebank.given import as_table
-    from attree.treebank.sentence import Settings
+    from attree.treebank.sentence import SplitSettings
 
     process.follow()
-    settings = Settings(format=format, encoding=encoding)
+    settings = SplitSettings(format=format, encoding=encoding)
     files = [file for one in predictions for some in together(one, format) for file in some]
     with as_table(sentences) as table:
         write_imported(files, table, output, settings, accept_loss=accept_loss)

@@ -16,8 +16,8 @@ from attree.base.options import ReadingOptions
 
 if TYPE_CHECKING:
     from attree.apps.evaluate.systems import How
-    from attree.apps.evaluate.training import Plan
-    from attree.treebank.sentence import Settings
+    from attree.apps.evaluate.training import FewShotPlan
+    from attree.treebank.sentence import SplitSettings
 
 _TRAIN = "Train and score"
 _NUMBERS_OF_TREES = ["10", "20", "40"]
@@ -127,9 +127,11 @@ def evaluate_command(
             fix="give --test, or PREDICTIONS and --gold, or --train and --test, or "
             "one file and --split 100:",
         )
-    from attree.apps.evaluate.training import Plan
+    from attree.apps.evaluate.training import FewShotPlan
 
-    plan = Plan(names, _numbers(trees), draws, encoder, steps, device, max_words, allow_overlap)
+    plan = FewShotPlan(
+        names, _numbers(trees), draws, encoder, steps, device, max_words, allow_overlap
+    )
     _train(train or predictions or (), test, split, plan, settings)
 
 
@@ -154,8 +156,8 @@ def _train(
     own: Sequence[Path],
     test: Sequence[Path] | None,
     tested: str | None,
-    plan: Plan,
-    how: Settings,
+    plan: FewShotPlan,
+    how: SplitSettings,
 ) -> None:
     from attree.apps.evaluate.training import evaluate_trained, split
     from attree.base.tables import show

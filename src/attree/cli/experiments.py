@@ -177,16 +177,16 @@ def _records(results: str) -> Path:
 
 def _inputs(rows: list[dict[str, Any]], results: str) -> dict[str, Any]:
     """Return rows, their sentence tables, for rows of heads the attention manifests, records."""
-    from attree.plan.experiments.rows import Row
-    from attree.plan.paths import ALL_HEADS, SENTENCES, path_of
+    from attree.plan.experiments.rows import ExperimentRow
+    from attree.plan.paths import ALL_HEADS, SENTENCES_PATH, path_of
 
-    asked = [Row.of(one) for one in rows]
+    asked = [ExperimentRow.of(one) for one in rows]
     sets = dict.fromkeys(name for row in asked for name in row.sets)
     heads = [row for row in asked if row.kind == "heads"]
     encoders = {name: row.encoder for row in heads for name in (row.train, row.test)}
     return {
         "rows": asked,
-        "sets": {name: Path(path_of(SENTENCES, name, results=results)) for name in sets},
+        "sets": {name: Path(path_of(SENTENCES_PATH, name, results=results)) for name in sets},
         "manifests": {
             name: Path(path_of(ALL_HEADS, name, encoder=encoder, results=results))
             for name, encoder in encoders.items()

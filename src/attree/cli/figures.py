@@ -23,11 +23,11 @@ def heads(
     title: options.Title = "",
 ) -> None:
     """The layer × head heat map: F1 of every head, the selected ones framed."""
-    from attree.base.schemas import HEADS, read_table
+    from attree.base.schemas import HEADS_SCHEMA, read_table
     from attree.reports.figures import check_format
 
     check_format(output)
-    table, _ = read_table(ranking, schema=HEADS)
+    table, _ = read_table(ranking, schema=HEADS_SCHEMA)
     from attree.reports.figures import draw  # takes seconds
 
     draw.save(draw.heads(table, title or str(ranking)), output)

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from attree.base import options
-from attree.rivals.grammar.options import Recipe
+from attree.rivals.grammar.options import GrammarRecipe
 
 app = App(name="grammar", help="Learn a grammar from words; parse by it.")
 
@@ -26,7 +26,7 @@ def train(
     /,
     *,
     output: Annotated[options.Output, Parameter(help="Where to write: a folder, whole or not.")],
-    recipe: Annotated[Recipe, Parameter(name="*")] = Recipe(),
+    recipe: Annotated[GrammarRecipe, Parameter(name="*")] = GrammarRecipe(),
     seed: options.Seed = 0,
     threads: options.Threads | None = None,
     restart: options.Restart = False,
@@ -69,7 +69,7 @@ def parse(
 
     process.follow()
     from attree.base.progress import progress
-    from attree.base.schemas import OK, SENTENCES, read_table
+    from attree.base.schemas import OK, SENTENCES_SCHEMA, read_table
     from attree.parsers.parser import Parser
     from attree.rivals.grammar.folder import read_grammar
     from attree.rivals.grammar.parser import GrammarModel
@@ -78,7 +78,7 @@ def parse(
 
     learnt, vocabulary, about = read_grammar(grammar)
     with as_table(sentences) as path:
-        table, metadata = read_table(path, schema=SENTENCES)
+        table, metadata = read_table(path, schema=SENTENCES_SCHEMA)
         parser = Parser(GrammarModel(learnt, vocabulary))
         with progress("parsing", total=len(table)) as advance:
             trees, status = parser.trees(table["words"].to_pylist(), advance=advance)

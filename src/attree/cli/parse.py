@@ -13,7 +13,7 @@ from attree.base import options
 from attree.base.options import TextOptions
 from attree.base.registry import check_name
 from attree.base.text import in_json, safe, say, unread
-from attree.bulk.options import Place, RowSettings, Run
+from attree.bulk.options import Place, RowSettings, RunSettings
 from attree.parsers.find import Overrides
 from attree.ready import usual_parser
 
@@ -50,7 +50,7 @@ def parse_command(
     place: Annotated[Place, Parameter(name="*", group=_PLACE)] = Place(),
     threads: Annotated[options.Threads | None, Parameter(group=_PLACE)] = None,
     device: Annotated[options.Device | None, Parameter(group=_PLACE)] = None,
-    run: Annotated[Run, Parameter(name="*")] = Run(),
+    run: Annotated[RunSettings, Parameter(name="*")] = RunSettings(),
 ) -> None:
     """Parse a corpus; run again, it continues where it was interrupted.
 
@@ -68,7 +68,7 @@ def parse_command(
     from attree.base.progress import progress
     from attree.bulk.driver import Stop
     from attree.bulk.pipeline import WorkerSetup
-    from attree.bulk.run import Request, parse_corpus
+    from attree.bulk.run import BulkRequest, parse_corpus
     from attree.bulk.stream import first_lines, how_split, stream
     from attree.encoder.device import settled
     from attree.parsers.find import find_parser
@@ -96,7 +96,7 @@ def parse_command(
     how = how_split(found, text, first_lines(inputs, text.column))
     rows = replace(rows, tokenizer=how.name, sentences=how.sentences, column=text.column)
     setup = WorkerSetup(found, rows, str(output.absolute()), device, threads)
-    request = Request(tuple(inputs), output.absolute(), setup, place, run)
+    request = BulkRequest(tuple(inputs), output.absolute(), setup, place, run)
     summary = parse_corpus(request, progress=progress, stop=Stop())
     _show(summary, output)
     if not summary["complete"]:

@@ -34,7 +34,7 @@ def publish_command(
     import shutil
 
     from attree.base.files import read_bytes, whole_file, write_text
-    from attree.stages.training import check_output
+    from attree.stages.train import check_output
     from attree.training.card import published
     from attree.training.parser import load_parser
     from attree.training.recipes import ABOUT, CARD, WEIGHTS

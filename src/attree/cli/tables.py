@@ -151,9 +151,9 @@ def compare(
     """
     from attree.base import tables as render
     from attree.evaluation import HEADINGS
-    from attree.reports.tables.resampling import RESAMPLES, SentenceScores, differences
+    from attree.reports.tables.resampling import RESAMPLES, SentenceCounts, differences
 
-    both = SentenceScores.read(first), SentenceScores.read(second)
+    both = SentenceCounts.read(first), SentenceCounts.read(second)
     whole = [one.f1() for one in both]
     lines = []
     for metric, one in differences(*both).items():

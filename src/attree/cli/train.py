@@ -91,7 +91,7 @@ def train_command(
     from attree.base.progress import progress
     from attree.base.schemas import HALF_KNOWN, read_table
     from attree.base.text import say
-    from attree.stages import training as session
+    from attree.stages import train as session
     from attree.training.gold import usual
     from attree.training.recipes import WITHOUT_LABELS, adapted, recipe
     from attree.treebank.given import as_tables, check_files, is_table
@@ -111,7 +111,7 @@ def train_command(
     if not all(map(is_table, files)):
         how = settings_of(**{"punctuation": "keep", **how_read})
     tables = as_tables(files, half=trained, settings=how)
-    request = session.Request(
+    request = session.TrainingRequest(
         sentences[0],
         encoder,
         asked,

@@ -18,8 +18,8 @@ from attree.base.text import say, shown
 from attree.treebank.language_file import LanguageKeys
 
 if TYPE_CHECKING:
-    from attree.treebank.cleaning import Counts
-    from attree.treebank.jobs import Job
+    from attree.treebank.cleaning import CleaningCounts
+    from attree.treebank.jobs import ReadingJob
     from attree.treebank.sentence import Rejected, Sentence
     from attree.treebank.table import TableBuilder
 
@@ -206,7 +206,7 @@ def convert_command(
         say(f"warning: {done.words.total():,} words cannot stand in {to} as they are: {shown}")
 
 
-def _check_each(jobs: list[Job]) -> None:
+def _check_each(jobs: list[ReadingJob]) -> None:
     """Report on each treebank; one that cannot be read costs no other."""
     failed = 0
     for job in jobs:
@@ -220,10 +220,10 @@ def _check_each(jobs: list[Job]) -> None:
         raise AttreeError(problem, fix="see the lines above")
 
 
-def _convert(job: Job, output: Path | None, rejected: Path | None, *, check: bool) -> str:
+def _convert(job: ReadingJob, output: Path | None, rejected: Path | None, *, check: bool) -> str:
     """Read one split; write it, or report what is in it. Return its script."""
     from attree.treebank.check import Inspector, refuse, report, totals, warnings
-    from attree.treebank.cleaning import Counts, prepare
+    from attree.treebank.cleaning import CleaningCounts, prepare
     from attree.treebank.formats import sniff
 
     builder: TableBuilder | None = None
@@ -231,7 +231,7 @@ def _convert(job: Job, output: Path | None, rejected: Path | None, *, check: boo
         from attree.treebank.table import TableBuilder
 
         builder = TableBuilder()
-    counts, seen = Counts(), Inspector()
+    counts, seen = CleaningCounts(), Inspector()
     told = 0
     for item in prepare(_reading(job), job.settings, counts):
         seen.add(item)
@@ -253,7 +253,11 @@ def _convert(job: Job, output: Path | None, rejected: Path | None, *, check: boo
 
 
 def _write(
-    job: Job, builder: TableBuilder, counts: Counts, output: Path | None, rejected: Path | None
+    job: ReadingJob,
+    builder: TableBuilder,
+    counts: CleaningCounts,
+    output: Path | None,
+    rejected: Path | None,
 ) -> None:
     from attree.base.provenance import provenance
     from attree.base.schemas import REJECTED, write_table
@@ -279,7 +283,7 @@ def _write(
         write_table(output, sentences, schema=sentences.schema, metadata=metadata)
 
 
-def _reading(job: Job) -> Iterator[Sentence | Rejected]:
+def _reading(job: ReadingJob) -> Iterator[Sentence | Rejected]:
     """Yield every sentence of the job's files, and show progress where they are large."""
     from attree.base.progress import progress
     from attree.treebank.formats import read_files

@@ -100,11 +100,11 @@ def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], C
     from attree.base.text import say
     from attree.treebank.half import known
     from attree.treebank.pairing import read_whole
-    from attree.treebank.sentence import Settings
+    from attree.treebank.sentence import SplitSettings
 
     if sentence is not None:
         raise AttreeError("--constraints has its own sentences", fix="leave SENTENCE out")
-    for one in read_whole([path], Settings(), say, half=True):
+    for one in read_whole([path], SplitSettings(), say, half=True):
         yield list(one.words), known(one)
 
 

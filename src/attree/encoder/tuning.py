@@ -18,7 +18,7 @@ from attree.base.provenance import code_hash, provenance, versions
 from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.text import say
 from attree.encoder.source import ResolvedEncoder, has_new_head, verify
-from attree.raw_text.lines_of_files import measure, read_lines, text_files
+from attree.raw_text.training_text import measure, read_lines, text_files
 
 _BASE = ("slug", "kind", "id", "revision", "fingerprint")
 #: Everything that a tokeniser may consist of: copied as it is, so that pieces stay what they were.

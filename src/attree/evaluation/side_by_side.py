@@ -28,7 +28,7 @@ from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.given import Treebank, is_table
 from attree.treebank.labels import UNIVERSAL, tables
 from attree.treebank.pairing import as_parses, paired
-from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sentence import Sentence, SplitSettings
 from attree.treebank.table import from_table, to_table
 from attree.trees.parses import Parses
 
@@ -67,7 +67,7 @@ class Gold:
     whole: list[list[str]] | None = None
 
     @classmethod
-    def read(cls, paths: Sequence[Path], settings: Settings) -> Gold:
+    def read(cls, paths: Sequence[Path], settings: SplitSettings) -> Gold:
         """Read treebanks or sentence tables: a file, a pattern or a folder each.
 
         Raises:
@@ -160,7 +160,7 @@ class System:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SystemScores:
     """The scores of one system.
 
     Attributes:
@@ -224,11 +224,11 @@ class Evaluation:
         """The first system's 95 % bootstrap intervals: ``corpus_f1``, ``labelled_f1`` → percent."""
         return self.rows[0].intervals
 
-    def _row(self, system: System) -> Row:
+    def _row(self, system: System) -> SystemScores:
         each = [score(self.gold.parses, one, max_words=self._max_words) for one in system.runs]
         missing = int((each[0].status == SKIPPED).sum())
         parts = _parts(each[0]) if len(each) == 1 else {}
-        return Row(
+        return SystemScores(
             system.name,
             [one.counts for one in each],
             each[0],
@@ -249,15 +249,15 @@ class Evaluation:
         found = {"corpus_f1": whole.corpus_f1}
         return found if counts.labelled_f1 is None else found | {"labelled_f1": whole.labelled_f1}
 
-    def baselines(self) -> Iterator[Row]:
+    def baselines(self) -> Iterator[SystemScores]:
         """Yield the baselines and the binary ceiling."""
         for name in BASELINES:
             found = score(
                 self.gold.parses, fixed_parses(name, self.gold.parses), max_words=self._max_words
             )
-            yield Row(name.replace("_", " "), [found.counts])
+            yield SystemScores(name.replace("_", " "), [found.counts])
         ceiling = upper_bound(self.gold.parses, max_words=self._max_words)
-        yield Row("binary ceiling", [ceiling])
+        yield SystemScores("binary ceiling", [ceiling])
 
     def tables(self) -> list[Table]:
         """Return the tables that people read: scores, and where there are several, every pair."""

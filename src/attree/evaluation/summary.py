@@ -11,7 +11,13 @@ import pyarrow as pa
 
 from attree.base.files import write_json
 from attree.base.provenance import provenance
-from attree.base.schemas import PARSES, SCORES, SENTENCES, read_table, write_table
+from attree.base.schemas import (
+    PARSES_SCHEMA,
+    SCORES_SCHEMA,
+    SENTENCES_SCHEMA,
+    read_table,
+    write_table,
+)
 from attree.evaluation import METRICS, PROFILES
 from attree.evaluation.counts import Counts
 from attree.evaluation.metrics import Scored, score
@@ -84,7 +90,7 @@ def protocol(
 
 def read_gold(path: Path) -> tuple[Parses, dict[str, Any]]:
     """Read the gold trees of a sentence table, and its metadata."""
-    table, about = read_table(path, schema=SENTENCES)
+    table, about = read_table(path, schema=SENTENCES_SCHEMA)
     return Parses.gold(table), about
 
 
@@ -102,7 +108,7 @@ def score_parses(
 ) -> dict[str, Any]:
     """Score a table of parses; write a row a sentence, and the summary, which is returned."""
     gold, about = read_gold(sentences)
-    parsed, made = read_table(parses, schema=PARSES)
+    parsed, made = read_table(parses, schema=PARSES_SCHEMA)
     settings = {"profile": profile, "labels": list(labels), "max_words": max_words}
     scored = score(
         gold, Parses.of_table(parsed), profile=profile, labels=labels, max_words=max_words
@@ -114,7 +120,7 @@ def score_parses(
         "parser": parser or made.get("parser"),
     }
     history = provenance(code=CODE, settings=settings, parses=made.get("provenance", made))
-    write_table(output, _rows(scored), schema=SCORES, metadata={**facts, **history})
+    write_table(output, _rows(scored), schema=SCORES_SCHEMA, metadata={**facts, **history})
     found = {
         **facts,
         **percentages(scored.counts),

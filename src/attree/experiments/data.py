@@ -14,12 +14,12 @@ import pyarrow as pa
 from attree.base.errors import AttreeError
 from attree.base.files import read_json, write_json
 from attree.base.provenance import code_hash, digest
-from attree.base.schemas import SENTENCES, read_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.encoder.source import ResolvedEncoder
 from attree.evaluation.metrics import score
 from attree.evaluation.summary import percentages
 from attree.parsers.parser import Parser
-from attree.plan.experiments.rows import APART, CODE, SPARES, Row, Set
+from attree.plan.experiments.rows import APART, CODE, SPARES, ExperimentRow, Set
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees, fingerprints
 
@@ -28,7 +28,7 @@ _APART_SEED = 1_000_003
 
 
 @dataclass(frozen=True, slots=True)
-class Sentences:
+class SentenceSet:
     """One set: its table, gold trees, and a hash of both.
 
     Attributes:
@@ -48,9 +48,9 @@ class Sentences:
     hash: str
 
     @classmethod
-    def read(cls, name: Set, path: Path) -> Sentences:
+    def read(cls, name: Set, path: Path) -> SentenceSet:
         """Read a set."""
-        table, about = read_table(path, schema=SENTENCES)
+        table, about = read_table(path, schema=SENTENCES_SCHEMA)
         gold = Parses.gold(table)
         trees = gold.trees
         content: list[Any] = [trees.offsets, trees.starts, trees.ends, trees.labels, gold.sentence]
@@ -72,7 +72,7 @@ class Sentences:
         return found
 
 
-def drawn(row: Row, sentences: Sentences) -> list[int]:
+def drawn(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
     """Return the rows of the table that a row trains or ranks on, drawn at random.
 
     Draws of one seed are nested. Where there are fewer trees than asked, all are taken: the record
@@ -95,7 +95,7 @@ def drawn(row: Row, sentences: Sentences) -> list[int]:
     return draw_trees(sentences.table, wanted, seed=row.seed, apart_from=aside)
 
 
-def _outside(row: Row, sentences: Sentences) -> list[int]:
+def _outside(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
     """Return the trees that are too short or too long for a row to draw."""
     if row.words is None:
         return []
@@ -104,12 +104,12 @@ def _outside(row: Row, sentences: Sentences) -> list[int]:
     return found
 
 
-def set_apart(row: Row, sentences: Sentences) -> list[int]:
+def set_apart(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
     """Return the trees that no row of this set and number ``apart`` is trained on."""
     return draw_trees(sentences.table, row.apart, seed=_APART_SEED) if row.apart else []
 
 
-def overlap(row: Row, sets: Mapping[Set, Sentences], places: list[int]) -> int:
+def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], places: list[int]) -> int:
     """Count sentences of the test set that are also trained or tuned on.
 
     Args:
@@ -144,14 +144,14 @@ def scores(gold: Parses, parses: Parses, *, max_words: int | None) -> dict[str, 
     }
 
 
-def sentences_a_second(parser: Parser, test: Sentences, max_words: int | None) -> float:
+def sentences_a_second(parser: Parser, test: SentenceSet, max_words: int | None) -> float:
     """Time the parsing of a set; see :meth:`attree.parsers.parser.Parser.sentences_a_second`."""
     return parser.sentences_a_second(
         [one for one in test.words if len(one) <= (max_words or len(one))]
     )
 
 
-def key(row: Row, *, encoder: ResolvedEncoder, sets: Mapping[str, str], used: int) -> str:
+def key(row: ExperimentRow, *, encoder: ResolvedEncoder, sets: Mapping[str, str], used: int) -> str:
     """Return the name of a row's record: a hash of everything that its numbers rest on.
 
     Args:

@@ -17,10 +17,10 @@ from attree.base.schemas import FALLBACK
 from attree.decoding import Recipe
 from attree.encoder.load import Encoder
 from attree.encoder.source import Head
-from attree.experiments.data import Sentences, drawn, overlap, scores, sentences_a_second
+from attree.experiments.data import SentenceSet, drawn, overlap, scores, sentences_a_second
 from attree.parsers.heads import HeadsModel
 from attree.parsers.parser import Parser
-from attree.plan.experiments.rows import Row
+from attree.plan.experiments.rows import ExperimentRow
 from attree.stages.from_shards import parse_shards
 
 
@@ -35,14 +35,14 @@ class Averager:
 
     def __init__(
         self,
-        sets: Mapping[str, Sentences],
+        sets: Mapping[str, SentenceSet],
         manifests: Mapping[str, Path],
         encoder: Callable[[], Encoder],
     ) -> None:
         self.sets, self.manifests, self.encoder = sets, manifests, encoder
         self._selected: dict[Any, list[Head]] = {}
 
-    def run(self, row: Row) -> dict[str, Any]:
+    def run(self, row: ExperimentRow) -> dict[str, Any]:
         """Return a row's scores, its heads, and where asked the speed of its parsing."""
         train, test = self.sets[row.train], self.sets[row.test]
         places = drawn(row, train)
@@ -60,7 +60,7 @@ class Averager:
             found["sentences_a_second"] = sentences_a_second(parser, test, row.max_words)
         return found
 
-    def heads(self, row: Row) -> list[Head]:
+    def heads(self, row: ExperimentRow) -> list[Head]:
         """Rank heads on the trees that a row draws, and return those that it selects."""
         recipe, source = _recipe(row), source_of(row)
         places = drawn(row, self.sets[row.train])
@@ -80,10 +80,10 @@ class Averager:
         return self._selected[place]
 
 
-def source_of(row: Row) -> str:
+def source_of(row: ExperimentRow) -> str:
     """Return the source whose units a row ranks and averages."""
     return str(row.settings.get("source", HEADS))
 
 
-def _recipe(row: Row) -> Recipe:
+def _recipe(row: ExperimentRow) -> Recipe:
     return Recipe(*(row.settings[key] for key in ("association", "score", "decoder")))

@@ -13,12 +13,12 @@ from attree.base.files import write_json
 from attree.base.progress import progress
 from attree.base.provenance import digest, provenance
 from attree.encoder.source import find_encoder, has_new_head
-from attree.experiments.data import Records, Sentences, content, drawn, key
-from attree.plan.experiments.rows import CODE, Row
+from attree.experiments.data import Records, SentenceSet, content, drawn, key
+from attree.plan.experiments.rows import CODE, ExperimentRow
 
 
 def run_job(
-    rows: Sequence[Row],
+    rows: Sequence[ExperimentRow],
     *,
     encoder: str | Path,
     sets: Mapping[str, Path],
@@ -43,7 +43,7 @@ def run_job(
         from attree.encoder.device import settled
 
         resolved = settled(resolved, device)
-    read = {name: Sentences.read(name, path) for name, path in sets.items()}
+    read = {name: SentenceSet.read(name, path) for name, path in sets.items()}
     hashes = {name: content(one.hash, manifests.get(name)) for name, one in read.items()}
     names = [
         key(row, encoder=resolved, sets=hashes, used=len(drawn(row, read[row.train])))
@@ -73,13 +73,13 @@ def _load(encoder: str | Path, device: str | None) -> Any:
 
 
 def _runner(
-    rows: Sequence[Row],
-    read: Mapping[str, Sentences],
+    rows: Sequence[ExperimentRow],
+    read: Mapping[str, SentenceSet],
     manifests: Mapping[str, Path],
     records: Records,
     load: Callable[[], Any],
     output: Path,
-) -> Callable[[Row], dict[str, Any]]:
+) -> Callable[[ExperimentRow], dict[str, Any]]:
     """Return what runs a row; the encoder is loaded with the first row that needs it."""
     kinds = {row.kind for row in rows}
     if kinds == {"heads"}:
@@ -97,7 +97,7 @@ def _runner(
 
 
 def _record(
-    row: Row, found: dict[str, Any], read: Mapping[str, Sentences], head: bool
+    row: ExperimentRow, found: dict[str, Any], read: Mapping[str, SentenceSet], head: bool
 ) -> dict[str, Any]:
     test = read[row.test].about
     return {

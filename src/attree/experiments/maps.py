@@ -13,8 +13,8 @@ from attree.base.errors import AttreeError
 from attree.base.provenance import provenance
 from attree.base.tables import save
 from attree.experiments.cells import placed_records, read_results
-from attree.experiments.data import Records, Sentences
-from attree.plan.experiments.rows import Row
+from attree.experiments.data import Records, SentenceSet
+from attree.plan.experiments.rows import ExperimentRow
 from attree.reports.figures import draw
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: s
 
 
 def write_sentence(
-    rows: Sequence[Row],
+    rows: Sequence[ExperimentRow],
     *,
     number: int,
     encoder: Encoder,
@@ -99,7 +99,7 @@ def write_sentence(
     from attree.parsers.parser import Parser
     from attree.training.parser import TrainedModel
 
-    read = {name: Sentences.read(name, path) for name, path in sets.items()}
+    read = {name: SentenceSet.read(name, path) for name, path in sets.items()}
     test = read[rows[0].test]
     place = int(np.searchsorted(test.gold.sentence, number - 1))
     if place == test.gold.sentence.size or test.gold.sentence[place] != number - 1:

@@ -16,7 +16,7 @@ from attree.base.schemas import FALLBACK, OK
 from attree.encoder.load import Encoder
 from attree.experiments.data import (
     Records,
-    Sentences,
+    SentenceSet,
     overlap,
     scores,
     sentences_a_second,
@@ -24,7 +24,7 @@ from attree.experiments.data import (
 )
 from attree.experiments.training import Trainings
 from attree.parsers.parser import Parser
-from attree.plan.experiments.rows import Row
+from attree.plan.experiments.rows import ExperimentRow
 from attree.training.calibration import Confidence
 from attree.training.fit import choose_threshold
 from attree.training.gold import read_trees
@@ -51,13 +51,13 @@ class Trainer:
     """
 
     def __init__(
-        self, encoder: Encoder, sets: Mapping[str, Sentences], records: Records, folder: Path
+        self, encoder: Encoder, sets: Mapping[str, SentenceSet], records: Records, folder: Path
     ) -> None:
         self.encoder, self.sets = encoder, sets
         self.trainings = Trainings(encoder, sets, records, folder)
         self._tests: dict[tuple[str, str], _Test] = {}
 
-    def run(self, row: Row) -> dict[str, Any]:
+    def run(self, row: ExperimentRow) -> dict[str, Any]:
         """Return a row's scores and how it was trained."""
         places = self.trainings.drawn(row)
         shared = overlap(row, self.sets, [*places, *set_apart(row, self.sets[row.train])])
@@ -98,7 +98,9 @@ class Trainer:
             "weights": head_weights(parser, self.encoder.n_layers),
         }
 
-    def _threshold(self, row: Row, places: list[int], parser: TrainedParser) -> dict[str, Any]:
+    def _threshold(
+        self, row: ExperimentRow, places: list[int], parser: TrainedParser
+    ) -> dict[str, Any]:
         """Return the marginal below which a row drops spans, and on how many trees it was chosen.
 
         These are trees of the training set that were not drawn.
@@ -124,7 +126,7 @@ class Trainer:
         return {"threshold": threshold, "threshold_trees": len(trees.gold)}
 
     def _calibration(
-        self, row: Row, parser: TrainedParser, test: _Test, read: Sentences
+        self, row: ExperimentRow, parser: TrainedParser, test: _Test, read: SentenceSet
     ) -> dict[str, Any]:
         """Return how far probabilities are off, as trained and by a temperature.
 
@@ -169,7 +171,7 @@ class Trainer:
 class _Test:
     """A test set with its features, read once for every parser that reads the same."""
 
-    def __init__(self, encoder: Encoder, sentences: Sentences, parser: TrainedParser) -> None:
+    def __init__(self, encoder: Encoder, sentences: SentenceSet, parser: TrainedParser) -> None:
         self.encoder, self.sentence = encoder, sentences.gold.sentence
         reader = self._parser(parser, 0.0)
         self.prepared = reader.prepare(sentences.words)
@@ -190,7 +192,7 @@ class _Test:
         return Parses.with_policy(self.sentence, trees, prepared.status == OK, FALLBACK)
 
 
-def brackets(sentences: Sentences, places: list[int]) -> int:
+def brackets(sentences: SentenceSet, places: list[int]) -> int:
     """Count the gold brackets of some trees, of two words and more: what annotating them costs."""
     return sum(len(tree.brackets) for tree in read_trees(sentences.table, places).gold)
 

@@ -14,19 +14,19 @@ from attree.base import registry
 from attree.base.provenance import digest
 from attree.choosing import RANDOM, WAYS
 from attree.choosing.measure import measure
-from attree.choosing.ranking import Measured
+from attree.choosing.ranking import SentenceMeasures
 from attree.encoder.load import Encoder
-from attree.experiments.data import Records, Sentences, code, drawn, set_apart
+from attree.experiments.data import Records, SentenceSet, code, drawn, set_apart
 from attree.parsers.parser import Parser
-from attree.plan.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, Row, Set
+from attree.plan.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
 from attree.rivals.self_training import fit_in_rounds
-from attree.stages.training import around_middle, parse_layers
-from attree.training.features import Features, Record, features_of
+from attree.stages.train import around_middle, parse_layers
+from attree.training.features import Features, SentenceFeatures, features_of
 from attree.training.fit import choose, grid, untrained
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
 from attree.training.recipes import TrainingPlan, adapted, recipe
-from attree.training.scorer import Scorer
+from attree.training.scorer import SpanScorer
 
 #: Sentences of a set whose features are kept. Of a larger one, only the trees drawn are read.
 _SMALL = 1000
@@ -41,7 +41,7 @@ class _Pool:
 
     first: list[int]
     rest: list[int]
-    measured: Measured
+    measured: SentenceMeasures
 
 
 class Trainings:
@@ -55,14 +55,14 @@ class Trainings:
     """
 
     def __init__(
-        self, encoder: Encoder, sets: Mapping[Set, Sentences], records: Records, folder: Path
+        self, encoder: Encoder, sets: Mapping[Set, SentenceSet], records: Records, folder: Path
     ) -> None:
         self.encoder, self.sets, self.records, self.folder = encoder, sets, records, folder
         self._last: tuple[str, TrainedParser] | None = None
-        self._kept: dict[tuple[Set, str], dict[int, Record]] = {}
+        self._kept: dict[tuple[Set, str], dict[int, SentenceFeatures]] = {}
         self._pools: dict[str, _Pool] = {}
 
-    def drawn(self, row: Row) -> list[int]:
+    def drawn(self, row: ExperimentRow) -> list[int]:
         """Return the rows of the table that a row trains on: the first ones, then those chosen.
 
         A parser trained on the first ones measures all other trees, as sentences, once. There are
@@ -78,7 +78,7 @@ class Trainings:
         places = rank(pool.measured, max(int(row.trees) - len(pool.first), 0))
         return pool.first + [pool.rest[place] for place in places.tolist()]
 
-    def _pool(self, chooser: Row) -> _Pool:
+    def _pool(self, chooser: ExperimentRow) -> _Pool:
         name = digest(chooser.training())
         if name not in self._pools:
             sentences = self.sets[chooser.train]
@@ -90,14 +90,14 @@ class Trainings:
             self._pools[name] = _Pool(first, rest, measure(parser, sentences.words_of(rest)))
         return self._pools[name]
 
-    def parser(self, row: Row) -> TrainedParser:
+    def parser(self, row: ExperimentRow) -> TrainedParser:
         """Train, or return the parser just trained if the row asks for the same."""
         name = digest(row.training())
         if self._last is None or self._last[0] != name:
             self._last = name, self._trained(row)
         return self._last[1]
 
-    def _trained(self, row: Row) -> TrainedParser:
+    def _trained(self, row: ExperimentRow) -> TrainedParser:
         plan, others = self._plan(row), self._others(row)
         asked = [self._own(row), *self._beside(row)]
         trees, raw = self._trees(asked), self._raw(row) if plan.recipe.rounds else []
@@ -105,7 +105,7 @@ class Trainings:
             others["features"] = self._features(asked, untrained(self.encoder, plan))
         return fit_in_rounds(self.encoder, trees, plan, raw, **others)
 
-    def _features(self, each: Sequence[Drawn], scorer: Scorer) -> Features:
+    def _features(self, each: Sequence[Drawn], scorer: SpanScorer) -> Features:
         """Return what a scorer reads of drawn trees, in their order.
 
         The encoder runs once over a small set, however many rows draw from it.
@@ -118,7 +118,7 @@ class Trainings:
         words = list(itertools.chain.from_iterable(parts))
         return features_of(self.encoder, words, scorer.layout(), folder=self.folder)
 
-    def _known(self, name: Set, scorer: Scorer) -> dict[int, Record]:
+    def _known(self, name: Set, scorer: SpanScorer) -> dict[int, SentenceFeatures]:
         """Return the features of all that is kept of a set, by the rows of its table."""
         key = (name, digest(scorer.reads()))
         if key not in self._kept:
@@ -129,19 +129,19 @@ class Trainings:
             self._kept[key] = dict(zip(rows, found.records, strict=True))
         return self._kept[key]
 
-    def _raw(self, row: Row) -> list[list[str]]:
+    def _raw(self, row: ExperimentRow) -> list[list[str]]:
         """Return the words of the row's own set that it draws no tree of."""
         train = self.sets[row.train]
         taken = {*self.drawn(row), *set_apart(row, train)}
         return train.words_of([at for at in range(len(train.table)) if at not in taken])
 
-    def _own(self, row: Row) -> Drawn:
+    def _own(self, row: ExperimentRow) -> Drawn:
         return row.train, self.drawn(row)
 
     def _read(self, trees: Drawn) -> GoldTrees:
         return read_trees(self.sets[trees[0]].table, trees[1])
 
-    def _beside(self, row: Row) -> list[Drawn]:
+    def _beside(self, row: ExperimentRow) -> list[Drawn]:
         """Return the trees of another set that stand in every batch, if the row asks for some."""
         other = row.other()
         return [self._own(other)] if other and row.beside["how"] == "batches" else []  # type: ignore[index]
@@ -151,12 +151,12 @@ class Trainings:
         own, *others = map(self._read, asked)
         return sum((other.without_labels() for other in others), own)
 
-    def _others(self, row: Row) -> dict[str, Any]:
+    def _others(self, row: ExperimentRow) -> dict[str, Any]:
         """Return what :func:`fit` is given of another set, if that is its parser."""
         other = None if self._beside(row) else row.other()
         return {"first": self._first(other)} if other else {}
 
-    def _first(self, row: Row) -> TrainedParser:
+    def _first(self, row: ExperimentRow) -> TrainedParser:
         """Return the parser that others start from; trained once, whatever the number of jobs."""
         folder = self.records.parser(self._name(row))
         if not folder.is_dir():
@@ -168,13 +168,13 @@ class Trainings:
                 shutil.rmtree(own)
         return load_parser(folder, device=str(self.encoder.device))
 
-    def _name(self, row: Row) -> str:
+    def _name(self, row: ExperimentRow) -> str:
         """Return a hash of all that the row's training rests on."""
         encoder = (self.encoder.fingerprint, str(self.encoder.dtype))
         trees = [self.sets[name].hash for name in row.sets[:-1]]
         return digest([row.training(), *encoder, *trees, code("trained")])
 
-    def _plan(self, row: Row) -> TrainingPlan:
+    def _plan(self, row: ExperimentRow) -> TrainingPlan:
         plan = plan_of(row, self.encoder.n_layers)
         if not row.tuned:
             return plan
@@ -184,7 +184,7 @@ class Trainings:
             plan, layers=tuple(found["layers"]), recipe=chosen, shares=tuple(found["shares"])
         )
 
-    def _choice(self, row: Row, plan: TrainingPlan) -> dict[str, Any]:
+    def _choice(self, row: ExperimentRow, plan: TrainingPlan) -> dict[str, Any]:
         """Choose settings on the first of all draws of a parser and number of trees."""
         first = replace(row, seed=0)
         name = "choice-" + self._name(first)
@@ -208,7 +208,7 @@ class Trainings:
         return found
 
 
-def plan_of(row: Row, n_layers: int) -> TrainingPlan:
+def plan_of(row: ExperimentRow, n_layers: int) -> TrainingPlan:
     """Return the training that a row asks for; what is ``tuned`` is not settled yet.
 
     Args:
@@ -227,7 +227,7 @@ def plan_of(row: Row, n_layers: int) -> TrainingPlan:
     return TrainingPlan(base, layers, size=row.size, seed=row.seed, **given)
 
 
-def _shares(row: Row) -> list[tuple[float, ...]]:
+def _shares(row: ExperimentRow) -> list[tuple[float, ...]]:
     """Return the shares to choose from, of the row's own trees and of those in batches beside."""
     if row.beside is None or row.beside["how"] != "batches":
         return []

@@ -272,7 +272,7 @@ class Parser:
         Args:
             trees: a treebank file or a sentence table, or trees as they are.
             max_words: score only sentences of at most this many words.
-            settings: of :class:`attree.treebank.sentence.Settings`: how a file is read.
+            settings: of :class:`attree.treebank.sentence.SplitSettings`: how a file is read.
 
         Returns:
             ``corpus_f1``, ``labelled_f1`` and their ``intervals``; and ``tables()``.
@@ -281,10 +281,10 @@ class Parser:
             AttreeError: no tree can be read.
         """
         from attree.evaluation.side_by_side import Evaluation, Gold
-        from attree.treebank.sentence import Settings
+        from attree.treebank.sentence import SplitSettings
 
         if isinstance(trees, str | Path):
-            gold = Gold.read([Path(trees)], Settings(**settings))
+            gold = Gold.read([Path(trees)], SplitSettings(**settings))
         else:
             gold = Gold.of(trees)
         return Evaluation(gold, [self.parse_gold(gold, "this parser")], max_words)

@@ -9,13 +9,13 @@ from typing import Any
 
 from attree.base.files import read_json
 from attree.plan.paths import (
-    BASELINES,
+    BASELINES_PATH,
     FEWSHOT,
-    HEADS,
+    HEADS_PATH,
     LABELS_FIGURE,
-    SCORES,
+    SCORES_PATH,
     SENTENCE_SCORES,
-    SENTENCES,
+    SENTENCES_PATH,
     SPEEDS,
     path_of,
 )
@@ -24,7 +24,7 @@ from attree.plan.plan import (
     GRAMMAR,
     IMPORTED,
     Plan,
-    Row,
+    TableRow,
     as_options,
     but,
     folders_of,
@@ -71,8 +71,8 @@ class Comparisons:
     def training_sets(self, wildcards: Any) -> list[str]:
         """Return the sentences that a few-shot parser is trained on."""
         if treebanks := self._treebanks(wildcards.parser):
-            return [path_of(SENTENCES, one) for one in treebanks]
-        return [path_of(SENTENCES, **but(self.config["training"], "trees", "seed"))]
+            return [path_of(SENTENCES_PATH, one) for one in treebanks]
+        return [path_of(SENTENCES_PATH, **but(self.config["training"], "trees", "seed"))]
 
     def evaluated(self, wildcards: Any) -> list[str]:
         """Return the sentences that a parser trained on treebanks of its own is scored on."""
@@ -80,7 +80,7 @@ class Comparisons:
             return []
         rows = (*self.plan.rows, *self.plan.compared())
         own = [row for row in rows if row.parser == wildcards.parser]
-        return [path_of(SENTENCES, "/".join(place)) for place in split_keys(own)]
+        return [path_of(SENTENCES_PATH, "/".join(place)) for place in split_keys(own)]
 
     def _treebanks(self, parser: str) -> dict[str, tuple[str, str]]:
         """Return language/split → trees and share, of a parser with treebanks of its own."""
@@ -109,7 +109,7 @@ class Comparisons:
         own = self.config["trained"].get(wildcards.parser, {})
         return as_options({key: value for key, value in own.items() if key in APPLIED})
 
-    def labelled(self, rows: Iterable[Row]) -> list[str]:
+    def labelled(self, rows: Iterable[TableRow]) -> list[str]:
         """Return the pictures of labels taken for others, of rows whose trees have labels."""
         found = []
         for row in rows:
@@ -131,7 +131,7 @@ class Comparisons:
         """Return the sentences whose words a grammar is learnt from."""
         name, _ = self.plan.grammars[wildcards.parser]
         split = self.config["grammars"][name]["text"]
-        return path_of(SENTENCES, language=wildcards.language, split=split)
+        return path_of(SENTENCES_PATH, language=wildcards.language, split=split)
 
     def grammar_options(self, wildcards: Any) -> str:
         """Return the options of learning a grammar."""
@@ -142,8 +142,8 @@ class Comparisons:
     def scores(self, wildcards: Any) -> list[str]:
         """Return the summaries of every system and of the baselines."""
         rows = self.plan.compared(wildcards.comparison)
-        baselines = [path_of(BASELINES, "/".join(place)) for place in split_keys(rows)]
-        return [path_of(SCORES, **asdict(row)) for row in rows] + baselines
+        baselines = [path_of(BASELINES_PATH, "/".join(place)) for place in split_keys(rows)]
+        return [path_of(SCORES_PATH, **asdict(row)) for row in rows] + baselines
 
     def sentence_scores(self, wildcards: Any) -> list[str]:
         """Return the sentences' scores, which lie beside the summaries."""
@@ -153,7 +153,7 @@ class Comparisons:
     def sentences(self, wildcards: Any) -> list[str]:
         """Return the sentence table of each split."""
         places = split_keys(self.plan.compared(wildcards.comparison))
-        return [path_of(SENTENCES, "/".join(place)) for place in places]
+        return [path_of(SENTENCES_PATH, "/".join(place)) for place in places]
 
     def speeds(self, wildcards: Any) -> list[str]:
         """Return a file of speeds for each encoder and split."""
@@ -215,13 +215,13 @@ class Comparisons:
         }
         return {name: path for name, path in found.items() if path}
 
-    def _loaded_from(self, row: Row) -> str | None:
+    def _loaded_from(self, row: TableRow) -> str | None:
         """Return a parser's file; None for averages, imported trees and grammars."""
         if row.encoder in (IMPORTED, GRAMMAR):
             return None
         if one := self.plan.tunings.get((row.encoder, row.parser)):
             tuned = {"language": one.language, "split": one.split}
-            return path_of(HEADS, encoder=row.encoder, parser=row.parser, **tuned)
+            return path_of(HEADS_PATH, encoder=row.encoder, parser=row.parser, **tuned)
         if row.parser in self.appliable:
             return self.parser_file(row)
         return None

@@ -71,7 +71,7 @@ class OwnTuning(Keys):
     seed: Seed = OPTIONAL
 
 
-class Tuning(Keys):
+class TuningSettings(Keys):
     """The trees that heads are ranked on.
 
     Attributes:
@@ -85,7 +85,7 @@ class Tuning(Keys):
     seed: Seed = 0
 
 
-class Encoder(Keys):
+class EncoderSettings(Keys):
     """The source of an encoder.
 
     Attributes:
@@ -108,7 +108,7 @@ class Encoder(Keys):
     tuning: OwnTuning = OPTIONAL
 
 
-class Parser(Keys):
+class ParserSettings(Keys):
     """The recipe of a parser.
 
     Attributes:
@@ -155,7 +155,7 @@ class Entry(Keys):
     split: str = "test"
 
 
-class Table(Keys):
+class TableSettings(Keys):
     """A table over languages.
 
     Attributes:
@@ -201,7 +201,7 @@ class Training(Keys):
     seed: Seed = 0
 
 
-class System(Keys, forbid_unknown_fields=False):
+class SystemSettings(Keys, forbid_unknown_fields=False):
     """Another parser's trees: language/split → a file in a treebank format.
 
     Attributes:
@@ -259,7 +259,7 @@ class Average(Keys):
     threshold: Share | None = None
 
 
-class Evaluation(Keys):
+class EvaluationSettings(Keys):
     """How trees are scored.
 
     Attributes:
@@ -331,7 +331,7 @@ class Sources(Keys):
     share: Positive
 
 
-class Trained(Keys):
+class TrainedSettings(Keys):
     """A few-shot parser: recipe names the one that it changes, folder one that is trained already.
 
     Attributes:
@@ -508,7 +508,7 @@ class Run(Keys):
     label: Annotated[str, Meta(pattern=_LABEL)] = "{parser}"
 
 
-class Experiment(Keys):
+class ExperimentSettings(Keys):
     """A table of rows over draws: title, columns and runs.
 
     Attributes:
@@ -578,24 +578,24 @@ class Configuration(Keys):
         published: a CSV file of published figures, or null
     """
 
-    encoders: Annotated[dict[Slug, Encoder], Meta(min_length=1)]
-    tuning: Tuning
-    parsers: Annotated[dict[Slug, Parser], Meta(min_length=1)]
-    tables: dict[TableName, Table | None]
+    encoders: Annotated[dict[Slug, EncoderSettings], Meta(min_length=1)]
+    tuning: TuningSettings
+    parsers: Annotated[dict[Slug, ParserSettings], Meta(min_length=1)]
+    tables: dict[TableName, TableSettings | None]
     results: Annotated[str, Meta(pattern=_NO_PATH)] = "results"
     treebanks: Treebanks = EMPTY
     comparisons: dict[Slug, Comparison | None] = EMPTY
     training: Training = EMPTY
-    systems: dict[Slug, Annotated[System, bool]] = EMPTY  # none is empty
+    systems: dict[Slug, Annotated[SystemSettings, bool]] = EMPTY  # none is empty
     grammars: dict[Slug, Grammar] = EMPTY
     averages: dict[Slug, Average] = EMPTY
-    evaluation: Evaluation = EMPTY
+    evaluation: EvaluationSettings = EMPTY
     attention: Attention = EMPTY
     corpora: dict[Slug, Corpus] = EMPTY
-    trained: dict[Slug, Trained] = EMPTY
+    trained: dict[Slug, TrainedSettings] = EMPTY
     ready: dict[Slug, Ready] = EMPTY
     masked_lm: dict[Slug, MaskedLM] = EMPTY
-    experiments: dict[Slug, Experiment | None] = EMPTY
+    experiments: dict[Slug, ExperimentSettings | None] = EMPTY
     published: str | None = None
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-SENTENCES = "<results>/treebanks/{language}/{split}.parquet"
+SENTENCES_PATH = "<results>/treebanks/{language}/{split}.parquet"
 ENCODER = "<results>/encoders/{encoder}.json"
-HEADS = "<results>/heads/{encoder}/{parser}/{language}/{split}.json"
+HEADS_PATH = "<results>/heads/{encoder}/{parser}/{language}/{split}.json"
 ALL_HEADS = "<results>/attention/{encoder}/all/{language}/{split}.json"
-PARSES = "<results>/parses/{encoder}/{parser}/{language}/{split}.parquet"
-SCORES = "<results>/scores/{encoder}/{parser}/{language}/{split}.json"
-SENTENCE_SCORES = SCORES.replace(".json", ".parquet")
-BASELINES = "<results>/scores/baselines/{language}/{split}.json"
+PARSES_PATH = "<results>/parses/{encoder}/{parser}/{language}/{split}.parquet"
+SCORES_PATH = "<results>/scores/{encoder}/{parser}/{language}/{split}.json"
+SENTENCE_SCORES = SCORES_PATH.replace(".json", ".parquet")
+BASELINES_PATH = "<results>/scores/baselines/{language}/{split}.json"
 LABELS_FIGURE = "<results>/figures/labels/{encoder}/{parser}/{language}/{split}.png"
 
 #: Of a grammar, which lies in the folder of the same name: that it is learnt.
@@ -24,7 +24,7 @@ LEARNT = "<results>/grammars/{language}/{parser}.done"
 FEWSHOT = "<results>/fewshot/{encoder}/{parser}/parser.json"
 SPEEDS = "<results>/comparisons/{comparison}/{encoder}/{language}/{split}.json"
 #: What a few-shot parser says of each sentence beside its tree.
-ASSOCIATIONS = "<results>/attention/{encoder}/trained/{parser}/{language}/{split}.parquet"
+ASSOCIATIONS_PATH = "<results>/attention/{encoder}/trained/{parser}/{language}/{split}.parquet"
 
 #: What the experiments ask for, the records of their rows, and the list that each job leaves.
 PLAN = "<results>/experiments/plan.json"

@@ -30,7 +30,7 @@ APPLIED = ("decoder", "threshold")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Row:
+class TableRow:
     """One parser (``parser`` names a recipe of the configuration) on one split."""
 
     encoder: str
@@ -63,19 +63,19 @@ class Plan:
         grammars: parser → the grammar of the configuration that it is a seed of, and the seed.
     """
 
-    tables: Mapping[str, tuple[Row, ...]]
+    tables: Mapping[str, tuple[TableRow, ...]]
     tunings: Mapping[tuple[str, str], Tuning]
     splits: Splits
     averages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    comparisons: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)
+    comparisons: Mapping[str, tuple[TableRow, ...]] = field(default_factory=dict)
     grammars: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @functools.cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[TableRow, ...]:
         """Every row of every table, once; those of comparisons are apart."""
         return tuple(dict.fromkeys(row for rows in self.tables.values() for row in rows))
 
-    def compared(self, comparison: str | None = None) -> tuple[Row, ...]:
+    def compared(self, comparison: str | None = None) -> tuple[TableRow, ...]:
         """Return the rows of a comparison, or of all, each once."""
         names = self.comparisons if comparison is None else [comparison]
         return tuple(dict.fromkeys(row for name in names for row in self.comparisons[name]))
@@ -104,7 +104,7 @@ class Plan:
                     found.setdefault(place, {})[one.parser] = None
         return {place: tuple(parsers) for place, parsers in found.items()}
 
-    def members(self, row: Row) -> tuple[Row, ...]:
+    def members(self, row: TableRow) -> tuple[TableRow, ...]:
         """Return the rows that a row averages, none where it is no average."""
         names = self.averages.get(row.parser, ())
         tuned = {parser for _, parser in self.tunings}
@@ -119,13 +119,13 @@ class Plan:
         names = [self.grammars.get(each, (each, 0))[0] for each in self.averages[parser]]
         return [round(1.0 / names.count(name), 6) for name in names]
 
-    def scores(self, table: str | None = None, language: str | None = None) -> tuple[Row, ...]:
+    def scores(self, table: str | None = None, language: str | None = None) -> tuple[TableRow, ...]:
         """Return the rows of one table, or of one language in whatever table."""
         rows = self.rows if table is None else self.tables[table]
         return tuple(row for row in rows if language in (None, row.language))
 
 
-def split_keys(rows: Iterable[Row]) -> tuple[tuple[str, str], ...]:
+def split_keys(rows: Iterable[TableRow]) -> tuple[tuple[str, str], ...]:
     """Return the distinct (language, split) pairs of ``rows``, in order: one baseline file each."""
     return tuple(dict.fromkeys((row.language, row.split) for row in rows))
 
@@ -310,7 +310,7 @@ def _table_rows(
     config: Mapping[str, Any],
     found: _Found,
     trainable: Collection[str],
-) -> Iterable[Row]:
+) -> Iterable[TableRow]:
     names = [*config["parsers"], *config.get("averages", {})]
     for position, run in enumerate(table["runs"]):
         where = f"{name}.runs[{position}]"
@@ -327,11 +327,11 @@ def _table_rows(
                 _known(parser, names, f"{where}: parser")
                 for language in languages:
                     _check_members(parser, language, split, config, found.check, where)
-                    yield Row(encoder, parser, language, split)
+                    yield TableRow(encoder, parser, language, split)
             for parser in run.get("trained", ()):
                 _known(parser, trainable, f"{where}: few-shot parser")
                 _check_trained(parser, parser in names, config, where)
-                yield from (Row(encoder, parser, language, split) for language in languages)
+                yield from (TableRow(encoder, parser, language, split) for language in languages)
         for grammar in run.get("grammars", ()):
             _known(grammar, config.get("grammars", {}), f"{where}: grammar")
             _check_compared(grammar, where)
@@ -340,13 +340,13 @@ def _table_rows(
                 if run["languages"] != "all" or text in found.splits[language]:
                     found.check(language, text, f"grammars.{grammar}")
                     for each in seeds_of(grammar, config):
-                        yield Row(GRAMMAR, each, language, split)
+                        yield TableRow(GRAMMAR, each, language, split)
         for system in run.get("systems", ()):
             _known(system, config.get("systems", {}), f"{where}: system")
             for language in languages:
                 if run["languages"] != "all" or f"{language}/{split}" in config["systems"][system]:
                     _has_trees(system, language, split, config, where)
-                    yield Row(IMPORTED, system, language, split)
+                    yield TableRow(IMPORTED, system, language, split)
 
 
 def _check_names(config: Mapping[str, Any], taken: Iterable[str]) -> None:

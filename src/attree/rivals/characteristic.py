@@ -30,7 +30,7 @@ _CELLS = 16_000_000
 
 
 class CharacteristicSource:
-    """Matrices that hold a score for every span (a :class:`attree.association.sources.Source`)."""
+    """Matrices that hold a score for every span (an `AssociationSource`)."""
 
     def shape(self, n_layers: int, n_heads: int) -> tuple[int, int]:
         """Every head of every layer."""

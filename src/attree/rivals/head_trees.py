@@ -46,7 +46,7 @@ Measure = Callable[["torch.Tensor", Sequence[int]], "torch.Tensor"]
 
 @dataclass(frozen=True, slots=True)
 class HeadTrees:
-    """Matrices of minus the distances of trees (a :class:`attree.association.sources.Source`).
+    """Matrices of minus the distances of trees (an `AssociationSource`).
 
     Args:
         measures: how far words are apart; each makes a unit of each head.

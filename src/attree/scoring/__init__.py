@@ -1,6 +1,6 @@
 """Split scores: how good it is to split the span ``[i, j)`` at ``k``, from an association matrix.
 
-Adding a score is adding a :class:`Scorer`, in :mod:`attree.scoring.spans` or in a file of its own,
+Adding a score is adding a :class:`SplitScore`, in ``spans.py`` or in a file of its own,
 and its line here. Importing this package imports nothing heavy.
 """
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: split score → its :class:`Scorer`
+#: split score → its :class:`SplitScore`
 SCORES = {
     "outside": "attree.scoring.spans:OUTSIDE",
     "inside_outside": "attree.scoring.spans:INSIDE_OUTSIDE",
@@ -31,7 +31,7 @@ ASSOCIATIONS = ("raw", "log")
 FLOOR = 1e-6
 
 
-class Scorer(NamedTuple):
+class SplitScore(NamedTuple):
     """A split score (see :mod:`attree.scoring.tables` for the equation and the tables).
 
     Attributes:

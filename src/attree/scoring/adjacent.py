@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.scoring import Scorer
+from attree.scoring import SplitScore
 
 #: λ of the runs with a bias that Kim et al. report
 _RIGHT_BIAS = 1.5
@@ -78,6 +78,6 @@ def _right(
 
 
 #: Kim et al.: the distance of the two words beside the split
-ADJACENT = Scorer(terms=_plain, cross=False)
+ADJACENT = SplitScore(terms=_plain, cross=False)
 #: the same with their bias to right branching
-ADJACENT_RIGHT = Scorer(terms=_right, cross=False)
+ADJACENT_RIGHT = SplitScore(terms=_right, cross=False)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.scoring import Scorer
+from attree.scoring import SplitScore
 from attree.scoring.spans import span_terms
 
 
@@ -31,4 +31,4 @@ def _inside(
 
 
 #: Mareček and Rosa: ``s_in(i, k) + s_in(k, j)``
-INSIDE = Scorer(terms=_inside, cross=False)
+INSIDE = SplitScore(terms=_inside, cross=False)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.scoring import Scorer
+from attree.scoring import SplitScore
 
 _Words = NDArray[np.int64]
 _Floats = NDArray[np.float64]
@@ -72,6 +72,6 @@ def _spans(matrix: _Floats) -> _Floats:
 
 
 #: Kim, Li and Lee: the mean over every two words of a span
-PAIR = Scorer(terms=_terms(_pairs), cross=False)
+PAIR = SplitScore(terms=_terms(_pairs), cross=False)
 #: the association itself holds the score of every span
-SPANS = Scorer(terms=_terms(_spans), cross=False)
+SPANS = SplitScore(terms=_terms(_spans), cross=False)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.compiled import kernel
-from attree.scoring import Scorer
+from attree.scoring import SplitScore
 
 
 def span_terms(
@@ -80,7 +80,7 @@ def _inside_outside(
 
 
 #: UPOA, FPOA: minus the mean association across the split
-OUTSIDE = Scorer(terms=None, cross=True)
+OUTSIDE = SplitScore(terms=None, cross=True)
 
 #: UPIO, FPIO: ``s_span(i, k) + s_span(k, j)`` with ``s_span = s_in - s_out``
-INSIDE_OUTSIDE = Scorer(terms=_inside_outside, cross=False)
+INSIDE_OUTSIDE = SplitScore(terms=_inside_outside, cross=False)

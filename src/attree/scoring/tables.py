@@ -11,7 +11,7 @@ ends or begins at ``k``. ``cross`` comes from the prefix sums of ``a + aᵀ``, o
 only the lower triangle is filled. A sentence of ``n`` words takes two tables of ``(n+1)²`` float64
 cells, 16 bytes a word squared: 0.4 GB at 5,000 words.
 
-A score is a :class:`attree.scoring.Scorer`: whether the cross term counts, and the function that
+A score is a :class:`.SplitScore`: whether the cross term counts, and the function that
 writes the table of left and right terms. A score that depends on ``k`` alone is
 ``left(i, k) = d(k)``, ``right = 0``.
 """
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.registry import check_name, choose
-from attree.scoring import FLOOR, SCORES, Scorer
+from attree.scoring import FLOOR, SCORES, SplitScore
 from attree.scoring.prefix import prefix_sums, table_cells
 
 _NONE = np.zeros(0)
@@ -72,7 +72,7 @@ def split_scores(
         room: ``(2, cells)`` float64, where the two tables go, to be used for one chunk of sentences
             after another, since fresh memory can cost as much as a chart. New memory without it.
     """
-    scorer: Scorer = choose(SCORES, score, what="score")
+    scorer: SplitScore = choose(SCORES, score, what="score")
     if room is None:
         room = np.empty((2, table_cells(n_words)))
     prefix, not_finite = prefix_sums(values, n_words, room[0])

@@ -22,7 +22,7 @@ from attree.base.files import lock, write_json
 from attree.base.progress import progress
 from attree.base.provenance import code_hash, digest, provenance
 from attree.base.registry import check_name
-from attree.base.schemas import SENTENCES, read_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.encoder.source import Head, ResolvedEncoder
 from attree.trees.parses import POLICIES
 
@@ -102,7 +102,7 @@ def compute_attention(
 
         elsewhere = settings.scheduler != LOCAL
         encoder = settled(encoder, settings.device, elsewhere=elsewhere)
-    table, about = read_table(sentences, schema=SENTENCES)
+    table, about = read_table(sentences, schema=SENTENCES_SCHEMA)
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
         tasks = _tasks(sentences, table, encoder, columns, output, settings)
         todo = [task for task in tasks if not _is_whole(task)]
@@ -171,7 +171,7 @@ def _computed(
 ) -> Iterator[ShardTask]:
     """Compute what is to be done, here or on workers, and yield each task once it is done."""
     if settings.scheduler != LOCAL or (settings.workers > 1 and len(todo) > 1):
-        from attree.stages.attention_cluster import run_on_workers
+        from attree.stages.workers import run_on_workers
 
         yield from run_on_workers(todo, encoder, settings)
     else:  # a worker process of its own would cost a second encoder's start

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import OK, PARSES, SENTENCES, SKIPPED, read_table
+from attree.base.schemas import OK, PARSES_SCHEMA, SENTENCES_SCHEMA, SKIPPED, read_table
 from attree.base.text import safe
 from attree.decoding.average import average
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.pairing import as_parses, has_labels, paired, read_whole
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 from attree.treebank.table import from_table
 from attree.trees.parses import Parses, write_parsed
 
@@ -27,7 +27,7 @@ def write_imported(
     predictions: Sequence[Path],
     sentences: Path,
     output: Path,
-    settings: Settings,
+    settings: SplitSettings,
     *,
     accept_loss: float = 0.0,
 ) -> None:
@@ -51,7 +51,7 @@ def write_imported(
         AttreeError: a file that cannot be read, none of its trees has a sentence, or more sentences
             than that have none.
     """
-    table, metadata = read_table(sentences, schema=SENTENCES)
+    table, metadata = read_table(sentences, schema=SENTENCES_SCHEMA)
     gold = list(from_table(table))
     refused: list[str] = []
     functions = metadata.get("settings", {}).get("functions", settings.functions)
@@ -101,7 +101,7 @@ def write_average(
     Raises:
         AttreeError: tables of different sentences, or other than a weight for each.
     """
-    read = [read_table(path, schema=PARSES) for path in members]
+    read = [read_table(path, schema=PARSES_SCHEMA) for path in members]
     parses = [Parses.of_table(table) for table, _ in read]
     for path, one in zip(members[1:], parses[1:], strict=True):
         if not np.array_equal(one.sentence, parses[0].sentence):

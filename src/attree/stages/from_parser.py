@@ -14,11 +14,11 @@ from attree.base.errors import AttreeError
 from attree.base.progress import progress
 from attree.base.registry import check_name
 from attree.base.schemas import (
-    ASSOCIATIONS,
+    ASSOCIATIONS_SCHEMA,
     HALF,
     HALF_KNOWN,
     OK,
-    SENTENCES,
+    SENTENCES_SCHEMA,
     TOO_LONG,
     WORDS_SHOWN,
     read_table,
@@ -62,7 +62,7 @@ def write_parses(
     """
     check_name(too_long, POLICIES, f"unknown policy for too long sentences: {too_long}")
     trained = model.trained
-    table, metadata = read_table(sentences, schema=HALF_KNOWN if keep_known else SENTENCES)
+    table, metadata = read_table(sentences, schema=HALF_KNOWN if keep_known else SENTENCES_SCHEMA)
     words = table.column("words").to_pylist()
     known = list(_known(table)) if keep_known else []
     shared = refuse_overlap(trained.trained_on, words, allow=allow_overlap)
@@ -121,7 +121,9 @@ def _said(parses: Parses, matrices: Mapping[int, NDArray[np.float32]]) -> pa.Tab
     flat = {place: matrix.ravel() for place, matrix in matrices.items()}
     shares = [None if likely is None else likely[starts[row] : starts[row + 1]] for row in rows]
     columns = [parses.sentence[rows], shares, [flat.get(row) for row in rows]]
-    return pa.table([*map(pa.array, columns, ASSOCIATIONS.types)], schema=ASSOCIATIONS)
+    return pa.table(
+        [*map(pa.array, columns, ASSOCIATIONS_SCHEMA.types)], schema=ASSOCIATIONS_SCHEMA
+    )
 
 
 def _trained_on(trained: TrainedParser) -> str:

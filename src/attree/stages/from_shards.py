@@ -15,7 +15,7 @@ from attree.association.shards import AssociationBatch, read, read_manifest
 from attree.base.errors import AttreeError
 from attree.base.progress import progress
 from attree.base.provenance import provenance
-from attree.base.schemas import FALLBACK, OK, PARSES, write_table
+from attree.base.schemas import FALLBACK, OK, PARSES_SCHEMA, write_table
 from attree.decoding.batch import decode
 from attree.decoding.fixed import fixed_trees
 from attree.trees.parses import Parses
@@ -66,7 +66,7 @@ def write_parses(
             fix="run `attree attention` again",
         )
     table = parses.table()
-    write_table(output, table, schema=PARSES, metadata=_metadata(manifest, chosen, used))
+    write_table(output, table, schema=PARSES_SCHEMA, metadata=_metadata(manifest, chosen, used))
     return table
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from attree.base.files import write_json
 from attree.base.provenance import provenance
-from attree.base.schemas import SENTENCES, read_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.encoder.load import load_encoder
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
@@ -33,7 +33,7 @@ def write_speeds(
         first: how many sentences of the table are parsed.
         device: as for :func:`attree.encoder.load.load_encoder`.
     """
-    table, about = read_table(sentences, schema=SENTENCES)
+    table, about = read_table(sentences, schema=SENTENCES_SCHEMA)
     words = table["words"].slice(0, first).to_pylist()
     chosen = Overrides(encoder=str(encoder))
     found = {name: find_parser(path, chosen) for name, path in parsers.items()}

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import HALF, HALF_KNOWN, SENTENCES, read_table
+from attree.base.schemas import HALF, HALF_KNOWN, SENTENCES_SCHEMA, read_table
 from attree.base.text import say
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.options import Choice
@@ -67,7 +67,10 @@ def choose_trees(
             crossing brackets.
     """
     table, metadata, ends = _joined(path, [*also, *structure])
-    own, tested = _words(table), [_words(read_table(one, schema=SENTENCES)[0]) for one in evaluated]
+    own, tested = (
+        _words(table),
+        [_words(read_table(one, schema=SENTENCES_SCHEMA)[0]) for one in evaluated],
+    )
     shared = set(shared_rows(own, itertools.chain.from_iterable(tested)))
     left_out = set() if allow_overlap else shared
     if left_out:
@@ -135,7 +138,7 @@ def _joined(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any],
     joined = pa.concat_tables(tables)
     numbers = pa.array(range(len(joined)), pa.int32())
     ends = np.cumsum([0, *map(len, tables)])
-    return joined.set_column(0, SENTENCES.field("sentence"), numbers), metadata, ends
+    return joined.set_column(0, SENTENCES_SCHEMA.field("sentence"), numbers), metadata, ends
 
 
 def _half_known(table: pa.Table) -> list[int]:

@@ -43,7 +43,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SentenceFeatures:
     """Features of one sentence.
 
     Attributes:
@@ -62,7 +62,7 @@ class Features:
     """Features of sentences, float16, in memory or in a file that is mapped into it."""
 
     layout: Layout
-    records: list[Record]
+    records: list[SentenceFeatures]
 
 
 def features_of(
@@ -154,16 +154,19 @@ def _sizes(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> list[i
 
 def _records(
     encoder: Encoder, pieces: Sequence[Pieces], layout: Layout, flat: NDArray[np.float16]
-) -> list[Record]:
+) -> list[SentenceFeatures]:
     """Cut numbers that lie one after the other into the records of sentences."""
     parts = np.split(flat, np.cumsum(_sizes(encoder, pieces, layout), dtype=np.int64))
     shapes = _shapes(encoder, pieces, layout)
     each = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)])
-    return [Record(one.word_of, next(each), next(each)) for one in pieces]
+    return [SentenceFeatures(one.word_of, next(each), next(each)) for one in pieces]
 
 
 def read_back(
-    records: Sequence[Record], stored: Layout, wanted: Layout, device: torch.device | str = "cpu"
+    records: Sequence[SentenceFeatures],
+    stored: Layout,
+    wanted: Layout,
+    device: torch.device | str = "cpu",
 ) -> EncoderOutput:
     """Return what the encoder said of some sentences, float32.
 

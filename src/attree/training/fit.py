@@ -19,22 +19,22 @@ from attree.evaluation.metrics import count_each
 from attree.training.features import Features, Layout, features_of
 from attree.training.gold import GoldTree, GoldTrees, with_classes
 from attree.training.label_fit import fit_aside, structure
+from attree.training.objectives import train
 from attree.training.parser import TrainedParser, gold_spans, right_branching_f1
 from attree.training.parts import NameReader
 from attree.training.recipes import TrainingPlan
-from attree.training.scorer import PARTS, BatchSource, Scorer
-from attree.training.training import train
+from attree.training.scorer import PARTS, BatchSource, SpanScorer
 from attree.trees.sampling import fingerprints
 
 
-def untrained(encoder: Encoder, plan: TrainingPlan) -> Scorer:
+def untrained(encoder: Encoder, plan: TrainingPlan) -> SpanScorer:
     """Make the scorer of a plan for this encoder, not started yet.
 
     Raises:
         AttreeError: a layer that the encoder does not have.
     """
     encoder.check(states=(*plan.layers, *plan.boundary, *plan.recipe.label_layers))
-    return Scorer(plan.recipe, _shapes(encoder, plan))
+    return SpanScorer(plan.recipe, _shapes(encoder, plan))
 
 
 def _shapes(encoder: Encoder, plan: TrainingPlan) -> dict[str, dict[str, Any]]:
@@ -66,7 +66,7 @@ def fit(
         progress: shows how far each stage is.
 
     Raises:
-        AttreeError: see :func:`attree.training.training.train`; a layer that does not exist; a
+        AttreeError: see :func:`attree.training.objectives.train`; a layer that does not exist; a
             first parser of other parts or sizes; a half-known tree for a parser that learns from
             splits.
     """

@@ -33,7 +33,7 @@ from attree.training.inside import batch_inside_outside
 from attree.training.parser import TrainedParser
 from attree.training.parts import LabelPart, NameReader, TagPart
 from attree.training.recipes import LABELLED
-from attree.training.scorer import BatchSource, Scorer, added
+from attree.training.scorer import BatchSource, SpanScorer, added
 
 #: What the squared weights cost, in nats, of states scaled to a variance of 1 over all of them.
 PENALTY = 0.02
@@ -82,7 +82,7 @@ class LabelledSpans:
 
 @torch.no_grad()
 def labelled_spans(
-    scorer: Scorer,
+    scorer: SpanScorer,
     source: BatchSource,
     gold: Sequence[GoldTree],
     names: Sequence[str],
@@ -191,7 +191,7 @@ def _of_tree(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[
 
 
 def fit_labels(
-    scorer: Scorer, source: BatchSource, gold: Sequence[GoldTree], progress: Progress = silent
+    scorer: SpanScorer, source: BatchSource, gold: Sequence[GoldTree], progress: Progress = silent
 ) -> None:
     """Set the weights of a scorer's labels; those of its other parts stay.
 
@@ -246,7 +246,7 @@ def structure(parser: TrainedParser) -> TrainedParser:
 def _only(parser: TrainedParser, parts: tuple[str, ...], decoder: str) -> TrainedParser:
     """Return the parser of some of a parser's parts, which share their weights."""
     recipe = replace(parser.recipe, parts=parts, decoder=decoder)
-    scorer = Scorer(recipe, parser.shape, parser.scorer.each())
+    scorer = SpanScorer(recipe, parser.shape, parser.scorer.each())
     return TrainedParser(recipe, parser.shape, scorer, parser.encoder)
 
 

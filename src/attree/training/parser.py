@@ -45,7 +45,7 @@ from attree.training.recipes import (
     adapted,
     read_description,
 )
-from attree.training.scorer import Batch, BatchSource, Scorer
+from attree.training.scorer import Batch, BatchSource, SpanScorer
 from attree.training.scores import SpanScores, decode, expected_right, likelihoods, split_tables
 from attree.trees.constraints import NOTHING_KNOWN, Constraints, Known
 from attree.trees.trees import Trees
@@ -73,7 +73,7 @@ class TrainedParser:
 
     recipe: FewShotRecipe
     shape: dict[str, dict[str, Any]]
-    scorer: Scorer
+    scorer: SpanScorer
     encoder: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
     trained_on: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -271,11 +271,11 @@ def _check_types(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
             raise AttreeError(f"the weights {name} are not all finite", file=path, fix=_AGAIN)
 
 
-def _scorer(about: Description, path: Path, there: int) -> Scorer:
+def _scorer(about: Description, path: Path, there: int) -> SpanScorer:
     """Make the scorer; before it takes memory, refuse more weights than the file holds."""
     try:
         with torch.device("meta"):
-            empty = Scorer(about.recipe, about.shape)
+            empty = SpanScorer(about.recipe, about.shape)
         least = sum(parameter.numel() for parameter in empty.parameters())
         if least > there:
             raise AttreeError(
@@ -284,7 +284,7 @@ def _scorer(about: Description, path: Path, there: int) -> Scorer:
                 file=path.with_name(WEIGHTS),
                 fix=_AGAIN,
             )
-        return Scorer(about.recipe, about.shape)
+        return SpanScorer(about.recipe, about.shape)
     except (TypeError, KeyError):
         raise AttreeError(f"this is not the {DESCRIPTION}", file=path, fix=_AGAIN) from None
 

@@ -51,7 +51,7 @@ def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> T
     return kept.mul_(values).div_(1.0 - rate)
 
 
-class Part(nn.Module, ABC):
+class ScorePart(nn.Module, ABC):
     """One summand of the span scores.
 
     Attributes:
@@ -71,7 +71,7 @@ class Part(nn.Module, ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, recipe: FewShotRecipe, shape: Shape) -> Part:
+    def of(cls, recipe: FewShotRecipe, shape: Shape) -> ScorePart:
         """Make the untrained part of a recipe."""
 
     @classmethod
@@ -101,7 +101,7 @@ class Part(nn.Module, ABC):
         return None
 
 
-class ProjectionPart(Part):
+class ProjectionPart(ScorePart):
     """Span scores of a trained association: ``s_in − s_out`` of its log (FPOA, FPIO, tree CRF).
 
     Args:
@@ -182,7 +182,7 @@ class ProjectionPart(Part):
         return found.exp() if self.kind == "log" else found
 
 
-class BoundaryReader(Part):
+class BoundaryReader(ScorePart):
     """A part that reads the hidden states on both sides of every boundary between words.
 
     Args:
@@ -277,7 +277,7 @@ def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> tuple[Ten
     return states[sentence[:, None], before], states[sentence[:, None], after]
 
 
-class HeadPart(Part):
+class HeadPart(ScorePart):
     """Span scores of a learned combination of the encoder's own heads.
 
     Args:

@@ -26,7 +26,7 @@ class FewShotRecipe:
             ``projection`` (trained query and key over hidden states), ``heads`` (weights over the
             encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends),
             ``spans`` (a perceptron over the differences of the same), ``labels``, ``tags``.
-        objective: a name in :data:`attree.training.training.OBJECTIVES`.
+        objective: a name in :data:`attree.training.objectives.OBJECTIVES`.
         score: ``inside_outside``, or ``outside`` for a projection alone; a name in
             :data:`attree.training.scores.TERMS`.
         decoder: see :func:`attree.training.scores.decode`.

@@ -17,8 +17,8 @@ from attree.training.parts import (
     BoundaryPart,
     HeadPart,
     LabelPart,
-    Part,
     ProjectionPart,
+    ScorePart,
     Shape,
     SpanPart,
     TagPart,
@@ -27,7 +27,7 @@ from attree.training.recipes import FewShotRecipe
 from attree.training.scores import SpanScores
 
 #: part → what it is; adding one is adding its line
-PARTS: dict[str, type[Part]] = {
+PARTS: dict[str, type[ScorePart]] = {
     "projection": ProjectionPart,
     "boundary": BoundaryPart,
     "heads": HeadPart,
@@ -71,7 +71,7 @@ class Batch:
     nbytes: int = 0
 
 
-class Scorer(nn.Module):
+class SpanScorer(nn.Module):
     """Span scores that are the sum over the parts of a recipe.
 
     Args:
@@ -84,7 +84,7 @@ class Scorer(nn.Module):
         self,
         recipe: FewShotRecipe,
         shapes: Mapping[str, Shape],
-        made: Mapping[str, Part] = MappingProxyType({}),
+        made: Mapping[str, ScorePart] = MappingProxyType({}),
     ) -> None:
         super().__init__()
         kinds = {name: PARTS[name] for name in recipe.parts}
@@ -98,7 +98,7 @@ class Scorer(nn.Module):
         """Where its weights are."""
         return next(self.parameters()).device
 
-    def each(self) -> dict[str, Part]:
+    def each(self) -> dict[str, ScorePart]:
         """Return the parts by name."""
         return dict(self.parts.items())  # type: ignore[arg-type]
 
@@ -155,7 +155,7 @@ class BatchSource:
     """
 
     def __init__(
-        self, features: Features, scorer: Scorer, places: Sequence[int] | None = None
+        self, features: Features, scorer: SpanScorer, places: Sequence[int] | None = None
     ) -> None:
         self._layout, self._scorer = features.layout, scorer
         every = features.records
@@ -163,7 +163,7 @@ class BatchSource:
 
     @classmethod
     def of(
-        cls, encoder: Encoder, sentences: Sequence[Sequence[str]], scorer: Scorer
+        cls, encoder: Encoder, sentences: Sequence[Sequence[str]], scorer: SpanScorer
     ) -> BatchSource:
         """Run the encoder over sentences, and keep what a scorer reads of them."""
         return cls(features_of(encoder, sentences, scorer.layout()), scorer)

@@ -30,8 +30,8 @@ from attree.treebank.sentence import (
     Format,
     Rejected,
     Sentence,
-    Settings,
     Span,
+    SplitSettings,
     Status,
     cut_label,
 )
@@ -59,7 +59,7 @@ _UNSAFE = re.compile(r"[() \t\n\r\f\v]")
 _TRACE = "-NONE-"
 
 
-def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
     """Yield every tree of ``text`` in order, each as a `Sentence` or as `Rejected`.
 
     Args:
@@ -74,7 +74,7 @@ def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Reject
     return _Scanner(text, file, settings).sentences()
 
 
-def read_spmrl(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+def read_spmrl(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
     """Like `read`, after stripping the ``##…##`` feature blocks from the labels.
 
     A block may hold spaces; it ends in ``##`` before white space or a bracket, so that a label with
@@ -220,7 +220,7 @@ def _close(tree: _Tree, node: int, lone: dict[int, int]) -> None:
 class _Scanner:
     """Reads the trees of one file, piece by piece."""
 
-    def __init__(self, text: str, file: str, settings: Settings) -> None:
+    def __init__(self, text: str, file: str, settings: SplitSettings) -> None:
         drop = DROP_LABELS if settings.drop_labels is None else settings.drop_labels
         roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
         self.text, self.file, self.encoding = text, file, settings.encoding or "utf-8"

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from attree.base.errors import AttreeError
-from attree.treebank.cleaning import NEARLY_ALL, PTB_TAGS, Counts, penn_share
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.cleaning import NEARLY_ALL, PTB_TAGS, CleaningCounts, penn_share
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
 #: The shares of the sentences and of the words that may be lost unless ``accept_loss`` says more.
 MOST_SENTENCES, MOST_WORDS = 0.1, 0.3
@@ -106,7 +106,9 @@ def _setting(items: Iterable[Rejected]) -> str:
     return found.most_common(1)[0][0] if found else ""
 
 
-def refuse(seen: Inspector, settings: Settings, counts: Counts, file: str, sniffed: str) -> None:
+def refuse(
+    seen: Inspector, settings: SplitSettings, counts: CleaningCounts, file: str, sniffed: str
+) -> None:
     """Stop where more was lost than can be right.
 
     Args:
@@ -158,7 +160,7 @@ def _problem(item: Rejected) -> str:
 
 
 def warnings(
-    seen: Inspector, settings: Settings, counts: Counts, sniffed: str = ""
+    seen: Inspector, settings: SplitSettings, counts: CleaningCounts, sniffed: str = ""
 ) -> Iterator[str]:
     """Yield what looks wrong about a split, a line each, with the setting that mends it."""
     if sniffed:
@@ -176,7 +178,7 @@ def warnings(
     yield from _odd_words(seen, settings)
 
 
-def _odd_tags(seen: Inspector, settings: Settings, counts: Counts) -> Iterator[str]:
+def _odd_tags(seen: Inspector, settings: SplitSettings, counts: CleaningCounts) -> Iterator[str]:
     """Yield what the tags tell: mark-up taken for words, tags that the policy does not know."""
     sentences = max(counts.read, 1)
     markup = [one for one in _MARKUP if seen.tags[one] + seen.labels[one] > 0.1 * sentences]
@@ -196,7 +198,7 @@ def _odd_tags(seen: Inspector, settings: Settings, counts: Counts) -> Iterator[s
         yield f"{untagged:,} words have no tag (punctuation: unicode tells it by the words)"
 
 
-def _odd_words(seen: Inspector, settings: Settings) -> Iterator[str]:
+def _odd_words(seen: Inspector, settings: SplitSettings) -> Iterator[str]:
     """Yield what the words tell: traces, lemmas, encodings, scripts."""
     total = max(seen.words.total(), 1)
 
@@ -236,8 +238,8 @@ def other_scripts(scripts: Mapping[str, str]) -> Iterator[str]:
 def report(
     seen: Inspector,
     title: str,
-    settings: Settings,
-    counts: Counts,
+    settings: SplitSettings,
+    counts: CleaningCounts,
     n_files: int,
     warned: Iterable[str] = (),
 ) -> str:
@@ -255,7 +257,9 @@ def report(
     )
 
 
-def _settings(seen: Inspector, settings: Settings, counts: Counts) -> Iterator[tuple[str, str]]:
+def _settings(
+    seen: Inspector, settings: SplitSettings, counts: CleaningCounts
+) -> Iterator[tuple[str, str]]:
     yield (
         "settings",
         f"format {settings.format}, {settings.encoding}, punctuation {counts.punctuation}",
@@ -282,7 +286,7 @@ def _failures(rejected: list[Rejected]) -> Iterator[tuple[str, str]]:
         yield "", f"… {len(worst) - _REJECTED:,} more (--rejected FILE writes them all)"
 
 
-def _contents(seen: Inspector, counts: Counts) -> Iterator[tuple[str, str]]:
+def _contents(seen: Inspector, counts: CleaningCounts) -> Iterator[tuple[str, str]]:
     longest = seen.longest
     if longest is None:
         return
@@ -298,7 +302,7 @@ def _contents(seen: Inspector, counts: Counts) -> Iterator[tuple[str, str]]:
     yield "tags", _counted(seen.tags)
 
 
-def totals(counts: Counts) -> str:
+def totals(counts: CleaningCounts) -> str:
     """Return the counts of sentences in words."""
     parts = [f"{count:,} {name}" for name, count in counts.as_dict().items()]
     return ", ".join(parts)

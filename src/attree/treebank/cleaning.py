@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from attree.base.errors import AttreeError
-from attree.treebank.sentence import Rejected, Sentence, Settings, Span
+from attree.treebank.sentence import Rejected, Sentence, Span, SplitSettings
 from attree.trees.constraints import MARKS, NO_PHRASE, UNKNOWN
 
 #: From this share of sentences lost on, a table marks the row.
@@ -140,13 +140,13 @@ def _consistent(spans: list[Span], n_words: int) -> list[Span]:
 
 
 @dataclass(slots=True)
-class Counts:
+class CleaningCounts:
     """What became of the sentences, and how many words cleaning took out.
 
     Args:
         read, skipped, failed, emptied: sentences, by `Status`.
         words: those of the sentences read, after cleaning.
-        dealt: those that were dealt to parts, see ``Settings.part``.
+        dealt: those that were dealt to parts, see ``SplitSettings.part``.
         words_seen, words_removed: of all sentences that were whole, those skipped among them.
         left_out: of those skipped, those that another setting would have kept.
         crossing: sentences read whose crossing branches were made continuous.
@@ -229,7 +229,7 @@ def parts(text: str) -> tuple[range, int]:
 
 
 def prepare(
-    items: Iterable[Sentence | Rejected], settings: Settings, counts: Counts
+    items: Iterable[Sentence | Rejected], settings: SplitSettings, counts: CleaningCounts
 ) -> Iterator[Sentence | Rejected]:
     """Clean sentences and keep those wanted: punctuation, ``max_words``, ``part``, then ``first``.
 
@@ -263,7 +263,7 @@ def _untraced(traces: re.Pattern[str], sentence: Sentence) -> list[bool]:
 
 
 def _wanted(
-    sentence: Sentence, keep: Keep | None, settings: Settings, counts: Counts
+    sentence: Sentence, keep: Keep | None, settings: SplitSettings, counts: CleaningCounts
 ) -> Sentence | Rejected:
     file, line = sentence.file, sentence.line
     if settings.traces:

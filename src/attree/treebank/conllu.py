@@ -18,7 +18,15 @@ import re
 from collections.abc import Iterator
 
 from attree.treebank.labels import OTHER, UNIVERSAL, Labelling
-from attree.treebank.sentence import Format, Rejected, Sentence, Settings, Span, Status, has_line
+from attree.treebank.sentence import (
+    Format,
+    Rejected,
+    Sentence,
+    Span,
+    SplitSettings,
+    Status,
+    has_line,
+)
 from attree.treebank.sources import undecoded
 from attree.treebank.ud_phrases import (
     Phrase,
@@ -47,7 +55,7 @@ class _BadSentenceError(Exception):
         self.line, self.problem, self.status, self.setting = line, problem, status, setting
 
 
-def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
     """Yield every sentence of ``text`` in order, each as a `Sentence` or as `Rejected`.
 
     Args:

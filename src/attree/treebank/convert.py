@@ -25,7 +25,7 @@ from attree.treebank.crossing import (
 from attree.treebank.crossing import spans as continuous_spans
 from attree.treebank.formats import FORMATS, format_of, read_files
 from attree.treebank.labels import SAMPLE, UNIVERSAL, Labelling, table_of, tell
-from attree.treebank.sentence import Rejected, Sentence, Settings
+from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from attree.treebank.sources import read_text
 
 
@@ -62,7 +62,7 @@ def target(output: Path) -> str:
     )
 
 
-def convert(files: Iterable[Path], settings: Settings, output: Path, to: str) -> Converted:
+def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: str) -> Converted:
     """Write the sentences of ``files`` to ``output``, whole or not at all.
 
     Args:
@@ -104,7 +104,7 @@ def _refuse_nothing(done: Converted, output: Path) -> None:
 
 
 def _write_half(
-    files: Iterable[Path], settings: Settings, output: Path, to: str, done: Converted
+    files: Iterable[Path], settings: SplitSettings, output: Path, to: str, done: Converted
 ) -> None:
     write = FORMATS[to].write
     assert write is not None
@@ -131,7 +131,7 @@ def _known(items: Iterable[Sentence | Rejected], to: str, done: Converted) -> It
             done.rejected.append(Rejected(item.file, item.line, reason, "failed"))
 
 
-def _graphs(files: Iterable[Path], settings: Settings, done: Converted) -> Iterator[Graph]:
+def _graphs(files: Iterable[Path], settings: SplitSettings, done: Converted) -> Iterator[Graph]:
     one = FORMATS[settings.format or ""]
     for file in files:
         text = "" if one.binary else read_text(file, settings.encoding or "utf-8")
@@ -145,7 +145,7 @@ def _graphs(files: Iterable[Path], settings: Settings, done: Converted) -> Itera
                 yield item if isinstance(item, Graph) else graph_of(item)
 
 
-def _relabelled(graphs: Iterator[Graph], settings: Settings) -> Iterator[Graph]:
+def _relabelled(graphs: Iterator[Graph], settings: SplitSettings) -> Iterator[Graph]:
     """Yield graphs with the labels that are asked for, universal ones without functions."""
     labelling, usual = Labelling.of(settings.labels), FORMATS[settings.format or ""].labels
     if labelling.kind == "unknown":
@@ -193,7 +193,9 @@ def _read_back(word: str, to: str) -> str:
     return word
 
 
-def _write_table(graphs: Iterable[Graph], settings: Settings, part: Path, done: Converted) -> None:
+def _write_table(
+    graphs: Iterable[Graph], settings: SplitSettings, part: Path, done: Converted
+) -> None:
     import pyarrow.parquet as pq
 
     from attree.base.schemas import pack

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from attree.treebank.sentence import DUMMY_ROOTS, Rejected, Sentence, Settings, Span, cut_label
+from attree.treebank.sentence import DUMMY_ROOTS, Rejected, Sentence, Span, SplitSettings, cut_label
 
 _Item = tuple[int, int, bool]  # start, end, whether it is the child's own block
 
@@ -180,7 +180,7 @@ def _head_block(items: list[_Item]) -> tuple[int, int]:
     return items[first][0], items[last][1]
 
 
-def continuous(graph: Graph, settings: Settings) -> Sentence:
+def continuous(graph: Graph, settings: SplitSettings) -> Sentence:
     """Return a graph as a sentence with continuous phrases; the graph's root edges change."""
     roots = DUMMY_ROOTS if settings.dummy_roots is None else settings.dummy_roots
     graph = without_dummy_root(graph, roots)
@@ -197,13 +197,13 @@ def continuous(graph: Graph, settings: Settings) -> Sentence:
     )
 
 
-Graphs = Callable[[str, str, Settings], Iterator[Graph | Rejected]]
+Graphs = Callable[[str, str, SplitSettings], Iterator[Graph | Rejected]]
 
 
-def reader(graphs: Graphs) -> Callable[[str, str, Settings], Iterator[Sentence | Rejected]]:
+def reader(graphs: Graphs) -> Callable[[str, str, SplitSettings], Iterator[Sentence | Rejected]]:
     """Return the reader of sentences that goes with a reader of graphs."""
 
-    def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+    def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
         for one in graphs(text, file, settings):
             yield one if isinstance(one, Rejected) else continuous(one, settings)
 

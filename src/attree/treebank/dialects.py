@@ -18,7 +18,7 @@ from attree.treebank.sentence import (
     Format,
     Rejected,
     Sentence,
-    Settings,
+    SplitSettings,
     cut_label,
     has_line,
 )
@@ -36,7 +36,7 @@ _SPANISH = {"-Fpa-": "-LRB-", "-Fpt-": "-RRB-", "-Fca-": "[", "-Fct-": "]"}
 
 def _dialect(
     word: Callable[[str, str], str], words: Mapping[str, str]
-) -> Callable[[str, str, Settings], Iterator[Sentence | Rejected]]:
+) -> Callable[[str, str, SplitSettings], Iterator[Sentence | Rejected]]:
     """Return a reader that rewrites each leaf to its tag and its word."""
 
     def leaf(found: re.Match[str]) -> str:
@@ -44,7 +44,7 @@ def _dialect(
         written = word(one, more.strip())
         return f"({tag}{space}{words.get(written, written)}{end})"
 
-    def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+    def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
         return brackets.read(_LEAF.sub(leaf, text), file, settings)
 
     return read
@@ -68,7 +68,7 @@ def _word_dash_lemma(word: str, more: str) -> str:
     return (word.removesuffix("$").removeprefix("$") if len(word) > 1 else word) or "-"
 
 
-def _read_floresta(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+def _read_floresta(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
     """Cut functions, which stand in front: ``SUBJ+np``, ``H+n``; ``CJT+?`` would be a mark."""
     if settings.functions == "keep":
         yield from brackets.read_spmrl(text, file, settings)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from attree.base.text import unescape
 from attree.treebank.crossing import Graph, reader, without_dummy_root
-from attree.treebank.sentence import Format, Rejected, Settings, cut_label
+from attree.treebank.sentence import Format, Rejected, SplitSettings, cut_label
 from attree.treebank.sources import undecoded
 
 _TOKEN = re.compile(r"\(\s*([^\s()]*)|(\))|([^\s()]+)")
@@ -23,7 +23,7 @@ class _BadTreeError(Exception):
     """What is wrong with a tree."""
 
 
-def graphs(text: str, file: str, settings: Settings) -> Iterator[Graph | Rejected]:
+def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
     """Yield every line of ``text`` in order, each as a `Graph` or as `Rejected`."""
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from attree.base.errors import AttreeError
 from attree.treebank.crossing import Graph, reader
-from attree.treebank.sentence import Format, Rejected, Settings, has_line
+from attree.treebank.sentence import Format, Rejected, SplitSettings, has_line
 from attree.treebank.sources import undecoded
 
 _NODE = re.compile(r"#(\d{3,})")
@@ -26,7 +26,7 @@ class _BadLineError(Exception):
         self.line, self.problem = line, problem
 
 
-def graphs(text: str, file: str, settings: Settings) -> Iterator[Graph | Rejected]:
+def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
     """Yield every sentence of ``text`` in order, each as a `Graph` or as `Rejected`."""
     for first, name, lines, closed in _blocks(text):
         block = "\n".join(lines)

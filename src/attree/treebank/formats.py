@@ -14,11 +14,11 @@ from attree.base.patterns import matching
 from attree.base.registry import check_name
 from attree.treebank import brackets, conllu, dialects, discbracket, export, half, stanza, tigerxml
 from attree.treebank.labels import UNIVERSAL, Labelling, relabelled
-from attree.treebank.sentence import Format, Rejected, Sentence, Settings
+from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings
 from attree.treebank.sources import read_text
 
 
-def _read_table(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+def _read_table(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
     from attree.base.schemas import HALF_KNOWN, read_table
     from attree.treebank.table import from_table
 
@@ -129,14 +129,14 @@ def together(path: Path, format: str | None = None) -> list[list[Path]]:
     return list(groups.values())
 
 
-def sniff(file: str | Path, settings: Settings) -> str:
+def sniff(file: str | Path, settings: SplitSettings) -> str:
     """Return the format that a file is certainly in; empty where that is how it is read."""
     usual = FORMATS[settings.format or ""]
     found = None if usual.binary else recognised(file, usual.family)
     return found if found and found != settings.format else ""
 
 
-def resolve(settings: Settings, files: Sequence[str | Path]) -> Settings:
+def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettings:
     """Fill in what the format says wherever ``settings`` says nothing.
 
     Raises:
@@ -183,7 +183,7 @@ def _encoding(file: str | Path, fallback: str) -> str:
 
 
 def read_files(
-    files: Iterable[str | Path], settings: Settings, each: Callable[[], object] = lambda: None
+    files: Iterable[str | Path], settings: SplitSettings, each: Callable[[], object] = lambda: None
 ) -> Iterator[Sentence | Rejected]:
     """Yield every sentence of ``files`` in order, each as a `Sentence` or as `Rejected`.
 
@@ -204,7 +204,7 @@ def read_files(
 
 
 def _read_files(
-    files: Iterable[str | Path], settings: Settings, each: Callable[[], object]
+    files: Iterable[str | Path], settings: SplitSettings, each: Callable[[], object]
 ) -> Iterator[Sentence | Rejected]:
     one = FORMATS[settings.format or ""]
     for file in files:

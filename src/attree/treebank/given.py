@@ -17,7 +17,7 @@ from attree.base.patterns import matching
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from attree.treebank.sentence import Settings
+    from attree.treebank.sentence import SplitSettings
 
 _PARQUET = b"PAR1"  # how Parquet files begin
 
@@ -37,7 +37,9 @@ class Treebank:
     punctuation: str
 
     @classmethod
-    def read(cls, files: Sequence[Path], settings: Settings, *, half: bool = False) -> Treebank:
+    def read(
+        cls, files: Sequence[Path], settings: SplitSettings, *, half: bool = False
+    ) -> Treebank:
         """Read treebank files, or a sentence table, ``half`` where half-known trees will do.
 
         Raises:
@@ -51,7 +53,7 @@ class Treebank:
         from attree.treebank.table import TableBuilder
 
         path = files[0]
-        how, counts, seen = resolve(settings, files), cleaning.Counts(), check.Inspector()
+        how, counts, seen = resolve(settings, files), cleaning.CleaningCounts(), check.Inspector()
         builder, refused = TableBuilder(), []
         for item in cleaning.prepare(read_files(files, how), how, counts):
             builder.add(item)
@@ -74,7 +76,7 @@ class Treebank:
         return cls(table, refused, policy)
 
     @classmethod
-    def of(cls, paths: Iterable[Path], settings: Settings, *, half: bool = False) -> Treebank:
+    def of(cls, paths: Iterable[Path], settings: SplitSettings, *, half: bool = False) -> Treebank:
         """Read several treebanks as one, sentences numbered on: a file, pattern or folder each.
 
         Raises:
@@ -102,7 +104,7 @@ class Treebank:
 
 @contextlib.contextmanager
 def as_tables(
-    paths: Iterable[Path], *, half: Iterable[Path] = (), settings: Settings | None = None
+    paths: Iterable[Path], *, half: Iterable[Path] = (), settings: SplitSettings | None = None
 ) -> Iterator[list[Path]]:
     """Yield a sentence table for each path, as long as a command runs: treebanks are read.
 
@@ -133,7 +135,7 @@ def as_tables(
 
 @contextlib.contextmanager
 def as_table(
-    paths: Sequence[Path], *, half: bool = False, settings: Settings | None = None
+    paths: Sequence[Path], *, half: bool = False, settings: SplitSettings | None = None
 ) -> Iterator[Path]:
     """Yield one sentence table, for as long as a command runs, of files and tables.
 
@@ -184,12 +186,12 @@ def check_files(paths: Iterable[Path], option: str) -> None:
             raise AttreeError("this table was cleaned when it was made", file=path, fix=fix)
 
 
-def _read(path: Path, settings: Settings | None, *, half: bool) -> Treebank:
+def _read(path: Path, settings: SplitSettings | None, *, half: bool) -> Treebank:
     # not imported for tables: the workflow's stages depend on no reader
     from attree.base.text import say
-    from attree.treebank.sentence import Settings
+    from attree.treebank.sentence import SplitSettings
 
-    settings = settings or Settings()
+    settings = settings or SplitSettings()
     if not half:
         settings = dataclasses.replace(settings, dependencies="whole")
     one = Treebank.of([path], settings, half=half)

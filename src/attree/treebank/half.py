@@ -25,7 +25,7 @@ from attree.base.errors import AttreeError
 from attree.base.text import unescape
 from attree.treebank import brackets
 from attree.treebank.layout import pieces
-from attree.treebank.sentence import DUMMY_ROOTS, Format, Rejected, Sentence, Settings, Span
+from attree.treebank.sentence import DUMMY_ROOTS, Format, Rejected, Sentence, Span, SplitSettings
 from attree.trees.constraints import COMPLETE, MARKS, NO_PHRASE, UNKNOWN, Constraints
 
 _COMMENT = re.compile(r"^#.*$", re.MULTILINE)
@@ -38,7 +38,7 @@ _NO_TAG = "X"
 _ONE_A_LINE = "write one sentence a line, all of it inside one pair of brackets"
 
 
-def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
     """Yield every tree, as a half-known `Sentence` unless all of it is given.
 
     Arguments are those of :func:`attree.treebank.brackets.read`.
@@ -181,4 +181,4 @@ FORMAT = Format(
     write=write,
     half=True,
 )
-_LINE = Settings(format="half", dummy_roots=FORMAT.dummy_roots, drop_labels=FORMAT.drop_labels)
+_LINE = SplitSettings(format="half", dummy_roots=FORMAT.dummy_roots, drop_labels=FORMAT.drop_labels)

@@ -15,14 +15,14 @@ from attree.base.text import say
 from attree.treebank.formats import in_folder, resolve, together
 from attree.treebank.language import discover
 from attree.treebank.language_file import as_settings, check_settings, settings_of
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 
 _FOLDERS = [Path("workflow/resources/treebanks"), Path("treebanks")]
 _NAMED = 5  # files of a folder that are no treebanks, by name
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ReadingJob:
     """Files that are read together, and how.
 
     Attributes:
@@ -32,7 +32,7 @@ class Job:
     """
 
     files: tuple[Path, ...]
-    settings: Settings
+    settings: SplitSettings
     language: str = ""
     split: str = ""
     place: str = ""
@@ -46,7 +46,7 @@ class Job:
 
 def of_files(
     patterns: Sequence[str], exclude: Sequence[str], given: dict[str, Any], **names: str
-) -> Job:
+) -> ReadingJob:
     """Return the files that patterns match, under the options given.
 
     Args:
@@ -60,12 +60,12 @@ def of_files(
     """
     settings = settings_of(**given)
     files = _found(patterns, exclude, settings.format)
-    return Job(files, resolve(settings, files), **names)
+    return ReadingJob(files, resolve(settings, files), **names)
 
 
 def of_language(
     language: str, split: str, folders: list[Path] | None, given: dict[str, Any]
-) -> Iterator[Job]:
+) -> Iterator[ReadingJob]:
     """Yield the splits of a language that lies in a folder of treebanks; all, or the one named."""
     if not language:
         raise AttreeError("no files are given", fix="name some, or a --language")
@@ -74,7 +74,7 @@ def of_language(
     language = _named(language, catalogue)
     for name in [split] if split else list(catalogue[language].splits):
         one = catalogue[language].split(name)
-        yield Job(one.files, dataclasses.replace(one.settings, **options), language, name)
+        yield ReadingJob(one.files, dataclasses.replace(one.settings, **options), language, name)
 
 
 def _named(language: str, names: Iterable[str]) -> str:
@@ -89,7 +89,7 @@ def _named(language: str, names: Iterable[str]) -> str:
     return found[0] if len(found) == 1 else language
 
 
-def of_folder(folder: Path, given: dict[str, Any]) -> Iterator[Job]:
+def of_folder(folder: Path, given: dict[str, Any]) -> Iterator[ReadingJob]:
     """Yield the treebanks in a folder: a language's splits, or files of one format together."""
     if (folder / "language.yaml").is_file():
         yield from of_language(folder.resolve().name, "", [folder.resolve().parent], given)
@@ -105,7 +105,7 @@ def of_folder(folder: Path, given: dict[str, Any]) -> Iterator[Job]:
         fix = f"name its files, with --format: '{folder}/*'"
         raise AttreeError("no treebank is in this folder", file=folder, fix=fix)
     for place, files in groups.items():
-        yield Job(tuple(files), resolve(settings, files), place=str(place))
+        yield ReadingJob(tuple(files), resolve(settings, files), place=str(place))
 
 
 def _found(patterns: Sequence[str], exclude: Sequence[str], format: str | None) -> tuple[Path, ...]:

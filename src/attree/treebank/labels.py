@@ -58,7 +58,7 @@ OWN_LABELS = Labelling(KINDS[0])
 
 
 @dataclass(slots=True)
-class Table:
+class LabelTable:
     """The universal labels of one dialect.
 
     Attributes:
@@ -117,14 +117,16 @@ def tables() -> dict[str, dict[str, str]]:
     }
 
 
-def table(name: str) -> Table:
+def table(name: str) -> LabelTable:
     """Return a table, by name."""
     rows = tables()[name]
     patterns = {label: to for label, to in rows.items() if set("*[?") & set(label)}
-    return Table(name, {label: to for label, to in rows.items() if label not in patterns}, patterns)
+    return LabelTable(
+        name, {label: to for label, to in rows.items() if label not in patterns}, patterns
+    )
 
 
-def table_of(labelling: Labelling, usual: str, labels: Mapping[str, int], file: str) -> Table:
+def table_of(labelling: Labelling, usual: str, labels: Mapping[str, int], file: str) -> LabelTable:
     """Return the table that is named, or the format's, or that of a treebank's labels.
 
     Arguments and errors are those of `relabelled` and `detect`.
@@ -133,7 +135,7 @@ def table_of(labelling: Labelling, usual: str, labels: Mapping[str, int], file: 
     return table(name) if name else detect(labels, file)
 
 
-def detect(labels: Mapping[str, int], file: str = "") -> Table:
+def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
     """Return the table that knows most of the labels; of several, the first.
 
     Args:
@@ -156,7 +158,7 @@ def detect(labels: Mapping[str, int], file: str = "") -> Table:
     return best
 
 
-def _known(labels: Mapping[str, int], known: Mapping[str, str] | Table) -> int:
+def _known(labels: Mapping[str, int], known: Mapping[str, str] | LabelTable) -> int:
     return sum(count for label, count in labels.items() if label in known or bare(label) in known)
 
 
@@ -209,7 +211,7 @@ def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentenc
     return mapped
 
 
-def tell(chosen: Table) -> None:
+def tell(chosen: LabelTable) -> None:
     """Say on stderr which labels a table lacks, and how often each occurred."""
     from attree.base.text import say
 
@@ -221,7 +223,7 @@ def tell(chosen: Table) -> None:
     say(f"the table {chosen.name} of universal labels lacks, and has X for: {shown}{more}")
 
 
-def _universal(one: Sentence, chosen: Table) -> Sentence:
+def _universal(one: Sentence, chosen: LabelTable) -> Sentence:
     """Return a sentence with universal labels, of which a span has each once."""
     spans = (
         (start, end, label if label in MARKS and one.half else chosen[label])

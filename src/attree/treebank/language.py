@@ -29,7 +29,7 @@ from attree.treebank.language_file import (
     check_settings,
     read_language_file,
 )
-from attree.treebank.sentence import Settings
+from attree.treebank.sentence import SplitSettings
 
 SPLITS = ("train", "dev", "test")
 #: Letters with their marks, digits, ``_ - + .``; no white space, no sign that a shell, a pattern or
@@ -51,13 +51,13 @@ class Split:
     """One split: its files, the patterns that name them on a command line, how to read them."""
 
     files: tuple[Path, ...]
-    settings: Settings
+    settings: SplitSettings
     patterns: tuple[str, ...]
     exclude: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
 
 
-_SETTINGS = {one.name for one in dataclasses.fields(Settings)}
+_SETTINGS = {one.name for one in dataclasses.fields(SplitSettings)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Language:
     def options(self, split: str) -> list[str]:
         """Return the options of ``attree treebank`` for a split; the format's defaults left out."""
         one = self.split(split)
-        usual = resolve(Settings(format=one.settings.format), [])
+        usual = resolve(SplitSettings(format=one.settings.format), [])
         options = [
             "--language",
             self.name,
@@ -356,7 +356,7 @@ def _read_splits(
     place: Path, merged: Mapping[str, Any], specs: Mapping[str, Any], where: str
 ) -> tuple[dict[str, Split], dict[str, str], set[Path]]:
     """Find files; return the splits that have some, the others' patterns, files left out."""
-    base = Settings(**as_settings(merged))
+    base = SplitSettings(**as_settings(merged))
     details: dict[str, Split] = {}
     absent: dict[str, str] = {}
     left_out: set[Path] = set()

@@ -31,7 +31,7 @@ from attree.treebank.sentence import (
     Final,
     Functions,
     Nonprojective,
-    Settings,
+    SplitSettings,
 )
 
 
@@ -255,19 +255,19 @@ def check_settings(values: Any, file: str | Path) -> dict[str, Any]:
     return dict(checked(values, LanguageKeys, file=file))
 
 
-def settings_of(**given: Any) -> Settings:
+def settings_of(**given: Any) -> SplitSettings:
     """Return how treebank files are read, from keys of ``language.yaml``; None means not given.
 
     Raises:
         AttreeError: a value that cannot be.
     """
     values = {key: value for key, value in given.items() if value is not None}
-    return Settings(**as_settings(check_settings(values, "command line")))
+    return SplitSettings(**as_settings(check_settings(values, "command line")))
 
 
 def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return those checked values that belong to `Settings`, as it holds them."""
-    names = {one.name for one in dataclasses.fields(Settings)}
+    names = {one.name for one in dataclasses.fields(SplitSettings)}
     found = {key: value for key, value in values.items() if key in names}
     if "accept_loss" in found:
         found["accept_loss"] = float(found["accept_loss"])

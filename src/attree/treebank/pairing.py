@@ -17,9 +17,9 @@ import numpy as np
 
 from attree.base.schemas import OK, SKIPPED
 from attree.base.text import say, unescape
-from attree.treebank.cleaning import Counts, clean, prepare
+from attree.treebank.cleaning import CleaningCounts, clean, prepare
 from attree.treebank.formats import read_files, resolve
-from attree.treebank.sentence import Rejected, Sentence, Settings, Span
+from attree.treebank.sentence import Rejected, Sentence, Span, SplitSettings
 from attree.trees.parses import Parses
 from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees
@@ -27,7 +27,7 @@ from attree.trees.trees import Trees
 
 def read_whole(
     files: Sequence[Path],
-    settings: Settings,
+    settings: SplitSettings,
     refuse: Callable[[str], object],
     *,
     half: bool = False,
@@ -46,7 +46,7 @@ def read_whole(
         AttreeError: a file cannot be read.
     """
     how = resolve(dataclasses.replace(settings, punctuation=punctuation), files)
-    for item in prepare(read_files(files, how), how, Counts()):
+    for item in prepare(read_files(files, how), how, CleaningCounts()):
         if isinstance(item, Rejected):
             refuse(str(item))
         elif item.half and not half:

@@ -71,7 +71,7 @@ DROP_LABELS = ("META", "lemma")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SplitSettings:
     """Settings of one split; ``None`` means what the format says (see ``formats.resolve``).
 
     Args:
@@ -141,7 +141,7 @@ class Format:
             it is the identity, ``read`` makes the labels universal.
     """
 
-    read: Callable[[str, str, Settings], Iterator[Sentence | Rejected]]
+    read: Callable[[str, str, SplitSettings], Iterator[Sentence | Rejected]]
     extensions: tuple[str, ...]
     punctuation: str = "keep"
     dummy_roots: tuple[str, ...] = DUMMY_ROOTS
@@ -151,7 +151,7 @@ class Format:
     fallback: str = ""
     certain: Callable[[str], bool] | None = None
     family: str = ""
-    graphs: Callable[[str, str, Settings], Iterator[Any]] | None = None
+    graphs: Callable[[str, str, SplitSettings], Iterator[Any]] | None = None
     write: Callable[[Iterator[Any]], Iterator[str]] | None = None
     continuous: bool = False
     binary: bool = False

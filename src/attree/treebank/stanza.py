@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from attree.treebank import brackets
 from attree.treebank.crossing import Graph
-from attree.treebank.sentence import Format, Rejected, Sentence, Settings, has_line
+from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings, has_line
 
 _TREE = re.compile(r"#\s*constituency\s*=\s*(.*)")
 
 
-def read(text: str, file: str, settings: Settings) -> Iterator[Sentence | Rejected]:
+def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
     """Yield the tree of every sentence; its words are those of the rows, as they are."""
     for number, lines in _blocks(text):
         found = [(line, _TREE.fullmatch(one)) for line, one in enumerate(lines, start=number)]
@@ -40,7 +40,7 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _sentence(
-    tree: str, words: list[str], where: Rejected, settings: Settings
+    tree: str, words: list[str], where: Rejected, settings: SplitSettings
 ) -> Sentence | Rejected:
     """Read one tree, and take its words from the rows where there are any."""
     (*_, found) = brackets.read(tree, where.file, settings) or [where]

@@ -13,7 +13,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from attree.treebank.crossing import Graph, reader, without_dummy_root
-from attree.treebank.sentence import Format, Rejected, Settings
+from attree.treebank.sentence import Format, Rejected, SplitSettings
 from attree.treebank.sources import undecoded
 
 _CHUNK = 1 << 16
@@ -111,7 +111,7 @@ def _graph(one: _Element, file: str) -> Graph | Rejected:
     return Rejected(file, one.line, f"sentence {one.name}: {problem}", "failed")
 
 
-def graphs(text: str, file: str, settings: Settings) -> Iterator[Graph | Rejected]:
+def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
     """Yield every ``<s>`` of ``text`` in order, each as a `Graph` or as `Rejected`.
 
     Where the XML is broken or cut short, what stands before is read, and the rest is one rejected

@@ -12,7 +12,7 @@ from attree.base.text import safe, width
 
 
 @dataclass(slots=True)
-class Node:
+class DrawnNode:
     """A node over other nodes and words.
 
     Attributes:
@@ -21,19 +21,21 @@ class Node:
     """
 
     label: str
-    children: list[Node | int] = field(default_factory=list)
+    children: list[DrawnNode | int] = field(default_factory=list)
 
-    def post_order(self) -> list[Node]:
+    def post_order(self) -> list[DrawnNode]:
         """Return the node and those below it, each after its children; trees may be deep."""
         found, todo = [], [self]
         while todo:
             node = todo.pop()
             found.append(node)
-            todo += [child for child in node.children if isinstance(child, Node)]
+            todo += [child for child in node.children if isinstance(child, DrawnNode)]
         return found[::-1]
 
 
-def nested(n_words: int, spans: Sequence[tuple[int, int]], labels: Sequence[str] | None) -> Node:
+def nested(
+    n_words: int, spans: Sequence[tuple[int, int]], labels: Sequence[str] | None
+) -> DrawnNode:
     """Return the root of a tree given by its spans in pre-order; a root is added if none is whole.
 
     Args:
@@ -42,7 +44,7 @@ def nested(n_words: int, spans: Sequence[tuple[int, int]], labels: Sequence[str]
         labels: of the spans, or None.
     """
     names = labels if labels is not None else [""] * len(spans)
-    root = Node("")
+    root = DrawnNode("")
     path, ends = [root], [n_words]
     at = 0
     for place in range(n_words):
@@ -50,17 +52,17 @@ def nested(n_words: int, spans: Sequence[tuple[int, int]], labels: Sequence[str]
             path.pop()
             ends.pop()
         while at < len(spans) and spans[at][0] == place:
-            node = Node(names[at])
+            node = DrawnNode(names[at])
             path[-1].children.append(node)
             path.append(node)
             ends.append(spans[at][1])
             at += 1
         path[-1].children.append(place)
     only = root.children[0]
-    return only if isinstance(only, Node) and len(root.children) == 1 else root
+    return only if isinstance(only, DrawnNode) and len(root.children) == 1 else root
 
 
-def draw(root: Node, words: Sequence[str], room: int) -> str:
+def draw(root: DrawnNode, words: Sequence[str], room: int) -> str:
     """Draw a tree over its words in at most ``room`` columns, if it can be.
 
     Control characters in words and labels are shown, and never reach the terminal.
@@ -70,7 +72,7 @@ def draw(root: Node, words: Sequence[str], room: int) -> str:
     return _sideways(root, shown) if upright is None else upright
 
 
-def _upright(root: Node, words: Sequence[str], room: int) -> str | None:
+def _upright(root: DrawnNode, words: Sequence[str], room: int) -> str | None:
     """Draw a node above its children, the words in one line; None where there is no room."""
     nodes = root.post_order()
     widest = max(width(safe(node.label)) for node in nodes)
@@ -87,7 +89,7 @@ def _upright(root: Node, words: Sequence[str], room: int) -> str | None:
 class _Canvas:
     """Rows of characters above the words: of each level its labels, if any, then its lines."""
 
-    def __init__(self, nodes: Sequence[Node], columns: Sequence[int], rows_each: int) -> None:
+    def __init__(self, nodes: Sequence[DrawnNode], columns: Sequence[int], rows_each: int) -> None:
         self.rows_each = rows_each
         self._words, at = [], 0
         for taken in columns:
@@ -101,11 +103,11 @@ class _Canvas:
         self._top = self._places[id(nodes[-1])][1]
         self.cells = [[" "] * at for _ in range(rows_each * self._top)]
 
-    def _place(self, child: Node | int) -> tuple[int, int]:
+    def _place(self, child: DrawnNode | int) -> tuple[int, int]:
         """Return the column of a node or word, and its level above the words."""
         return (self._words[child], 0) if isinstance(child, int) else self._places[id(child)]
 
-    def add(self, node: Node) -> None:
+    def add(self, node: DrawnNode) -> None:
         """Draw a node's label, the line over its children, and those down to them."""
         middle, level = self._place(node)
         below = [self._place(child) for child in node.children]
@@ -131,10 +133,12 @@ def _centred(word: str, taken: int) -> str:
     return " " * before + word + " " * (taken - width(word) - before)
 
 
-def _sideways(root: Node, words: Sequence[str]) -> str:
+def _sideways(root: DrawnNode, words: Sequence[str]) -> str:
     """Draw a word a line, a column a level: the first child continues its parent's line."""
     lines: list[str] = []
-    todo: list[tuple[Node | int, str, str]] = [(root, "", "")]  # drawn before it, and below that
+    todo: list[tuple[DrawnNode | int, str, str]] = [
+        (root, "", "")
+    ]  # drawn before it, and below that
     while todo:
         node, before, below = todo.pop()
         if isinstance(node, int):

@@ -18,7 +18,7 @@ from attree.base.schemas import (
     LABELLED_PARSES,
     LABELS,
     OK,
-    PARSES,
+    PARSES_SCHEMA,
     SKIPPED,
     TAGGED_PARSES,
     TAGS,
@@ -92,7 +92,7 @@ class Parses:
         columns = [pa.array(self.sentence, pa.int32()), n_words, status, starts, ends]
         labels, tags = named_arrays(self.trees)
         if labels is None:
-            return pa.table(columns, schema=PARSES)
+            return pa.table(columns, schema=PARSES_SCHEMA)
         columns.append(pa.ListArray.from_arrays(offsets, labels))
         if tags is None:
             return pa.table(columns, schema=LABELLED_PARSES)

@@ -17,7 +17,7 @@ from attree.parsers.parser import Parser
 from attree.treebank.formats import format_of, in_folder
 from attree.treebank.labels import UNIVERSAL, Labelling, with_labels
 from attree.treebank.pairing import has_labels, read_whole
-from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sentence import Sentence, SplitSettings
 from attree.trees.sampling import fingerprints
 
 #: Lines on stderr about sentences of one file without a partner.
@@ -36,7 +36,7 @@ class How:
         allow_overlap: score sentences that a parser was trained on too.
     """
 
-    settings: Settings
+    settings: SplitSettings
     encoder: str | None = None
     device: str | None = None
     max_words: int | None = None
@@ -128,7 +128,7 @@ def _not_trained_on(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold, li
     return gold.take(np.flatnonzero(~seen).tolist()), notes
 
 
-def _trees_of(path: Path, settings: Settings) -> tuple[list[Sentence], bool] | None:
+def _trees_of(path: Path, settings: SplitSettings) -> tuple[list[Sentence], bool] | None:
     """Return the trees of a file or folder, and whether attree wrote them in bulk; None of none."""
     if is_output(path):
         labelling, read = Labelling.of(settings.labels), list(_bulk(path))
@@ -147,13 +147,13 @@ def _trees_of(path: Path, settings: Settings) -> tuple[list[Sentence], bool] | N
     return (read, False) if read else None
 
 
-def _treebank_files(folder: Path, settings: Settings) -> list[Path]:
+def _treebank_files(folder: Path, settings: SplitSettings) -> list[Path]:
     groups, others = in_folder(folder, settings.format)
     found = sorted(file for files in groups.values() for file in files)
     return found or sorted(file for file in others if file.suffix == ".txt")
 
 
-def _read(file: Path, settings: Settings, refused: list[str]) -> list[Sentence]:
+def _read(file: Path, settings: SplitSettings, refused: list[str]) -> list[Sentence]:
     """Read a file; of text whose name tells no format, as attree's own brackets."""
     if settings.format is None and format_of(file) is None and file.suffix in (".txt", ""):
         settings = replace(settings, format="ptb")

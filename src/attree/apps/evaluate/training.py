@@ -26,7 +26,7 @@ from attree.evaluation.side_by_side import Evaluation, Gold, System
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.ready import usual_encoder
-from attree.stages import training as session
+from attree.stages import train as session
 from attree.stages.attention import columns_for, compute_attention
 from attree.training.gold import usual
 from attree.training.options import Choice, Fitting
@@ -42,7 +42,7 @@ _ABOVE, _ELSE_BEST = "above:30", 10
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FewShotPlan:
     """What is made.
 
     Attributes:
@@ -114,7 +114,7 @@ def _numbered(table: pa.Table) -> pa.Table:
     return table.set_column(0, table.schema.field(0), numbers)
 
 
-def evaluate_trained(train: Treebank, test: Treebank, plan: Plan) -> Evaluation:
+def evaluate_trained(train: Treebank, test: Treebank, plan: FewShotPlan) -> Evaluation:
     """Train, parse, score.
 
     Sentences of ``test`` are left out of ``train`` unless the plan allows them, and numbers of
@@ -175,7 +175,7 @@ def _there(wanted: Sequence[int], train: Treebank) -> tuple[int, ...]:
     return tuple(dict.fromkeys(min(n, there) for n in wanted))
 
 
-def _notes(plan: Plan, bench: _Bench) -> Iterator[str]:
+def _notes(plan: FewShotPlan, bench: _Bench) -> Iterator[str]:
     if plan.draws > 1:
         yield f"Means of {plan.draws} draws of trees."
     heads = [name.upper() for name in plan.parsers if name in UNSUPERVISED]
@@ -194,7 +194,7 @@ class _Bench:
         plan: what is made.
     """
 
-    def __init__(self, folder: Path, train: Treebank, test: Treebank, plan: Plan) -> None:
+    def __init__(self, folder: Path, train: Treebank, test: Treebank, plan: FewShotPlan) -> None:
         self._folder, self._train, self._plan = folder, train, plan
         self._words = test.table["words"].to_pylist()
         self.few = False
@@ -216,7 +216,7 @@ class _Bench:
         return parser.trees(self._words)[0]
 
     def _trained(self, name: str, trees: int, seed: int) -> Parser:
-        request = session.Request(
+        request = session.TrainingRequest(
             self._folder / "train.parquet",
             self._folder / "encoder.json",
             recipe(name),

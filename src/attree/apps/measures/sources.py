@@ -13,7 +13,7 @@ from attree.base.text import name_of, say
 from attree.bulk.output import is_output, read_shards
 from attree.treebank.formats import together
 from attree.treebank.pairing import read_whole
-from attree.treebank.sentence import Sentence, Settings
+from attree.treebank.sentence import Sentence, SplitSettings
 from attree.trees.trees import Trees
 
 #: Sentences that are measured at a time.
@@ -21,7 +21,7 @@ _AT_A_TIME = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredTrees:
     """Some sentences and their trees.
 
     Attributes:
@@ -48,10 +48,10 @@ class Reading:
         refused: sentences that could not be read, each told on stderr.
     """
 
-    settings: Settings = field(default_factory=lambda: Settings(punctuation="keep"))
+    settings: SplitSettings = field(default_factory=lambda: SplitSettings(punctuation="keep"))
     refused: int = field(default=0, init=False)
 
-    def all(self, inputs: Iterable[Path]) -> Iterator[Measured]:
+    def all(self, inputs: Iterable[Path]) -> Iterator[MeasuredTrees]:
         """Yield what inputs hold, some sentences at a time.
 
         Raises:
@@ -64,7 +64,7 @@ class Reading:
             for files in together(path, self.settings.format):
                 yield from self._of_files(files)
 
-    def _of_files(self, files: Sequence[Path]) -> Iterator[Measured]:
+    def _of_files(self, files: Sequence[Path]) -> Iterator[MeasuredTrees]:
         path = files[0]
         if not path.exists():
             raise AttreeError("this file does not exist", file=path)
@@ -83,10 +83,10 @@ class Reading:
         say(line)
 
 
-def _of_sentences(some: Sequence[Sentence], first: int) -> Measured:
+def _of_sentences(some: Sequence[Sentence], first: int) -> MeasuredTrees:
     spans = [[(start, end) for start, end, _ in one.spans] for one in some]
     labels = [[label for _, _, label in one.spans] for one in some]
-    return Measured(
+    return MeasuredTrees(
         [name_of(one.file) for one in some],
         [one.line for one in some],
         range(first, first + len(some)),
@@ -96,7 +96,7 @@ def _of_sentences(some: Sequence[Sentence], first: int) -> Measured:
     )
 
 
-def of_folder(folder: Path) -> Iterator[Measured]:
+def of_folder(folder: Path) -> Iterator[MeasuredTrees]:
     """Yield what a folder of ``attree parse`` holds, a shard at a time.
 
     Raises:
@@ -107,7 +107,7 @@ def of_folder(folder: Path) -> Iterator[Measured]:
         names = ("file", "line", "sentence", "status", "words")
         file, line, sentence, status, texts = (table[name].to_pylist() for name in names)
         words = [text.split(" ") if text else [] for text in texts]
-        yield Measured(file, line, sentence, status, words, trees)
+        yield MeasuredTrees(file, line, sentence, status, words, trees)
         shards += 1
     if not shards:
         raise AttreeError(

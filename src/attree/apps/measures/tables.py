@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from attree.apps.measures.counts import distinct, of_trees, of_words, phrase_types
-from attree.apps.measures.sources import Measured
+from attree.apps.measures.sources import MeasuredTrees
 from attree.base.files import check_folder, whole_file
 from attree.trees.trees import Trees
 
@@ -57,7 +57,7 @@ Rows = tuple[NDArray[np.int64], list[Any]]
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def _words(one: Measured, trees: Trees) -> Rows:
+def _words(one: MeasuredTrees, trees: Trees) -> Rows:
     found, n_words = of_words(trees), trees.n_words
     first = np.repeat(np.cumsum(n_words) - n_words, n_words)
     numbers = (found.top_down, found.bottom_up, found.left_corner, found.depth)
@@ -66,20 +66,20 @@ def _words(one: Measured, trees: Trees) -> Rows:
     return np.repeat(np.arange(len(trees)), n_words), [place, texts, *numbers]
 
 
-def _sentences(one: Measured, trees: Trees) -> Rows:
+def _sentences(one: MeasuredTrees, trees: Trees) -> Rows:
     found = of_trees(trees)
     shares = (found.mean_phrase_length, found.right_branching, found.left_branching)
     counts = [trees.n_words, found.nodes, found.depth]
     return np.arange(len(trees)), [*counts, *(pa.array(each, from_pandas=True) for each in shares)]
 
 
-def _phrases(one: Measured, trees: Trees) -> Rows:
+def _phrases(one: MeasuredTrees, trees: Trees) -> Rows:
     found = phrase_types(trees)
     return found.tree, [found.label, found.count, found.mean_length]
 
 
 #: table → its columns, and what makes its rows of some sentences and their trees.
-TABLES: dict[str, tuple[pa.Schema, Callable[[Measured, Trees], Rows]]] = {
+TABLES: dict[str, tuple[pa.Schema, Callable[[MeasuredTrees, Trees], Rows]]] = {
     "words": (WORDS, _words),
     "sentences": (SENTENCES, _sentences),
     "phrases": (PHRASES, _phrases),
@@ -94,7 +94,7 @@ class _Table:
         folder: Path,
         name: str,
         schema: pa.Schema,
-        make: Callable[[Measured, Trees], Rows],
+        make: Callable[[MeasuredTrees, Trees], Rows],
         stack: ExitStack,
     ) -> None:
         parts = [stack.enter_context(whole_file(folder / f"{name}{x}")) for x in FORMATS]
@@ -104,7 +104,7 @@ class _Table:
         self._text = csv.writer(handle, delimiter="\t", lineterminator="\n")
         self._text.writerow(schema.names)
 
-    def add(self, one: Measured, trees: Trees) -> None:
+    def add(self, one: MeasuredTrees, trees: Trees) -> None:
         """Add the rows of some sentences."""
         rows, columns = self._make(one, trees)
         where = (one.file, one.line, one.sentence, one.status)
@@ -142,7 +142,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def write_measures(
-    measured: Iterable[Measured], folder: Path, *, plain: bool = False
+    measured: Iterable[MeasuredTrees], folder: Path, *, plain: bool = False
 ) -> dict[str, int]:
     """Measure sentences and write the tables ``words``, ``sentences`` and ``phrases``.
 

@@ -10,7 +10,7 @@ from typing import Any
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
 from attree.choosing import RANDOM
-from attree.plan.experiments.rows import APART, TUNED, Experiment, Placed, Row, Set
+from attree.plan.experiments.rows import APART, TUNED, Experiment, ExperimentRow, Placed, Set
 from attree.plan.plan import folders_of
 
 #: Keys of a parser that averages heads.
@@ -84,7 +84,7 @@ def _run(
         for layer, size, way, trees, longest, test in product:
             _check_way(way, kind, trees, run["first"], where)
             for encoder, seed in itertools.product(sources[slug], _draws(run, trees)):
-                row = Row(
+                row = ExperimentRow(
                     kind,
                     encoder,
                     parser,
@@ -149,7 +149,7 @@ def encoders_of(slug: str, config: Mapping[str, Any], where: str) -> tuple[str, 
     return (slug,)
 
 
-def column_of(row: Row, axis: str) -> str:
+def column_of(row: ExperimentRow, axis: str) -> str:
     """Return the column that a row stands in."""
     if axis == "step":
         return str(row.settings.get("steps", 200))
@@ -193,7 +193,7 @@ def _parser(
 
 
 def _check_cells(rows: Sequence[Placed], where: str) -> None:
-    seen: dict[tuple[Any, ...], Row] = {}
+    seen: dict[tuple[Any, ...], ExperimentRow] = {}
     for one in rows:
         place = (one.panel, one.label, one.column, one.row.encoder, one.row.seed)
         if place in seen:

@@ -12,15 +12,15 @@ from attree.base.errors import AttreeError
 from attree.base.files import write_json
 from attree.base.provenance import digest
 from attree.plan.experiments.expand import experiments
-from attree.plan.experiments.rows import SPARES, Experiment, Row, Set
+from attree.plan.experiments.rows import SPARES, Experiment, ExperimentRow, Set
 from attree.plan.paths import (
     ALL_HEADS,
-    BASELINES,
+    BASELINES_PATH,
     ENCODER,
     EXPERIMENT,
     JOB,
-    SCORES,
-    SENTENCES,
+    SCORES_PATH,
+    SENTENCES_PATH,
     path_of,
 )
 from attree.plan.plan import Plan, as_options
@@ -30,13 +30,13 @@ AT_MOST = {"trained": 10, "heads": 60}
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ExperimentJob:
     """Rows of one experiment, kind and encoder."""
 
     name: str
     kind: str
     encoder: str
-    rows: tuple[Row, ...]
+    rows: tuple[ExperimentRow, ...]
 
     @property
     def sets(self) -> tuple[Set, ...]:
@@ -44,7 +44,7 @@ class Job:
         return tuple(dict.fromkeys(one for row in self.rows for one in row.sets))
 
 
-def jobs(experiment: Experiment) -> list[Job]:
+def jobs(experiment: Experiment) -> list[ExperimentJob]:
     """Share an experiment's rows out; those of one training stay together."""
     found = []
     # a row that stands in several columns is run once
@@ -53,13 +53,13 @@ def jobs(experiment: Experiment) -> list[Job]:
         own = [row for row in rows if (row.kind, row.encoder) == (kind, encoder)]
         for number, part in enumerate(_parts(own, AT_MOST[kind])):
             name = f"{experiment.name}.{kind}.{encoder}.{number}"
-            found.append(Job(name, kind, encoder, part))
+            found.append(ExperimentJob(name, kind, encoder, part))
     return found
 
 
-def _parts(rows: Sequence[Row], most: int) -> Iterator[tuple[Row, ...]]:
+def _parts(rows: Sequence[ExperimentRow], most: int) -> Iterator[tuple[ExperimentRow, ...]]:
     """Yield rows of at most ``most`` trainings, in the order in which these first come."""
-    together: dict[str, list[Row]] = {}
+    together: dict[str, list[ExperimentRow]] = {}
     for row in rows:
         together.setdefault(digest(row.training()), []).append(row)
     # draws of one number of trees stay side by side: a choice of settings is theirs in common
@@ -147,7 +147,7 @@ class Experiments:
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the other files that a job reads."""
         job = self.by_name[wildcards.job]
-        found = [path_of(SENTENCES, one) for one in job.sets]
+        found = [path_of(SENTENCES_PATH, one) for one in job.sets]
         if job.kind == "heads":
             found += [path_of(ALL_HEADS, one, encoder=job.encoder) for one in job.sets]
         return found
@@ -169,10 +169,10 @@ class Experiments:
         sets = dict.fromkeys(one for row in rows for one in row.sets)
         ranked = dict.fromkeys(row.train for row in rows if row.kind == "heads")
         encoder = rows[0].encoder
-        found = [path_of(SENTENCES, one) for one in sets]
+        found = [path_of(SENTENCES_PATH, one) for one in sets]
         return found + [path_of(ALL_HEADS, one, encoder=encoder) for one in ranked]
 
-    def _mapped(self, wildcards: Any) -> list[Row]:
+    def _mapped(self, wildcards: Any) -> list[ExperimentRow]:
         return [placed.row for placed in self.experiments[wildcards.experiment].rows]
 
     def results(self, wildcards: Any) -> list[str]:
@@ -180,11 +180,11 @@ class Experiments:
         one = self.experiments[wildcards.experiment]
         found = [path_of(JOB, job=job.name) for job in self._jobs[one.name]]
         rows = [row for table in one.settings["tables"] for row in self.plan.tables[table]]
-        found += [path_of(SCORES, **asdict(row)) for row in rows]
+        found += [path_of(SCORES_PATH, **asdict(row)) for row in rows]
         if one.settings["baselines"]:
             from_tables = [f"{row.language}/{row.split}" for row in rows]
             tests = dict.fromkeys([placed.row.test for placed in one.rows] + from_tables)
-            found += [path_of(BASELINES, test) for test in tests]
+            found += [path_of(BASELINES_PATH, test) for test in tests]
         return found
 
     def tuning_inputs(self, wildcards: Any) -> dict[str, Any]:
@@ -193,14 +193,16 @@ class Experiments:
         one = self.config["masked_lm"][name]
         return {
             "encoder": path_of(ENCODER, encoder=one["encoder"]),
-            "text": [path_of(SENTENCES, text) for text in one["text"]],
+            "text": [path_of(SENTENCES_PATH, text) for text in one["text"]],
         }
 
     def tuning_options(self, wildcards: Any) -> str:
         """Return the options of masked-LM tuning."""
         name, seed = self.tuned[wildcards.tuned]
         one = self.config["masked_lm"][name]
-        text = [path_of(SENTENCES, text, results=self.config["results"]) for text in one["text"]]
+        text = [
+            path_of(SENTENCES_PATH, text, results=self.config["results"]) for text in one["text"]
+        ]
         keys = ("epochs", "batch", "learning_rate", "length", "head_steps")
         return as_options({"text": text, "seed": seed, **{key: one.get(key) for key in keys}})
 

@@ -58,7 +58,7 @@ Set = str
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ExperimentRow:
     """One parser from one draw of trees on one test set.
 
     Attributes:
@@ -114,7 +114,7 @@ class Row:
         others = (self.beside["train"],) if self.beside else ()
         return (self.train, *others, self.test)
 
-    def other(self) -> Row | None:
+    def other(self) -> ExperimentRow | None:
         """Return the row that trains on the set beside alone, with the same seed; None if none."""
         if self.beside is None:
             return None
@@ -134,7 +134,7 @@ class Row:
             words=None,
         )
 
-    def chooser(self) -> Row:
+    def chooser(self) -> ExperimentRow:
         """Return the row whose parser chooses this one's trees: on the first ones, at random."""
         return replace(self, trees=self.first, draw=RANDOM, first=0)
 
@@ -152,7 +152,7 @@ class Row:
         return found
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Row:
+    def of(cls, found: Mapping[str, Any]) -> ExperimentRow:
         """Build a row from its JSON."""
         lists = ("candidates", "dropouts", "words")
         as_tuples = {key: tuple(found[key]) for key in lists if found[key] is not None}
@@ -170,7 +170,7 @@ class Placed:
         panel: the part of the table, or empty where it has one part only.
     """
 
-    row: Row
+    row: ExperimentRow
     label: str
     column: str
     panel: str = ""

@@ -23,7 +23,7 @@ from cycler import cycler
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from attree.base.schemas import HEADS, read_table
+from attree.base.schemas import HEADS_SCHEMA, read_table
 from attree.base.tables import number
 from attree.base.text import safe
 from attree.evaluation.confusion import Confusion
@@ -170,7 +170,7 @@ def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> str:
 
 def heads(path: Path, results: Path) -> str:
     """Draw the F1 of every head of a ranking."""
-    table, _ = read_table(path, schema=HEADS)
+    table, _ = read_table(path, schema=HEADS_SCHEMA)
     encoder, parser, name, split = path.relative_to(results / "heads").with_suffix("").parts
     title = f"{parser} with {encoder}, ranked on {name} {split}"
     return as_svg(partial(draw.heads, table, title), title)

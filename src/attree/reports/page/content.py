@@ -19,16 +19,16 @@ from attree.plan.paths import SENTENCE_SCORES, path_of
 from attree.reports.figures import COMPUTED, axis_of
 from attree.reports.page import charts, reading, scores
 from attree.reports.page.explorer import explorer
-from attree.reports.page.run import Run
+from attree.reports.page.run import ReportedRun
 from attree.reports.tables.build import SHOWN, ScoreRow, confusion_table, language
-from attree.reports.tables.resampling import SentenceScores
+from attree.reports.tables.resampling import SentenceCounts
 
 _PACKAGES = ("numpy", "pyarrow", "torch", "transformers")
 #: Sentence lengths that are shown together: up to so many words.
 _LENGTHS = (10, 20, 30, 40)
 
 
-def content(results: Path, run: Run, *, sentences: int) -> dict[str, Any]:
+def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any]:
     """Gather everything that the page shows; what a run did not make is left out.
 
     Args:
@@ -109,7 +109,7 @@ def _by_length(results: Path, row: ScoreRow, label: str) -> list[dict[str, Any]]
     path = Path(path_of(SENTENCE_SCORES, f"{row.language}/{row.split}", results=results, **place))
     if not path.is_file():
         return []
-    each = SentenceScores.read(path)
+    each = SentenceCounts.read(path)
     table, _ = read_table(path)
     n_words = table.sort_by("sentence")["n_words"].to_numpy()
     bins = np.digitize(n_words, _LENGTHS, right=True)

@@ -15,11 +15,21 @@ from numpy.typing import NDArray
 from attree.association.columns import mean_column, read_selection
 from attree.association.shards import read, read_manifest
 from attree.base.errors import AttreeError
-from attree.base.schemas import ASSOCIATIONS, PARSES, SCORES, WORDS_SHOWN, read_table
-from attree.base.schemas import SENTENCES as SENTENCES_SCHEMA
-from attree.plan.paths import ASSOCIATIONS as ASSOCIATIONS_FILE
-from attree.plan.paths import PARSES as PARSES_FILE
-from attree.plan.paths import SENTENCE_SCORES, SENTENCES, path_of
+from attree.base.schemas import (
+    ASSOCIATIONS_SCHEMA,
+    PARSES_SCHEMA,
+    SCORES_SCHEMA,
+    SENTENCES_SCHEMA,
+    WORDS_SHOWN,
+    read_table,
+)
+from attree.plan.paths import (
+    ASSOCIATIONS_PATH,
+    PARSES_PATH,
+    SENTENCE_SCORES,
+    SENTENCES_PATH,
+    path_of,
+)
 from attree.reports.page.reading import noted
 from attree.reports.page.scores import by_set, is_parser
 from attree.reports.tables.build import ScoreRow
@@ -62,7 +72,7 @@ def explorer(
 
 
 def _set(results: Path, language: str, split: str) -> _Set:
-    path = path_of(SENTENCES, f"{language}/{split}", results=results)
+    path = path_of(SENTENCES_PATH, f"{language}/{split}", results=results)
     table, _ = read_table(path, schema=SENTENCES_SCHEMA)
     gold = Parses.gold(table)
     words = dict(zip(table["sentence"].to_pylist(), table["words"].to_pylist(), strict=True))
@@ -102,12 +112,14 @@ def _parses(results: Path, row: ScoreRow, one: _Set) -> tuple[Parses, NDArray[np
     """Return a parser's trees and F1 of every sentence of a set, in the set's order."""
     place = {"encoder": row.encoder, "parser": row.parser}
     name = f"{row.language}/{row.split}"
-    path = path_of(PARSES_FILE, name, results=results, **place)
-    parses = Parses.of_table(read_table(path, schema=PARSES)[0])
+    path = path_of(PARSES_PATH, name, results=results, **place)
+    parses = Parses.of_table(read_table(path, schema=PARSES_SCHEMA)[0])
     parses = replace(parses, trees=_with_marginals(results, row, parses))
     if not np.array_equal(parses.sentence, one.gold.sentence):
         raise AttreeError(f"these are not the sentences of {name}", file=path)
-    scores, _ = read_table(path_of(SENTENCE_SCORES, name, results=results, **place), schema=SCORES)
+    scores, _ = read_table(
+        path_of(SENTENCE_SCORES, name, results=results, **place), schema=SCORES_SCHEMA
+    )
     f1 = dict(zip(scores["sentence"].to_pylist(), scores["sentence_f1"].to_pylist(), strict=True))
     values = [f1.get(number) for number in one.gold.sentence.tolist()]
     return parses, np.array([np.nan if value is None else value for value in values])
@@ -122,7 +134,7 @@ def _with_marginals(results: Path, row: ScoreRow, parses: Parses) -> Trees:
     path = _of_trained(results, row)
     if not path.is_file():
         return parses.trees
-    table, _ = read_table(path, schema=ASSOCIATIONS)
+    table, _ = read_table(path, schema=ASSOCIATIONS_SCHEMA)
     known = dict(zip(table["sentence"].to_pylist(), table["marginals"].to_pylist(), strict=True))
     lengths = parses.trees.n_spans.tolist()
     places = zip(parses.sentence.tolist(), lengths, strict=True)
@@ -136,7 +148,7 @@ def _with_marginals(results: Path, row: ScoreRow, parses: Parses) -> Trees:
 def _of_trained(results: Path, row: ScoreRow) -> Path:
     """Return where a trained parser's associations lie."""
     place = {"encoder": row.encoder, "parser": row.parser, "results": results}
-    return Path(path_of(ASSOCIATIONS_FILE, f"{row.language}/{row.split}", **place))
+    return Path(path_of(ASSOCIATIONS_PATH, f"{row.language}/{row.split}", **place))
 
 
 def _choice(f1: NDArray[np.float64], n_words: NDArray[np.int64], most: int) -> NDArray[np.intp]:
@@ -231,7 +243,7 @@ def _matrices(results: Path, row: ScoreRow) -> Iterator[tuple[int, NDArray[np.fl
 
 
 def _trained(path: Path) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    table, _ = read_table(path, schema=ASSOCIATIONS)
+    table, _ = read_table(path, schema=ASSOCIATIONS_SCHEMA)
     for number, flat in zip(table["sentence"].to_pylist(), table["association"], strict=True):
         if flat.is_valid:
             values = flat.values.to_numpy(zero_copy_only=False)

@@ -13,7 +13,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import write_text
 from attree.base.text import safe
 from attree.plan.paths import RUN, path_of
-from attree.reports.page.run import Run
+from attree.reports.page.run import ReportedRun
 
 _HERE = Path(__file__).parent
 #: The page's scripts, in the order in which they run.
@@ -41,7 +41,7 @@ def write_page(
     from attree.reports.page.content import content
 
     usual = Path(path_of(RUN, results=results))
-    asked = Run.read(run or (usual if usual.is_file() else None))
+    asked = ReportedRun.read(run or (usual if usual.is_file() else None))
     found = content(results, asked, sentences=sentences)
     templates = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True

@@ -14,11 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import REJECTED, read_table
-from attree.base.schemas import SENTENCES as SENTENCES_SCHEMA
+from attree.base.schemas import REJECTED, SENTENCES_SCHEMA, read_table
 from attree.base.tables import Table
-from attree.plan.paths import SENTENCES, path_of
-from attree.reports.page.run import Run
+from attree.plan.paths import SENTENCES_PATH, path_of
+from attree.reports.page.run import ReportedRun
 
 #: What a log says of the command that failed.
 _ERROR = re.compile(r"^attree: error: (.*)", re.M)
@@ -38,7 +37,7 @@ class _Job(NamedTuple):
     sentences: int
 
 
-def treebanks(results: Path, run: Run) -> Table:
+def treebanks(results: Path, run: ReportedRun) -> Table:
     """Return what became of every treebank: a line each, those that cannot be read too."""
     why = {one["of"]: one["why"] for one in failures(results, run) if one["stage"] == "treebanks"}
     wanted = dict.fromkeys(f"{language}/{split}" for _, _, language, split in run.rows)
@@ -49,7 +48,7 @@ def treebanks(results: Path, run: Run) -> Table:
     ]
     lines = []
     for name in dict.fromkeys([*wanted, *there, *why]):
-        path = Path(path_of(SENTENCES, name, results=results))
+        path = Path(path_of(SENTENCES_PATH, name, results=results))
         lost = f"refused: {why[name]}" if name in why else "not read yet"
         lines.append(_line(path) if path.is_file() else _lost(*name.partition("/")[::2], lost))
     lines += [_lost(name, "–", f"refused: {problem}") for name, problem in run.problems.items()]
@@ -88,7 +87,7 @@ def _reasons(path: Path) -> list[str]:
     return found + ([f"{len(counts) - _REASONS} more reasons"] if len(counts) > _REASONS else [])
 
 
-def failures(results: Path, run: Run) -> list[dict[str, str]]:
+def failures(results: Path, run: ReportedRun) -> list[dict[str, str]]:
     """Return the jobs whose log ends in an error: ``stage``, ``of`` and ``why``, by stage.
 
     A language that the run no longer asks for is left out.
@@ -121,7 +120,7 @@ def speed(results: Path) -> Table | None:
 
 def _n_sentences(results: Path, parts: tuple[str, ...]) -> int:
     """Return the sentences of the treebank that a job's name ends in, 0 where it names none."""
-    path = Path(path_of(SENTENCES, "/".join(parts[-2:]), results=results))
+    path = Path(path_of(SENTENCES_PATH, "/".join(parts[-2:]), results=results))
     return int(pq.read_metadata(path).num_rows) if len(parts) > 2 and path.is_file() else 0
 
 

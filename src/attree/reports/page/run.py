@@ -38,7 +38,7 @@ class AskedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ReportedRun:
     """What was asked for; all empty of a folder of results that no workflow filled.
 
     Attributes:
@@ -65,7 +65,7 @@ class Run:
         return language in self.languages or not self.tables
 
     @classmethod
-    def of(cls, config: Mapping[str, Any], plan: Plan, languages: Catalogue) -> Run:
+    def of(cls, config: Mapping[str, Any], plan: Plan, languages: Catalogue) -> ReportedRun:
         """Return what a checked configuration asks for of the languages that were found."""
         tables = {
             name: AskedTable(
@@ -80,7 +80,7 @@ class Run:
         return cls(dict(config), tables, list(languages), problems, others)
 
     @classmethod
-    def read(cls, path: Path | None) -> Run:
+    def read(cls, path: Path | None) -> ReportedRun:
         """Read what :meth:`write` wrote; nothing where ``path`` is None.
 
         Raises:

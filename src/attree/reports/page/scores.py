@@ -9,10 +9,10 @@ from typing import Any
 
 from attree.base.tables import Table
 from attree.evaluation import HEADINGS
-from attree.plan.paths import BASELINES as BASELINES_FILE
-from attree.plan.paths import SCORES, path_of
+from attree.plan.paths import BASELINES_PATH as BASELINES_FILE
+from attree.plan.paths import SCORES_PATH, path_of
 from attree.plan.plan import IMPORTED
-from attree.reports.page.run import Run
+from attree.reports.page.run import ReportedRun
 from attree.reports.tables.build import (
     BASELINES,
     Published,
@@ -50,7 +50,7 @@ class Scores:
         return [table for table in self.tables if table.title.endswith(f": {heading}")]
 
 
-def read_scores(results: Path, run: Run) -> Scores:
+def read_scores(results: Path, run: ReportedRun) -> Scores:
     """Read the scores of the rows that a run asked for; of every row there is, if none says.
 
     The tables are built anew, as ``attree table crosslingual`` builds them: of a run that was cut
@@ -81,7 +81,7 @@ def _found(results: Path) -> list[Key]:
 def _rows(results: Path, keys: Sequence[Key], figures: Published) -> list[ScoreRow]:
     names = ("encoder", "parser", "language", "split")
     places = [dict(zip(names, key, strict=True)) for key in keys]
-    files = [path_of(SCORES, results=results, **place) for place in places]
+    files = [path_of(SCORES_PATH, results=results, **place) for place in places]
     splits = dict.fromkeys((language, split) for _, _, language, split in keys)
     files += [path_of(BASELINES_FILE, "/".join(place), results=results) for place in splits]
     return score_rows([Path(file) for file in files if Path(file).is_file()], figures)
@@ -154,7 +154,7 @@ def best_cells(table: Table) -> list[set[int]]:
     return found
 
 
-def sentences(run: Run, rows: Sequence[ScoreRow]) -> list[str]:
+def sentences(run: ReportedRun, rows: Sequence[ScoreRow]) -> list[str]:
     """Say in three sentences what was run, for somebody who has read nothing else."""
     parsers = [row for row in rows if is_parser(row)]
     sets = by_set(parsers)
@@ -176,7 +176,7 @@ def sentences(run: Run, rows: Sequence[ScoreRow]) -> list[str]:
     ]
 
 
-def _parsers(run: Run, parsers: Sequence[ScoreRow]) -> str:
+def _parsers(run: ReportedRun, parsers: Sequence[ScoreRow]) -> str:
     """Say which parsers there are, and what trees their heads were chosen or they trained on."""
     recipes: Mapping[str, Mapping[str, str]] = run.configuration.get("parsers", {})
     tuned = {row.parser: row.selection for row in parsers if row.selection}
@@ -210,7 +210,7 @@ def _recipe(name: str, recipe: Mapping[str, str]) -> str:
     )
 
 
-def _encoder(run: Run, slug: str) -> str:
+def _encoder(run: ReportedRun, slug: str) -> str:
     source = run.configuration.get("encoders", {}).get(slug) or {}
     named = next((str(source[key]) for key in ("hub", "package", "path") if source.get(key)), "")
     return f"{slug} ({named})" if named and named != slug else slug

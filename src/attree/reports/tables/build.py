@@ -11,11 +11,11 @@ from typing import Any
 from attree import evaluation
 from attree.base.errors import AttreeError
 from attree.base.files import described, read_described
-from attree.base.schemas import SENTENCES, read_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
 from attree.evaluation.confusion import NO_SPAN, Confusion, confusion_of
-from attree.reports.tables.resampling import SentenceScores, intervals
+from attree.reports.tables.resampling import SentenceCounts, intervals
 
 #: What a table of label recall says below.
 RECALL = "Share of the gold constituents with this label that were found, in percent."
@@ -112,7 +112,7 @@ class ScoreRow:
     name: str = ""
     kind: str = ""
     speed: float | None = None
-    each: SentenceScores | None = None
+    each: SentenceCounts | None = None
     by_length: Mapping[int, float | None] = field(default_factory=dict)
     p: float | None = None
 
@@ -251,7 +251,7 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path, resample:
 def _intervals(summary: Path) -> Mapping[str, tuple[float, float]]:
     """Return the intervals by the table of sentences that ``attree score`` writes beside."""
     scores = summary.with_suffix(".parquet")
-    return intervals(SentenceScores.read(scores)) if scores.is_file() else {}
+    return intervals(SentenceCounts.read(scores)) if scores.is_file() else {}
 
 
 def crosslingual(rows: Sequence[ScoreRow], title: str) -> list[Table]:
@@ -369,7 +369,7 @@ def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any
 
     records = []
     for path in paths:
-        table, metadata = read_table(path, schema=SENTENCES)
+        table, metadata = read_table(path, schema=SENTENCES_SCHEMA)
         counts = metadata["counts"]
         lengths = pc.list_value_length(table["words"])
         key = (metadata["split"].lower(), metadata["language"].lower(), "sentences")

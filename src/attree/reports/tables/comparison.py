@@ -12,7 +12,7 @@ import numpy as np
 
 from attree.base.errors import AttreeError
 from attree.base.files import read_described
-from attree.base.schemas import SENTENCES, read_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
 from attree.evaluation.baselines import fixed_parses
@@ -26,7 +26,7 @@ from attree.reports.tables.build import (
     read_published,
     score_rows,
 )
-from attree.reports.tables.resampling import PARTS, RESAMPLES, SentenceScores, every_difference
+from attree.reports.tables.resampling import PARTS, RESAMPLES, SentenceCounts, every_difference
 from attree.trees.parses import Parses
 
 #: Where a system's figures come from.
@@ -143,7 +143,7 @@ def systems(
         beside = path.with_suffix(".parquet")
         each = branching.get((*row.test, row.parser))
         if not _is_baseline(row) and beside.is_file():
-            each = SentenceScores.read(beside)
+            each = SentenceCounts.read(beside)
         found.append(
             replace(
                 row,
@@ -240,15 +240,15 @@ def _timed(speeds: Iterable[Path]) -> dict[tuple[str, str, str, str], float]:
 
 def _fixed(
     path: Path, profile: str, max_words: int | None
-) -> dict[tuple[str, str, str], SentenceScores]:
+) -> dict[tuple[str, str, str], SentenceCounts]:
     """Score each sentence's fixed trees."""
-    table, about = read_table(path, schema=SENTENCES)
+    table, about = read_table(path, schema=SENTENCES_SCHEMA)
     gold, found = Parses.gold(table), {}
     for name in _ONE_TREE:
         each = score(gold, fixed_parses(name, gold), profile=profile, max_words=max_words)
         columns = {key: getattr(each, key) for key in ("sentence", "n_words")}
         columns |= {key: getattr(each, key) for key in ("gold", "predicted", "matched")}
-        own = SentenceScores.of(columns, each.sentence_f1)
+        own = SentenceCounts.of(columns, each.sentence_f1)
         found[about.get("language") or "", about.get("split") or "", name] = own
     return found
 

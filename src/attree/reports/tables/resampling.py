@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.base.schemas import SCORES, read_table
+from attree.base.schemas import SCORES_SCHEMA, read_table
 from attree.evaluation import HEADINGS
 from attree.evaluation.counts import Counts
 from attree.evaluation.significance import Difference, corpus_f1_parts, paired_bootstraps
@@ -28,7 +28,7 @@ F1s = dict[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
-class SentenceScores:
+class SentenceCounts:
     """What the F1 of a parser is made of, sentence by sentence.
 
     Attributes:
@@ -42,14 +42,14 @@ class SentenceScores:
     parts: NDArray[np.float64]
 
     @classmethod
-    def read(cls, path: Path) -> SentenceScores:
+    def read(cls, path: Path) -> SentenceCounts:
         """Read a table that ``attree score`` wrote."""
-        table, _ = read_table(path, schema=SCORES)
+        table, _ = read_table(path, schema=SCORES_SCHEMA)
         columns = {name: table[name].to_numpy() for name in table.schema.names}
         return cls.of(columns, columns["sentence_f1"].astype(np.float64) / 100)
 
     @classmethod
-    def of(cls, columns: Mapping[str, NDArray[Any]], each: NDArray[np.float64]) -> SentenceScores:
+    def of(cls, columns: Mapping[str, NDArray[Any]], each: NDArray[np.float64]) -> SentenceCounts:
         """Take the columns of such a table, and each sentence's F1 (of 1, or NaN)."""
         parts = [columns[name] for name in ("gold", "predicted", "matched")]
         parts += [columns["gold"] > 0, np.nan_to_num(each), ~np.isnan(each)]
@@ -57,9 +57,9 @@ class SentenceScores:
         sentence, n_words = columns["sentence"][order], columns["n_words"][order]
         return cls(sentence, n_words, np.stack(parts, axis=1).astype(float)[order])
 
-    def where(self, kept: NDArray[np.bool_]) -> SentenceScores:
+    def where(self, kept: NDArray[np.bool_]) -> SentenceCounts:
         """Return some of the sentences."""
-        return SentenceScores(self.sentence[kept], self.n_words[kept], self.parts[kept])
+        return SentenceCounts(self.sentence[kept], self.n_words[kept], self.parts[kept])
 
     def f1(self, weights: NDArray[np.int64] | None = None) -> F1s:
         """Return metric → F1 in percent, one a resample.
@@ -80,7 +80,7 @@ class SentenceScores:
         return corpus_f1_parts(counts, root=metric == "corpus_f1")
 
 
-def intervals(scores: SentenceScores) -> dict[str, tuple[float, float]]:
+def intervals(scores: SentenceCounts) -> dict[str, tuple[float, float]]:
     """Return metric → the 95 % interval of its F1 in percent by bootstrap over sentences."""
     found = {}
     for metric, values in _resampled(scores).items():
@@ -89,7 +89,7 @@ def intervals(scores: SentenceScores) -> dict[str, tuple[float, float]]:
     return found
 
 
-def differences(a: SentenceScores, b: SentenceScores) -> dict[str, Difference]:
+def differences(a: SentenceCounts, b: SentenceCounts) -> dict[str, Difference]:
     """Compare two parsers on the same sentences: metric → difference (paired bootstrap).
 
     Raises:
@@ -105,7 +105,7 @@ def differences(a: SentenceScores, b: SentenceScores) -> dict[str, Difference]:
 
 
 def every_difference(
-    parsers: Sequence[SentenceScores],
+    parsers: Sequence[SentenceCounts],
 ) -> dict[str, dict[tuple[int, int], Difference]]:
     """Compare every two of several parsers on the same sentences: metric → places → difference."""
     return {
@@ -116,7 +116,7 @@ def every_difference(
     }
 
 
-def _resampled(scores: SentenceScores) -> F1s:
+def _resampled(scores: SentenceCounts) -> F1s:
     """Return metric → the F1 of each resample of the sentences."""
     n = len(scores.parts)
     rng = np.random.default_rng(SEED)

@@ -15,11 +15,11 @@ from attree.base.provenance import code_hash, provenance, versions
 from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.schemas import read_table
 from attree.base.text import say
-from attree.raw_text.lines_of_files import read_lines, text_files
+from attree.raw_text.training_text import read_lines, text_files
 from attree.rivals.grammar.folder import write_grammar
 from attree.rivals.grammar.model import CompoundPCFG, Vocabulary
-from attree.rivals.grammar.options import Recipe
-from attree.rivals.grammar.training import Numbers, Run, Schedule
+from attree.rivals.grammar.options import GrammarRecipe
+from attree.rivals.grammar.training import GrammarRun, Numbers, Schedule
 from attree.trees.sampling import fingerprints
 
 #: A word that is a sentence has no rule of its own in a grammar whose rules are binary.
@@ -66,7 +66,7 @@ def learn(
     output: Path,
     *,
     seed: int,
-    recipe: Recipe,
+    recipe: GrammarRecipe,
     restart: bool = False,
 ) -> None:
     """Learn a grammar from sentences of words and write its folder; no tree is looked at.
@@ -103,7 +103,7 @@ def learn(
         torch.manual_seed(seed)
         model = CompoundPCFG(recipe.sizes, len(vocabulary.words))
         schedule = Schedule(recipe.epochs, recipe.batch, recipe.learning_rate, seed)
-        run = Run(model, schedule, work / "training")
+        run = GrammarRun(model, schedule, work / "training")
         run.train(*(_numbers(vocabulary, part) for part in (trained, held_out)))
         about = {"text": names, "best_epoch": run.best_epoch, "versions": versions("torch")}
         made = provenance(code=["attree.rivals.grammar.learning:learn"], settings=identity, **about)
@@ -114,7 +114,7 @@ def learn(
 
 
 def _parts(
-    sentences: Sequence[list[str]], recipe: Recipe, names: Sequence[str]
+    sentences: Sequence[list[str]], recipe: GrammarRecipe, names: Sequence[str]
 ) -> tuple[list[list[str]], list[list[str]]]:
     """Return the sentences to train on and those held out, neither too short nor too long."""
     every = round(1 / recipe.held_out)
@@ -141,7 +141,7 @@ def _said(
     trained: Sequence[list[str]],
     held_out: Sequence[list[str]],
     known: Vocabulary,
-    recipe: Recipe,
+    recipe: GrammarRecipe,
 ) -> str:
     """Say what is trained on, and what is left out of it."""
     unknown = np.concatenate([known.numbers(words) for words in trained]) == 0

@@ -35,7 +35,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class GrammarRecipe:
     """How a grammar is learned.
 
     Attributes:

@@ -112,7 +112,7 @@ def _exp(value: float) -> float:
 
 
 @dataclass(slots=True)
-class Run:
+class GrammarRun:
     """A training run.
 
     Attributes:

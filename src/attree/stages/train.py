@@ -13,7 +13,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import check_folder
 from attree.base.languages import code_in, code_of, language_of_most
 from attree.base.progress import Progress, silent
-from attree.base.schemas import SENTENCES, read_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.source import find_encoder
 from attree.evaluation.side_by_side import Evaluation, Gold
@@ -32,7 +32,7 @@ Layers = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TrainingRequest:
     """What ``attree train`` is asked for.
 
     Attributes:
@@ -77,7 +77,9 @@ def check_output(folder: Path, *, overwrite: bool) -> None:
     check_folder(folder, FILES, own, ABOUT, what="a trained parser", overwrite=overwrite)
 
 
-def train_parser(request: Request, output: Path, *, progress: Progress = silent) -> TrainedParser:
+def train_parser(
+    request: TrainingRequest, output: Path, *, progress: Progress = silent
+) -> TrainedParser:
     """Train a parser and write its folder; ``progress`` shows how far it is."""
     if request.language:
         request = replace(request, language=code_of(request.language))
@@ -113,17 +115,20 @@ def train_parser(request: Request, output: Path, *, progress: Progress = silent)
     return parser
 
 
-def _language(request: Request, chosen: Chosen) -> str:
+def _language(request: TrainingRequest, chosen: Chosen) -> str:
     """Return the code of the trees' language: their treebank's name, else their words say it."""
     named = "" if request.also else code_in(chosen.provenance["language"] or "")
     return named or language_of_most(chosen.trees.words)
 
 
-def _scores(model: TrainedModel, request: Request, chosen: Chosen) -> Iterator[dict[str, Any]]:
+def _scores(
+    model: TrainedModel, request: TrainingRequest, chosen: Chosen
+) -> Iterator[dict[str, Any]]:
     """Score the parser on the trees set apart: those held out, then those to be evaluated on."""
     tables = [] if chosen.apart is None else [("held out", chosen.apart)]
     tables += [
-        ("to be evaluated on", read_table(one, schema=SENTENCES)[0]) for one in request.evaluated
+        ("to be evaluated on", read_table(one, schema=SENTENCES_SCHEMA)[0])
+        for one in request.evaluated
     ]
     for name, table in tables:
         gold = Gold.of_table(table, chosen.provenance.get("punctuation") or "keep")
@@ -140,7 +145,7 @@ def folder_of_start(start: str) -> Path | None:
     return folder if (folder / ABOUT).is_file() else None
 
 
-def _first(request: Request, device: str) -> tuple[Request, TrainedParser | None]:
+def _first(request: TrainingRequest, device: str) -> tuple[TrainingRequest, TrainedParser | None]:
     """Read the parser whose weights are the first ones, where ``start`` names one."""
     folder = folder_of_start(request.fitting.start)
     if folder is None:
@@ -150,7 +155,7 @@ def _first(request: Request, device: str) -> tuple[Request, TrainedParser | None
 
 
 def _plan(
-    request: Request, encoder: Encoder, chosen: Chosen, first: TrainedParser | None
+    request: TrainingRequest, encoder: Encoder, chosen: Chosen, first: TrainedParser | None
 ) -> tuple[TrainingPlan, list[dict[str, Any]]]:
     """Settle the plan, on the tuning trees if there are any; and what was tried there."""
     recipe = request.recipe

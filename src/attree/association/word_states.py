@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StatesSource:
-    """Matrices of layers of hidden states (a :class:`attree.association.sources.Source`).
+    """Matrices of layers of hidden states (an `AssociationSource`).
 
     Args:
         compare: (batch, words, size) → (batch, words, words), the similarity of every two words.

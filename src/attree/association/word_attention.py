@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AttentionSource:
-    """Matrices of attention heads (a :class:`attree.association.sources.Source`).
+    """Matrices of attention heads (a :class:`attree.association.sources.AssociationSource`).
 
     Args:
         compare: makes of the heads' attention what the source gives, of the same shape.

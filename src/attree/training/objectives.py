@@ -14,7 +14,7 @@ from attree.base.errors import AttreeError
 from attree.training.gold import SOME, UNSAID, GoldBatch, GoldTree, gold_batch
 from attree.training.inside import log_partition
 from attree.training.recipes import FewShotRecipe, TrainingPlan
-from attree.training.scorer import Batch, BatchSource, Scorer
+from attree.training.scorer import Batch, BatchSource, SpanScorer
 from attree.training.scores import SpanScores, best_trees, existing, split_values
 from attree.trees.constraints import AVOIDED
 
@@ -235,7 +235,7 @@ def _orders(
 
 
 def train(
-    scorer: Scorer,
+    scorer: SpanScorer,
     source: BatchSource,
     gold: Sequence[GoldTree],
     plan: TrainingPlan,
@@ -324,7 +324,7 @@ def parts(places: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
 
 
 def _losses(
-    scorer: Scorer, batch: Batch, gold: GoldBatch, recipe: FewShotRecipe, noise: torch.Generator
+    scorer: SpanScorer, batch: Batch, gold: GoldBatch, recipe: FewShotRecipe, noise: torch.Generator
 ) -> Tensor:
     margin = MARGINS[recipe.association]
     return OBJECTIVES[recipe.objective](scorer.scores(batch, noise), gold, recipe.score, margin)
