@@ -27,7 +27,7 @@ TESTS = [
     *(f"tests/{one}" for one in ("decoding", "encoder", "evaluation", "fewshot", "heads")),
     *(f"tests/{one}" for one in ("parsing", "scoring", "tables", "treebank")),
     *(f"tests/test_{one}.py" for one in ("cluster", "configuration", "parser", "trees")),
-    "tests/corpus/test_output.py",
+    "tests/bulk/test_output.py",
     "tests/workflow/test_dry_runs.py",
 ]
 

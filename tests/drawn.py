@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from attree.trees.constraints import Constraints
-from tests.fewshot import reference
+from tests.training import reference
 
 
 def constraints(

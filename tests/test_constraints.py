@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from attree import Constraints
 from attree.base.errors import AttreeError
 from tests import drawn
-from tests.fewshot import reference
+from tests.training import reference
 
 WRONG = {
     "cross": ([(0, 3, None), (2, 4, "NP")], [], "[0, 3) and span [2, 4) are required, and cross"),

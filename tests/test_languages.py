@@ -17,6 +17,7 @@ from attree.base.languages import (
     told,
 )
 from attree.parsers.find import language_of
+from attree.ready import trained_folder
 
 
 @pytest.mark.parametrize(
@@ -89,8 +90,10 @@ def test_a_parser_keeps_the_language_of_its_trees(
     kept: str | None, table: str, code: str, tmp_path: Path
 ) -> None:
     about = {"table": {"language": table}} | ({} if kept is None else {"language": kept})
-    found = {"encoder": {"slug": "e", "fingerprint": "f"}, "recipe": {}, "about": about}
-    (tmp_path / "parser.json").write_text(json.dumps(found))
+    ready = json.loads(
+        Path(str(trained_folder("universal")), "parser.json").read_text(encoding="utf-8")
+    )
+    (tmp_path / "parser.json").write_text(json.dumps(ready | {"about": about}))
     assert language_of(str(tmp_path)) == code
 
 

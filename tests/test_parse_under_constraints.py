@@ -22,10 +22,10 @@ from attree.training.gold import read_trees
 from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
 from tests import drawn
-from tests.fewshot import reference
-from tests.fewshot.conftest import WORDS, encoder, resolved, treebank
-from tests.fewshot.test_labels import learnable
-from tests.grammar.test_learning import RECIPE
+from tests.rivals.test_learning import RECIPE
+from tests.training import reference
+from tests.training.conftest import WORDS, encoder, resolved, treebank
+from tests.training.test_labels import learnable
 
 __all__ = ["encoder", "resolved", "treebank"]  # fixtures
 

@@ -27,8 +27,8 @@ from attree.apps.spacy_pipe import NonConstituentError, TreePipe, install
 from attree.base.errors import AttreeError
 from attree.cli.main import app
 from tests.command_line import CliRunner
-from tests.fewshot import reference
-from tests.fewshot.conftest import resolved, treebank
+from tests.training import reference
+from tests.training.conftest import resolved, treebank
 
 __all__ = ["resolved", "treebank"]  # fixtures
 

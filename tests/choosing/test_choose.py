@@ -26,9 +26,9 @@ from attree.training.fit import fit
 from attree.training.gold import read_trees
 from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
+from tests.bulk.test_trained import run
 from tests.command_line import CliRunner
-from tests.corpus.test_trained import run
-from tests.fewshot.conftest import encoder, resolved, treebank
+from tests.training.conftest import encoder, resolved, treebank
 
 __all__ = ["encoder", "resolved", "treebank"]  # fixtures
 

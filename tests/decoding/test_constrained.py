@@ -17,8 +17,8 @@ from attree.decoding.decoders import span_marginals
 from attree.trees.constraints import Constraints
 from tests import drawn
 from tests.decoding.test_decoders import log_probabilities
-from tests.fewshot.reference import Span
 from tests.scoring.reference import SPLITS, splits_of
+from tests.training.reference import Span
 
 RECIPES = st.tuples(st.sampled_from(sorted(SPLITS)), st.sampled_from(sorted(DECODERS)))
 

@@ -14,8 +14,8 @@ from attree.decoding import DECODERS
 from attree.decoding.constrained import SplitChart
 from attree.trees.constraints import Constraints
 from tests.decoding.test_constrained import example, wanted
-from tests.fewshot import reference
 from tests.scoring.reference import SPLITS
+from tests.training import reference
 
 CHARTS = sorted(set(DECODERS) - {"greedy"})
 RECIPES = st.tuples(st.sampled_from(sorted(SPLITS)), st.sampled_from(CHARTS))

@@ -11,7 +11,7 @@ from attree.plan.configuration import configured
 from attree.plan.experiments.jobs import Experiments
 from attree.plan.plan import make_plan
 from attree.training.recipes import RECIPES
-from tests.fewshot.conftest import encoder, resolved, table  # noqa: F401
+from tests.training.conftest import encoder, resolved, table  # noqa: F401
 
 #: One entry of `runs`, to which a test adds keys.
 RUN = {

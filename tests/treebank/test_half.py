@@ -20,7 +20,7 @@ from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from attree.treebank.table import from_table, to_table
 from attree.trees.constraints import COMPLETE, NO_PHRASE, UNKNOWN, Constraints
 from tests import drawn
-from tests.fewshot import reference
+from tests.training import reference
 
 #: text → what stands of it: words, spans, whether it is half known
 GOOD = {

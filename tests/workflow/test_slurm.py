@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus.conftest import (
+from tests.bulk.conftest import (
     OPTIONS,
     Parse,
     Undisturbed,

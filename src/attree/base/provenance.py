@@ -28,6 +28,7 @@ _PREFIX = f"{attree.__name__}."
 NEUTRAL = {
     "attree": "offers the public names, and imports each when it is asked for",
     "attree.cli.main": "finds the command",
+    "attree.apps": "has programs that use parsers; no stage imports one",
     "attree.base.completion": "offers names at TAB",
     "attree.plan.configuration": "says what is wrong with config.yaml",
     "attree.trees.drawing": "draws a tree for people",

@@ -30,8 +30,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from attree.association import word_attention
 from attree.decoding import Recipe
-from attree.rivals import characteristic, word_attention
+from attree.rivals import characteristic
 
 if TYPE_CHECKING:
     import torch

@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from attree.base.errors import AttreeError
+from attree.raw_text import inputs
+from attree.raw_text.inputs import InputFile, find_inputs, natural, open_input
+from attree.raw_text.lines import STATUSES, line_ids, parse_lines, reasons, refuse_treebanks
+from tests.bulk.conftest import BAD_LINES
+
+
+def _zstd(path: Path, content: bytes) -> None:
+    with pa.CompressedOutputStream(pa.OSFile(str(path), "wb"), "zstd") as stream:
+        stream.write(content)
+
+
+WRITERS = {
+    "": Path.write_bytes,
+    ".gz": lambda path, content: path.write_bytes(gzip.compress(content)),
+    ".xz": lambda path, content: path.write_bytes(lzma.compress(content)),
+    ".zst": _zstd,
+}
+
+
+def _one(path: Path) -> InputFile:
+    (found,), _ = find_inputs([path])
+    return found
+
+
+def _read(file: InputFile, *, lines: int = 7, column: str = "text") -> list[tuple[str, str]]:
+    """Read a file in small bites; return (text or words joined, status) of each line."""
+    found = []
+    with open_input(file, column=column) as reader:
+        first = True
+        while (taken := reader.take(lines))[1]:
+            texts, statuses = parse_lines(taken[0], kind=file.kind, column=column, first=first)
+            assert len(texts) == taken[1]
+            joined = (text if isinstance(text, str) else " ".join(text) for text in texts)
+            found += zip(joined, statuses, strict=True)
+            first = False
+    return found
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_every_line_of_a_compressed_file_is_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.txt{suffix}"
+    WRITERS[suffix](path, "".join(f"line {n}\n" for n in range(1000)).encode() + b"no end")
+    assert _read(_one(path)) == [(f"line {n}", "ok") for n in range(1000)] + [("no end", "ok")]
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_an_offset_given_before_leads_back_to_the_same_line(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.txt{suffix}"
+    WRITERS[suffix](path, "".join(f"{'x' * n} {n}\n" for n in range(3000)).encode())
+    file = _one(path)
+    offsets, bites = [], []
+    with open_input(file, column="") as reader:
+        while True:
+            offsets.append(reader.offset)
+            bites.append(reader.take(100)[0])
+            if not bites[-1]:
+                break
+    with open_input(file, column="") as reader:
+        for place in (0, 3, 4, 17, 29):
+            reader.seek(offsets[place])
+            assert reader.take(100)[0] == bites[place]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    lines=st.lists(st.text(alphabet="ab é", max_size=40), max_size=30),
+    at_once=st.integers(1, 9),
+    size=st.one_of(st.none(), st.integers(1, 50)),
+    line_bytes=st.integers(4, 64),
+)
+def test_bites_of_any_size_give_the_same_lines(
+    tmp_path: Path, lines: list[str], at_once: int, size: int | None, line_bytes: int
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("".join(line + "\n" for line in lines).encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inputs, "LINE_BYTES", line_bytes)
+        patch.setattr(inputs, "_BLOCK", line_bytes)
+        with open_input(_one(path), column="") as reader:
+            payloads = []
+            while (taken := reader.take(at_once, size))[1]:
+                assert taken[0].count(b"\n") == taken[1] <= at_once
+                payloads.append(taken[0])
+    expected = [line.encode()[: line_bytes + 1] for line in lines]
+    assert b"".join(payloads).split(b"\n")[:-1] == expected
+
+
+def test_every_bad_line_has_its_status(tmp_path: Path) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_bytes(b"\n".join(BAD_LINES))
+    statuses = [status for _, status in _read(_one(path), lines=100)]
+    # what depends on words and pieces is found out later
+    expected = [s if s not in ("empty",) else "ok" for s in BAD_LINES.values()]
+    expected[5] = "ok"
+    assert statuses == expected
+    assert set(statuses) <= set(STATUSES)
+
+
+def test_one_huge_line_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "huge.txt"
+    with path.open("wb") as file:
+        for _ in range(64):
+            file.write(b"y" * (1 << 20))
+        file.write(b"\nafter\n")
+    with open_input(_one(path), column="") as reader:
+        payload, lines = reader.take(10)
+    assert lines == 2 and len(payload) < (1 << 20) + 20
+    assert [status for _, status in _read(_one(path))] == ["too_long", "ok"]
+
+
+def test_byte_order_mark_and_carriage_returns_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "dos.txt"
+    path.write_bytes(b"\xef\xbb\xbfone two\r\nthree\r\n\xef\xbb\xbfinside\r\n")
+    assert _read(_one(path)) == [("one two", "ok"), ("three", "ok"), ("\ufeffinside", "ok")]
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    lines = [
+        ('{"text": "a b", "id": 1}', "a b", "ok"),
+        ('{"text": ["a", "b"]}', "a b", "ok"),
+        ('{"text": ["a", "b c"]}', "", "malformed"),
+        ('{"text": null}', "", "empty"),
+        ('{"other": "a"}', "", "malformed"),
+        ('{"text": 3}', "", "malformed"),
+        ("[1, 2", "", "malformed"),
+        ('{"text": "\\ud800"}', "", "undecodable"),
+        ('{"text": "a\\u0000"}', "", "control"),
+        ('{"text": "a\\nb"}', "a\nb", "ok"),
+        ("[" * 100_000, "", "malformed"),
+        ('{"text": "a", "id": ' + "9" * 4301 + "}", "", "malformed"),
+        ("", "", "empty"),
+    ]
+    path.write_text("".join(line + "\n" for line, _, _ in lines))
+    assert _read(_one(path)) == [(text, status) for _, text, status in lines]
+
+
+def test_parquet_columns_of_text_and_of_words(tmp_path: Path) -> None:
+    table = pa.table(
+        {"body": ["a b", None, "c", "d\x00"] * 50, "words": [["a", "b"], [], None, ["c"]] * 50}
+    )
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=7)
+    expected = [("a b", "ok"), ("", "empty"), ("c", "ok"), ("", "control")]
+    assert _read(_one(path), column="body") == expected * 50
+    words = [("a b", "ok"), ("", "ok"), ("", "empty"), ("c", "ok")]
+    assert _read(_one(path), column="words") == words * 50
+    with open_input(_one(path), column="body") as reader:
+        reader.seek(101)
+        assert json.loads(reader.take(1)[0]) is None
+        reader.seek(150)
+        assert json.loads(reader.take(1)[0]) == "c"
+    with (
+        pytest.raises(AttreeError, match=r"no column 'text'.*body, words"),
+        open_input(_one(path), column="text"),
+    ):
+        pass
+
+
+def test_parquet_strings_that_are_not_utf8_are_undecodable(tmp_path: Path) -> None:
+    column = pa.array([b"good", b"b\xffd", b"\xc3\xa9"]).view(pa.string())
+    pq.write_table(pa.table({"text": column}), tmp_path / "a.parquet")
+    found = _read(_one(tmp_path / "a.parquet"))
+    assert found == [("good", "ok"), ("", "undecodable"), ("é", "ok")]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_a_file_that_is_cut_short_is_one_clear_line(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.txt{suffix}"
+    WRITERS[suffix](path, b"".join(b"%d\n" % (n * n) for n in range(100_000)))
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(AttreeError, match=f"{path.name}: this input is cut short"):
+        _read(_one(path))
+
+
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.txt.xz", "a.txt.zst", "a.parquet"])
+def test_a_file_that_is_not_what_its_name_says_is_one_clear_line(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"nothing of the kind" * 100)
+    with pytest.raises(AttreeError, match="this input cannot be read"):
+        _read(_one(tmp_path / name))
+
+
+def test_folders_are_read_in_natural_order(tmp_path: Path) -> None:
+    names = ["part-1.txt", "part-2.txt.gz", "part-10.jsonl", "sub/part-3.parquet"]
+    for name in ["part-10.jsonl", "sub/part-3.parquet", "part-2.txt.gz", "part-1.txt"]:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    for name in ("README.md", ".hidden.txt", "_SUCCESS.txt"):
+        (tmp_path / name).write_bytes(b"")
+    found, left_out = find_inputs([tmp_path])
+    assert [file.name for file in found] == names
+    assert [file.kind for file in found] == ["text", "text", "json", "parquet"]
+    assert left_out == [tmp_path / "README.md"]
+    assert sorted(["b10", "b9", "a"], key=natural) == ["a", "b9", "b10"]
+
+
+def test_absent_and_unreadable_inputs_are_named(tmp_path: Path) -> None:
+    with pytest.raises(AttreeError, match=r"nowhere.txt: this input does not exist"):
+        find_inputs([tmp_path / "nowhere.txt"])
+    with pytest.raises(AttreeError, match="no input files"):
+        find_inputs([tmp_path])
+    (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
+    with pytest.raises(AttreeError, match=r"loop.txt: this input"):
+        find_inputs([tmp_path / "loop.txt"])
+
+
+def test_a_folder_with_an_unreadable_file_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_text("fine\n")
+    (tmp_path / "b.txt").write_text("locked\n")
+    real = Path.open
+
+    def refuse(self: Path, *rest: object, **named: object) -> object:
+        if self.name == "b.txt":  # root may read everything, so the refusal is played
+            raise PermissionError(13, "Permission denied")
+        return real(self, *rest, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(AttreeError, match=r"b.txt: this input cannot be read \(Perm"):
+        find_inputs([tmp_path])
+
+
+def test_output_is_no_input(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("fine\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/b.txt").write_text("brackets\n")
+    found, left_out = find_inputs([tmp_path], without=tmp_path / "out")
+    assert [file.name for file in found] == ["a.txt"] and not left_out
+    with pytest.raises(AttreeError, match="in the output folder"):
+        find_inputs([tmp_path / "out/b.txt"], without=tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("( (S (NP (DT the) (NN cat)) (VP (VBD slept))) )\n", "trees in brackets"),
+        ("(S\n  (NP (D le) (N chat))\n  (V dort))\n", "trees in brackets"),
+        ("# a = b\n1-2\tdu" + "\t_" * 8 + "\n1\tde" + "\t_" * 8 + "\n", "CoNLL-U"),
+        ("<?xml version='1.0'?>\n<a/>", "XML"),
+        ("<corpus>\n <s>a</s></corpus>", "XML"),
+        ("(He left.) And (as I said) came back.\n", ""),
+        ("( ( ( a ) )\na cat\n", ""),
+        ("1\tone\n2\ttwo\n", ""),
+        ("<3 you\n", ""),
+        ("# a heading\ntext\n", ""),
+    ],
+)
+def test_treebanks_given_as_text_are_refused(tmp_path: Path, text: str, what: str) -> None:
+    for name, content in (("a.txt", text.encode()), ("a.txt.gz", gzip.compress(text.encode()))):
+        (tmp_path / name).write_bytes(content)
+        files, _ = find_inputs([tmp_path / name])
+        if not what:
+            refuse_treebanks(files)
+            continue
+        with pytest.raises(AttreeError, match=f"{name}: this is {what}, not text") as told:
+            refuse_treebanks(files)
+        assert "--column words" in str(told.value)
+
+
+def test_malformed_lines_have_reasons_and_ids_come_back() -> None:
+    lines = [
+        b'{"id": "a1", "text": "a cat"}',
+        b'{"id": 7, "body": "a"}',
+        b"{",
+        b"[3]",
+        b'{"id": ["x"], "text": 3}',
+        b'{"id": 12, "text": ["a b"]}',
+        b'{"id": 13, "text": "sat"}',
+        b'{"text": "no id"}',
+        b"9" * 5000,
+    ]
+    payload = b"\n".join(lines) + b"\n"
+    _, statuses = parse_lines(payload, kind="json", column="text", first=True)
+    assert statuses == ["ok", *["malformed"] * 5, "ok", "ok", "malformed"]
+    found = reasons(payload, statuses, kind="json", column="text", first=11, most=6)
+    assert found == [
+        "line 12: no field 'text'",
+        "line 13: not JSON (Expecting property name enclosed in double quotes)",
+        "line 14: not a JSON object",
+        "line 15: text is neither a text nor a list of words",
+        "line 16: a word with a space in it",
+        "line 19: not JSON (a number of too many digits)",
+    ]
+    assert len(reasons(payload, statuses, kind="json", column="text", first=1)) == 5
+    assert line_ids(payload, statuses, "id") == ["a1", *[None] * 5, "13", None, None]

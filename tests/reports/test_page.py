@@ -1,0 +1,393 @@
+"""The page: its figures are the tables', what failed is told, and words are text."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import re
+import shutil
+from html import escape, unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from attree.base.errors import AttreeError
+from attree.base.schemas import (
+    ASSOCIATIONS_SCHEMA,
+    PARSES_SCHEMA,
+    SCORES_SCHEMA,
+    SENTENCES_SCHEMA,
+    read_table,
+    write_table,
+)
+from attree.evaluation.confusion import Confusion
+from attree.reports.figures import BASELINE, COMPUTED
+from attree.reports.page import charts, explorer, scores
+from attree.reports.page.page import embedded, write_page
+from attree.reports.page.run import ReportedRun
+from attree.reports.tables import build
+from attree.trees.trees import Trees
+from tests.reports.conftest import EVIL, PARSERS, TREEBANKS
+
+
+class Tables(HTMLParser):
+    """Collects every table: its caption, and its rows of cells."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: dict[str, list[list[str]]] = {}
+        self._caption, self._tag = "", ""
+        self._rows: list[list[str]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag == "table":
+            self._caption, self._rows = "", []
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag in ("td", "th"):
+            self._rows[-1].append("")
+        self._tag = tag
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "table":
+            self.found[self._caption.strip()], self._rows = self._rows, []
+
+    def handle_data(self, data: str) -> None:
+        if self._tag == "caption":
+            self._caption += data
+        elif self._rows and self._rows[-1]:
+            self._rows[-1][-1] += data.strip()
+
+
+def charts_of(text: str) -> list[str]:
+    """Return the pictures of a page."""
+    return re.findall(r'<svg role="img".*?</svg>', text, re.S)
+
+
+def titles(chart: str) -> list[str]:
+    """Return what the parts of a picture say when they are pointed at."""
+    return [unescape(one) for one in re.findall(r"<title>(.*?)</title>", chart)]
+
+
+@pytest.fixture(scope="module")
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def data(text: str) -> list[dict[str, Any]]:
+    found = re.search(r'id="data">(.*?)</script>', text, re.S)
+    assert found is not None
+    return list(json.loads(found[1]))
+
+
+def test_the_table_across_languages_is_that_of_attree_table(results: Path, text: str) -> None:
+    folder = results / "scores"
+    files = [*folder.glob("tiny/*/*/*.json"), *folder.glob("baselines/*/*.json")]
+    expected = build.crosslingual(build.score_rows(sorted(files), {}), "Toy treebanks")[0]
+    shown = Tables(text).found[expected.title]
+    by_language = {line[0]: dict(zip(shown[0], line, strict=True)) for line in shown[1:]}
+    assert set(by_language) == set(TREEBANKS)
+    for line in expected.rows:
+        assert by_language[line[0]] == dict(zip(expected.headings, line, strict=True))
+
+
+def test_cells_of_heads_say_their_f1_and_where_they_are_selected(text: str) -> None:
+    said = ("20.00", "25.00, selected", "30.00", "30.00, selected", "35.00", "40.00")
+    tips = [f"layer {n // 3}, head {n % 3}: {one}" for n, one in enumerate(said)]
+    chart = next(one for one in charts_of(text) if "upio with tiny, ranked on english dev" in one)
+    assert titles(chart) == tips
+    assert f'aria-label="upio with tiny, ranked on english dev. {"; ".join(tips)}"' in chart
+    assert ">2 selected heads framed<" in chart
+
+
+def test_labels_taken_for_others_are_those_of_the_table(results: Path, text: str) -> None:
+    row = build.score_rows([results / "scores/tiny/labelled/english/test.json"], {})[0]
+    assert row.confusion is not None
+    f1 = row.values["labelled_f1"]
+    title = "english test: labels of labelled"
+    chart = next(one for one in charts_of(text) if f"{title}, labelled F1 {f1:.2f}" in one)
+    names = row.confusion.headings
+    assert "<b>NP" in names and "VP:of_a_very_long_name" in names
+    assert titles(chart) == [
+        f"gold {name}, predicted {other}: {count} of {own.sum()}"
+        for name, own in zip(names, row.confusion.counts, strict=True)
+        for other, count in zip(names, own, strict=True)
+    ]
+    (table,) = build.language([row])[-1:]
+    assert Tables(text).found[f"{title}, spans"] == [list(table.headings), *table.rows]
+    assert "gold NP, predicted &lt;b&gt;NP: 1 of 7" in text and "<b>NP" not in text
+
+
+def test_without_labels_there_is_no_section_of_them(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path / "r")
+    (tmp_path / "r/scores/tiny/labelled/english/test.json").unlink()
+    write_page(tmp_path / "r", tmp_path / "page.html")
+    assert "#labels" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_rare_and_missing_labels_are_named() -> None:
+    names = ("", *(f"L{number}" for number in range(15)))
+    found = Confusion(names, np.eye(17, dtype=np.int64) * 1000 + 1).most_frequent(12)
+    tips = titles(charts.labels(found, "T"))
+    assert len(tips) == 14**2
+    for tip in ("gold no label, predicted no label: 1,001 of 1,017",
+                "gold L0, predicted L0: 1,001 of 1,017", "gold L0, predicted L1: 1 of 1,017",
+                "gold others, predicted others: 4,016 of 4,068",
+                "gold no span, predicted no span: 1,001 of 1,017"):  # fmt: skip
+        assert tip in tips
+
+
+def test_bars_have_the_tables_intervals(results: Path, text: str) -> None:
+    row = build.score_rows([results / "scores/tiny/upio/korean/test.json"], {})[0]
+    low, high = row.intervals["corpus_f1"]
+    said = f"upio: {row.values['corpus_f1']:.2f}, 95 % interval {low:.2f} to {high:.2f}"
+    assert f"<title>{said}</title>" in text
+
+
+def test_it_says_what_was_refused_and_what_is_missing(text: str) -> None:
+    plain = unescape(re.sub(r"<(?!script>alert)[^>]+>", "", text))
+    assert f"treebanks latin/test failed: latin.ptb:4: byte 0xFC {EVIL}" in plain
+    assert "upio on latin test" in plain
+    rows = {line[0]: line for line in Tables(text).found["Treebanks"][1:]}
+    assert rows["latin"][-1].startswith("refused: latin.ptb:4")
+    assert rows["elvish"][-1].startswith("refused: treebanks/elvish/language.yaml")
+    assert rows["english"][2:6] == ["5", "0", "0", "0"]
+
+
+def test_experiments_have_their_tables_and_lines(text: str) -> None:
+    assert Tables(text).found["Few trees: Corpus F1"][1] == ["fpio", "35.00 ± 1.25"]
+    words = ["Rain", "fell", "on", "the", "old", "town"]
+    (chart,) = (one for one in charts_of(text) if "Rain → fell" in one)
+    assert titles(chart) == [f"{a} → {b}: {y / 10:.3f}" for y, a in enumerate(words) for b in words]
+    assert f">{escape(EVIL)}<" in chart
+    (chart,) = (one for one in charts_of(text) if 'aria-label="fpio, 5. layer 0' in one)
+    assert titles(chart)[7] == "layer 1, head 1: 0.500"
+    assert 'aria-label="Few trees. fpio at 5: 35.00; fpio at 10: 40.00;' in text
+
+
+def test_calibration_has_its_picture_and_its_bins(text: str) -> None:
+    bins = Tables(text).found["Probability of spans, and the share that is right"]
+    assert bins[3] == [f"{EVIL}, 80", "as trained", "0.500", "0.400", "2,001"]
+    assert len(bins) == 1 + 2 * 5
+    assert f"{escape(EVIL)}, 80, by a temperature: 0.50 said, 0.40 right" in text
+    assert text.count(">share of such spans in the gold tree<") == 1
+
+
+def test_a_table_in_parts_has_axes_for_each() -> None:
+    rows = [
+        {"panel": panel, "label": "fpio", "column": str(trees), "source": source,
+         "trees": str(trees), "corpus_f1": 30.0 + trees, "corpus_f1_std": None}
+        for panel in ("german", EVIL) for trees in (5, 10) for source in (COMPUTED, BASELINE)
+    ]  # fmt: skip
+    chart = charts.lines(rows, "Few trees", "trees")
+    assert 'class="parts"' in chart
+    assert chart.count(">german<") == chart.count(f">{escape(EVIL)}<") == 1
+
+
+def test_the_explorer_has_the_parses_and_scores(results: Path, data: list[dict[str, Any]]) -> None:
+    assert [one["name"] for one in data] == [f"{language} test" for language in TREEBANKS]
+    for one in data:
+        language = one["name"].split()[0]
+        gold, _ = read_table(
+            results / f"treebanks/{language}/test.parquet", schema=SENTENCES_SCHEMA
+        )
+        assert [gold["words"][n].as_py() for n in one["sentence"]] == one["words"]
+        for parser, name in zip(one["parsers"], PARSERS, strict=False):  # a third is trained
+            assert parser["name"] == f"{name}, tiny"
+            place = f"tiny/{name}/{language}/test.parquet"
+            parses, _ = read_table(results / "parses" / place, schema=PARSES_SCHEMA)
+            scored, _ = read_table(results / "scores" / place, schema=SCORES_SCHEMA)
+            for number, spans, f1 in zip(
+                one["sentence"], parser["spans"], parser["f1"], strict=True
+            ):
+                row = parses.slice(number, 1).to_pylist()[0]
+                assert spans == [
+                    list(span) for span in zip(row["starts"], row["ends"], strict=True)
+                ]
+                expected = scored["sentence_f1"][number].as_py()
+                assert f1 == (expected if expected is None else pytest.approx(expected, abs=0.005))
+
+
+def test_matrices_are_the_shards_in_eight_bits(data: list[dict[str, Any]]) -> None:
+    import base64
+
+    from tests.scoring.reference import attention
+
+    english = data[0]
+    for number, words, coded in zip(
+        english["sentence"], english["words"], english["parsers"][0]["association"], strict=True
+    ):
+        if len(words) == 1:
+            assert coded is None
+            continue
+        matrix = attention(len(words), number)
+        found = np.frombuffer(base64.b64decode(coded), np.uint8) / 255 * matrix.max()
+        np.testing.assert_allclose(found, matrix.ravel(), atol=matrix.max() / 500)
+
+
+def test_what_was_run_is_told_in_three_sentences(text: str) -> None:
+    leads = [unescape(one) for one in re.findall(r'<p class="lead">(.*?)</p>', text, re.S)]
+    assert len(leads) == 3
+    assert "8 sentences from 3 treebanks" in leads[0] and f"tiny (models/{EVIL})" in leads[0]
+    assert "upoa (outside association; greedy decoding)" in leads[1]
+    assert "dev" in leads[1] or "heads" in leads[1]
+
+
+def test_what_was_trained_is_told_apart_from_what_averages_heads() -> None:
+    upio = {"score": "inside_outside", "decoder": "chart", "association": "raw"}
+    run = ReportedRun({"parsers": {"upio": upio}})
+
+    def said(**tuned_on: str) -> str:
+        rows = [
+            build.ScoreRow("toy", "test", "tiny", name, {}, 5, 5, 0, 0, "constituency", "", on)
+            for name, on in tuned_on.items()
+        ]
+        return scores.sentences(run, rows)[1]
+
+    heads = "averages the attention heads that give the best trees on english dev"
+    assert said(upio="english dev").startswith("Nothing was trained: the parser upio (inside and ")
+    both = said(upio="english dev", fpio="ten", theirs="")
+    assert both.startswith("The parser upio (") and heads in both
+    assert both.endswith(
+        "; trained on ten is fpio; trees that came from elsewhere or were averaged: theirs."
+    )
+    assert said(fpio="ten", fpoa="ten") == "Trained on ten are fpio and fpoa."
+    assert said(theirs="").startswith("Scored are trees that came from elsewhere")
+
+
+def test_words_like_scripts_are_text(text: str) -> None:
+    assert EVIL not in text
+    assert json.dumps(EVIL).replace("<", "\\u003c").replace(">", "\\u003e") in text
+
+
+def test_embedded_json_cannot_end_its_element() -> None:
+    value = {"words": [EVIL, "</script>", "<!--", "\u2028", "a & b"]}
+    found = embedded(value)
+    assert not set("<>&\u2028") & set(found)
+    assert json.loads(found) == value
+
+
+def test_the_page_names_no_file_and_runs_no_other_script(text: str) -> None:
+    elements = re.sub(r"(<script[^>]*>).*?</script>", r"\1", text, flags=re.S)
+    assert not re.search(r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"(?!data:)", elements)
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)
+    assert policy is not None and "default-src 'none'" in policy[1]
+    assert "unsafe-eval" not in policy[1] and "script-src 'sha256-" in policy[1]
+
+
+def test_equal_results_make_equal_pages(results: Path, text: str, tmp_path: Path) -> None:
+    write_page(results, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == text
+
+
+def test_without_the_workflow_s_word_every_score_is_shown(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path / "r")
+    (tmp_path / "r/report/run.json").unlink()
+    write_page(tmp_path / "r", tmp_path / "page.html")
+    tables = Tables((tmp_path / "page.html").read_text(encoding="utf-8")).found
+    assert [line[0] for line in tables["Across languages: Corpus F1"]][1:] == sorted(TREEBANKS)
+
+
+def test_a_damaged_file_costs_what_hangs_on_it_and_is_named(results: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    shutil.copytree(results, folder)
+    (folder / "parses/tiny/upio/korean/test.parquet").write_bytes(b"PAR1")
+    shard = folder / "attention/tiny/selected/hebrew/test.shards/0.parquet"
+    shard.write_bytes(shard.read_bytes()[:50])
+    write_page(folder, tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "parses/tiny/upio/korean/test.parquet: this table of parses is not a whole" in text
+    assert "a shard is damaged" in text
+    found = re.search(r'id="data">(.*?)</script>', text, re.S)
+    assert found is not None
+    sets = {one["name"]: one for one in json.loads(found[1])}
+    assert [one["name"] for one in sets["korean test"]["parsers"]] == ["upoa, tiny"]
+    assert all("association" not in one for one in sets["hebrew test"]["parsers"])
+
+
+def test_a_folder_without_scores_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(AttreeError, match="no scores here yet"):
+        write_page(tmp_path, tmp_path / "page.html")
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_a_missing_library_is_one_line(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    gone = lambda name, *more: None if name == "matplotlib" else find(name, *more)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", gone)
+    with pytest.raises(AttreeError, match=r"made with matplotlib, not .* pip install 'attree\["):
+        write_page(results, tmp_path / "page.html")
+
+
+def test_a_wrong_description_of_the_run_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text('{"tables": 3}')
+    with pytest.raises(AttreeError, match=r"run\.json: this run is not valid: tables"):
+        ReportedRun.read(tmp_path / "run.json")
+
+
+def test_chains_are_one_span_and_probabilities_stay() -> None:
+    trees = Trees.from_spans([3], [[(0, 3), (0, 3), (1, 3), (1, 2)]], [["S", "VP", "NP", "N"]])
+    assert explorer.spans(trees) == [[[0, 3, "S+VP"], [1, 3, "NP"]]]
+    likely = np.array([np.nan, 0.51234])
+    found = Trees.binary([3], *np.array([[0, 1], [3, 3]], np.int32), marginals=likely)
+    assert explorer.spans(found) == [[[0, 3], [1, 3, "", 0.51]]]
+
+
+def test_a_trained_parser_has_its_matrix_and_its_probabilities(results: Path) -> None:
+    run = ReportedRun.read(results / "report/run.json")
+    sets = explorer.explorer(results, scores.read_scores(results, run).rows, 60, [])
+    english = next(one for one in sets if one["name"] == "english test")
+    (found,) = (one for one in english["parsers"] if one["name"].startswith("tree-crf"))
+    place = english["sentence"].index(0)
+    n_words = len(english["words"][place])
+    assert found["spans"][place][1][3] == 0.25
+    coded = base64.b64decode(found["association"][place])
+    assert [round(byte / 255, 1) for byte in coded] == [1 - i % 2 * 0.5 for i in range(n_words**2)]
+
+
+def test_associations_of_other_trees_are_noted(results: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(results, tmp_path / "results")
+    path = copy / "attention/tiny/trained/tree-crf/english/test.parquet"
+    table, about = read_table(path)
+    rows = [{**row, "marginals": [*(row["marginals"] or ()), 0.5]} for row in table.to_pylist()]
+    write_table(
+        path,
+        pa.Table.from_pylist(rows, ASSOCIATIONS_SCHEMA),
+        schema=ASSOCIATIONS_SCHEMA,
+        metadata=about,
+    )
+    notes: list[str] = []
+    run = ReportedRun.read(copy / "report/run.json")
+    sets = explorer.explorer(copy, scores.read_scores(copy, run).rows, 60, notes)
+    assert "this table is of other trees" in notes[0]
+    assert [len(one["parsers"]) for one in sets] == [3, 2, 2]
+
+
+def test_half_of_the_sentences_are_the_worst_and_the_rest_spread() -> None:
+    f1 = np.arange(100.0)[None]
+    shown = explorer._choice(f1, np.full(100, 5), 10).tolist()
+    assert shown[:5] == [0, 1, 2, 3, 4]
+    assert shown[5] == 5 and shown[-1] == 99 and len(set(shown)) == 10
+    assert explorer._choice(f1, np.full(100, 5), 200).size == 100
+
+
+def test_matrices_take_no_more_than_their_room(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ReportedRun.read(results / "report/run.json")
+    rows = scores.read_scores(results, run).rows
+    monkeypatch.setattr(explorer, "_ROOM", 8 * 20)  # of eight parsers and sets
+    for one in explorer.explorer(results, rows, 60, []):
+        for parser in one["parsers"]:
+            if "labelled" in parser["name"]:  # it has no matrix
+                continue
+            assert sum(map(bool, parser["association"])) == 1

@@ -1,0 +1,229 @@
+"""Training, resuming, the folder, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from attree.base.errors import AttreeError
+from attree.base.schemas import read_table
+from attree.parsers.parser import Parser
+from attree.rivals.grammar import training
+from attree.rivals.grammar.folder import read_grammar
+from attree.rivals.grammar.learning import learn, read_sentences
+from attree.rivals.grammar.model import Vocabulary
+from attree.rivals.grammar.options import GrammarRecipe, Sizes
+from attree.rivals.grammar.training import batches
+
+SIZES = Sizes(nonterminals=4, preterminals=6, symbol=16, latent=4, hidden=8)
+RECIPE = GrammarRecipe(SIZES, epochs=4, batch=4, learning_rate=1e-2, least=1, held_out=0.1)
+NOUNS = ("man", "dog", "cat", "house")
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    """Sentences of a tiny grammar, of 5 to 8 words."""
+    generator = np.random.default_rng(0)
+    lines = []
+    for _ in range(80):
+        first, second, third = generator.choice(NOUNS, 3)
+        more = f" near the {third}" if generator.random() < 0.5 else ""
+        lines.append(f"the {first} saw a {second}{more}")
+    path = tmp_path / "toy.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def run(
+    text: Path, output: Path, recipe: GrammarRecipe = RECIPE, **more: Any
+) -> list[dict[str, Any]]:
+    learn([text], output, seed=0, recipe=recipe, **more)
+    epochs: list[dict[str, Any]] = read_table(output / "epochs.parquet")[0].to_pylist()
+    return epochs
+
+
+def test_the_bound_of_sentences_held_out_improves(text: Path, tmp_path: Path) -> None:
+    epochs = run(text, tmp_path / "out")
+    assert [one["epoch"] for one in epochs] == [1, 2, 3, 4]
+    assert epochs[-1]["held_out"] < 0.7 * epochs[0]["held_out"]
+    assert all(one["reconstruction"] <= one["held_out"] for one in epochs)
+    made = json.loads((tmp_path / "out/grammar.json").read_text())["provenance"]
+    assert made["text"] == ["toy.txt"]
+    assert made["best_epoch"] == min(epochs, key=lambda one: one["held_out"])["epoch"]
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_a_killed_run_ends_as_one_undisturbed(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run(text, tmp_path / "whole")
+
+    write = training.write_json
+
+    def kill_at_the_third(path: Path, value: dict[str, Any]) -> None:
+        if len(value["curve"]) == 3:
+            raise KeyboardInterrupt
+        write(path, value)
+
+    monkeypatch.setattr(training, "write_json", kill_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        run(text, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert [one.name for one in tmp_path.glob(".out*/*/checkpoint*")] == ["checkpoint-2"]
+    monkeypatch.undo()
+    again = run(text, tmp_path / "out")
+    assert [{**one, "seconds": 0} for one in again] == [{**one, "seconds": 0} for one in whole]
+    names = ("weights.safetensors",)
+    for name in names:
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_seeds_differ_and_other_settings_are_not_mixed(text: Path, tmp_path: Path) -> None:
+    run(text, tmp_path / "out")
+    learn([text], tmp_path / "other", seed=1, recipe=RECIPE)
+    files = [tmp_path / name / "weights.safetensors" for name in ("out", "other")]
+    assert files[0].read_bytes() != files[1].read_bytes()
+    before = files[0].stat().st_mtime_ns
+    run(text, tmp_path / "out")
+    assert files[0].stat().st_mtime_ns == before
+    with pytest.raises(AttreeError, match="other settings"):
+        learn([text], tmp_path / "out", seed=1, recipe=RECIPE)
+    more = text.with_name("more.txt")
+    more.write_text(f"{text.read_text()}\none more\n")
+    with pytest.raises(AttreeError, match="other settings, text"):
+        run(more, tmp_path / "out")
+    learn([text], tmp_path / "out", seed=1, recipe=RECIPE, restart=True)
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_batches_have_one_length_and_miss_no_sentence() -> None:
+    generator = np.random.default_rng(0)
+    sentences = [generator.integers(0, 9, n) for n in generator.integers(2, 6, 50)]
+    found = [row.tolist() for batch in batches(sentences, 3) for row in batch]
+    assert sorted(found) == sorted(one.tolist() for one in sentences)
+    assert all(len(batch) <= 3 for batch in batches(sentences, 3))
+
+
+def test_words_are_lower_case_and_numbers_alike() -> None:
+    known = Vocabulary.of([["The", "12,000.5", "cats"], ["the", "3", "dogs", "3b"]], least=1)
+    assert known.words == ("", "0", "the", "0b", "cats", "dogs")
+    assert known.numbers(["THE", "1989", "birds"]).tolist() == [2, 1, 0]
+    rare = Vocabulary.of([["a", "a", "b"]], least=2)
+    assert rare.words == ("", "a")
+    (pieces,) = rare.tokenise([["a", "b", "c"]])
+    assert (pieces.n_words, pieces.n_unknown, pieces.too_long) == (3, 2, False)
+
+
+def test_a_grammar_parses_whatever_it_is_given(text: Path, tmp_path: Path) -> None:
+    run(text, tmp_path / "out")
+    parser = Parser.load(str(tmp_path / "out"))
+    sentences = [
+        ["the", "man", "saw", "a", "dog", "near", "the", "cat"],
+        [],
+        ["man"],
+        ["nowhere", "heard", "of"],
+        ["the"] * 200,
+        ["the"] * 251,
+        ["the", "man"],
+    ]
+    trees = parser.parse(sentences)
+    assert [len(tree.spans) for tree in trees] == [7, 0, 0, 2, 199, 250, 1]
+    assert [tree.status for tree in trees] == ["ok"] * 5 + ["too_long", "ok"]
+    assert trees[0].spans == parser.parse([sentences[0]])[0].spans
+    assert parser.k_best(sentences[0], 2)[0].tree.spans == trees[0].spans
+    with pytest.raises(AttreeError, match="no association between words"):
+        parser.association(["the", "man"])
+    with pytest.raises(AttreeError, match="has no encoder"):
+        Parser.load(str(tmp_path / "out"), encoder="x")
+
+
+def test_marginals_pick_the_tree(text: Path, tmp_path: Path) -> None:
+    """Among all trees the one that is returned has the highest sum of probabilities."""
+    from tests.training import reference
+
+    run(text, tmp_path / "out")
+    parser = Parser.load(str(tmp_path / "out"))
+    words = ["the", "man", "saw", "a", "dog", "near"]
+    prepared = parser.prepare([words])
+    likely = parser.encode(prepared, prepared.batches[0]).likely[0]
+    best = max(sum(likely[span] for span in tree) for tree in reference.trees(0, len(words)))
+    (tree,) = parser.parse([words])
+    assert sum(likely[span] for span in tree.spans) == pytest.approx(best)
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("one\ntwo\n", "2 sentences, of which 0 of 2 to 40 words can be trained on and 0 held out"),
+        ("a b\n" + "word\n" * 30, "can be trained on and 1 held out — give more text"),
+        ("", "this file has no text|0 sentences"),
+    ],
+)
+def test_too_little_text(tmp_path: Path, lines: str, said: str) -> None:
+    path = tmp_path / "few.txt"
+    path.write_text(lines)
+    with pytest.raises(AttreeError, match=said):
+        learn([path], tmp_path / "out", seed=0, recipe=RECIPE)
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_input(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(AttreeError, match="held-out share"):
+        GrammarRecipe(SIZES, held_out=0.0)
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9 noir\n")
+    with pytest.raises(AttreeError, match=r"latin\.txt:1: this text is not UTF-8"):
+        read_sentences([tmp_path / "latin.txt"])
+    with pytest.raises(AttreeError, match="does not exist"):
+        read_sentences([tmp_path / "none.txt"])
+    run(text, tmp_path / "out")
+    with pytest.raises(AttreeError, match="has no column `words`"):
+        read_sentences([tmp_path / "out/epochs.parquet"])
+    other = tmp_path / "mine"
+    other.mkdir()
+    (other / "notes").write_text("mine")
+    with pytest.raises(AttreeError, match="no result of such a run"):
+        learn([text], other, seed=0, recipe=RECIPE)
+    assert (other / "notes").read_text() == "mine"
+
+
+def test_damaged_folders(text: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    run(text, folder)
+    weights, about = folder / "weights.safetensors", folder / "grammar.json"
+    whole, described = weights.read_bytes(), json.loads(about.read_text())
+    weights.write_bytes(whole[:-9])
+    with pytest.raises(AttreeError, match="cut short or belong to another grammar"):
+        read_grammar(folder)
+    tensors = load_file_of(whole, tmp_path)
+    tensors["root_symbol"][:] = np.nan
+    save_file(tensors, weights)
+    with pytest.raises(AttreeError, match="NaN or infinite"):
+        read_grammar(folder)
+    weights.write_bytes(whole)
+    for change, said in (
+        ({"sizes": {**described["sizes"], "hidden": 9}}, "belong to another grammar"),
+        ({"sizes": {**described["sizes"], "hidden": 10**9}}, "sizes.hidden"),
+        ({"sizes": {**described["sizes"], "symbol": 10_000}}, "belong to another grammar"),
+        ({"words": described["words"][1:]}, "the unknown one not first"),
+        ({"words": [*described["words"], "the"]}, "a word stands twice"),
+        ({"words": 3}, "words"),
+    ):
+        about.write_text(json.dumps({**described, **change}))
+        with pytest.raises(AttreeError, match=said):
+            read_grammar(folder)
+    weights.unlink()
+    about.write_text(json.dumps(described))
+    with pytest.raises(AttreeError, match="does not exist"):
+        Parser.load(str(folder))
+
+
+def load_file_of(whole: bytes, folder: Path) -> dict[str, np.ndarray]:
+    """Read tensors that may be changed."""
+    path = folder / "whole.safetensors"
+    path.write_bytes(whole)
+    return {name: tensor.copy() for name, tensor in load_file(path).items()}

@@ -1,0 +1,62 @@
+"""A tiny encoder, and a treebank whose trees can be learned from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from attree.base.schemas import SENTENCES_SCHEMA, write_table
+from attree.encoder.source import resolve
+from tests.encoder.checkpoints import save
+from tests.training import reference
+
+WORDS = ("the", "old", "man", "lived", "near", "harbour", "cat", "chased", "mice", "rain", "home")
+
+
+def table(path: Path, count: int, seed: int, *, longest: int = 9) -> Path:
+    """Write a SENTENCES table of random words and trees."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for number in range(count):
+        n = int(generator.integers(1, longest + 1))
+        spans = reference.random_tree(generator, 0, n) or [(0, n)]
+        words = [WORDS[w] for w in generator.integers(0, len(WORDS), n)]
+        rows.append(
+            {
+                "sentence": number,
+                "file": f"{path.stem}.mrg",
+                "line": number + 1,
+                "words": words,
+                "tags": [word[0].upper() for word in words],
+                "starts": [start for start, _ in spans],
+                "ends": [end for _, end in spans],
+                "labels": ["X"] * len(spans),
+            }
+        )
+    made = pa.Table.from_pylist(rows, schema=SENTENCES_SCHEMA)
+    metadata = {"language": "toy", "split": path.stem}
+    write_table(path, made, schema=SENTENCES_SCHEMA, metadata=metadata)
+    return path
+
+
+@pytest.fixture(scope="session")
+def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return table(tmp_path_factory.mktemp("toy") / "dev.parquet", 40, 0)
+
+
+@pytest.fixture(scope="session")
+def resolved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The JSON description of a tiny BERT."""
+    folder = tmp_path_factory.mktemp("encoder")
+    resolve(save("bert", folder / "checkpoint")).write(folder / "bert.json")
+    return folder / "bert.json"
+
+
+@pytest.fixture(scope="session")
+def encoder(resolved: Path):
+    from attree.encoder.load import load_encoder
+
+    return load_encoder(resolved, device="cpu", threads=1)

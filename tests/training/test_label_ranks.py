@@ -1,0 +1,187 @@
+"""The k best labelled trees against the enumeration of all of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attree.base.errors import NotFiniteError
+from attree.training.inside import marginals
+from attree.training.label_trees import best_labelled, decode_labelled
+from attree.training.parser import TrainedChart
+from attree.training.recipes import RECIPES
+from attree.training.scores import SpanScores
+from attree.trees.constraints import Constraints
+from attree.trees.trees import Trees
+from tests.training import reference
+from tests.training.test_labels import NAMES, _bag, _chains, example
+
+#: The number of the label of each phrase.
+Phrases = dict[tuple[int, int], int]
+
+
+def with_two_labels(scores: SpanScores) -> SpanScores:
+    """Return scores of which one label and a chain are left."""
+    assert scores.labels is not None
+    chosen = [0, 1, 3]
+    names = tuple(NAMES[place] for place in chosen)
+    return replace(scores, labels=scores.labels[..., chosen].log_softmax(-1), label_names=names)
+
+
+def families(spans: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Yield every choice of spans that do not cross."""
+    if not spans:
+        yield ()
+        return
+    first, *rest = spans
+    yield from families(rest)
+    for others in families([span for span in rest if not reference.crosses(first, span)]):
+        yield (first, *others)
+
+
+def labelled_trees(n: int) -> Iterator[Phrases]:
+    """Yield every labelled tree: the number of the label of each phrase; the whole is one."""
+    whole = (0, n)
+    spans = [(i, j) for i in range(n) for j in range(i + 1, n + 1) if (i, j) != whole]
+    for family in families(spans):
+        phrases = (whole, *family)
+        for labels in itertools.product(range(1, len(NAMES)), repeat=len(phrases)):
+            yield dict(zip(phrases, labels, strict=True))
+
+
+def gains(scores: SpanScores, threshold: float) -> np.ndarray:
+    """What a phrase of each label is expected to have right, less the threshold, by loops."""
+    n, names = int(scores.n_words[0]), scores.label_names
+    likely = marginals(scores.span.numpy(), scores.n_words.numpy())[0]
+    likely[np.arange(n), np.arange(1, n + 1)] = 1.0
+    chances = scores.labels[0].exp().numpy()
+    found = np.zeros(chances.shape)
+    for i, j in zip(*np.triu_indices(n + 1, 1), strict=True):
+        for place, name in enumerate(names):
+            labels = _bag(name)
+            right = sum(
+                chance * (labels & _bag(other)).total()
+                for other, chance in zip(names, chances[i, j], strict=True)
+            )
+            found[i, j, place] = likely[i, j] * right - threshold * labels.total()
+    return found
+
+
+def probability(scores: SpanScores, tree: Phrases) -> float:
+    """The sum over binary trees that have the phrases, the rest of their spans without a label."""
+    n = int(scores.n_words[0])
+    span, chances = scores.span[0].numpy(), scores.labels[0].numpy()
+    total = 0.0
+    for binary in reference.trees(0, n):
+        every = {*binary, *((place, place + 1) for place in range(n))}
+        if every.issuperset(tree):
+            labels = sum(chances[each][tree.get(each, 0)] for each in every)
+            total += math.exp(sum(span[each] for each in binary) + labels)
+    all_trees = math.exp(reference.log_partition(span, n))
+    return total / all_trees / (1.0 - math.exp(chances[0, n][0]))
+
+
+def phrases(trees: Trees, place: int, names: tuple[str, ...]) -> Phrases:
+    tree = trees.of(place)
+    assert list(tree.spans) == sorted(tree.spans, key=lambda span: (span[0], -span[1]))
+    return {span: names.index("+".join(chain)) for span, chain in _chains(tree).items()}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("threshold", [0.1, 0.35])
+def test_labelled_trees_are_the_best_of_all(n: int, threshold: float):
+    """Every tree comes, once, with its score and its probability, best first."""
+    for seed in range(1 if n == 3 else 5):
+        scores = example(seed, n)
+        value = gains(scores, threshold)
+        those = list(labelled_trees(n))
+        best = sorted(sum(value[span][x] for span, x in tree.items()) for tree in those)[::-1]
+        for k in (1, 7, len(those) + 5):
+            found = best_labelled(scores, threshold, k)
+            trees = [
+                phrases(found.trees, place, scores.label_names) for place in range(len(found.trees))
+            ]
+            assert len({frozenset(tree.items()) for tree in trees}) == min(k, len(those))
+            np.testing.assert_allclose(found.scores, best[:k], atol=1e-9)
+            own = [sum(value[span][x] for span, x in tree.items()) for tree in trees]
+            np.testing.assert_allclose(own, found.scores, atol=1e-9)
+            assert found.trees.take([0]) == decode_labelled(scores, threshold)
+        assert sum(found.probabilities) == pytest.approx(1.0)
+        for tree, likely in itertools.islice(zip(trees, found.probabilities, strict=True), 40):
+            assert likely == pytest.approx(probability(scores, tree), rel=1e-6, abs=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(4, 5), threshold=st.sampled_from([0.2, 0.6]))
+def test_the_best_labelled_trees_of_longer_sentences(seed: int, n: int, threshold: float):
+    """The best labels of each choice of spans are enough to know the best trees."""
+    scores, k = with_two_labels(example(seed, n)), 40
+    value = gains(scores, threshold)
+    whole = (0, n)
+    spans = [(i, j) for i in range(n) for j in range(i + 1, n + 1) if (i, j) != whole]
+    best: list[float] = []
+    for family in families(spans):
+        each = [value[span][1:] for span in (whole, *family)]
+        best += sum(np.ix_(*each)).ravel().tolist()
+        best = sorted(best, reverse=True)[:k]
+    found = best_labelled(scores, threshold, k)
+    np.testing.assert_allclose(found.scores, best, atol=1e-9)
+    trees = {
+        frozenset(phrases(found.trees, place, scores.label_names).items()) for place in range(k)
+    }
+    assert len(trees) == k
+    assert found.trees.take([0]) == decode_labelled(scores, threshold)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 6), k=st.integers(1, 250))
+def test_trees_of_a_parser_that_leaves_spans_out(seed: int, n: int, k: int):
+    scores = replace(example(seed, n), labels=None, label_names=())
+    one = TrainedChart(scores, RECIPES["span-parser"])
+    span = scores.span[0].numpy()
+    inner = [(i, j) for i in range(n) for j in range(i + 2, n + 1) if (i, j) != (0, n)]
+    values = {(*one, (0, n)): sum(span[x] for x in (*one, (0, n))) for one in families(inner)}
+    best = sorted(values.values(), reverse=True)[:k]
+    found = one.best(k)
+    np.testing.assert_allclose(found.scores, best, atol=1e-9)
+    trees = [found.trees.of(place) for place in range(len(found.trees))]
+    assert len({tree.spans for tree in trees}) == len(best)
+    assert [sum(tree.span_scores or ()) for tree in trees] == pytest.approx(best)
+    assert trees[0].spans == one.trees(Constraints()).of(0).spans
+    assert found.probabilities is None
+
+
+def test_trees_of_one_score_begin_with_the_parser_s_own():
+    """Nothing is known of any span: every tree of as many labels is as good as the others."""
+    scores = replace(example(0, 4), span=torch.zeros(1, 5, 5, dtype=torch.float64))
+    scores = replace(scores, labels=torch.zeros(1, 5, 5, len(NAMES), dtype=torch.float64))
+    for threshold in (0.0, 0.3, 0.9):
+        found = best_labelled(scores, threshold, 30)
+        trees = [phrases(found.trees, place, NAMES) for place in range(30)]
+        assert len({frozenset(tree.items()) for tree in trees}) == 30
+        assert found.trees.take([0]) == decode_labelled(scores, threshold)
+        assert found.scores == sorted(found.scores, reverse=True)
+
+
+def test_long_sentences_have_their_list_too():
+    scores = example(3, 120)
+    found = best_labelled(scores, 0.2, 25)
+    assert found.trees.take([0]) == decode_labelled(scores, 0.2)
+    trees = {frozenset(phrases(found.trees, place, NAMES).items()) for place in range(25)}
+    assert len(trees) == 25
+    assert all(0.0 <= chance <= 1.0 for chance in found.probabilities)
+
+
+def test_numbers_that_are_not_finite_are_told():
+    scores = example(0, 4)
+    scores.labels[0, 0, 4, 1] = math.nan
+    with pytest.raises(NotFiniteError, match="label scores are NaN"):
+        best_labelled(scores, 0.2, 3)

@@ -1,0 +1,267 @@
+"""Labelled trees: the likelihood and the decoder against enumeration, and what is saved."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attree.base.errors import AttreeError
+from attree.base.schemas import read_table
+from attree.parsers.parser import Parser
+from attree.training import label_fit
+from attree.training.fit import fit
+from attree.training.gold import gold_batch, gold_tree, half_known_tree, read_trees
+from attree.training.inside import marginals
+from attree.training.label_fit import Guess, _logits, labelled_spans
+from attree.training.label_trees import decode_labelled
+from attree.training.objectives import labelled_tree_crf
+from attree.training.parser import TrainedModel, load_parser, save_parser
+from attree.training.parts import LabelPart
+from attree.training.recipes import LABELLED, RECIPES, TrainingPlan, adapted
+from attree.training.scorer import BatchSource
+from attree.training.scores import SpanScores
+from tests.training import reference
+
+NESTED = ("tree-crf-labelled", "tree-crf-full")
+NAMES = ("", "A", "B", "A+B", "A+A")
+
+
+def example(seed: int, n: int) -> SpanScores:
+    generator = np.random.default_rng(seed)
+    span = torch.from_numpy(np.triu(generator.normal(0, 2, (1, n + 1, n + 1)), 1))
+    labels = torch.from_numpy(generator.normal(0, 2, (1, n + 1, n + 1, len(NAMES))))
+    n_words = torch.tensor([n])
+    return SpanScores(torch.zeros_like(span), span, n_words, labels.log_softmax(-1), NAMES)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 6))
+def test_the_likelihood_sums_over_binarisations(seed: int, n: int):
+    generator = np.random.default_rng(seed)
+    scores = example(seed, n)
+    brackets = [*reference.random_tree(generator, 0, n), (0, 1)]
+    code = {span: int(generator.integers(1, len(NAMES))) for span in brackets}
+    each = [(span, label) for span in brackets for label in NAMES[code[span]].split("+")]
+    spans, joined = zip(*each, strict=True)
+    gold = gold_tree(n, spans, name="t", labels=joined)
+    assert scores.labels is not None
+    span, chances = scores.span[0].numpy(), scores.labels[0].numpy()
+    total = 0.0
+    for tree in reference.trees(0, n):
+        if any(reference.crosses(a, b) for a in tree for b in brackets):
+            continue
+        everything = [*tree, *((place, place + 1) for place in range(n))]
+        labels = sum(chances[each][code.get(each, 0)] for each in everything)
+        total += math.exp(sum(span[each] for each in tree) + labels)
+    expected = reference.log_partition(span, n) - math.log(total)
+    found = labelled_tree_crf(scores, gold_batch([gold]), "inside_outside", 0.0)
+    assert found.item() == pytest.approx(expected, rel=1e-6, abs=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 5), threshold=st.sampled_from([0.1, 0.35]))
+def test_the_tree_has_the_highest_expected_gain(seed: int, n: int, threshold: float):
+    scores = example(seed, n)
+    assert scores.labels is not None
+    likely = marginals(scores.span.numpy(), np.array([n]))[0]
+    likely[np.arange(n), np.arange(1, n + 1)] = 1.0
+    chances = scores.labels[0].exp().numpy()
+
+    def gain(i: int, j: int, name: int) -> float:
+        right = sum(
+            chance * (_bag(NAMES[name]) & _bag(other)).total()
+            for other, chance in zip(NAMES, chances[i, j], strict=True)
+        )
+        return likely[i, j] * right - threshold * _bag(NAMES[name]).total()
+
+    best = max(
+        sum(
+            max(gain(*span, name) for name in range(span == (0, n), len(NAMES)))
+            for span in (*tree, *((place, place + 1) for place in range(n)))
+        )
+        for tree in reference.trees(0, n)
+    )
+    found = decode_labelled(scores, threshold).of(0)
+    assert found.labels is not None
+    reached = sum(
+        gain(*span, NAMES.index("+".join(chain))) for span, chain in _chains(found).items()
+    )
+    assert reached == pytest.approx(best)
+    assert found.spans[0] == (0, n)
+
+
+def _bag(name: str) -> Counter[str]:
+    return Counter(label for label in name.split("+") if label)
+
+
+def _chains(tree) -> dict[tuple[int, int], list[str]]:
+    chains: dict[tuple[int, int], list[str]] = {}
+    for span, label in zip(tree.spans, tree.labels, strict=True):
+        chains.setdefault(span, []).append(label)
+    return chains
+
+
+def learnable(treebank: Path):
+    """Trees whose labels can be learned: a phrase is called after its first word."""
+    trees = read_trees(read_table(treebank)[0], range(3, 15))
+    gold = [
+        replace(tree, labels=tuple((i, j, words[i].upper()) for i, j in tree.brackets.tolist()))
+        for tree, words in zip(trees.gold, trees.words, strict=True)
+    ]
+    return replace(trees, gold=gold)
+
+
+def test_labels_are_learned_saved_and_parsed(encoder, treebank: Path, tmp_path: Path):
+    trees = learnable(treebank)
+    recipe = replace(RECIPES["tree-crf-labelled"], dropout=0.0, learning_rate=1e-2)
+    parser = fit(encoder, trees, TrainingPlan(recipe, layers=(1, 2), steps=150, batch=12))
+    save_parser(parser, tmp_path / "p")
+    found = Parser(TrainedModel(load_parser(tmp_path / "p"), encoder)).parse(trees.words)
+    again = Parser(TrainedModel(parser, encoder)).parse(trees.words)
+    assert found == again
+    right = total = 0
+    for tree, gold in zip(found, trees.gold, strict=True):
+        spans = Counter(zip(tree.spans, tree.labels or (), strict=True))
+        wanted = Counter(((i, j), label) for i, j, label in gold.labels)
+        right += (spans & wanted).total()
+        total += spans.total() + wanted.total()
+        assert len(tree.to_nltk().leaves()) == len(tree.words)
+    assert 2 * right / total > 0.8
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"decoder": "labelled_risk"}, {"objective": LABELLED[0]}, {"label_layers": (1,)}],
+)
+def test_choices_that_need_labels_are_told(change: dict[str, object]):
+    adapted(RECIPES["tree-crf-labelled"], **change)
+    with pytest.raises(AttreeError, match="needs a parser with labels"):
+        adapted(RECIPES["tree-crf-full"], **change)
+
+
+def test_trees_without_labels_are_told(encoder, treebank: Path):
+    trees = learnable(treebank)
+    bare = replace(trees, gold=[replace(tree, labels=()) for tree in trees.gold])
+    with pytest.raises(AttreeError, match="these trees have no labels"):
+        fit(encoder, bare, TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1,)))
+
+
+def test_what_is_fitted_is_the_weighted_likelihood(encoder, treebank: Path):
+    """Weights written into the part give the chances that the fitted rows had."""
+    trees = learnable(treebank)
+    plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1, 2), steps=5)
+    parser = fit(encoder, trees, plan)
+    source = BatchSource.of(encoder, trees.words, parser.scorer)
+    part = parser.scorer.each()["labels"]
+    assert isinstance(part, LabelPart)
+    (spans,) = labelled_spans(parser.scorer, source, trees.gold, part.names)
+    label = {name: place for place, name in enumerate(part.names)}
+    known = sum(len(tree.labels) for tree in trees.gold)
+    assert (spans.weight[spans.target > 0] > 1 - 1e-6).sum() == known
+    words = spans.end - spans.begin == 1
+    assert words.sum() == sum(tree.n_words for tree in trees.gold)
+    first = 0
+    for place, tree in enumerate(trees.gold):
+        table = parser.span_scores(source.batch([place])).labels
+        assert table is not None
+        for start, end, name in tree.labels:
+            row = (spans.begin == first + start) & (spans.end == first + end)
+            assert spans.target[row].tolist() == [label[name]]
+            logits = _logits(spans.states.float() @ part.weights, part.bias, spans)[row][0]
+            assert torch.allclose(logits, table[0, start, end], atol=1e-4)
+        first += tree.n_words + 1
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_blocks_are_solved_as_all_at_once(
+    encoder, treebank: Path, monkeypatch: pytest.MonkeyPatch, half: bool
+):
+    trees = learnable(treebank)
+    if half:  # some labels are guessed
+        known = [
+            half_known_tree(
+                tree.n_words, [one[:2] for one in some], [one[2] for one in some], name="t"
+            )
+            for tree in trees.gold[:6]
+            for some in [tree.labels[::2]]
+        ]
+        trees = replace(trees, gold=[*known, *trees.gold[6:]])
+    plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1, 2), steps=5)
+    parser = fit(encoder, trees, plan)
+    source, part = (
+        BatchSource.of(encoder, trees.words, parser.scorer),
+        parser.scorer.each()["labels"],
+    )
+
+    def loss() -> list[torch.Tensor]:
+        blocks = labelled_spans(parser.scorer, source, trees.gold, part.names)
+        seen.append(len(blocks))
+        guess = Guess(blocks, len(part.names))
+        guessed = [guess.first(block) for block in blocks] if half else None
+        solver = Once([part.weights, part.bias])
+        first = torch.ones_like(part.weights), torch.zeros_like(part.bias)
+        label_fit._fitted(solver, blocks, scale, first, 0.1, guessed, lambda count: None)
+        return [solver.loss, part.weights.grad.clone(), part.bias.grad.clone()]
+
+    seen: list[int] = []
+    scale = label_fit._Scale(torch.zeros(64), torch.ones(64))
+    once = loss()
+    monkeypatch.setattr(label_fit, "_BLOCK", 20)
+    for one, other in zip(once, loss(), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-4)
+    assert seen[0] == 1 < seen[1]
+
+
+class Once:
+    """In place of a solver: asks for the loss and its gradient once."""
+
+    def __init__(self, params: list[torch.Tensor]) -> None:
+        self.param_groups = [{"params": params, "max_eval": 1}]
+
+    def zero_grad(self) -> None:
+        for one in self.param_groups[0]["params"]:
+            one.grad = None
+
+    def step(self, closure) -> None:
+        self.loss = closure()
+
+
+def test_of_many_trees_a_part_is_drawn(treebank: Path, monkeypatch: pytest.MonkeyPatch):
+    gold = learnable(treebank).gold
+    every = list(range(len(gold)))
+    assert label_fit.sample(gold, 2) == every
+    monkeypatch.setattr(label_fit, "_BLOCK", 10)
+    shuffled = label_fit.sample(gold, 2)
+    assert sorted(shuffled) == every != shuffled
+    words = sum(tree.n_words for tree in gold)
+    monkeypatch.setattr(label_fit, "_MOST_WORK", words)
+    some = label_fit.sample(gold, 2)
+    assert some == shuffled[: len(some)]
+    assert words / 2 - 9 < sum(gold[tree].n_words for tree in some) <= words / 2
+
+
+def test_structure_is_that_of_the_unlabelled_parser(encoder, treebank: Path):
+    trees = learnable(treebank)
+    plans = (TrainingPlan(RECIPES[name], layers=(1, 2), steps=5) for name in NESTED)
+    labelled, full = (fit(encoder, trees, plan).scorer.state_dict() for plan in plans)
+    assert all(torch.equal(labelled[name], full[name]) for name in full)
+    assert labelled["parts.labels.weights"].abs().max() > 0
+
+
+def test_a_label_that_holds_the_sign_of_a_chain_comes_back_whole():
+    tree = gold_tree(2, [(0, 2), (0, 2)], name="t", labels=["A+B", "C"])
+    ((_, _, name),) = tree.labels
+    labels = torch.zeros(1, 3, 3, 2)
+    labels[0, 0, 2, 1] = 9.0
+    labels[0, :, :, 0] = 5.0
+    span = torch.zeros(1, 3, 3, dtype=torch.float64)
+    scores = SpanScores(span, span, torch.tensor([2]), labels, ("", name))
+    assert decode_labelled(scores, 0.2).of(0).labels == ("A+B", "C")
