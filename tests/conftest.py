@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,9 @@ COSTLY = ("finished", "done")
 
 #: Size (as of mount) → a file system of that size.
 MakeDisk = Callable[[str], Path]
+
+# What a shell starts in the background ignores Ctrl-C, and so would every command of the tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
