@@ -12,7 +12,7 @@ from attree import Parser
 from attree.base.errors import AttreeError
 from attree.cli.main import app
 from attree.stages.train import check_output
-from tests.command_line import CliRunner
+from tests.command_line import CliRunner, attree
 
 
 def train(output: Path, treebank: Path, resolved: Path, *options: object) -> dict[str, str]:
@@ -123,6 +123,15 @@ def test_a_wrong_setting_is_told_before_anything_is_read(tmp_path: Path) -> None
     for wrong, said in ((["--objective", "best"], "unknown objective"), ([], "no.mrg")):
         done = CliRunner().invoke(app, ["train", *map(str, given), *wrong])
         assert done.exit_code == 1 and said in str(done.exception)
+
+
+@pytest.mark.parametrize("options", ["head-weights --size 5", "span-parser --specials"])
+def test_a_setting_that_a_parser_has_no_use_for_is_refused(options: str, tmp_path: Path) -> None:
+    parser, option = options.split()[:2]
+    out = tmp_path / "out"
+    ran = attree("train", "--sentences", "x.mrg", "--parser", *options.split(), "--output", out)
+    assert (ran.status, out.exists()) == (1, False)
+    assert f"{parser} has no use for {option} " in ran.err
 
 
 def test_a_card_is_replaced_with_its_parser_and_a_readme_of_others_is_not(

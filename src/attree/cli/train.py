@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from attree.base import completion, options
+from attree.base.errors import AttreeError
 from attree.training.options import MORE, PARSER, TREES, TUNING, Changes, Choice, Fitting
 
 _AS_IT_IS = options.ReadingOptions()
@@ -101,6 +102,12 @@ def train_command(
         changes = replace(changes, learning_rate=session.GOING_ON)
     # told before anything is read, whichever parser the trees make
     asked = adapted(recipe(parser or WITHOUT_LABELS), **changes.given())
+    unused = {"--size": fitting.size and {"projection", "spans"}.isdisjoint(asked.parts)}
+    unused["--specials"] = fitting.specials and "projection" not in asked.parts
+    for option in (name for name, is_so in unused.items() if is_so):
+        raise AttreeError(
+            f"{parser} has no use for {option}", fix="leave it out, or choose another --parser"
+        )
     session.check_output(output, overwrite=overwrite)
     trained = [*sentences, *(structure or ())]
     files = [*trained, *(evaluate_on or ())]
