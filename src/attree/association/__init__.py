@@ -1,1 +1,1 @@
-"""The attention stage: an encoder run over sentences, its heads kept word by word as shards."""
+"""Association matrices of an encoder's heads and layers: sources, shards, choosing heads."""

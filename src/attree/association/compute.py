@@ -97,7 +97,7 @@ class SentenceRows:
 
     @classmethod
     def of_table(cls, table: pa.Table) -> SentenceRows:
-        """Read some rows of a table ``schemas.SENTENCES``."""
+        """Read some rows of a table ``schemas.SENTENCES_SCHEMA``."""
         return cls(
             number=table["sentence"].to_numpy().astype(np.int32),
             words=table["words"].to_pylist(),

@@ -84,7 +84,7 @@ class Gold:
     def of_table(
         cls, table: pa.Table, punctuation: str = "keep", refused: Sequence[str] = ()
     ) -> Gold:
-        """Take the sentences of a table (``schemas.SENTENCES``)."""
+        """Take the sentences of a table (``schemas.SENTENCES_SCHEMA``)."""
         sentences = list(from_table(table))
         return cls(sentences, Parses.gold(to_table(sentences)), punctuation, list(refused))
 

@@ -1,1 +1,1 @@
-"""The parse stage: a table of parses for the sentences of a treebank."""
+"""What the workflow runs: attention into shards, tables of parses, training, speeds."""

@@ -115,7 +115,7 @@ def _known(table: pa.Table) -> Iterator[Constraints]:
 
 
 def _said(parses: Parses, matrices: Mapping[int, NDArray[np.float32]]) -> pa.Table:
-    """Return what is known of the sentences that were parsed (``schemas.ASSOCIATIONS``)."""
+    """Return what is known of the sentences that were parsed (``schemas.ASSOCIATIONS_SCHEMA``)."""
     likely, starts = parses.trees.marginals, parses.trees.offsets
     rows = np.flatnonzero(parses.status == OK).tolist()
     flat = {place: matrix.ravel() for place, matrix in matrices.items()}

@@ -33,7 +33,7 @@ def write_parses(
     Args:
         attention: a manifest that holds the mean of these heads.
         selection: what ``attree heads`` wrote.
-        output: the table to write (``schemas.PARSES``), sorted by sentence.
+        output: the table to write (``schemas.PARSES_SCHEMA``), sorted by sentence.
         recipe: association, score and decoder; where one is None, the selection's own.
 
     Raises:

@@ -27,7 +27,7 @@ class Treebank:
     """The sentences of a file, cleaned.
 
     Attributes:
-        table: of ``schemas.SENTENCES``.
+        table: of ``schemas.SENTENCES_SCHEMA``.
         refused: a line for each sentence that was not read.
         punctuation: the policy by which words were removed.
     """

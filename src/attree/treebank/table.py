@@ -37,7 +37,7 @@ class TableBuilder:
         self._sentences = []
 
     def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Return the tables of `schemas.SENTENCES` and `schemas.REJECTED`.
+        """Return the tables of `schemas.SENTENCES_SCHEMA` and `schemas.REJECTED`.
 
         The first is one of `schemas.HALF_KNOWN` if any of its trees is half known.
         """
@@ -51,7 +51,7 @@ class TableBuilder:
 
 
 def to_table(sentences: Iterable[Sentence]) -> pa.Table:
-    """Return the table of `schemas.SENTENCES`; rows are numbered from 0 in order."""
+    """Return the table of `schemas.SENTENCES_SCHEMA`; rows are numbered from 0 in order."""
     builder = TableBuilder()
     for sentence in sentences:
         builder.add(sentence)

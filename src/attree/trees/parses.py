@@ -70,20 +70,20 @@ class Parses:
 
     @classmethod
     def gold(cls, sentences: pa.Table) -> Parses:
-        """Return the labelled gold trees of a table ``schemas.SENTENCES``, sorted by sentence."""
+        """Return the labelled gold trees of a sentence table, sorted by sentence."""
         n_words = pc.list_value_length(sentences["words"]).to_numpy().astype(np.int64)
         trees = trees_of(sentences, n_words)
         return cls.all_ok(sentences["sentence"].to_numpy(), trees).sorted()
 
     @classmethod
     def of_table(cls, parses: pa.Table) -> Parses:
-        """Return the trees of a table ``schemas.PARSES``, sorted by sentence."""
+        """Return the trees of a table ``schemas.PARSES_SCHEMA``, sorted by sentence."""
         trees = trees_of(parses, parses["n_words"].to_numpy().astype(np.int64))
         status = parses["status"].to_numpy().astype(np.str_)
         return cls(parses["sentence"].to_numpy(), trees, status).sorted()
 
     def table(self) -> pa.Table:
-        """Return a table ``schemas.PARSES``, in the order of these; with labels and tags if any."""
+        """Return a ``schemas.PARSES_SCHEMA`` table in this order; with labels and tags if any."""
         offsets = pa.array(self.trees.offsets, pa.int32())
         spans = (self.trees.starts, self.trees.ends)
         starts, ends = (pa.ListArray.from_arrays(offsets, pa.array(side)) for side in spans)
