@@ -125,7 +125,13 @@ def test_a_wrong_setting_is_told_before_anything_is_read(tmp_path: Path) -> None
         assert done.exit_code == 1 and said in str(done.exception)
 
 
-@pytest.mark.parametrize("options", ["head-weights --size 5", "span-parser --specials"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        *("head-weights --size 5", "span-parser --specials"),
+        *("head-weights --association log", "span-parser --association raw"),
+    ],
+)
 def test_a_setting_that_a_parser_has_no_use_for_is_refused(options: str, tmp_path: Path) -> None:
     parser, option = options.split()[:2]
     out = tmp_path / "out"

@@ -209,6 +209,23 @@ def test_a_mistake_is_one_line(small: Checkout, change: dict[str, object], said:
     assert said in small.refused()
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("zzz: " + "9" * 5000, "a number or a date that cannot be read"),
+        ("zzz: [", "expected the node content, but found '<stream end>'"),
+    ],
+    ids=["digits", "syntax"],
+)
+def test_a_file_that_snakemake_cannot_read_is_one_line(
+    small: Checkout, text: str, said: str
+) -> None:
+    path = small.folder / "config.yaml"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*lines, text]), encoding="utf-8")
+    assert f"config.yaml:{len(lines) + 1}: this is not YAML ({said}" in small.refused()
+
+
 def test_a_bad_language_file_is_one_line_and_stops_no_other_language(small: Checkout) -> None:
     settings = small.folder / "treebanks/other/language.yaml"
     settings.write_text("formt: ptb\n", encoding="utf-8")

@@ -102,8 +102,12 @@ def train_command(
         changes = replace(changes, learning_rate=session.GOING_ON)
     # told before anything is read, whichever parser the trees make
     asked = adapted(recipe(parser or WITHOUT_LABELS), **changes.given())
-    unused = {"--size": fitting.size and {"projection", "spans"}.isdisjoint(asked.parts)}
-    unused["--specials"] = fitting.specials and "projection" not in asked.parts
+    projects = "projection" in asked.parts
+    unused = {
+        "--size": fitting.size and not projects and "spans" not in asked.parts,
+        "--specials": fitting.specials and not projects,
+        "--association": changes.association and not projects,
+    }
     for option in (name for name, is_so in unused.items() if is_so):
         raise AttreeError(
             f"{parser} has no use for {option}", fix="leave it out, or choose another --parser"

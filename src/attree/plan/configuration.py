@@ -6,7 +6,9 @@ decoder is a line in its registry and none here. A key's description is what an 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, field
@@ -14,7 +16,7 @@ from msgspec import Meta, field
 from attree.base.errors import AttreeError
 from attree.base.settings import EMPTY, NONE, OPTIONAL, Keys, checked, one_of, unique
 from attree.treebank.language import NAME
-from attree.treebank.language_file import LanguageKeys
+from attree.treebank.language_file import LanguageKeys, read_yaml
 
 _NO_PATH = r"""\A(?!-)[^\s"'$`\\<>{};&|()*?\[\]!#\x00-\x1f]+\Z"""
 _HEADS = (
@@ -597,6 +599,19 @@ class Configuration(Keys):
     masked_lm: dict[Slug, MaskedLM] = EMPTY
     experiments: dict[Slug, ExperimentSettings | None] = EMPTY
     published: str | None = None
+
+
+def check_file(path: str) -> None:
+    """End the process with one line where a file is not YAML, or has a number out of all bounds.
+
+    Snakemake, which reads the file itself, would tell no line, or end with a traceback. A file that
+    is not there is its to miss.
+    """
+    try:
+        if Path(path).is_file():
+            read_yaml(Path(path), what="configuration", aliases=True)
+    except AttreeError as error:
+        sys.exit(f"attree: error: {error}")
 
 
 def configured(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,16 +82,23 @@ _LARGEST, _DEEPEST = 2**20, 20
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads plain values, within bounds: no alias stands for a value, which could multiply it."""
+    """Reads plain values, within bounds: an alias could multiply the value that it stands for."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, aliases: bool) -> None:
         super().__init__(text)
-        self._depth = 0
+        self._aliases, self._depth = aliases, 0
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        """Make a value of a node; of a number or a date that Python cannot make, tell the line."""
+        try:
+            return super().construct_object(node, deep)
+        except ValueError:  # such as 5,000 digits, or the date 2024-99-99
+            self._refuse("a number or a date that cannot be read", node)
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Compose a node, and count how deep it lies."""
         event = self.peek_event()
-        if isinstance(event, yaml.AliasEvent):
+        if isinstance(event, yaml.AliasEvent) and not self._aliases:
             self._refuse("aliases are not read", event)
         self._depth += 1
         if self._depth > _DEEPEST:
@@ -100,8 +107,8 @@ class _Loader(yaml.SafeLoader):
         self._depth -= 1
         return node
 
-    def _refuse(self, problem: str, event: Any) -> NoReturn:
-        raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+    def _refuse(self, problem: str, where: Any) -> NoReturn:
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=where.start_mark)
 
 
 _POLICY = "|".join(rf"{name}:.*\S.*" if one.takes else name for name, one in POLICIES.items())
@@ -217,25 +224,33 @@ def read_language_file(path: Path) -> dict[str, Any]:
     Raises:
         AttreeError: not YAML, or a mistake in a key or its value.
     """
+    return check_settings(read_yaml(path, what="language's settings"), path)
+
+
+def read_yaml(path: Path, *, what: str, aliases: bool = False) -> Any:
+    """Read a file of settings.
+
+    Args:
+        path: of the file.
+        what: it is, for errors.
+        aliases: whether a value may stand for another (``*name``).
+
+    Raises:
+        AttreeError: no file, too large or too deep, or not YAML; the line is named.
+    """
     try:
-        text = read_bytes(path, what="language's settings", largest=_LARGEST).decode("utf-8")
-        values = yaml.load(text, _Loader)
+        text = read_bytes(path, what=what, largest=_LARGEST).decode("utf-8")
+        return _Loader(text, aliases=aliases).get_single_data()
     except UnicodeDecodeError:
         raise AttreeError("this is not UTF-8", file=path, fix="save it as UTF-8") from None
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: such as the date 2024-99-99
+    except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise AttreeError(
-            f"this is not YAML ({getattr(error, 'problem', None) or _untold(error)})",
+            f"this is not YAML ({getattr(error, 'problem', None) or 'characters not allowed'})",
             file=path,
             line=mark.line + 1 if mark else None,
             fix="correct it",
         ) from None
-    return check_settings(values, path)
-
-
-def _untold(error: Exception) -> str:
-    known = isinstance(error, yaml.YAMLError)
-    return "characters not allowed" if known else "a number or a date that cannot be read"
 
 
 def check_settings(values: Any, file: str | Path) -> dict[str, Any]:
