@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
-from attree.treebank import brackets, discbracket, export, stanza, tigerxml
+from attree.treebank import brackets, conllu, discbracket, export, tigerxml
 from attree.treebank.crossing import Graph, attach_to_neighbours, graph_of, spans
 from attree.treebank.formats import FORMATS, read_files, resolve
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
@@ -89,8 +89,8 @@ def test_hostile_words(word: str) -> None:
     assert shape(back(graph, export)) == shape(graph)
     if word != "a b":
         assert shape(back(graph, discbracket, escapes="keep")) == shape(graph)
-    text = "".join(stanza.write(iter([graph])))
-    (found,) = stanza.read(text, "f", SplitSettings())
+    text = "".join(conllu.write_stanza(iter([graph])))
+    (found,) = conllu.read_stanza(text, "f", SplitSettings())
     assert isinstance(found, Sentence)
     assert found.words == (word, "x")
     (line,) = brackets.write(iter([graph]))
@@ -306,14 +306,16 @@ def test_stanza_comments() -> None:
     text = (
         f"# text = a (\n# constituency = (ROOT (NP (DT a) (-LRB- -LRB-)))\n1\ta{row}\n2\t({row}\n"
         f"\n# text = b\n1\tb{row}\n\n# constituency = (ROOT (X x) (Y y))\n1\tx{row}\n"
+        f"\n# constituency =\n1\tx{row}\n"
     )
-    first, second, third = stanza.read(text, "f", SplitSettings())
+    first, second, third, fourth = conllu.read_stanza(text, "f", SplitSettings())
     assert isinstance(first, Sentence)
     assert (first.words, first.spans, first.line) == (("a", "("), ((0, 2, "NP"),), 2)
     assert isinstance(second, Rejected)
     assert second.line == 6
     assert isinstance(third, Rejected)
     assert third.reason == "the tree has 2 words, the rows 1"
+    assert str(fourth) == "f:12: a tree without words"
 
 
 class TestRealFiles:

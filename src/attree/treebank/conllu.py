@@ -14,45 +14,25 @@ at the first bad sentence of a file, and builds a dictionary for each word.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
+from functools import partial
 
+from attree.treebank import brackets
+from attree.treebank.crossing import Graph
 from attree.treebank.labels import OTHER, UNIVERSAL, Labelling
-from attree.treebank.sentence import (
-    Format,
-    Rejected,
-    Sentence,
-    Span,
-    SplitSettings,
-    Status,
-    has_line,
-)
-from attree.treebank.sources import undecoded
-from attree.treebank.ud_phrases import (
-    Phrase,
-    Words,
-    extents,
-    labels,
-    no_phrases,
-    phrases,
-    top_down,
-)
+from attree.treebank.sentence import Format, Rejected, Sentence, Span, SplitSettings, has_line
+from attree.treebank.sources import BadSentenceError, attempt, check_decoded
+from attree.treebank.ud_phrases import Phrase, Words, extents, labels, no_phrases, phrases, top_down
 from attree.trees.constraints import NO_PHRASE, UNKNOWN
 
 _COLUMNS = 10
 _MOST_LIFTED = 200  # of a sentence; each takes time by the square of its words
 _NUMBER = re.compile(r"[0-9]{1,9}")
+#: A constituency tree beside a sentence, as Stanza writes it: ``# constituency = (ROOT (S …))``.
+_TREE = re.compile(r"#\s*constituency\s*=\s*(.*)")
 _NOT_A_WORD = re.compile(r"\d+[-.]\d+")  # a multi-word token's line, an empty node's
-
-
-class _BadSentenceError(Exception):
-    """What is wrong with a sentence, on which line, and what setting may help."""
-
-    def __init__(
-        self, line: int, problem: str, status: Status = "failed", setting: str = ""
-    ) -> None:
-        super().__init__(problem)
-        self.line, self.problem, self.status, self.setting = line, problem, status, setting
 
 
 def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
@@ -64,21 +44,10 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
         settings: ``nonprojective`` (skip or lift), ``dependencies``, ``labels`` and, for messages,
             ``encoding`` are used.
     """
-    half, labelled = settings.dependencies != "whole", Labelling.of(settings.labels)
     for first, lines in _blocks(text):
-        try:
-            words = _words(lines, first, settings.encoding or "utf-8")
-            if words is None:
-                continue
-            _check(words, first)
-            if half:
-                spans = _phrases(words, labelled, inner=settings.dependencies == "inner")
-            else:
-                spans = _spans(words, first, labelled, lift=settings.nonprojective == "lift")
-        except _BadSentenceError as bad:
-            yield Rejected(file, bad.line, bad.problem, bad.status, bad.setting)
-        else:
-            yield Sentence(tuple(words.forms), tuple(words.tags), spans, file, first, half=half)
+        sentence = attempt(partial(_sentence, lines, first, file, settings), file, first)
+        if sentence is not None:
+            yield sentence
 
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -96,30 +65,47 @@ def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
         yield first, block
 
 
-def _words(lines: list[str], first: int, encoding: str) -> Words | None:
+def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) -> Sentence | None:
+    """Read one sentence; None where the block has comments only.
+
+    Raises:
+        BadSentenceError: it is no tree, or not projective.
+    """
+    words = _words(lines, first, settings.encoding)
+    if words is None:
+        return None
+    half, labelled = settings.dependencies != "whole", Labelling.of(settings.labels)
+    _check(words)
+    if half:
+        spans = _phrases(words, labelled, inner=settings.dependencies == "inner")
+    else:
+        spans = _spans(words, labelled, lift=settings.nonprojective == "lift")
+    return Sentence(tuple(words.forms), tuple(words.tags), spans, file, first, half=half)
+
+
+def _words(lines: list[str], first: int, encoding: str | None) -> Words | None:
     """Read the columns of one sentence; None where the block has comments only."""
     found = Words()
     for number, line in enumerate(lines, start=first):
         if line.startswith("#"):
             continue
-        if problem := undecoded(line, 0, len(line), encoding):
-            raise _BadSentenceError(number, problem[0], setting=problem[1])
+        check_decoded(line, encoding, number)
         columns = line.split("\t")
         if len(columns) != _COLUMNS:
-            raise _BadSentenceError(
-                number, f"expected {_COLUMNS} tab-separated columns, found {len(columns)}"
+            raise BadSentenceError(
+                f"expected {_COLUMNS} tab-separated columns, found {len(columns)}", number
             )
         place, form, tag, head, relation = (columns[i] for i in (0, 1, 3, 6, 7))
         if _NOT_A_WORD.fullmatch(place):
             continue
         if place != str(len(found.forms) + 1):
-            raise _BadSentenceError(
-                number, f"expected word number {len(found.forms) + 1}, found {place[:20]!r}"
+            raise BadSentenceError(
+                f"expected word number {len(found.forms) + 1}, found {place[:20]!r}", number
             )
         if not form:
-            raise _BadSentenceError(number, "a word without a form")
+            raise BadSentenceError("a word without a form", number)
         if not _NUMBER.fullmatch(head):
-            raise _BadSentenceError(number, f"the head {head[:20]!r} is not a word's number")
+            raise BadSentenceError(f"the head {head[:20]!r} is not a word's number", number)
         found.forms.append(form)
         found.tags.append(tag)
         found.heads.append(int(head) - 1)
@@ -128,17 +114,17 @@ def _words(lines: list[str], first: int, encoding: str) -> Words | None:
     if not found.forms and all(line.startswith("#") for line in lines):
         return None
     if not found.forms:
-        raise _BadSentenceError(first, "a sentence without words")
+        raise BadSentenceError("a sentence without words")
     return found
 
 
-def _check(words: Words, line: int) -> None:
+def _check(words: Words) -> None:
     """Refuse heads that are no tree."""
     n = len(words.heads)
     if any(head >= n for head in words.heads):
-        raise _BadSentenceError(line, f"a head is past the last word ({n})")
+        raise BadSentenceError(f"a head is past the last word ({n})")
     if len(top_down(words.heads)) < n:
-        raise _BadSentenceError(line, "the heads form a cycle — correct this tree")
+        raise BadSentenceError("the heads form a cycle — correct this tree")
 
 
 def _phrases(words: Words, labelled: Labelling, *, inner: bool) -> tuple[Span, ...]:
@@ -158,7 +144,7 @@ def _labels(words: Words, found: list[Phrase], labelled: Labelling) -> list[str]
     return [UNKNOWN if one.label else words.relations[one.head] for one in found]
 
 
-def _spans(words: Words, line: int, labelled: Labelling, *, lift: bool) -> tuple[Span, ...]:
+def _spans(words: Words, labelled: Labelling, *, lift: bool) -> tuple[Span, ...]:
     """Return the spans of all subtrees of two words and more, in pre-order."""
     heads, n = list(words.heads), len(words.heads)
     starts, ends, sizes = extents(heads)
@@ -167,9 +153,9 @@ def _spans(words: Words, line: int, labelled: Labelling, *, lift: bool) -> tuple
         lifted += 1
         if lifted > _MOST_LIFTED:
             problem = f"not projective: more than {_MOST_LIFTED} arcs would have to be lifted"
-            raise _BadSentenceError(line, problem, "skipped")
+            raise BadSentenceError(problem, status="skipped")
         if not lift:
-            raise _BadSentenceError(line, "not projective", "skipped", "nonprojective: lift")
+            raise BadSentenceError("not projective", None, "skipped", "nonprojective: lift")
         _lift(heads)
         starts, ends, sizes = extents(heads)
     every = [Phrase(starts[word], ends[word], word) for word in range(n) if sizes[word] > 1]
@@ -203,4 +189,55 @@ FORMAT = Format(
     certain=has_line(r"1(?:\t[^\t\n]+){9}$"),
     labels=UNIVERSAL,
     family="conllu",
+)
+
+
+def read_stanza(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
+    """Yield the constituency tree beside every sentence; its words are those of the rows."""
+    for first, lines in _blocks(text):
+        numbered = enumerate(lines, start=first)
+        trees = [(line, match[1]) for line, one in numbered if (match := _TREE.fullmatch(one))]
+        rows = [one.split("\t") for one in lines if one[:1].isdigit()]
+        words = [row[1] for row in rows if row[0].isdigit() and len(row) > 1]
+        if trees:
+            line, tree = trees[0]
+            yield attempt(partial(_stanza_tree, tree, words, file, line, settings), file, line)
+        elif rows:
+            yield Rejected(file, first, "a sentence without a line # constituency = (…)", "failed")
+
+
+def _stanza_tree(
+    tree: str, words: list[str], file: str, line: int, settings: SplitSettings
+) -> Sentence | Rejected:
+    """Read one tree, and take its words from the rows where there are any."""
+    items = list(brackets.read(tree, file, settings))
+    if not items:
+        raise BadSentenceError("a tree without words")
+    last = dataclasses.replace(items[-1], line=line)
+    if isinstance(last, Rejected):
+        return last
+    if words and len(words) != len(last.words):
+        raise BadSentenceError(f"the tree has {len(last.words)} words, the rows {len(words)}")
+    return dataclasses.replace(last, words=tuple(words) or last.words)
+
+
+def write_stanza(graphs: Iterator[Graph]) -> Iterator[str]:
+    """Yield a sentence in CoNLL-U for each tree; heads and relations are left open (``_``)."""
+    for graph in graphs:
+        (tree,) = brackets.write(iter([graph]))
+        yield f"# constituency = {tree}"
+        for number, (word, tag) in enumerate(zip(graph.words, graph.tags, strict=True), start=1):
+            form = re.sub(r"[\t\n]", " ", word)
+            yield "\t".join([str(number), form, "_", "_", tag or "_", *"_____"]) + "\n"
+        yield "\n"
+
+
+#: Constituency trees in CoNLL-U.
+STANZA = Format(
+    read_stanza,
+    (),
+    certain=has_line(r"# ?constituency ?= ?\("),
+    family="conllu",
+    write=write_stanza,
+    continuous=True,
 )

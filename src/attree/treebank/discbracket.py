@@ -8,36 +8,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from attree.base.text import unescape
 from attree.treebank.crossing import Graph, reader, without_dummy_root
 from attree.treebank.sentence import Format, Rejected, SplitSettings, cut_label
-from attree.treebank.sources import undecoded
+from attree.treebank.sources import BadSentenceError, attempt, check_decoded
 
 _TOKEN = re.compile(r"\(\s*([^\s()]*)|(\))|([^\s()]+)")
 _LEAF = re.compile(r"([0-9]{1,9})(?:=(.*))?", re.DOTALL)
 _QUOTED = {"(": "#LRB#", ")": "#RRB#"}
 
 
-class _BadTreeError(Exception):
-    """What is wrong with a tree."""
+class _BadTreeError(BadSentenceError):
+    """What is wrong with a tree that can be corrected."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem} — correct this tree")
 
 
 def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
     """Yield every line of ``text`` in order, each as a `Graph` or as `Rejected`."""
     for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        if problem := undecoded(line, 0, len(line), settings.encoding or "utf-8"):
-            yield Rejected(file, number, problem[0], "failed", problem[1])
-            continue
-        try:
-            yield _graph(line, file, number, undo=settings.escapes == "undo")
-        except _BadTreeError as bad:
-            yield Rejected(file, number, f"{bad} — correct this tree", "failed")
+        if line.strip():
+            yield attempt(partial(_graph, line, file, number, settings), file, number)
 
 
-def _graph(line: str, file: str, number: int, *, undo: bool) -> Graph:
+def _graph(line: str, file: str, number: int, settings: SplitSettings) -> Graph:
+    check_decoded(line, settings.encoding)
     tree, _, sentence = line.partition("\t")
     labels, above, leaves = _nodes(tree)
     order = sorted(leaves)
@@ -59,7 +57,7 @@ def _graph(line: str, file: str, number: int, *, undo: bool) -> Graph:
     rows = [(cut_label(unescape(labels[node])), unescape(labels[node])) for node in nodes]
     n = len(words)
     graph = Graph(
-        words=[_word(word, undo=undo) for word in words],
+        words=[_word(word, undo=settings.escapes == "undo") for word in words],
         tags=[name for name, _ in rows[:n]],
         labels=[name for name, _ in rows[n:]],
         parents=[places.get(above[node], -2) for node in nodes],

@@ -9,36 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from attree.base.errors import AttreeError
 from attree.treebank.crossing import Graph, reader
 from attree.treebank.sentence import Format, Rejected, SplitSettings, has_line
-from attree.treebank.sources import undecoded
+from attree.treebank.sources import BadSentenceError, attempt, check_decoded
 
 _NODE = re.compile(r"#(\d{3,})")
 _BEGIN, _END = re.compile(r"#BOS\s+(\S+)"), re.compile(r"#EOS\b")
 _FIRST = 500
 
 
-class _BadLineError(Exception):
-    def __init__(self, line: int, problem: str) -> None:
-        super().__init__(problem)
-        self.line, self.problem = line, problem
-
-
 def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
     """Yield every sentence of ``text`` in order, each as a `Graph` or as `Rejected`."""
     for first, name, lines, closed in _blocks(text):
-        block = "\n".join(lines)
-        if problem := undecoded(block, 0, len(block), settings.encoding or "utf-8"):
-            yield Rejected(file, first, problem[0], "failed", problem[1])
-        elif not closed:
-            yield Rejected(file, first, "this sentence has no #EOS line", "failed")
-        else:
-            try:
-                yield _graph(lines, first, file, name)
-            except _BadLineError as bad:
-                yield Rejected(file, bad.line, bad.problem, "failed")
+        try_graph = partial(_graph, lines, first, file, name, closed, settings.encoding)
+        yield attempt(try_graph, file, first)
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str, list[str], bool]]:
@@ -59,12 +46,18 @@ def _blocks(text: str) -> Iterator[tuple[int, str, list[str], bool]]:
         yield first, name, lines, False
 
 
-def _graph(lines: list[str], first: int, file: str, name: str) -> Graph:
+def _graph(
+    lines: list[str], first: int, file: str, name: str, closed: bool, encoding: str | None
+) -> Graph:
     """Read the lines of one sentence.
 
     Raises:
-        _BadLineError: too few columns, a node twice, or no tree.
+        BadSentenceError: bytes of another encoding, no end, too few columns, a node twice, or no
+            tree.
     """
+    check_decoded("\n".join(lines), encoding)
+    if not closed:
+        raise BadSentenceError("this sentence has no #EOS line")
     words: list[list[str]] = []
     nodes: dict[str, list[str]] = {}
     above: list[tuple[str, int]] = []  # parent, line
@@ -75,17 +68,17 @@ def _graph(lines: list[str], first: int, file: str, name: str) -> Graph:
         found = _NODE.fullmatch(fields[0])
         if found is None:
             if nodes:
-                raise _BadLineError(number, f"the word {fields[0]!r} stands below the nodes")
+                raise BadSentenceError(f"the word {fields[0]!r} stands below the nodes", number)
             words.append(fields)
         elif found[1] in nodes:
-            raise _BadLineError(number, f"node {fields[0]} stands twice")
+            raise BadSentenceError(f"node {fields[0]} stands twice", number)
         else:
             nodes[found[1]] = fields
         above.append((fields[3], number))
     places = {node: len(words) + number for number, node in enumerate(nodes)} | {"0": -1}
     for parent, number in above:
         if parent not in places:
-            raise _BadLineError(number, f"the parent #{parent} is no node of this sentence")
+            raise BadSentenceError(f"the parent #{parent} is no node of this sentence", number)
     rows = [*words, *nodes.values()]
     graph = Graph(
         words=[row[0] for row in words],
@@ -98,7 +91,7 @@ def _graph(lines: list[str], first: int, file: str, name: str) -> Graph:
         name=name,
     )
     if problem := graph.problem():
-        raise _BadLineError(first, problem)
+        raise BadSentenceError(problem)
     return graph
 
 
@@ -110,9 +103,8 @@ def _fields(line: str, number: int) -> list[str]:
         return [fields[0], fields[1], fields[3], fields[4]]
     if len(fields) > 5 and fields[5].isdigit():
         return [fields[0], fields[2], fields[4], fields[5]]
-    raise _BadLineError(
-        number, f"expected 5 or 6 columns, the last a parent's number, found {len(fields)}"
-    )
+    problem = f"expected 5 or 6 columns, the last a parent's number, found {len(fields)}"
+    raise BadSentenceError(problem, number)
 
 
 def write(graphs: Iterator[Graph]) -> Iterator[str]:

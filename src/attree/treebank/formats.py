@@ -12,7 +12,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import opened
 from attree.base.patterns import matching
 from attree.base.registry import check_name
-from attree.treebank import brackets, conllu, dialects, discbracket, export, half, stanza, tigerxml
+from attree.treebank import brackets, conllu, dialects, discbracket, export, half, tigerxml
 from attree.treebank.labels import UNIVERSAL, Labelling, relabelled
 from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings
 from attree.treebank.sources import read_text
@@ -30,7 +30,7 @@ FORMATS = {
     "ptb": brackets.PTB,
     "spmrl": brackets.SPMRL,
     "conllu": conllu.FORMAT,
-    "stanza": stanza.FORMAT,
+    "stanza": conllu.STANZA,
     "export": export.FORMAT,
     "discbracket": discbracket.FORMAT,
     "tigerxml": tigerxml.FORMAT,

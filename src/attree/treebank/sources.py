@@ -1,13 +1,18 @@
-"""From files to text, whatever bytes they hold."""
+"""From files to text, whatever bytes they hold; from a faulty sentence to what is told of it."""
 
 from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from attree.base.errors import AttreeError
 from attree.base.files import opened
+from attree.treebank.sentence import Rejected, Status
+
+_Read = TypeVar("_Read")
 
 #: A byte that the encoding does not know stands in the text as one of these.
 UNDECODED = re.compile("[\udc80-\udcff]")
@@ -51,9 +56,44 @@ def read_text(path: str | Path, encoding: str) -> str:
 
 def undecoded(text: str, begin: int, end: int, encoding: str) -> tuple[str, str] | None:
     """Return what is wrong with the bytes of a stretch of text, and a setting that may help."""
-    found = UNDECODED.search(text, begin, end)
-    if found is None:
+    match = UNDECODED.search(text, begin, end)
+    if match is None:
         return None
     setting = f"encoding: {'latin-1' if encoding.lower() in _UTF8 else 'utf-8'}"
-    byte = ord(found[0]) - 0xDC00
+    byte = ord(match[0]) - 0xDC00
     return f"byte 0x{byte:02X} is not {encoding} — set {setting}, or the file's own", setting
+
+
+class BadSentenceError(Exception):
+    """What is wrong with a sentence: on which line, by default its first, and what may help.
+
+    Args:
+        problem: what is wrong.
+        line: the line at fault.
+        status: what becomes of the sentence.
+        setting: the setting that may help.
+    """
+
+    def __init__(
+        self, problem: str, line: int | None = None, status: Status = "failed", setting: str = ""
+    ) -> None:
+        super().__init__(problem)
+        self.line, self.status, self.setting = line, status, setting
+
+
+def check_decoded(text: str, encoding: str | None, line: int | None = None) -> None:
+    """Refuse a sentence, or a line of it, with bytes that the encoding does not know.
+
+    Raises:
+        BadSentenceError: there is one.
+    """
+    if problem := undecoded(text, 0, len(text), encoding or "utf-8"):
+        raise BadSentenceError(problem[0], line, setting=problem[1])
+
+
+def attempt(read: Callable[[], _Read], file: str, first: int) -> _Read | Rejected:
+    """Return what ``read`` does of the sentence that begins on line ``first``, or why it cannot."""
+    try:
+        return read()
+    except BadSentenceError as bad:
+        return Rejected(file, bad.line or first, str(bad), bad.status, bad.setting)
