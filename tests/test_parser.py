@@ -14,7 +14,7 @@ from attree import Parser, Tree
 from attree.base.errors import AttreeError
 from attree.decoding.batch import decode
 from attree.encoder.source import find_encoder
-from attree.parsers.parser import Prepared
+from attree.parsers.batches import Prepared
 from attree.ready import DEFAULT, TRAINED, ready_parsers, trained_folder
 from tests.encoder.checkpoints import TEXT, save
 
@@ -104,9 +104,9 @@ def test_a_sentence_whose_numbers_are_not_finite_costs_no_other(
     whole = parser.model.features
 
     def broken(pieces):  # the association of sentences of five words is NaN
-        values, n_words = whole(pieces)
+        values, n_words, _ = features = whole(pieces)
         cells = np.repeat(n_words == 5, n_words**2)
-        return np.where(cells, np.nan, values), n_words
+        return features._replace(values=np.where(cells, np.nan, values))
 
     sentences = [["a"] * 5, ["the", "old", "man"], ["a", "cat", "sat"]]
     good = parser.parse(sentences)

@@ -150,7 +150,7 @@ def test_marginals_pick_the_tree(text: Path, tmp_path: Path) -> None:
     parser = Parser.load(str(tmp_path / "out"))
     words = ["the", "man", "saw", "a", "dog", "near"]
     prepared = parser.prepare([words])
-    likely = parser.encode(prepared, prepared.batches[0]).likely[0]
+    likely = prepared.encode(prepared.batches[0]).likely[0]
     best = max(sum(likely[span] for span in tree) for tree in reference.trees(0, len(words)))
     (tree,) = parser.parse([words])
     assert sum(likely[span] for span in tree.spans) == pytest.approx(best)

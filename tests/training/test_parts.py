@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
 from attree.training.parts import BoundaryPart, HeadPart, SpanPart
+from attree.training.recipes import RECIPES
 from attree.training.scorer import added
 from tests.training import reference
 
 LENGTHS = (4, 2, 7)
+HEADS = RECIPES["head-weights"]
 
 
 def heads_batch(seed: int = 0) -> tuple[list[np.ndarray], tuple[torch.Tensor, torch.Tensor]]:
@@ -24,7 +27,7 @@ def heads_batch(seed: int = 0) -> tuple[list[np.ndarray], tuple[torch.Tensor, to
 
 def test_separate_weights_score_inside_and_outside():
     matrices, batch = heads_batch()
-    part = HeadPart(6, combination="log", separate=True, first=0.0)
+    part = HeadPart(HEADS, {"heads": 6})
     with torch.no_grad():
         part.weights.copy_(torch.randn(2, 6, generator=torch.Generator().manual_seed(0)))
         span = part.scores(*batch).span.numpy()
@@ -42,7 +45,7 @@ def test_separate_weights_score_inside_and_outside():
 @pytest.mark.parametrize("combination", ["raw", "article"])
 def test_a_uniform_start_averages_the_heads(combination: str):
     matrices, batch = heads_batch(1)
-    part = HeadPart(6, combination=combination, separate=False, first=1 / 6)
+    part = HeadPart(replace(HEADS, combination=combination, separate=False), {"heads": 6})
     with torch.no_grad():
         (mixed,) = part.associations(*batch)
     for row, each in zip(mixed, matrices, strict=True):
@@ -57,7 +60,7 @@ def test_boundaries_are_scored_at_both_ends():
     generator = torch.Generator().manual_seed(0)
     before, after = torch.randn(2, 3, 8, 5, generator=generator)
     batch = ((before, after), torch.tensor(LENGTHS))
-    part = BoundaryPart(5, rate=0.3)
+    part = BoundaryPart(HEADS, {"layers": [0], "hidden": 5})
     with torch.no_grad():
         assert part.scores(*batch).span.abs().sum() == 0
         part.weights.copy_(torch.randn(5, 4, generator=generator))
@@ -75,7 +78,7 @@ def test_boundaries_are_scored_at_both_ends():
 
 def test_parts_add_up():
     _, batch = heads_batch()
-    part = HeadPart(6, combination="log", separate=False, first=0.3)
+    part = HeadPart(replace(HEADS, separate=False), {"heads": 6})
     scores = part.scores(*batch)
     twice = added([scores, scores])
     assert torch.equal(twice.span, 2 * scores.span)
@@ -86,7 +89,7 @@ def test_a_span_is_scored_by_what_differs_between_its_ends(monkeypatch: pytest.M
     generator = torch.Generator().manual_seed(1)
     before, after = torch.randn(2, 3, 8, 5, generator=generator)
     batch = ((before, after), torch.tensor(LENGTHS))
-    part = SpanPart(5, 6, rate=0.3)
+    part = SpanPart(HEADS, {"layers": [0], "hidden": 5, "size": 6})
     with torch.no_grad():
         for weights in part.parameters():
             weights.copy_(torch.randn(weights.shape, generator=generator))

@@ -27,8 +27,9 @@ from attree.base.errors import AttreeError
 from attree.base.schemas import FALLBACK, OK, TOO_LONG
 from attree.bulk.options import RowSettings
 from attree.bulk.output import REASONS, Rows, Statistics, make_folders, write_shard
+from attree.parsers.batches import Prepared
 from attree.parsers.find import ParserSource
-from attree.parsers.parser import Parser, Prepared
+from attree.parsers.parser import Parser
 from attree.raw_text.lines import EMPTY, line_constraints, line_ids, parse_lines, reasons
 from attree.raw_text.words import Line, Tokeniser, tokeniser
 from attree.trees.constraints import Constraints
@@ -92,7 +93,7 @@ class _Rows:
     malformed: list[str] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
     prepared: Prepared | None = None
-    found: list[Trees] = field(default_factory=list)
+    trees: list[Trees] = field(default_factory=list)
     encoder_seconds: float = 0.0
 
 
@@ -219,7 +220,7 @@ class Pipeline:
             assert rows.prepared is not None
             for group in rows.prepared.batches:
                 began = time.perf_counter()
-                features = _guarded(rows.future, partial(self._parser.encode, rows.prepared, group))
+                features = _guarded(rows.future, partial(rows.prepared.encode, group))
                 if features is None:
                     break
                 rows.encoder_seconds += time.perf_counter() - began
@@ -232,8 +233,8 @@ class Pipeline:
             if rows.future.done():
                 continue
             if encoded is not None:
-                step = partial(self._parser.decode, rows.prepared, *encoded)
-                rows.found.append(_guarded(rows.future, step))
+                decode = partial(rows.prepared.decode, *encoded)
+                rows.trees.append(_guarded(rows.future, decode))
                 continue
             done = _guarded(rows.future, partial(self._write, rows))
             if done is not None:
@@ -241,10 +242,10 @@ class Pipeline:
 
     def _write(self, rows: _Rows) -> Done:
         places = self._settle(rows)
-        trees = _in_order(rows, places, self._parser)
+        trees = _in_order(rows, places)
         prepared = rows.prepared
         assert prepared is not None
-        pieces = [prepared.pieces[place] for place in np.flatnonzero(prepared.status == OK)]
+        pieces = prepared.pieces_of(np.flatnonzero(prepared.status == OK))
         statistics = Statistics(
             lines=rows.lines,
             sentences=len(rows.status) - rows.status.count(EMPTY),
@@ -291,10 +292,10 @@ class WorkerSetup:
         return Pipeline(loaded, make_words, settings, Path(self.folder))
 
 
-def _in_order(rows: _Rows, places: list[int], parser: Parser) -> Trees:
+def _in_order(rows: _Rows, places: list[int]) -> Trees:
     """Return a tree for every row, of no span where the row has none."""
     assert rows.prepared is not None
-    trees = parser.assemble(rows.prepared, rows.found).take(np.array(places, np.int64))
+    trees = rows.prepared.assemble(rows.trees).take(np.array(places, np.int64))
     good = np.array(rows.asked, np.int64)[places]
     n_words, n_spans = (np.zeros(len(rows.status), np.int64) for _ in range(2))
     n_words[good], n_spans[good] = trees.n_words, trees.n_spans

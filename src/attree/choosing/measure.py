@@ -49,7 +49,7 @@ def measure(
     unsure, brackets = np.full(len(words), np.nan), np.zeros(len(words), np.int64)
     vectors = np.zeros((len(words), encoder.hidden_size), np.float32)
     for batch in prepared.batches:
-        output = run(encoder, prepared.of(batch), Layout(layers, layout.heads))
+        output = run(encoder, prepared.pieces_of(batch), Layout(layers, layout.heads))
         finite = output.finite.cpu().numpy()
         if finite.all():
             features = scorer.lay_out(output)

@@ -173,22 +173,15 @@ class _Test:
 
     def __init__(self, encoder: Encoder, sentences: SentenceSet, parser: TrainedParser) -> None:
         self.encoder, self.sentence = encoder, sentences.gold.sentence
-        reader = self._parser(parser, 0.0)
-        self.prepared = reader.prepare(sentences.words)
-        self.features = [reader.encode(self.prepared, one) for one in self.prepared.batches]
+        self.prepared = Parser(TrainedModel(parser, encoder)).prepare(sentences.words)
+        self.features = [self.prepared.encode(batch) for batch in self.prepared.batches]
         self.size = sum(batch.nbytes for batch in self.features)
-
-    def _parser(self, trained: TrainedParser, threshold: float) -> Parser:
-        return Parser(TrainedModel(trained, self.encoder, threshold))
 
     def parse(self, trained: TrainedParser, threshold: float) -> Parses:
         """Parse every sentence; spans whose marginal is below ``threshold`` are left out."""
-        parser, prepared = self._parser(trained, threshold), self.prepared
-        found = [
-            parser.decode(prepared, *one)
-            for one in zip(prepared.batches, self.features, strict=True)
-        ]
-        trees = parser.assemble(prepared, found)
+        model = TrainedModel(trained, self.encoder, threshold)
+        prepared = replace(self.prepared, decoder=model)
+        trees = prepared.trees(self.features)
         return Parses.with_policy(self.sentence, trees, prepared.status == OK, FALLBACK)
 
 

@@ -7,13 +7,12 @@ out), and a folder that ``attree train`` wrote. A source is told to workers, eac
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attree.association.columns import mean_column, read_selection
 from attree.association.selection import HeadSelection
@@ -35,51 +34,11 @@ from attree.encoder.source import (
 from attree.ready import ready_heads, ready_parsers, trained_folder
 from attree.rivals.grammar import is_grammar
 from attree.scoring import ASSOCIATIONS, SCORES
-from attree.trees.constraints import NOTHING_KNOWN, Known
 
 if TYPE_CHECKING:
     from attree.encoder.load import Encoder
-    from attree.encoder.pieces import Pieces
-    from attree.parsers.chart import SentenceScores
+    from attree.parsers.batches import Model
     from attree.training.recipes import Description
-    from attree.trees.trees import Trees
-
-
-class Model(Protocol):
-    """What kinds of parsers differ in; the steps may be taken by different threads.
-
-    Attributes:
-        encoder: turns words into pieces.
-        labelled: whether spans of trees have labels.
-        tagged: whether words of trees have tags.
-        has_distribution: whether spans of trees have marginals.
-    """
-
-    encoder: Encoder
-    labelled: bool
-    tagged: bool
-    has_distribution: bool
-
-    def features(self, pieces: Sequence[Pieces]) -> Any:
-        """Run the encoder over one batch and keep what trees are made from."""
-
-    def trees(self, features: Any, known: Known = NOTHING_KNOWN) -> Trees:
-        """Return a tree, with the scores of its spans, for each sentence of the batch.
-
-        Args:
-            features: of the batch.
-            known: place in the batch → what is known of the tree, which keeps to it. The other
-                trees are as they are without.
-
-        Raises:
-            NotFiniteError: a sentence's scores are NaN or infinite.
-        """
-
-    def chart(self, features: Any) -> SentenceScores:
-        """Keep the scores of the one sentence of a batch, to be decoded again."""
-
-    def associations(self, features: Any) -> list[NDArray[np.float32]]:
-        """Return the (words, words) association of each sentence of the batch."""
 
 
 @dataclass(frozen=True, slots=True)

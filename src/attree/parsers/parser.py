@@ -1,17 +1,15 @@
 """The one way from sentences to trees: ``Parser.load().parse("A sentence.")``.
 
-A parser's *model* does what differs between kinds of parsers, in two steps: it runs the encoder
-over a batch and keeps what trees are made from, then makes the trees. Everything else is here, and
-only here: words of strings, batches of like length, what becomes of sentences that the encoder
-cannot take, and the order. Bulk parsing takes the same four steps in three threads
-(:mod:`attree.bulk.pipeline`).
+Words of strings, batches of like length and blocks of sentences are here; how features of batches
+become trees, whatever kind of parser it is, is in :mod:`attree.parsers.batches`. Bulk parsing takes
+the same four steps in three threads (:mod:`attree.bulk.pipeline`).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -19,23 +17,23 @@ from typing import TYPE_CHECKING, Any, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.base.errors import AttreeError, NotFiniteError
+from attree.base.errors import AttreeError
 from attree.base.languages import code_of
-from attree.base.schemas import FAILED, FALLBACK, OK, TOO_LONG
+from attree.base.schemas import OK, TOO_LONG
 from attree.base.text import encodable
 from attree.parsers.chart import Candidate, Chart
-from attree.parsers.find import Model, Overrides, ParserSource, find_parser, language_of
+from attree.parsers.find import Overrides, ParserSource, find_parser, language_of
 from attree.raw_text.words import Splitter, splitter_beside
 from attree.ready import usual_parser
 from attree.rivals.grammar import is_grammar
 from attree.rivals.grammar.source import GrammarFolder
-from attree.trees.constraints import Constraints, Known, paired
-from attree.trees.tree import NO_LABEL, Tree
+from attree.trees.constraints import Constraints, paired
+from attree.trees.tree import Tree
 from attree.trees.trees import Trees
 
 if TYPE_CHECKING:
-    from attree.encoder.pieces import Pieces
     from attree.evaluation.side_by_side import Evaluation, Gold, System
+    from attree.parsers.batches import Model, Prepared
     from attree.treebank.labels import Labelling
 
 #: A sentence as text, or as a list of words.
@@ -46,32 +44,6 @@ _CELLS_PER_BATCH = 1 << 20
 
 #: Sentences that `Parser.stream` takes at a time.
 _AT_A_TIME = 512
-
-
-@dataclass(slots=True)
-class Prepared:
-    """Sentences on their way through a parser.
-
-    Attributes:
-        pieces: word pieces of each sentence.
-        status: of each sentence.
-        batches: positions of the sentences that the encoder is run on, a batch each.
-        known: position → what is known of that sentence's tree.
-    """
-
-    pieces: list[Pieces]
-    status: NDArray[np.str_]
-    batches: list[NDArray[np.int64]]
-    known: Known = field(default_factory=dict)
-
-    def of(self, batch: NDArray[np.int64]) -> list[Pieces]:
-        """Return the pieces of one batch."""
-        return [self.pieces[place] for place in batch]
-
-    def known_of(self, positions: Sequence[int] | NDArray[np.int64]) -> dict[int, Constraints]:
-        """Return what is known of the trees of some sentences, by their places among these."""
-        found = ((at, self.known.get(int(place))) for at, place in enumerate(positions))
-        return {at: one for at, one in found if one}
 
 
 class Parser:
@@ -253,13 +225,10 @@ class Parser:
         size = at_a_time or max(len(words), 1)
         trees, statuses = [], []
         for first in range(0, max(len(words), 1), size):
-            some, found = slice(first, first + size), []
-            prepared = self.prepare(words[some], constraints[some])
-            for batch in prepared.batches:
-                features = self.encode(prepared, batch)
-                found.append(self.decode(prepared, batch, features))
-                watch(batch + first, features)
-            trees.append(self.assemble(prepared, found))
+            block = slice(first, first + size)
+            prepared = self.prepare(words[block], constraints[block])
+            features = map(prepared.encode, prepared.batches)
+            trees.append(prepared.trees(_watched(features, prepared, first, watch)))
             statuses.append(prepared.status)
             advance(len(prepared.status))
         return Trees.concatenate(trees), np.concatenate(statuses)
@@ -397,72 +366,40 @@ class Parser:
         depend on them. Arguments are those of :meth:`trees`.
         """
         from attree.encoder.pieces import batches
+        from attree.parsers.batches import Prepared
 
-        known = {place: one for place, one in enumerate(constraints) if one}
+        known = {position: one for position, one in enumerate(constraints) if one}
         pieces = self.encoder.tokenise(words)
         status = np.full(len(pieces), OK, dtype="<U16")
         longest = self._max_words or np.inf
-        for place, one in enumerate(pieces):
-            if one.too_long or one.n_words > longest:
-                status[place] = TOO_LONG
-        wanted = [p for p, one in enumerate(pieces) if status[p] == OK and one.n_words > 1]
+        for position, sentence in enumerate(pieces):
+            if sentence.too_long or sentence.n_words > longest:
+                status[position] = TOO_LONG
+        n_words = np.array([sentence.n_words for sentence in pieces], np.int64)
+        wanted = np.flatnonzero((status == OK) & (n_words > 1))
         groups = batches(
-            [len(pieces[place].ids) for place in wanted],
+            [len(pieces[position].ids) for position in wanted],
             tokens_per_batch=self._tokens_per_batch,
             cells_per_batch=_CELLS_PER_BATCH,
         )
-        places = np.array(wanted, dtype=np.int64)
-        found = [places[group] for group in groups]
+        chosen = [wanted[group] for group in groups]
         # a word by itself has a tree to find only where a label is to be found
-        lone = [p for p in known if status[p] == OK and pieces[p].n_words == 1]
+        lone = [at for at in known if status[at] == OK and n_words[at] == 1]
         if lone and self.model.labelled:
-            found.append(np.array(lone, dtype=np.int64))
-        return Prepared(pieces, status, found, known)
+            chosen.append(np.array(lone, dtype=np.int64))
+        return Prepared(self.model, n_words, status, chosen, known, pieces)
 
-    def encode(self, prepared: Prepared, batch: NDArray[np.int64]) -> Any:
-        """Run the encoder over one batch; return what :meth:`decode` takes."""
-        return self.model.features(prepared.of(batch))
 
-    def decode(self, prepared: Prepared, batch: NDArray[np.int64], features: Any) -> Trees:
-        """Return the trees of one batch; a sentence whose scores are not finite is ``failed``."""
-        try:
-            return self.model.trees(features, prepared.known_of(batch))
-        except NotFiniteError:
-            return Trees.concatenate([self._one(prepared, place) for place in batch])
-
-    def _one(self, prepared: Prepared, place: int) -> Trees:
-        """Parse one sentence of a batch in which some are not finite."""
-        pieces, known = [prepared.pieces[place]], prepared.known_of([place])
-        try:
-            return self.model.trees(self.model.features(pieces), known)
-        except NotFiniteError:
-            prepared.status[place] = FAILED
-            return self._branched_right([pieces[0].n_words], known)
-
-    def assemble(self, prepared: Prepared, found: Sequence[Trees]) -> Trees:
-        """Put the trees of all batches in the sentences' order; the others are branched right."""
-        done = np.concatenate([np.zeros(0, np.int64), *prepared.batches])
-        rest = np.setdiff1d(np.arange(len(prepared.pieces)), done)
-        n_words = [prepared.pieces[place].n_words for place in rest]
-        others = self._branched_right(n_words, prepared.known_of(rest))
-        order = np.argsort(np.concatenate([done, rest]), kind="stable")
-        return Trees.concatenate([*found, others]).take(order)
-
-    def _branched_right(self, n_words: Sequence[int], known: Known) -> Trees:
-        """Return right-branching trees without scores; labels and tags are dummies."""
-        from attree.decoding.constrained import branched_right
-        from attree.decoding.fixed import fixed_trees
-
-        trees, labelled = fixed_trees(FALLBACK, n_words), self.model.labelled
-        if labelled:
-            trees = trees.labelled([NO_LABEL] * trees.starts.size)
-        found = trees.replaced(
-            {at: branched_right(n_words[at], one, labelled=labelled) for at, one in known.items()}
-        )
-        none = np.full(found.starts.size, np.nan)
-        marginals = none if self.model.has_distribution else None
-        found = replace(found, scores=none, marginals=marginals)
-        return found.tagged([NO_LABEL] * int(found.n_words.sum())) if self.model.tagged else found
+def _watched(
+    each: Iterable[Any],
+    prepared: Prepared,
+    first: int,
+    watch: Callable[[NDArray[np.int64], Any], None],
+) -> Iterator[Any]:
+    """Yield the features of each batch; tell ``watch`` of them, and of their sentences."""
+    for batch, features in zip(prepared.batches, each, strict=True):
+        watch(batch + first, features)
+        yield features
 
 
 def _check_words(sentence: Any) -> None:

@@ -15,9 +15,8 @@ from attree.association.shards import AssociationBatch, read, read_manifest
 from attree.base.errors import AttreeError
 from attree.base.progress import progress
 from attree.base.provenance import provenance
-from attree.base.schemas import FALLBACK, OK, PARSES_SCHEMA, write_table
-from attree.decoding.batch import decode
-from attree.decoding.fixed import fixed_trees
+from attree.base.schemas import OK, PARSES_SCHEMA, write_table
+from attree.parsers.batches import Matrices, MatrixDecoder, Prepared
 from attree.trees.parses import Parses
 from attree.trees.trees import Trees
 
@@ -89,18 +88,22 @@ def parse_shards(
         units: which matrices of each sentence are averaged; by default there is one.
         advance: told how many sentences are done.
     """
-    numbers, parsed, trees = [np.empty(0, np.int32)], [np.empty(0, bool)], []
+    decoder = MatrixDecoder(recipe, scored=False)
+    numbers, statuses, trees = [np.empty(0, np.int32)], [np.empty(0, np.str_)], []
     for batch in read(attention, column):
-        there = np.array([status == OK for status in batch.status], dtype=bool)
-        rows = np.concatenate([np.flatnonzero(there), np.flatnonzero(~there)])
-        numbers.append(batch.sentence[rows])
-        parsed.append(there[rows])
+        status = np.array(batch.status, dtype=np.str_)
+        there = np.flatnonzero(status == OK)
         values = batch.values if units is None else _averaged(batch, units)
-        trees.append(decode(values, batch.n_words[there], sentences=numbers[-1], **recipe))
-        trees.append(fixed_trees(FALLBACK, batch.n_words[~there]))
+        n_words = batch.n_words.astype(np.int64)
+        matrices = Matrices(values, n_words[there], batch.sentence[there])
+        prepared = Prepared(decoder, n_words, status, [there])
+        trees.append(prepared.trees([matrices]))
+        numbers.append(batch.sentence)
+        statuses.append(status)
         advance(batch.sentence.size)
-    every = (np.concatenate(numbers), Trees.concatenate(trees), np.concatenate(parsed))
-    return Parses.with_policy(*every, policy).sorted()
+    parsed = np.concatenate(statuses) == OK
+    made = (np.concatenate(numbers), Trees.concatenate(trees), parsed)
+    return Parses.with_policy(*made, policy).sorted()
 
 
 def _metadata(
@@ -135,7 +138,7 @@ def selection_data(chosen: dict[str, Any]) -> str | None:
 
 
 def _averaged(batch: AssociationBatch, chosen: NDArray[np.intp]) -> NDArray[np.float32]:
-    """Return the mean of some of each sentence's matrices, flat, as :func:`decode` takes them."""
+    """Return the mean of some of each sentence's matrices, flat, one after the other."""
     parts, at = [np.empty(0, np.float32)], 0
     for n_words in batch.n_associated.astype(int):
         size = batch.matrices_each * n_words * n_words

@@ -290,7 +290,7 @@ def _scorer(about: Description, path: Path, there: int) -> SpanScorer:
 
 
 class TrainedModel:
-    """A parser that ``attree train`` made (a :class:`attree.parsers.find.Model`).
+    """A parser that ``attree train`` made (a :class:`attree.parsers.batches.Model`).
 
     Args:
         trained: the weights.

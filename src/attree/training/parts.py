@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -54,25 +54,28 @@ def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> T
 class ScorePart(nn.Module, ABC):
     """One summand of the span scores.
 
+    Args:
+        recipe: of the parser.
+        shape: the settings of the part, as :meth:`shape` gives them.
+
     Attributes:
         reads_layers: whether ``--layer`` says what it reads, so that layers can be tuned for it.
         layers: hidden states that it reads.
+        rate: dropout on them.
         encoder_heads: heads of the encoder, all layers together, whose attention it reads.
     """
 
     reads_layers: ClassVar[bool] = False
-    layers: tuple[int, ...] = ()
     encoder_heads: int = 0
+
+    def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
+        super().__init__()
+        self.layers, self.rate = tuple(shape.get("layers", ())), recipe.dropout
 
     @classmethod
     @abstractmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
         """Return the settings, as JSON, of a part trained by a plan."""
-
-    @classmethod
-    @abstractmethod
-    def of(cls, recipe: FewShotRecipe, shape: Shape) -> ScorePart:
-        """Make the untrained part of a recipe."""
 
     @classmethod
     def learning_rate(cls, recipe: FewShotRecipe) -> float:
@@ -104,28 +107,19 @@ class ScorePart(nn.Module, ABC):
 class ProjectionPart(ScorePart):
     """Span scores of a trained association: ``s_in − s_out`` of its log (FPOA, FPIO, tree CRF).
 
-    Args:
-        projection: the query and key.
-        association: ``log`` or ``raw``.
-        rate: dropout on the hidden states.
-        layers: hidden states read, one a layer of the projection.
+    Attributes:
+        projection: the query and key, with a layer for each layer read.
+        kind: of the association, ``log`` or ``raw``.
         specials: whether ``[CLS]`` and ``[SEP]`` take part in the softmax.
     """
 
     reads_layers = True
 
-    def __init__(
-        self,
-        projection: Projection,
-        *,
-        association: str,
-        rate: float,
-        layers: tuple[int, ...] = (),
-        specials: bool = False,
-    ) -> None:
-        super().__init__()
-        self.projection, self.kind, self.rate = projection, association, rate
-        self.layers, self.specials = layers, specials
+    def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
+        super().__init__(recipe, shape)
+        sizes = (len(shape["layers"]), shape["hidden"], shape["size"])
+        self.projection = Projection(*sizes, heads=shape["heads"])
+        self.kind, self.specials = recipe.association, shape["specials"]
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
@@ -137,19 +131,6 @@ class ProjectionPart(ScorePart):
             "heads": plan.recipe.heads or encoder.n_heads,
             "specials": plan.specials,
         }
-
-    @classmethod
-    def of(cls, recipe: FewShotRecipe, shape: Shape) -> ProjectionPart:
-        """Make an empty projection."""
-        layers = tuple(shape["layers"])
-        sizes = (len(layers), shape["hidden"], shape["size"])
-        return cls(
-            Projection(*sizes, heads=shape["heads"]),
-            association=recipe.association,
-            rate=recipe.dropout,
-            layers=layers,
-            specials=shape["specials"],
-        )
 
     def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
         """Start from the encoder's query and key, or at random."""
@@ -185,27 +166,13 @@ class ProjectionPart(ScorePart):
 class BoundaryReader(ScorePart):
     """A part that reads the hidden states on both sides of every boundary between words.
 
-    Args:
-        rate: dropout on the states.
-        layers: hidden states read.
+    Attributes:
+        width: of a state, all layers of them together.
     """
 
-    def __init__(self, rate: float, layers: tuple[int, ...]) -> None:
-        super().__init__()
-        self.rate, self.layers = rate, layers
-
-    @classmethod
-    def of(cls, recipe: FewShotRecipe, shape: Shape) -> BoundaryReader:
-        """Make the untrained part of a recipe."""
-        layers = tuple(shape["layers"])
-        width = len(layers) * shape["hidden"]
-        make: Callable[..., BoundaryReader] = cls
-        return make(*cls.sizes(shape, width), rate=recipe.dropout, layers=layers)
-
-    @classmethod
-    @abstractmethod
-    def sizes(cls, shape: Shape, width: int) -> tuple[Any, ...]:
-        """Return what the class is made with, by its settings and the width of its states."""
+    def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
+        super().__init__(recipe, shape)
+        self.width = len(shape["layers"]) * shape["hidden"]
 
     def lay_out(self, output: EncoderOutput) -> tuple[Tensor, Tensor]:
         """Return the states before and after every boundary (see :func:`boundary_states`)."""
@@ -217,27 +184,17 @@ class BoundaryPart(BoundaryReader):
 
     ``h`` are hidden states of the words on both sides of where a span begins and ends (the piece
     next to the boundary). The start is zero, so that the association speaks first.
-
-    Args:
-        width: of the states, all layers of them together.
-        rate: dropout on the states.
-        layers: hidden states read.
     """
 
-    def __init__(self, width: int, *, rate: float, layers: tuple[int, ...] = ()) -> None:
-        super().__init__(rate, layers)
-        self.weights = nn.Parameter(torch.zeros(width, 4))
+    def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
+        super().__init__(recipe, shape)
+        self.weights = nn.Parameter(torch.zeros(self.width, 4))
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
         """Return the layers, by default the middle one of the plan's, or all of them."""
         usual = plan.layers if plan.recipe.wide else plan.layers[len(plan.layers) // 2 :][:1]
         return {"layers": list(plan.boundary or usual), "hidden": encoder.hidden_size}
-
-    @classmethod
-    def sizes(cls, shape: Shape, width: int) -> tuple[int]:
-        """Return the width."""
-        return (width,)
 
     def scores(
         self,
@@ -280,30 +237,23 @@ def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> tuple[Ten
 class HeadPart(ScorePart):
     """Span scores of a learned combination of the encoder's own heads.
 
-    Args:
-        heads: how many, all layers together.
-        combination: a name in :data:`COMBINATIONS`.
-        separate: other weights for the outside score than for the inside one.
-        first: what every weight starts at.
+    Weights start uniform; beside other parts the heads begin silent.
+
+    Attributes:
+        weights: (1 or 2, heads), the second for the outside score where the recipe has it apart.
     """
 
-    def __init__(self, heads: int, *, combination: str, separate: bool, first: float) -> None:
-        super().__init__()
-        self.weights = nn.Parameter(torch.full((2 if separate else 1, heads), first))
-        self.combination, self.encoder_heads = combination, heads
+    def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
+        super().__init__(recipe, shape)
+        self.combination, self.encoder_heads = recipe.combination, shape["heads"]
+        first = 0.0 if len(recipe.parts) > 1 else 1.0 / self.encoder_heads
+        size = (2 if recipe.separate else 1, self.encoder_heads)
+        self.weights = nn.Parameter(torch.full(size, first))
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
         """Return how many heads the encoder has."""
         return {"heads": encoder.n_layers * encoder.n_heads}
-
-    @classmethod
-    def of(cls, recipe: FewShotRecipe, shape: Shape) -> HeadPart:
-        """Make uniform weights; beside other parts the heads begin silent."""
-        heads = shape["heads"]
-        first = 0.0 if len(recipe.parts) > 1 else 1.0 / heads
-        separate, combination = recipe.separate, recipe.combination
-        return cls(heads, combination=combination, separate=separate, first=first)
 
     @classmethod
     def learning_rate(cls, recipe: FewShotRecipe) -> float:
@@ -348,20 +298,15 @@ class SpanPart(BoundaryReader):
     with ``f_k`` the state of the word before boundary ``k`` and ``b_k`` that of the word after it.
     Decided: the encoder stays frozen, as for every few-shot parser here, where theirs is trained
     along and has further layers on top; one label, since trees are scored without labels.
-
-    Args:
-        width: of a state, all layers of them together.
-        size: hidden units.
-        rate: dropout on the states.
-        layers: hidden states read.
     """
 
     reads_layers = True
 
-    def __init__(self, width: int, size: int, *, rate: float, layers: tuple[int, ...] = ()) -> None:
-        super().__init__(rate, layers)
-        self.before = nn.Linear(width, size, bias=False)
-        self.after = nn.Linear(width, size, bias=False)
+    def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
+        super().__init__(recipe, shape)
+        size = shape["size"]
+        self.before = nn.Linear(self.width, size, bias=False)
+        self.after = nn.Linear(self.width, size, bias=False)
         self.first = nn.Parameter(torch.zeros(size))
         self.norm, self.last = nn.LayerNorm(size), nn.Linear(size, 1)
 
@@ -370,11 +315,6 @@ class SpanPart(BoundaryReader):
         """Return the layers and the sizes."""
         size = plan.size or _HIDDEN
         return {"layers": list(plan.layers), "hidden": encoder.hidden_size, "size": size}
-
-    @classmethod
-    def sizes(cls, shape: Shape, width: int) -> tuple[int, int]:
-        """Return the width and the hidden units."""
-        return width, shape["size"]
 
     def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
         """Draw the first weights from the plan's seed."""
@@ -412,24 +352,19 @@ class SpanPart(BoundaryReader):
 class NameReader(BoundaryReader):
     """A part that scores names, linear in the states on both sides of the boundaries it reads.
 
-    Args:
+    Attributes:
         names: what may be found: labels, tags.
-        width: of a state, all layers of them together.
-        rate: dropout on the states.
-        layers: hidden states read.
     """
 
     #: How many boundaries have weights of their own, and how many biases there are.
     ends: ClassVar[int]
     biases: ClassVar[int]
 
-    def __init__(
-        self, names: tuple[str, ...], width: int, *, rate: float, layers: tuple[int, ...]
-    ) -> None:
-        super().__init__(rate, layers)
-        self.names = names
-        self.weights = nn.Parameter(torch.zeros(self.ends, 2 * width, len(names)))
-        self.bias = nn.Parameter(torch.zeros(self.biases, len(names)))
+    def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
+        super().__init__(recipe, shape)
+        self.names = tuple(shape["names"])
+        self.weights = nn.Parameter(torch.zeros(self.ends, 2 * self.width, len(self.names)))
+        self.bias = nn.Parameter(torch.zeros(self.biases, len(self.names)))
 
     @torch.no_grad()
     def carry(self, other: NameReader) -> None:
@@ -441,11 +376,6 @@ class NameReader(BoundaryReader):
         here, there = ([pair[side] for pair in both] for side in (0, 1))
         self.weights[..., here] = other.weights[..., there]
         self.bias[..., here] = other.bias[..., there]
-
-    @classmethod
-    def sizes(cls, shape: Shape, width: int) -> tuple[tuple[str, ...], int]:
-        """Return the names and the width."""
-        return tuple(shape["names"]), width
 
 
 class LabelPart(NameReader):

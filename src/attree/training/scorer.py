@@ -89,7 +89,7 @@ class SpanScorer(nn.Module):
         super().__init__()
         kinds = {name: PARTS[name] for name in recipe.parts}
         self.parts = nn.ModuleDict(
-            {name: made.get(name) or kind.of(recipe, shapes[name]) for name, kind in kinds.items()}
+            {name: made.get(name) or kind(recipe, shapes[name]) for name, kind in kinds.items()}
         )
         self._rates = {name: kind.learning_rate(recipe) for name, kind in kinds.items()}
 

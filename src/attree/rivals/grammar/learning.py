@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from attree.raw_text.training_text import read_lines, text_files
 from attree.rivals.grammar.folder import write_grammar
 from attree.rivals.grammar.model import CompoundPCFG, Vocabulary
 from attree.rivals.grammar.options import GrammarRecipe
-from attree.rivals.grammar.training import GrammarRun, Numbers, Schedule
+from attree.rivals.grammar.training import GrammarRun, Numbers
 from attree.trees.sampling import fingerprints
 
 #: A word that is a sentence has no rule of its own in a grammar whose rules are binary.
@@ -90,7 +91,7 @@ def learn(
         "kind": "grammar",
         "data": hashlib.sha256(fingerprints(sentences).tobytes()).hexdigest()[:32],
         "sentences": len(sentences),
-        "recipe": recipe.describe(),
+        "recipe": asdict(recipe),
         "seed": seed,
         "code": code_hash("attree.rivals.grammar.learning:learn"),
     }
@@ -102,8 +103,7 @@ def learn(
     with working_folder(output, identity, restart=restart) as work:
         torch.manual_seed(seed)
         model = CompoundPCFG(recipe.sizes, len(vocabulary.words))
-        schedule = Schedule(recipe.epochs, recipe.batch, recipe.learning_rate, seed)
-        run = GrammarRun(model, schedule, work / "training")
+        run = GrammarRun(model, recipe, seed, work / "training")
         run.train(*(_numbers(vocabulary, part) for part in (trained, held_out)))
         about = {"text": names, "best_epoch": run.best_epoch, "versions": versions("torch")}
         made = provenance(code=["attree.rivals.grammar.learning:learn"], settings=identity, **about)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from cyclopts import Parameter
 from msgspec import Meta
@@ -40,7 +40,9 @@ class GrammarRecipe:
 
     Attributes:
         sizes: of the grammar.
-        epochs, batch, learning_rate: as of :class:`attree.rivals.grammar.training.Schedule`.
+        epochs: passes over the sentences.
+        batch: sentences of a step; all of a batch have one length.
+        learning_rate: of Adam.
         longest: Leave out sentences of more words.
         least: Words that occur less often are one unknown word.
         held_out: Share kept to measure on: the best epoch is chosen by the perplexity there.
@@ -58,7 +60,3 @@ class GrammarRecipe:
         """Refuse what cannot be."""
         if not 0 < self.held_out < 0.5:
             raise AttreeError("the held-out share must lie between 0 and 0.5")
-
-    def describe(self) -> dict[str, Any]:
-        """Return it as JSON."""
-        return asdict(self)

@@ -38,7 +38,7 @@ class Marginals:
 
 
 class GrammarModel:
-    """A grammar (a :class:`attree.parsers.find.Model`); its vocabulary takes an encoder's place.
+    """A grammar (a :class:`attree.parsers.batches.Model`); its vocabulary takes an encoder's place.
 
     Args:
         grammar: its weights.

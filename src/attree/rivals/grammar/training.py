@@ -27,35 +27,18 @@ from attree.base.files import read_json, whole_folder, write_json
 from attree.base.progress import progress
 from attree.base.text import say
 from attree.rivals.grammar.model import CompoundPCFG
+from attree.rivals.grammar.options import GrammarRecipe
 
 #: What a generator is for, so that no two draw the same numbers.
 _ORDER, _NOISE, _HELD_OUT = range(3)
 _STATE, _TENSORS = "state.json", "state.safetensors"
+#: Of Adam, and of the gradient's norm, as Kim, Dyer and Rush (2019) took them.
+_BETAS, _CLIP = (0.75, 0.999), 3.0
 #: What Adam keeps of each parameter.
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
 #: The numbers of a sentence's words.
 Numbers = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """How to train, with what Kim, Dyer and Rush (2019) took but for the batch and the epochs.
-
-    Attributes:
-        epochs: passes over the sentences.
-        batch: sentences of a step; all of a batch have one length.
-        learning_rate: of Adam.
-        seed: of weights, order and noise.
-        betas, clip: of Adam, and of the gradient's norm.
-    """
-
-    epochs: int
-    batch: int
-    learning_rate: float
-    seed: int
-    betas: tuple[float, float] = (0.75, 0.999)
-    clip: float = 3.0
 
 
 @dataclass(slots=True)
@@ -117,14 +100,16 @@ class GrammarRun:
 
     Attributes:
         model: trained in place.
-        schedule: how.
+        recipe: how.
+        seed: of order and noise.
         folder: of its checkpoints.
         best: the weights of the best epoch so far.
         curve: all epochs so far.
     """
 
     model: CompoundPCFG
-    schedule: Schedule
+    recipe: GrammarRecipe
+    seed: int
     folder: Path
     best: dict[str, Tensor] = field(default_factory=dict)
     curve: list[Epoch] = field(default_factory=list)
@@ -134,8 +119,8 @@ class GrammarRun:
         """Make the optimiser."""
         self.adam = torch.optim.Adam(
             self.model.parameters(),
-            lr=self.schedule.learning_rate,
-            betas=self.schedule.betas,
+            lr=self.recipe.learning_rate,
+            betas=_BETAS,
             fused=True,
         )
 
@@ -153,7 +138,7 @@ class GrammarRun:
         if begun := list(self.folder.glob("checkpoint-*")):
             self._resume(max(begun, key=lambda one: int(one.name.partition("-")[2])))
             say(f"continuing after epoch {len(self.curve)}")
-        for number in range(len(self.curve) + 1, self.schedule.epochs + 1):
+        for number in range(len(self.curve) + 1, self.recipe.epochs + 1):
             began = time.monotonic()
             trained = self._epoch(number, sentences)
             found = bound(self.model, held_out)
@@ -174,15 +159,15 @@ class GrammarRun:
         self.model.load_state_dict(self.best)
 
     def _epoch(self, number: int, sentences: Sequence[Numbers]) -> _Sums:
-        generator = _generator(self.schedule.seed, number, _ORDER)
-        drawn = _generator(self.schedule.seed, number, _NOISE)
+        generator = _generator(self.seed, number, _ORDER)
+        drawn = _generator(self.seed, number, _NOISE)
         sums = _Sums()
         with progress(f"epoch {number}", total=len(sentences)) as advance:
-            for words in batches(sentences, self.schedule.batch, generator):
+            for words in batches(sentences, self.recipe.batch, generator):
                 likelihood, divergence = self.model(words, _noise(self.model, words, drawn))
                 self.adam.zero_grad()
                 (divergence - likelihood).mean().backward()
-                torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.schedule.clip)
+                torch.nn.utils.clip_grad_norm_(self.model.parameters(), _CLIP)
                 self.adam.step()
                 sums.add(likelihood, divergence, words)
                 advance(len(words))
