@@ -17,8 +17,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import read_json
 from attree.base.schemas import HEADS_SCHEMA, read_table
 from attree.decoding import Recipe
-from attree.decoding.batch import decode
-from attree.decoding.distances import syntactic_distances
+from attree.decoding.batch import decode, syntactic_distances
 from attree.encoder.source import ResolvedEncoder
 from attree.stages.from_shards import selection_data
 from attree.trees.trees import Trees

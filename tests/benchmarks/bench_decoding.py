@@ -89,7 +89,8 @@ def rows() -> list[Row]:
     """Measure UPIO with the chart and UPOA with greedy decoding, association to spans."""
     values = attention()
     n_words = np.full(SENTENCES, WORDS)
-    spans = span_terms(n_words, prefix_sums(values, n_words)[0], outside=True)
+    prefix = prefix_sums(values, n_words)[0]
+    spans = span_terms(values, n_words, prefix, np.empty_like(prefix), outside=True)
     spans = spans.reshape(SENTENCES, WORDS + 1, WORDS + 1)
     starts = np.empty(SENTENCES * (WORDS - 1), np.int32)
     ends = np.empty_like(starts)

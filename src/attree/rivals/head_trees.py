@@ -19,7 +19,7 @@ Three ways to a head's tree: *top-down* splits where neighbours are farthest apa
 :mod:`attree.rivals.characteristic`).
 
 From the published description: the ensemble, K = 20 and the choice over measures and heads.
-Decided: heights by Shen et al. (:mod:`attree.decoding.distances`); ties go to the smaller split;
+Decided: heights by Shen et al. (:mod:`attree.decoding.batch`); ties go to the smaller split;
 the encoder reads its special pieces, and what attention falls on them is left out; the
 characteristic score has the Hellinger distance alone.
 """
@@ -83,8 +83,7 @@ class HeadTrees:
         import numpy as np
         import torch
 
-        from attree.decoding.batch import decode
-        from attree.decoding.distances import syntactic_distances
+        from attree.decoding.batch import decode, syntactic_distances
 
         found = torch.zeros(scores.shape)
         values = scores.cpu().numpy()

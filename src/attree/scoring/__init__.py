@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SCORES = {
     "outside": "attree.scoring.spans:OUTSIDE",
     "inside_outside": "attree.scoring.spans:INSIDE_OUTSIDE",
-    "inside": "attree.scoring.inside:INSIDE",
+    "inside": "attree.scoring.spans:INSIDE",
     "pair": "attree.scoring.pairs:PAIR",
     "spans": "attree.scoring.pairs:SPANS",
     "adjacent": "attree.scoring.adjacent:ADJACENT",

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.scoring import SplitScore
+from attree.scoring.prefix import matrices_and_tables
 
 _Words = NDArray[np.int64]
 _Floats = NDArray[np.float64]
@@ -42,14 +43,9 @@ def _terms(of: _Table) -> Callable[[NDArray[Any], _Words, _Floats, _Floats], _Fl
     """Write the score of each span to both its places (see :mod:`attree.scoring.tables`)."""
 
     def terms(values: NDArray[Any], n_words: _Words, prefix: _Floats, out: _Floats) -> _Floats:
-        at = table = 0
-        for n in n_words.tolist():
-            side = n + 1
-            matrix = values[at : at + n * n].reshape(n, n).astype(np.float64)
-            above = np.triu(of(matrix), 2)
-            out[table : table + side * side].reshape(side, side)[...] = above + above.T
-            at += n * n
-            table += side * side
+        for matrix, table in matrices_and_tables(values, n_words, out):
+            above = np.triu(of(matrix.astype(np.float64)), 2)
+            table[...] = above + above.T
         return out
 
     return terms

@@ -1,7 +1,15 @@
-"""The scores of the article: the inside and outside association of every span."""
+"""The inside and outside association of every span: the scores of the article, and an earlier one.
+
+Mareček and Rosa (2018, *Extracting Syntactic Trees from Transformer Encoder Self-Attentions*) score
+a phrase by the attention within it alone and take the binary tree whose phrases score best.
+Decided as in the article, which simulates them by UPIO without its outside association: the same
+encoder, the same selection of heads, whose attention is averaged, and a chart. Theirs is a
+translation encoder, whose layers they multiply.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,13 +20,14 @@ from attree.scoring import SplitScore
 
 
 def span_terms(
+    values: NDArray[Any],
     n_words: NDArray[np.int64],
     prefix: NDArray[np.float64],
-    out: NDArray[np.float64] | None = None,
+    out: NDArray[np.float64],
     *,
     outside: bool,
 ) -> NDArray[np.float64]:
-    """Return terms whose left and right are the score of the span on that side.
+    """Write to ``out`` terms whose left and right are the score of the span on that side.
 
     For a span of ``w = j - i`` words in a sentence of ``n``::
 
@@ -26,12 +35,10 @@ def span_terms(
         s_out(i, j) = (Σ a[i:j, :] + Σ a[:, i:j] - 2 Σ a[i:j, i:j]) / (2wn - 2w²)
 
     and the score is ``s_in - s_out``, or ``s_in`` alone; ``s_out`` of the whole sentence is 0. The
-    difference is taken over one denominator: one division, and equal scores stay equal. They are
-    written to ``out`` where it is given.
+    difference is taken over one denominator: one division, and equal scores stay equal.
     """
-    terms = np.empty_like(prefix) if out is None else out
-    _fill(n_words, prefix, terms, outside)
-    return terms
+    _fill(n_words, prefix, out, outside)
+    return out
 
 
 @kernel
@@ -70,17 +77,11 @@ def _fill(
         table += side * side
 
 
-def _inside_outside(
-    values: NDArray[Any],
-    n_words: NDArray[np.int64],
-    prefix: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    return span_terms(n_words, prefix, out, outside=True)
-
-
 #: UPOA, FPOA: minus the mean association across the split
 OUTSIDE = SplitScore(terms=None, cross=True)
 
 #: UPIO, FPIO: ``s_span(i, k) + s_span(k, j)`` with ``s_span = s_in - s_out``
-INSIDE_OUTSIDE = SplitScore(terms=_inside_outside, cross=False)
+INSIDE_OUTSIDE = SplitScore(terms=partial(span_terms, outside=True), cross=False)
+
+#: Mareček and Rosa: ``s_in(i, k) + s_in(k, j)``
+INSIDE = SplitScore(terms=partial(span_terms, outside=False), cross=False)

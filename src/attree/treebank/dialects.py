@@ -34,7 +34,7 @@ _ICELANDIC = {"<dash/>": "–", "<paren>": "-LRB-", "</paren>": "-RRB-", "<slash
 _SPANISH = {"-Fpa-": "-LRB-", "-Fpt-": "-RRB-", "-Fca-": "[", "-Fct-": "]"}
 
 
-def _dialect(
+def _rewriting(
     word: Callable[[str, str], str], words: Mapping[str, str]
 ) -> Callable[[str, str, SplitSettings], Iterator[Sentence | Rejected]]:
     """Return a reader that rewrites each leaf to its tag and its word."""
@@ -48,11 +48,6 @@ def _dialect(
         return brackets.read(_LEAF.sub(leaf, text), file, settings)
 
     return read
-
-
-def _word_and_lemma(word: str, lemma: str) -> str:
-    """Return the word of ``word lemma``."""
-    return word
 
 
 def _word_dash_lemma(word: str, more: str) -> str:
@@ -123,58 +118,37 @@ def _is_cess(text: str) -> bool:
 
 
 _HISTORY_DROPPED = ("ID", "CODE", "META", "METADATA", "COMMENT", "REF", "LINEBREAK")
-_ROOTS = (*DUMMY_ROOTS, "")
+_dialect = functools.partial(Format, dummy_roots=(*DUMMY_ROOTS, ""), family="brackets")
+_historical = functools.partial(
+    _dialect, drop_labels=_HISTORY_DROPPED, traces=_PENN_TRACE, labels="icepahc"
+)
 
 #: Icelandic and Faroese Parsed Historical Corpora: ``(N-N hest$-hestur)``.
-ICEPAHC = Format(
-    _dialect(_word_dash_lemma, _ICELANDIC),
-    (),
-    dummy_roots=_ROOTS,
-    drop_labels=_HISTORY_DROPPED,
-    traces=_PENN_TRACE,
-    certain=_is_icepahc,
-    family="brackets",
-    labels="icepahc",
-)
+ICEPAHC = _historical(_rewriting(_word_dash_lemma, _ICELANDIC), (), certain=_is_icepahc)
 #: Penn Parsed Corpora of Historical English and those in their manner, without lemmas.
-PENN_HISTORY = Format(
-    brackets.read,
-    (),
-    dummy_roots=_ROOTS,
-    drop_labels=_HISTORY_DROPPED,
-    traces=_PENN_TRACE,
-    certain=_is_penn_history,
-    family="brackets",
-    labels="icepahc",
-)
+PENN_HISTORY = _historical(brackets.read, (), certain=_is_penn_history)
 #: GreynirCorpus: META beside every tree, lemmas and hyphenation inside its preterminals.
-GREYNIR = Format(
+GREYNIR = _dialect(
     brackets.read_spmrl,
     (),
-    dummy_roots=_ROOTS,
     drop_labels=(*DROP_LABELS, "exp_seg", "exp_abbrev"),
     certain=lambda text: "(META" in text and "(lemma " in text,
-    family="brackets",
     labels="greynir",
 )
 #: Floresta Sintá(c)tica: comments, leafless punctuation, Latin-1.
-FLORESTA = Format(
+FLORESTA = _dialect(
     _read_floresta,
     (),
-    dummy_roots=_ROOTS,
     fallback="latin-1",
     certain=has_line(r"#\d+ C[A-Z]\d+-\d+ "),
-    family="brackets",
     labels="floresta",
 )
 #: CESS-ECE and AnCora: ``(ncms000 grupo grupo)``, ``*0*`` for a subject that is not expressed.
-CESS = Format(
-    _dialect(_word_and_lemma, _SPANISH),
+CESS = _dialect(
+    _rewriting(lambda word, lemma: word, _SPANISH),
     (".tbf",),
-    dummy_roots=_ROOTS,
     traces=r"\*\d*\*",
     fallback="iso8859-15",
     certain=_is_cess,
-    family="brackets",
     labels="cess",
 )
