@@ -11,8 +11,8 @@ import pytest
 from attree.base.errors import AttreeError
 from attree.base.registry import nearest
 from attree.base.settings import expand_variables
-from attree.plan.comparisons import Comparisons
 from attree.plan.plan import (
+    Comparisons,
     TableRow,
     Tuning,
     as_options,

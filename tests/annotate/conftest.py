@@ -12,8 +12,7 @@ from starlette.testclient import TestClient
 
 from attree.annotate.folder import opened
 from attree.annotate.server import guarded
-from attree.annotate.session import Session
-from attree.annotate.start import AnnotationRequest, begin
+from attree.annotate.session import AnnotationRequest, Session, begin
 from attree.base.options import TextOptions
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from tests.encoder.checkpoints import save

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.evaluation.confusion import NO_SPAN, OTHERS, UNNAMED, Confusion
+from attree.evaluation.counts import NO_SPAN, OTHERS, UNNAMED, Confusion
 from attree.evaluation.labels import label_confusion
 from attree.evaluation.metrics import score
 from attree.reports.tables.build import confusion_table

@@ -25,7 +25,7 @@ from attree.base.schemas import (
     read_table,
     write_table,
 )
-from attree.evaluation.confusion import Confusion
+from attree.evaluation.counts import Confusion
 from attree.reports.figures import BASELINE, COMPUTED
 from attree.reports.page import charts, explorer, scores
 from attree.reports.page.page import embedded, write_page

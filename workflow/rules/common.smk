@@ -9,13 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from attree.association.sources import spared
-from attree.plan.comparisons import Comparisons
 from attree.plan.configuration import configured
 from attree.base.errors import AttreeError
 from attree.training.recipes import RECIPES
 from attree.plan.plan import (
-    GRAMMAR,
-    IMPORTED,
+    Comparisons,
     TableRow,
     as_options,
     but,
@@ -33,6 +31,8 @@ from attree.plan.paths import (
     ENCODER,
     EXPERIMENT,
     FEWSHOT,
+    GRAMMAR,
+    IMPORTED,
     JOB,
     LABELS_FIGURE,
     LEARNT,

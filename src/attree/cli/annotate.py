@@ -83,7 +83,7 @@ def annotate_command(
         ) from None
     from attree.annotate.folder import opened
     from attree.annotate.server import guarded, listen, serve
-    from attree.annotate.start import AnnotationRequest, begin
+    from attree.annotate.session import AnnotationRequest, begin
     from attree.annotate.text import are_treebanks
     from attree.base.text import say
     from attree.parsers.find import Overrides, find_parser

@@ -46,7 +46,7 @@ def labels(
       attree figure labels --scores test.json --output labels.png
     """
     from attree.base.files import read_described
-    from attree.evaluation.confusion import NOTHING, confusion_of
+    from attree.evaluation.counts import NOTHING, confusion_of
     from attree.reports.figures import check_format
 
     check_format(output)

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.compiled import kernel
-from attree.evaluation.confusion import Confusion
-from attree.evaluation.counts import LabelCount
+from attree.evaluation.counts import Confusion, LabelCount
 from attree.evaluation.parameters import COLLINS, cut
 from attree.evaluation.spans import DistinctSpans
 from attree.trees.trees import Trees

@@ -12,8 +12,7 @@ from attree.base.errors import AttreeError
 from attree.base.registry import check_name
 from attree.base.schemas import FALLBACK, SKIPPED
 from attree.evaluation import DEFAULT_LABELS, PROFILES
-from attree.evaluation.confusion import Confusion
-from attree.evaluation.counts import Counts
+from attree.evaluation.counts import Confusion, Counts
 from attree.evaluation.labels import label_confusion, label_recall
 from attree.evaluation.spans import DistinctSpans, distinct_spans, first_crossing, matched
 from attree.trees.parses import Parses

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+#: What stands for the encoder of trees that are imported.
+IMPORTED = "imported"
+#: What stands for the encoder of trees that a grammar gives.
+GRAMMAR = "grammar"
+
 SENTENCES_PATH = "<results>/treebanks/{language}/{split}.parquet"
 ENCODER = "<results>/encoders/{encoder}.json"
 HEADS_PATH = "<results>/heads/{encoder}/{parser}/{language}/{split}.json"

@@ -26,7 +26,7 @@ from matplotlib.figure import Figure
 from attree.base.schemas import HEADS_SCHEMA, read_table
 from attree.base.tables import number
 from attree.base.text import safe
-from attree.evaluation.confusion import Confusion
+from attree.evaluation.counts import Confusion
 from attree.reports.figures import draw
 from attree.reports.page.scores import CEILING, is_parser, name_of
 from attree.reports.tables.build import ScoreRow

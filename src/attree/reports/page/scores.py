@@ -10,8 +10,7 @@ from typing import Any
 from attree.base.tables import Table
 from attree.evaluation import HEADINGS
 from attree.plan.paths import BASELINES_PATH as BASELINES_FILE
-from attree.plan.paths import SCORES_PATH, path_of
-from attree.plan.plan import IMPORTED
+from attree.plan.paths import IMPORTED, SCORES_PATH, path_of
 from attree.reports.page.run import ReportedRun
 from attree.reports.tables.build import (
     BASELINES,

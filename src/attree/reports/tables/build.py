@@ -14,7 +14,7 @@ from attree.base.files import described, read_described
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
-from attree.evaluation.confusion import NO_SPAN, Confusion, confusion_of
+from attree.evaluation.counts import NO_SPAN, Confusion, confusion_of
 from attree.reports.tables.resampling import SentenceCounts, intervals
 
 #: What a table of label recall says below.

@@ -17,7 +17,7 @@ from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import score
-from attree.plan.plan import GRAMMAR, IMPORTED
+from attree.plan.paths import GRAMMAR, IMPORTED
 from attree.reports.tables.build import (
     BASELINES,
     RECALL,
