@@ -154,6 +154,7 @@ def test_a_trained_parser_has_no_choice_left(option: str) -> None:
         ("list:1.2,3.4", ["list:1.2,3.4"]),
         ("average=a,b", ["average=a,b"]),
         (",", [","]),
+        (",".join(["0.125"] * 50), ["0.125"] * 50),
     ],
 )
 def test_commas_separate_items(word: str, items: list[str]) -> None:

@@ -8,6 +8,7 @@ A list takes both repetition and commas (:func:`separated`).
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -78,7 +79,7 @@ def separated(word: str) -> list[str]:
     if (
         word.startswith("list:")
         or "=" in word.partition(",")[0]
-        or ("," in word and Path(word).exists())
+        or ("," in word and os.path.exists(word))  # False of a list longer than a name may be
     ):
         return [word]
     return [item.strip() for item in _COMMA.split(word) if item.strip()] or [word]
