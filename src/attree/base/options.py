@@ -79,7 +79,8 @@ def separated(word: str) -> list[str]:
     if (
         word.startswith("list:")
         or "=" in word.partition(",")[0]
-        or ("," in word and os.path.exists(word))  # False of a list longer than a name may be
+        # Path.exists raises where a list is longer than a name may be
+        or ("," in word and os.path.exists(word))  # noqa: PTH110
     ):
         return [word]
     return [item.strip() for item in _COMMA.split(word) if item.strip()] or [word]
