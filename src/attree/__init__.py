@@ -13,8 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attree.parsers.chart import Chart
-    from attree.parsers.parser import Parser
+    from attree.parsers.parser import Chart, Parser
     from attree.trees.constraints import Constraints
     from attree.trees.tree import Tree
     from attree.trees.trees import Trees
@@ -23,7 +22,7 @@ __all__ = ["Chart", "Constraints", "Parser", "Tree", "Trees", "__version__"]
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Chart": "attree.parsers.chart",
+    "Chart": "attree.parsers.parser",
     "Constraints": "attree.trees.constraints",
     "Parser": "attree.parsers.parser",
     "Tree": "attree.trees.tree",

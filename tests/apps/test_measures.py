@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from attree.apps.measures.sources import Reading
-from attree.apps.measures.tables import write_measures
+from attree.apps.measures.tables import Reading, write_measures
 from attree.base.errors import AttreeError
 from attree.base.schemas import SENTENCES_SCHEMA, write_table
 from attree.bulk.output import OutputOptions, Rows, Statistics, make_folders, write_shard

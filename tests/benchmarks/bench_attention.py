@@ -17,11 +17,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import torch
 from transformers import AutoModel
 
 from attree.association.columns import Column
-from attree.association.compute import SentenceRows, ShardTask, StageSettings, write_shard
+from attree.association.compute import ShardTask, StageSettings, write_shard
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import PieceBatch, batches, pad
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
@@ -92,7 +93,7 @@ def _narrow_row(narrow: Encoder, encoder: Encoder, described: ResolvedEncoder, t
     return Row(f"attention stage, {what}", "<= 0.5", "sentences/s", *rates, ratio)
 
 
-def _sentences() -> SentenceRows:
+def _sentences() -> pa.Table:
     generator = np.random.default_rng(0)
     lengths = np.clip(generator.normal(23.5, 10.5, SENTENCES).round(), 2, 60).astype(int)
     words = [
@@ -102,12 +103,11 @@ def _sentences() -> SentenceRows:
         ]
         for length in lengths
     ]
-    numbers = np.arange(SENTENCES, dtype=np.int32)
-    return SentenceRows(numbers, words, [("bench", number + 1) for number in range(SENTENCES)])
+    return pa.table({"sentence": np.arange(SENTENCES, dtype=np.int32), "words": words})
 
 
-def _batches(encoder: Encoder, sentences: SentenceRows) -> list[PieceBatch]:
-    pieces = encoder.tokenise(sentences.words)
+def _batches(encoder: Encoder, sentences: pa.Table) -> list[PieceBatch]:
+    pieces = encoder.tokenise(sentences["words"].to_pylist())
     lengths = [len(one.ids) for one in pieces]
     return [
         pad([pieces[place] for place in places], encoder.pad_id).to(encoder.device)
@@ -127,7 +127,7 @@ def _forward(model: torch.nn.Module, padded: list[PieceBatch]) -> None:
     output.last_hidden_state.sum().item()  # a GPU has finished
 
 
-def _stage(encoder: Encoder, sentences: SentenceRows, columns: dict[str, Column]) -> None:
+def _stage(encoder: Encoder, sentences: pa.Table, columns: dict[str, Column]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         shard = f"{folder}/shard.parquet"
         task = ShardTask("", 0, SENTENCES, shard, columns, StageSettings(), {})

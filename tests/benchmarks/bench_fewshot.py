@@ -22,8 +22,8 @@ from attree.training.gold import gold_tree
 from attree.training.inside import marginals
 from attree.training.objectives import batches, train
 from attree.training.parser import TrainedModel, TrainedParser
+from attree.training.parts import BatchSource, SpanScorer
 from attree.training.recipes import RECIPES, TrainingPlan
-from attree.training.scorer import BatchSource, SpanScorer
 from tests.benchmarks import Row
 
 HIDDEN, HEADS, TREES, STEPS = 384, 12, 80, 200

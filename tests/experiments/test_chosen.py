@@ -12,9 +12,8 @@ import pytest
 from attree.base.errors import AttreeError
 from attree.choosing import WAYS
 from attree.encoder.load import Encoder
-from attree.experiments.cells import Cell
 from attree.experiments.data import Records, SentenceSet, drawn, set_apart
-from attree.experiments.price import price, prices
+from attree.experiments.tables import Cell, price, prices
 from attree.experiments.trained import Trainer
 from attree.parsers.parser import Parser
 from attree.plan.experiments.rows import ExperimentRow

@@ -15,12 +15,11 @@ from attree.association.ranking import Recipe, rank
 from attree.base.errors import AttreeError
 from attree.base.provenance import digest
 from attree.cli.main import app
-from attree.experiments import training
-from attree.experiments.cells import cells
+from attree.experiments import trained
 from attree.experiments.data import SentenceSet, drawn, set_apart
 from attree.experiments.job import run_job
-from attree.experiments.reliability import write_reliability
-from attree.experiments.table import tables
+from attree.experiments.pictures import write_reliability
+from attree.experiments.tables import cells, tables
 from attree.plan.experiments.rows import ExperimentRow
 from attree.training.calibration import TEMPERATURES
 from attree.training.fit import THRESHOLDS
@@ -254,16 +253,16 @@ def test_probabilities_are_calibrated_on_the_trees_set_apart(run: Any, tmp_path:
 
 def test_the_encoder_runs_once_over_a_small_set(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[int] = []
-    once = training.features_of
+    once = trained.features_of
 
     def counted(encoder: Any, sentences: Any, layout: Any, **how: Any) -> Any:
         ran.append(len(sentences))
         return once(encoder, sentences, layout, **how)
 
-    monkeypatch.setattr(training, "features_of", counted)
+    monkeypatch.setattr(trained, "features_of", counted)
     first = run(*(row(seed=seed, beside=beside("batches")) for seed in range(3)))
     assert ran == [30, 20]
-    monkeypatch.setattr(training, "_SMALL", 0)
+    monkeypatch.setattr(trained, "_SMALL", 0)
     again = run(*(row(seed=seed, trees=6, beside=beside("batches")) for seed in range(3)))
     assert ran == [30, 20, 0, 0, 10, 10, 10]
     assert all(one["used"] == 6 for one in again) and all(one["used"] == 5 for one in first)
@@ -272,7 +271,7 @@ def test_the_encoder_runs_once_over_a_small_set(run: Any, monkeypatch: pytest.Mo
 def spy(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, Any]]]:
     """Return a list of the trainings: weights, trees, and what else was given."""
     fits: list[tuple[Any, Any, dict[str, Any]]] = []
-    fit = training.fit_in_rounds
+    fit = trained.fit_in_rounds
 
     def seen(encoder: Any, trees: Any, plan: Any, raw: Any, **others: Any) -> Any:
         parser = fit(encoder, trees, plan, raw, **others)
@@ -280,7 +279,7 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any, dict[str, Any]]
         fits.append((weights, trees, others))
         return parser
 
-    monkeypatch.setattr(training, "fit_in_rounds", seen)
+    monkeypatch.setattr(trained, "fit_in_rounds", seen)
     return fits
 
 
@@ -329,11 +328,11 @@ def test_the_table_says_mean_deviation_and_maximum(run: Any, tmp_path: Path) -> 
 def count_fits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Count trainings."""
     fits: list[None] = []
-    fit = training.fit_in_rounds
+    fit = trained.fit_in_rounds
 
     def counted(*arguments: Any, **options: Any) -> Any:
         fits.append(None)
         return fit(*arguments, **options)
 
-    monkeypatch.setattr(training, "fit_in_rounds", counted)
+    monkeypatch.setattr(trained, "fit_in_rounds", counted)
     return fits

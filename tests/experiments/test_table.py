@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from attree.evaluation import HEADINGS
-from attree.experiments.cells import Cell, _published, cells
-from attree.experiments.table import tables
+from attree.experiments.tables import Cell, _published, cells, tables
 from attree.reports.figures import BASELINE, CEILING, COMPUTED
 from attree.reports.tables.build import BASELINES
 from tests.workflow.conftest import ROOT

@@ -9,7 +9,7 @@ import matplotlib.image
 import numpy as np
 import pyarrow as pa
 
-from attree.experiments.maps import write_maps
+from attree.experiments.pictures import write_maps
 from attree.reports.figures import BASELINE, CEILING, COMPUTED, axis_of, draw
 from attree.reports.page import charts
 

@@ -25,8 +25,8 @@ from attree.stages.from_parser import write_parses
 from attree.training.fit import fit
 from attree.training.gold import read_trees
 from attree.training.parser import TrainedModel, TrainedParser, save_parser
+from attree.training.parts import BatchSource
 from attree.training.recipes import RECIPES, TrainingPlan
-from attree.training.scorer import BatchSource
 from attree.trees.parses import Parses
 from tests.command_line import CliRunner
 from tests.training.conftest import table

@@ -10,8 +10,8 @@ from attree.training.calibration import TEMPERATURES, Confidence
 from attree.training.fit import fit
 from attree.training.gold import read_trees
 from attree.training.parser import gold_trees
+from attree.training.parts import BatchSource
 from attree.training.recipes import RECIPES, TrainingPlan
-from attree.training.scorer import BatchSource
 from tests.training import reference
 
 

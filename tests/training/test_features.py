@@ -12,8 +12,8 @@ import torch
 from attree.base.errors import AttreeError
 from attree.training import features
 from attree.training.features import Layout, features_of, run
+from attree.training.parts import BatchSource, SpanScorer
 from attree.training.recipes import RECIPES
-from attree.training.scorer import BatchSource, SpanScorer
 
 SENTENCES = [
     ["the", "old", "harbour"],

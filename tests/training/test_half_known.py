@@ -29,8 +29,8 @@ from attree.training.gold import (
 from attree.training.label_fit import Guess, LabelledSpans
 from attree.training.objectives import labelled_tree_crf, tree_crf
 from attree.training.options import Choice
+from attree.training.parts import BatchSource
 from attree.training.recipes import RECIPES, TrainingPlan
-from attree.training.scorer import BatchSource
 from attree.trees.constraints import UNKNOWN, Constraints
 from tests import drawn
 from tests.bulk.test_trained import run

@@ -24,9 +24,8 @@ from attree.training.label_fit import Guess, _logits, labelled_spans
 from attree.training.label_trees import decode_labelled
 from attree.training.objectives import labelled_tree_crf
 from attree.training.parser import TrainedModel, load_parser, save_parser
-from attree.training.parts import LabelPart
+from attree.training.parts import BatchSource, LabelPart
 from attree.training.recipes import LABELLED, RECIPES, TrainingPlan, adapted
-from attree.training.scorer import BatchSource
 from attree.training.scores import SpanScores
 from tests.training import reference
 

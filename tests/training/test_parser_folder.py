@@ -24,8 +24,8 @@ from attree.stages.train import check_output
 from attree.training.fit import fit
 from attree.training.gold import read_trees
 from attree.training.parser import load_parser, save_parser
+from attree.training.parts import BatchSource
 from attree.training.recipes import RECIPES, WEIGHTS, TrainingPlan
-from attree.training.scorer import BatchSource
 from attree.treebank import formats
 from attree.treebank.convert import convert
 from attree.treebank.sentence import SplitSettings

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from attree.training.parts import BoundaryPart, HeadPart, SpanPart
+from attree.training.parts import BoundaryPart, HeadPart, SpanPart, added
 from attree.training.recipes import RECIPES
-from attree.training.scorer import added
 from tests.training import reference
 
 LENGTHS = (4, 2, 7)

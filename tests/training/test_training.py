@@ -24,9 +24,8 @@ from attree.training.fit import (
 from attree.training.gold import gold_tree, read_trees
 from attree.training.label_fit import fit_labels
 from attree.training.objectives import batches, shared_batches, train
-from attree.training.parts import dropout
+from attree.training.parts import BatchSource, dropout
 from attree.training.recipes import RECIPES, TrainingPlan, adapted
-from attree.training.scorer import BatchSource
 
 
 def projection(parser):

@@ -6,7 +6,7 @@ Units are called heads, since they are the heads of the encoder unless another s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from attree.association.sources import HEADS, SOURCES
+from attree.base.errors import AttreeError
 from attree.base.files import described, read_described
 from attree.base.registry import check_name
 
@@ -72,6 +73,15 @@ def read_selection(path: str | Path) -> dict[str, Any]:
     checked = described(found, _Selection, file=path, what=what, fix=fix)
     check_name(checked.source, SOURCES, f"unknown source {checked.source!r}", file=path)
     return {**found, "heads": checked.heads, "source": checked.source}
+
+
+def check_selected_with(
+    selection: Mapping[str, Any], slug: str, fingerprint: str, *, file: Path, fix: str
+) -> None:
+    """Refuse a selection of heads of another encoder than the one of this slug and fingerprint."""
+    if selection.get("encoder", fingerprint) != fingerprint:
+        problem = f"these heads were selected with another encoder than {slug}"
+        raise AttreeError(problem, file=file, fix=fix)
 
 
 _Place = Annotated[int, msgspec.Meta(ge=0, le=999)]

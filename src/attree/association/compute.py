@@ -81,34 +81,9 @@ class ShardTask:
     metadata: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceRows:
-    """Some rows of a sentence table.
-
-    Args:
-        number: int32, the sentences' numbers.
-        words: of each sentence.
-        origin: file and line of each.
-    """
-
-    number: NDArray[np.int32]
-    words: list[list[str]]
-    origin: list[tuple[str, int]]
-
-    @classmethod
-    def of_table(cls, table: pa.Table) -> SentenceRows:
-        """Read some rows of a table ``schemas.SENTENCES_SCHEMA``."""
-        return cls(
-            number=table["sentence"].to_numpy().astype(np.int32),
-            words=table["words"].to_pylist(),
-            origin=list(zip(table["file"].to_pylist(), table["line"].to_pylist(), strict=True)),
-        )
-
-
 def run_task(task: ShardTask, encoder: Encoder) -> ShardTask:
     """Read the sentences of one shard and write it; return ``task``."""
-    rows = _table(task.sentences).slice(task.start, task.stop - task.start)
-    write_shard(encoder, SentenceRows.of_table(rows), task)
+    write_shard(encoder, _table(task.sentences).slice(task.start, task.stop - task.start), task)
     return task
 
 
@@ -117,44 +92,41 @@ def _table(path: str) -> pa.Table:
     return read_table(path, schema=SENTENCES_SCHEMA)[0]
 
 
-def write_shard(encoder: Encoder, sentences: SentenceRows, task: ShardTask) -> dict[str, int]:
-    """Compute the associations of ``sentences`` and write a shard, whole or not at all.
+def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
+    """Compute the associations of some sentences and write a shard, whole or not at all.
 
-    Returns:
-        counts: sentences, too_long, unknown_words.
+    Args:
+        encoder: a loaded encoder.
+        sentences: rows of a table ``schemas.SENTENCES_SCHEMA``.
+        task: the shard.
 
     Raises:
         AttreeError: a sentence is too long and the settings refuse that; the line names it.
     """
-    pieces = encoder.tokenise(sentences.words)
-    short = [place for place, one in enumerate(pieces) if not one.too_long]
-    long = [place for place, one in enumerate(pieces) if one.too_long]
+    pieces = encoder.tokenise(sentences["words"].to_pylist())
+    numbers = sentences["sentence"].to_numpy().astype(np.int32)
+    short, long = ([row for row, x in enumerate(pieces) if x.too_long is y] for y in (False, True))
     if long and task.settings.too_long == "error":
-        raise _too_long(encoder, pieces[long[0]], sentences.origin[long[0]])
+        raise AttreeError(
+            f"this sentence has {len(pieces[long[0]].ids)} word pieces, the encoder "
+            f"{encoder.slug} takes {encoder.max_pieces}",
+            file=sentences["file"][long[0]].as_py(),
+            line=sentences["line"][long[0]].as_py(),
+            fix="set the policy for too long sentences to right_branching or skip",
+        )
     counts = {
         "sentences": len(pieces),
         "too_long": len(long),
-        "unknown_words": sum(one.n_unknown for one in pieces),
+        "unknown_words": sum(sentence.n_unknown for sentence in pieces),
     }
     metadata = {**task.metadata, "counts": counts}
     with open_shard(Path(task.shard), task.columns, metadata=metadata) as shard:
-        for places in _batches(encoder, pieces, short, task):
-            batch = [pieces[place] for place in places]
-            _add(shard, sentences.number[places], batch, OK, _values(encoder, batch, task.columns))
+        for rows in _batches(encoder, pieces, short, task):
+            batch = [pieces[row] for row in rows]
+            _add(shard, numbers[rows], batch, OK, _values(encoder, batch, task.columns))
         if long:
             nothing = {name: np.empty(0, column.dtype) for name, column in task.columns.items()}
-            _add(shard, sentences.number[long], [pieces[p] for p in long], TOO_LONG, nothing)
-    return counts
-
-
-def _too_long(encoder: Encoder, pieces: Pieces, origin: tuple[str, int]) -> AttreeError:
-    return AttreeError(
-        f"this sentence has {len(pieces.ids)} word pieces, the encoder {encoder.slug} takes "
-        f"{encoder.max_pieces}",
-        file=origin[0],
-        line=origin[1],
-        fix="set the policy for too long sentences to right_branching or skip",
-    )
+            _add(shard, numbers[long], [pieces[row] for row in long], TOO_LONG, nothing)
 
 
 def _batches(

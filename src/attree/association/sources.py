@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 #: source → its :class:`AssociationSource`. Distances are given as similarities, with a minus sign.
 SOURCES = {
-    "heads": "attree.association.word_attention:PLAIN",
-    "heads-jsd": "attree.association.word_attention:JENSEN_SHANNON",
-    "heads-hellinger": "attree.association.word_attention:HELLINGER",
-    "states": "attree.association.word_states:COSINE",
-    "states-l1": "attree.association.word_states:MANHATTAN",
-    "states-l2": "attree.association.word_states:EUCLIDEAN",
+    "heads": "attree.association.attention_and_states:PLAIN",
+    "heads-jsd": "attree.association.attention_and_states:JENSEN_SHANNON",
+    "heads-hellinger": "attree.association.attention_and_states:HELLINGER",
+    "states": "attree.association.attention_and_states:COSINE",
+    "states-l1": "attree.association.attention_and_states:MANHATTAN",
+    "states-l2": "attree.association.attention_and_states:EUCLIDEAN",
     "heads-characteristic": "attree.rivals.characteristic:CHARACTERISTIC",
     "neighbours": "attree.rivals.neighbours:NEIGHBOURS",
     "trees-top-down": "attree.rivals.head_trees:TOP_DOWN",

@@ -73,7 +73,7 @@ def _parse(work: Work) -> Done:
 
 
 class DaskWorkers:
-    """Shards on Dask workers (a :class:`attree.bulk.workers.Workers`)."""
+    """Shards on Dask workers (a :class:`attree.bulk.driver.Workers`)."""
 
     def __init__(self, client: Client, cluster: Cluster, running: Any) -> None:
         self._client, self._cluster, self._running = client, cluster, running

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,16 +81,8 @@ class RowSettings:
 
     def describe(self) -> dict[str, Any]:
         """Return the settings as JSON, for a manifest."""
-        return {
-            "tokenizer": self.tokenizer,
-            "sentences": self.sentences,
-            "column": self.column,
-            "max_words": self.max_words,
-            "too_long": self.too_long,
-            "id": self.id,
-            "tokens_per_batch": self.tokens_per_batch,
-            **self.output.describe(),
-        }
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "output"}
+        return {**own, **self.output.describe()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -141,27 +141,15 @@ class Statistics:
 
     def __add__(self, other: Statistics) -> Statistics:
         """Return the sums."""
-        return Statistics(
-            self.lines + other.lines,
-            self.sentences + other.sentences,
-            self.words + other.words,
-            self.pieces + other.pieces,
-            self.unknown_words + other.unknown_words,
-            self.status + other.status,
-            (self.malformed + other.malformed)[:REASONS],
-        )
+        names = [one.name for one in fields(self)]
+        total = Statistics(*(getattr(self, name) + getattr(other, name) for name in names))
+        del total.malformed[REASONS:]
+        return total
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers under their names, ``status`` as a plain mapping."""
-        return {
-            "lines": self.lines,
-            "sentences": self.sentences,
-            "words": self.words,
-            "pieces": self.pieces,
-            "unknown_words": self.unknown_words,
-            "status": dict(sorted(self.status.items())),
-            "malformed": self.malformed,
-        }
+        numbers = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {**numbers, "status": dict(sorted(self.status.items()))}
 
     @classmethod
     def of(cls, found: dict[str, Any]) -> Statistics:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from attree.base.errors import AttreeError
 from attree.base.process import end
 from attree.base.provenance import code_hash
 from attree.base.text import say
-from attree.bulk.driver import Driver, Outcome, Stop, gpus
+from attree.bulk.driver import Driver, Outcome, Stop, Workers, gpus
 from attree.bulk.folder import (
     FAILED_SHARDS,
     MANIFEST,
@@ -27,10 +29,43 @@ from attree.bulk.folder import (
 from attree.bulk.manifest import Manifest, Shard, check_same, cut
 from attree.bulk.options import Place, RunSettings
 from attree.bulk.output import Statistics, remove_shard, shard_path, shard_statistics
-from attree.bulk.pipeline import WorkerSetup
-from attree.bulk.workers import workers
+from attree.bulk.pipeline import IN_FLIGHT, Done, Work, WorkerSetup
 from attree.raw_text.inputs import InputFile, find_inputs
 from attree.raw_text.lines import refuse_treebanks
+
+
+class InProcess:
+    """The pipeline in this process."""
+
+    slots = IN_FLIGHT
+
+    def __init__(self, setup: WorkerSetup) -> None:
+        self._pipeline = setup.pipeline()
+
+    def submit(self, work: Work) -> Future[Done]:
+        """Start a shard."""
+        return self._pipeline.submit(work)
+
+    def lost(self, error: BaseException) -> str | None:
+        """Return None: nothing here is lost without this process."""
+        return None
+
+    def check(self) -> None:
+        """Nothing to look after."""
+
+
+@contextlib.contextmanager
+def workers(place: Place, setup: WorkerSetup) -> Iterator[Workers]:
+    """Start or reach the workers that ``place`` asks for, and release them at the end."""
+    count = place.workers or (1 if place.cluster else max(1, gpus(setup.device)))
+    if place.cluster is None and count == 1:
+        yield InProcess(setup)
+        return
+    from attree.bulk.dask_workers import dask_workers
+
+    with dask_workers(place, setup, count) as found:
+        yield found
+
 
 #: What decides what stands in a shard; heads need nothing of a trained parser.
 CODE, TRAINED = "attree.bulk.pipeline", "attree.training"

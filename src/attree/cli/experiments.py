@@ -53,7 +53,7 @@ def sentence(
     """Draw one sentence's association: a random head, and the heads and parsers of the rows."""
     from attree.base import process
     from attree.encoder.load import load_encoder
-    from attree.experiments.maps import write_sentence
+    from attree.experiments.pictures import write_sentence
 
     process.follow()
     asked, results = _entry(plan, "rows", experiment)
@@ -75,7 +75,7 @@ def weights(
     output_prefix: options.OutputPrefix,
 ) -> None:
     """Draw the weights over the encoder's heads that rows have learned."""
-    from attree.experiments.maps import write_weights
+    from attree.experiments.pictures import write_weights
 
     layout, results = _entry(plan, "tables", experiment)
     write_weights(lists, _records(results), layout, output_prefix)
@@ -91,7 +91,7 @@ def reliability(
     output_prefix: options.OutputPrefix,
 ) -> None:
     """Draw how often spans are right over how probable rows hold them."""
-    from attree.experiments.reliability import write_reliability
+    from attree.experiments.pictures import write_reliability
 
     layout, results = _entry(plan, "tables", experiment)
     write_reliability(lists, _records(results), layout, output_prefix)
@@ -110,8 +110,7 @@ def table(
     """Gather rows into a table: mean, standard deviation and maximum over the draws."""
     from attree.base import tables as render
     from attree.base.provenance import provenance
-    from attree.experiments.cells import cells
-    from attree.experiments.table import tables
+    from attree.experiments.tables import cells, tables
 
     layout, results = _entry(plan, "tables", experiment)
     gathered = cells(lists, _records(results), layout, published)

@@ -43,8 +43,7 @@ def measures_command(
       attree measures trees/de --output measures/de
       attree measures wsj_0001.mrg --output measures/wsj
     """
-    from attree.apps.measures.sources import Reading
-    from attree.apps.measures.tables import check_output, write_measures
+    from attree.apps.measures.tables import Reading, check_output, write_measures
     from attree.base.text import safe
     from attree.treebank.language_file import settings_of
 

@@ -15,8 +15,7 @@ from attree.base.options import between
 from attree.ready import usual_parser
 
 if TYPE_CHECKING:
-    from attree.parsers.chart import Candidate
-    from attree.parsers.parser import Parser
+    from attree.parsers.parser import Candidate, Parser
     from attree.trees.constraints import Constraints
     from attree.trees.tree import Tree
 
@@ -111,7 +110,7 @@ def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], C
 def _candidates(
     parser: Parser, words: list[str], known: Constraints | None, best: int | None
 ) -> list[Candidate]:
-    from attree.parsers.chart import Candidate
+    from attree.parsers.parser import Candidate
 
     if best is not None:
         return parser.k_best(words, best)

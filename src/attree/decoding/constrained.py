@@ -106,7 +106,7 @@ def branched_right(n_words: int, constraints: Constraints, *, labelled: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class SplitChart:
-    """Split scores of one sentence (:class:`attree.parsers.chart.SentenceScores`).
+    """Split scores of one sentence (:class:`attree.parsers.batches.SentenceScores`).
 
     Attributes:
         scores: of its splits.

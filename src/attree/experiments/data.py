@@ -77,7 +77,7 @@ def drawn(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
 
     Draws of one seed are nested. Where there are fewer trees than asked, all are taken: the record
     says how many there were. A row that chooses its trees has as many of them (see
-    :meth:`attree.experiments.training.Trainings.drawn`).
+    :meth:`attree.experiments.trained.Trainings.drawn`).
     """
     aside = set_apart(row, sentences)
     if row.trees == APART:

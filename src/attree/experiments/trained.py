@@ -1,39 +1,255 @@
-"""Rows of few-shot parsers: trained, then scored on a test set."""
+"""Few-shot parsers of experiments: trained on drawn trees, then scored on a test set."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import shutil
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from attree.base import registry
 from attree.base.errors import AttreeError
 from attree.base.provenance import digest
 from attree.base.schemas import FALLBACK, OK
+from attree.choosing import RANDOM, WAYS
+from attree.choosing.measure import measure
+from attree.choosing.ranking import SentenceMeasures
 from attree.encoder.load import Encoder
 from attree.experiments.data import (
     Records,
     SentenceSet,
+    code,
+    drawn,
     overlap,
     scores,
     sentences_a_second,
     set_apart,
 )
-from attree.experiments.training import Trainings
 from attree.parsers.parser import Parser
-from attree.plan.experiments.rows import ExperimentRow
+from attree.plan.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
+from attree.rivals.self_training import fit_in_rounds
+from attree.stages.train import around_middle, parse_layers
 from attree.training.calibration import Confidence
-from attree.training.fit import choose_threshold
-from attree.training.gold import read_trees
-from attree.training.parser import TrainedModel, TrainedParser, gold_trees
-from attree.training.parts import HeadPart
-from attree.training.recipes import recipe
-from attree.training.scorer import BatchSource
+from attree.training.features import Features, SentenceFeatures, features_of
+from attree.training.fit import choose, choose_threshold, grid, untrained
+from attree.training.gold import GoldTrees, read_trees
+from attree.training.parser import TrainedModel, TrainedParser, gold_trees, load_parser, save_parser
+from attree.training.parts import BatchSource, HeadPart, SpanScorer
+from attree.training.recipes import TrainingPlan, adapted, recipe
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees
+
+#: Sentences of a set whose features are kept. Of a larger one, only the trees drawn are read.
+_SMALL = 1000
+
+#: A set, and rows of its table.
+Drawn = tuple[Set, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Rows of a table: those drawn first, and the others, measured."""
+
+    first: list[int]
+    rest: list[int]
+    measured: SentenceMeasures
+
+
+class Trainings:
+    """Trains the parsers of one job's rows; keeps the last one, and features of small sets.
+
+    Args:
+        encoder: of all rows.
+        sets: those that the rows read.
+        records: where choices of settings are kept, and parsers that others start from.
+        folder: where features of large training sets go.
+    """
+
+    def __init__(
+        self, encoder: Encoder, sets: Mapping[Set, SentenceSet], records: Records, folder: Path
+    ) -> None:
+        self.encoder, self.sets, self.records, self.folder = encoder, sets, records, folder
+        self._last: tuple[str, TrainedParser] | None = None
+        self._kept: dict[tuple[Set, str], dict[int, SentenceFeatures]] = {}
+        self._pools: dict[str, _Pool] = {}
+
+    def drawn(self, row: ExperimentRow) -> list[int]:
+        """Return the rows of the table that a row trains on: the first ones, then those chosen.
+
+        A parser trained on the first ones measures all other trees, as sentences, once. There are
+        fewer than asked where the set has no more that it can parse.
+
+        Raises:
+            AttreeError: its parser has no distribution over trees.
+        """
+        if row.draw == RANDOM:
+            return drawn(row, self.sets[row.train])
+        pool = self._pool(row.chooser())
+        rank = registry.choose(WAYS, row.draw, what="way of choosing")
+        places = rank(pool.measured, max(int(row.trees) - len(pool.first), 0))
+        return pool.first + [pool.rest[place] for place in places.tolist()]
+
+    def _pool(self, chooser: ExperimentRow) -> _Pool:
+        name = digest(chooser.training())
+        if name not in self._pools:
+            sentences = self.sets[chooser.train]
+            first = drawn(chooser, sentences)
+            taken = set(first)
+            every = drawn(replace(chooser, trees="all"), sentences)
+            rest = [place for place in every if place not in taken]
+            parser = Parser(TrainedModel(self.parser(chooser), self.encoder))
+            self._pools[name] = _Pool(first, rest, measure(parser, sentences.words_of(rest)))
+        return self._pools[name]
+
+    def parser(self, row: ExperimentRow) -> TrainedParser:
+        """Train, or return the parser just trained if the row asks for the same."""
+        name = digest(row.training())
+        if self._last is None or self._last[0] != name:
+            self._last = name, self._trained(row)
+        return self._last[1]
+
+    def _trained(self, row: ExperimentRow) -> TrainedParser:
+        plan, others = self._plan(row), self._others(row)
+        asked = [self._own(row), *self._beside(row)]
+        trees, raw = self._trees(asked), self._raw(row) if plan.recipe.rounds else []
+        if not raw:  # or else the sentences of a round are not known yet
+            others["features"] = self._features(asked, untrained(self.encoder, plan))
+        return fit_in_rounds(self.encoder, trees, plan, raw, **others)
+
+    def _features(self, each: Sequence[Drawn], scorer: SpanScorer) -> Features:
+        """Return what a scorer reads of drawn trees, in their order.
+
+        The encoder runs once over a small set, however many rows draw from it.
+        """
+        kept = [self._known(name, scorer) for name, _ in each]
+        asked = [(known, row) for (_, rows), known in zip(each, kept, strict=True) for row in rows]
+        if all(row in known for known, row in asked):
+            return Features(scorer.layout(), [known[row] for known, row in asked])
+        parts = [self.sets[name].words_of(rows) for name, rows in each]
+        words = list(itertools.chain.from_iterable(parts))
+        return features_of(self.encoder, words, scorer.layout(), folder=self.folder)
+
+    def _known(self, name: Set, scorer: SpanScorer) -> dict[int, SentenceFeatures]:
+        """Return the features of all that is kept of a set, by the rows of its table."""
+        key = (name, digest(scorer.reads()))
+        if key not in self._kept:
+            words = self.sets[name].table["words"].to_pylist()
+            pieces = self.encoder.tokenise(words) if len(words) <= _SMALL else []
+            rows = [row for row, one in enumerate(pieces) if not one.too_long]
+            found = features_of(self.encoder, [words[row] for row in rows], scorer.layout())
+            self._kept[key] = dict(zip(rows, found.records, strict=True))
+        return self._kept[key]
+
+    def _raw(self, row: ExperimentRow) -> list[list[str]]:
+        """Return the words of the row's own set that it draws no tree of."""
+        train = self.sets[row.train]
+        taken = {*self.drawn(row), *set_apart(row, train)}
+        return train.words_of([at for at in range(len(train.table)) if at not in taken])
+
+    def _own(self, row: ExperimentRow) -> Drawn:
+        return row.train, self.drawn(row)
+
+    def _read(self, trees: Drawn) -> GoldTrees:
+        return read_trees(self.sets[trees[0]].table, trees[1])
+
+    def _beside(self, row: ExperimentRow) -> list[Drawn]:
+        """Return the trees of another set that stand in every batch, if the row asks for some."""
+        other = row.other()
+        return [self._own(other)] if other and row.beside["how"] == "batches" else []  # type: ignore[index]
+
+    def _trees(self, asked: list[Drawn]) -> GoldTrees:
+        """Read drawn trees; of those of a set beside, labels are of another treebank."""
+        own, *others = map(self._read, asked)
+        return sum((other.without_labels() for other in others), own)
+
+    def _others(self, row: ExperimentRow) -> dict[str, Any]:
+        """Return what :func:`fit` is given of another set, if that is its parser."""
+        other = None if self._beside(row) else row.other()
+        return {"first": self._first(other)} if other else {}
+
+    def _first(self, row: ExperimentRow) -> TrainedParser:
+        """Return the parser that others start from; trained once, whatever the number of jobs."""
+        folder = self.records.parser(self._name(row))
+        if not folder.is_dir():
+            own = folder.with_name(f".{folder.name}.{os.getpid()}")
+            save_parser(self.parser(row), own)
+            try:
+                own.rename(folder)
+            except OSError:  # another job was faster
+                shutil.rmtree(own)
+        return load_parser(folder, device=str(self.encoder.device))
+
+    def _name(self, row: ExperimentRow) -> str:
+        """Return a hash of all that the row's training rests on."""
+        encoder = (self.encoder.fingerprint, str(self.encoder.dtype))
+        trees = [self.sets[name].hash for name in row.sets[:-1]]
+        return digest([row.training(), *encoder, *trees, code("trained")])
+
+    def _plan(self, row: ExperimentRow) -> TrainingPlan:
+        plan = plan_of(row, self.encoder.n_layers)
+        if not row.tuned:
+            return plan
+        found = self._choice(row, plan)
+        chosen = replace(plan.recipe, dropout=found["dropout"])
+        return replace(
+            plan, layers=tuple(found["layers"]), recipe=chosen, shares=tuple(found["shares"])
+        )
+
+    def _choice(self, row: ExperimentRow, plan: TrainingPlan) -> dict[str, Any]:
+        """Choose settings on the first of all draws of a parser and number of trees."""
+        first = replace(row, seed=0)
+        name = "choice-" + self._name(first)
+        found = self.records.get(name)
+        if found is None:
+            tuning = self._read((row.train, set_apart(row, self.sets[row.train])))
+            plans = grid(
+                replace(plan, seed=0),
+                layers=[parse_layers(text) for text in row.candidates] or [plan.layers],
+                dropouts=row.dropouts,
+                shares=_shares(row),
+            )
+            trees, others = (
+                self._trees([self._own(first), *self._beside(first)]),
+                self._others(first),
+            )
+            best, tried = choose(self.encoder, trees, tuning, plans, **others)
+            chosen = {"layers": list(best.layers), "dropout": best.recipe.dropout}
+            found = {**chosen, "shares": best.shares, "tried": tried, "trees": tuning.sentence}
+            self.records.put(name, found)
+        return found
+
+
+def plan_of(row: ExperimentRow, n_layers: int) -> TrainingPlan:
+    """Return the training that a row asks for; what is ``tuned`` is not settled yet.
+
+    Args:
+        row: a trained one.
+        n_layers: of the encoder.
+    """
+    changes = {key: row.settings.get(key) for key in RECIPE_KEYS}
+    if changes["label_layers"] is not None:  # JSON has lists alone
+        changes["label_layers"] = tuple(changes["label_layers"])
+    base = adapted(recipe(row.settings["recipe"]), **changes)
+    fixed = row.layer not in (None, TUNED)
+    layers = parse_layers(str(row.layer)) if fixed else around_middle(n_layers, base.spread)
+    given = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
+    if shares := _shares(row):
+        given["shares"] = shares[0]
+    return TrainingPlan(base, layers, size=row.size, seed=row.seed, **given)
+
+
+def _shares(row: ExperimentRow) -> list[tuple[float, ...]]:
+    """Return the shares to choose from, of the row's own trees and of those in batches beside."""
+    if row.beside is None or row.beside["how"] != "batches":
+        return []
+    return [(share, 1.0 - share) for share in row.beside["shares"]]
+
 
 #: A ``threshold`` that is to be found, and trees that it is chosen on at most.
 CHOSEN = "chosen"
@@ -47,7 +263,7 @@ class Trainer:
     """Runs the trained rows of one job; keeps features of test sets.
 
     Args:
-        encoder, sets, records, folder: as of :class:`attree.experiments.training.Trainings`.
+        encoder, sets, records, folder: as of :class:`attree.experiments.trained.Trainings`.
     """
 
     def __init__(

@@ -26,9 +26,25 @@ from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees
 
 if TYPE_CHECKING:
+    from attree.decoding.k_best import Ranked
     from attree.encoder.load import Encoder
     from attree.encoder.pieces import Pieces
-    from attree.parsers.chart import SentenceScores
+
+
+class SentenceScores(Protocol):
+    """What kinds of parsers keep of one sentence."""
+
+    def trees(self, constraints: Constraints) -> Trees:
+        """Return the one tree that keeps to constraints."""
+
+    def best(self, k: int) -> Ranked:
+        """Return the best k trees, or all where there are fewer."""
+
+    def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
+        """(n + 1, n + 1): the probability of every phrase under constraints."""
+
+    def entropy(self) -> float:
+        """Return the entropy of the distribution over binary trees, in nats."""
 
 
 class Decoder(Protocol):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from attree.association.columns import mean_column, read_selection
+from attree.association.columns import check_selected_with, mean_column, read_selection
 from attree.association.selection import HeadSelection
 from attree.association.sources import HEADS, checked, load_source
 from attree.base import options
@@ -202,12 +202,8 @@ def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
     ]
     encoder = _encoder(overrides, beside[0] if beside else None)
     found = _from_recipe(selection, overrides, encoder)
-    if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
-        raise AttreeError(
-            f"these heads were selected with another encoder than {encoder.slug}",
-            file=path,
-            fix="name its encoder with --encoder",
-        )
+    which, fix = (encoder.slug, encoder.fingerprint), "name its encoder with --encoder"
+    check_selected_with(selection, *which, file=path, fix=fix)
     return found
 
 

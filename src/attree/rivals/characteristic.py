@@ -18,30 +18,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from attree.association.attention_and_states import AttentionSource
+
 if TYPE_CHECKING:
     import torch
 
-    from attree.encoder.load import Encoder
-    from attree.encoder.pieces import Pieces
-    from attree.encoder.source import Head
-
 #: Cells (words × spans) of the heads that are taken at a time: 64 MB.
 _CELLS = 16_000_000
-
-
-class CharacteristicSource:
-    """Matrices that hold a score for every span (an `AssociationSource`)."""
-
-    def shape(self, n_layers: int, n_heads: int) -> tuple[int, int]:
-        """Every head of every layer."""
-        return n_layers, n_heads
-
-    def matrices(
-        self, encoder: Encoder, pieces: Sequence[Pieces], units: Sequence[Head]
-    ) -> torch.Tensor:
-        """Return float32 (batch, heads, words, words), 0 below the diagonal."""
-        attention = encoder.run(pieces, heads=units).attention
-        return scores(attention, [one.n_words for one in pieces])
 
 
 def scores(attention: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
@@ -75,4 +58,5 @@ def _of_one(attention: torch.Tensor) -> torch.Tensor:
     return found
 
 
-CHARACTERISTIC = CharacteristicSource()
+#: Matrices that hold a score for every span.
+CHARACTERISTIC = AttentionSource(scores)

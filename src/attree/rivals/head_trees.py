@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attree.association import word_attention
+from attree.association.attention_and_states import HELLINGER, JENSEN_SHANNON
 from attree.decoding import Recipe
 from attree.rivals import characteristic
 
@@ -99,11 +99,7 @@ class HeadTrees:
         return found
 
 
-def _of(source: word_attention.AttentionSource) -> Measure:
-    return lambda attention, words: source.compare(attention)
-
-
-_MEASURES = (_of(word_attention.JENSEN_SHANNON), _of(word_attention.HELLINGER))
+_MEASURES = (JENSEN_SHANNON.compare, HELLINGER.compare)
 
 TOP_DOWN = HeadTrees(_MEASURES, Recipe("raw", "adjacent", "greedy"))
 PAIR = HeadTrees(_MEASURES, Recipe("raw", "pair", "chart"))

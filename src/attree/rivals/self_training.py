@@ -29,8 +29,8 @@ from attree.encoder.load import Encoder
 from attree.training.fit import fit
 from attree.training.gold import GoldTrees, gold_tree
 from attree.training.parser import TrainedParser
+from attree.training.parts import BatchSource
 from attree.training.recipes import TrainingPlan
-from attree.training.scorer import BatchSource
 from attree.trees.trees import Trees
 
 #: The share of the raw sentences that is trained on.

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from attree.association.columns import PRECISIONS, Column, all_of, mean_column, read_selection
+from attree.association.columns import (
+    PRECISIONS,
+    Column,
+    all_of,
+    check_selected_with,
+    mean_column,
+    read_selection,
+)
 from attree.association.compute import LOCAL, ShardTask, StageSettings, run_task
 from attree.association.shards import shard_metadata
 from attree.association.sources import HEADS, checked, spared, units
@@ -62,12 +69,8 @@ def columns_for(
     wanted = [(source, heads) for source in sources for heads in sets]
     for path in selections:
         selection = read_selection(path)
-        if selection.get("encoder", encoder.fingerprint) != encoder.fingerprint:
-            raise AttreeError(
-                f"these heads were selected with another encoder than {encoder.slug}",
-                file=path,
-                fix="rank the heads of this encoder with `attree heads`",
-            )
+        fix = "rank the heads of this encoder with `attree heads`"
+        check_selected_with(selection, encoder.slug, encoder.fingerprint, file=Path(path), fix=fix)
         wanted.append((selection["source"], selection["heads"]))
     found |= dict(
         mean_column(checked(source, heads, *size), precision, source) for source, heads in wanted

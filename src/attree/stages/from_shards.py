@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from attree.association.columns import AGREEMENT, mean_column, read_selection
+from attree.association.columns import AGREEMENT, check_selected_with, mean_column, read_selection
 from attree.association.shards import AssociationBatch, read, read_manifest
 from attree.base.errors import AttreeError
 from attree.base.progress import progress
@@ -48,12 +48,9 @@ def write_parses(
             fix=f"give --{missing[0]}",
         )
     encoder = manifest["encoder"]
-    if chosen.get("encoder", encoder["fingerprint"]) != encoder["fingerprint"]:
-        raise AttreeError(
-            f"these heads were selected with another encoder than {encoder['slug']}",
-            file=selection,
-            fix="give the selection made with this encoder",
-        )
+    fix = "give the selection made with this encoder"
+    which = (encoder["slug"], encoder["fingerprint"])
+    check_selected_with(chosen, *which, file=selection, fix=fix)
     column, _ = mean_column(chosen["heads"], source=chosen["source"])
     total, policy = manifest["counts"]["sentences"], manifest["too_long"]
     with progress("decoding", total=total) as advance:

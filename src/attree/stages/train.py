@@ -25,8 +25,8 @@ from attree.training.choice import Chosen, choose_trees
 from attree.training.fit import as_started, choose, grid
 from attree.training.options import Choice, Fitting
 from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
+from attree.training.parts import PARTS
 from attree.training.recipes import ABOUT, FILES, WEIGHTS, FewShotRecipe, TrainingPlan
-from attree.training.scorer import PARTS
 
 Layers = tuple[int, ...]
 

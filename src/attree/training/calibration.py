@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from attree.training.parser import TrainedParser
-from attree.training.scorer import Batch
+from attree.training.parts import Batch
 from attree.training.scores import SpanScores, likelihoods
 from attree.trees.trees import Trees
 

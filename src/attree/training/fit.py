@@ -21,9 +21,8 @@ from attree.training.gold import GoldTree, GoldTrees, with_classes
 from attree.training.label_fit import fit_aside, structure
 from attree.training.objectives import train
 from attree.training.parser import TrainedParser, gold_spans, right_branching_f1
-from attree.training.parts import NameReader
+from attree.training.parts import PARTS, BatchSource, NameReader, SpanScorer
 from attree.training.recipes import TrainingPlan
-from attree.training.scorer import PARTS, BatchSource, SpanScorer
 from attree.trees.sampling import fingerprints
 
 

@@ -31,9 +31,8 @@ from attree.training.features import Features
 from attree.training.gold import SOME, GoldBatch, GoldTree, gold_batch
 from attree.training.inside import batch_inside_outside
 from attree.training.parser import TrainedParser
-from attree.training.parts import LabelPart, NameReader, TagPart
+from attree.training.parts import BatchSource, LabelPart, NameReader, SpanScorer, TagPart, added
 from attree.training.recipes import LABELLED
-from attree.training.scorer import BatchSource, SpanScorer, added
 
 #: What the squared weights cost, in nats, of states scaled to a variance of 1 over all of them.
 PENALTY = 0.02

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from attree.base.errors import AttreeError
 from attree.training.gold import SOME, UNSAID, GoldBatch, GoldTree, gold_batch
 from attree.training.inside import log_partition
+from attree.training.parts import Batch, BatchSource, SpanScorer
 from attree.training.recipes import FewShotRecipe, TrainingPlan
-from attree.training.scorer import Batch, BatchSource, SpanScorer
 from attree.training.scores import SpanScores, best_trees, existing, split_values
 from attree.trees.constraints import AVOIDED
 

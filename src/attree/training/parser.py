@@ -34,7 +34,7 @@ from attree.training.label_trees import (
     decode_labelled,
     phrase_marginals,
 )
-from attree.training.parts import with_tags
+from attree.training.parts import Batch, BatchSource, SpanScorer, with_tags
 from attree.training.recipes import (
     ABOUT,
     CARD,
@@ -45,7 +45,6 @@ from attree.training.recipes import (
     adapted,
     read_description,
 )
-from attree.training.scorer import Batch, BatchSource, SpanScorer
 from attree.training.scores import SpanScores, decode, expected_right, likelihoods, split_tables
 from attree.trees.constraints import NOTHING_KNOWN, Constraints, Known
 from attree.trees.trees import Trees
@@ -365,7 +364,7 @@ def decoded(
 
 @dataclass(frozen=True, slots=True)
 class TrainedChart:
-    """Span scores of one sentence (:class:`attree.parsers.chart.SentenceScores`).
+    """Span scores of one sentence (:class:`attree.parsers.batches.SentenceScores`).
 
     Attributes:
         scores: of a batch of one sentence.

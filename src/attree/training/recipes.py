@@ -22,7 +22,7 @@ class FewShotRecipe:
     """A few-shot parser.
 
     Attributes:
-        parts: what its span scores are summed from, names of :data:`attree.training.scorer.PARTS`:
+        parts: what its span scores are summed from, names of :data:`attree.training.parts.PARTS`:
             ``projection`` (trained query and key over hidden states), ``heads`` (weights over the
             encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends),
             ``spans`` (a perceptron over the differences of the same), ``labels``, ``tags``.

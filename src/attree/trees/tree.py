@@ -30,7 +30,7 @@ class Tree:
         status: ``ok``, ``too_long`` (for the encoder) or ``failed`` (the encoder's numbers are not
             finite); the latter two are branched right instead.
         marginals: of the spans, the probability of each under the parser's distribution over trees;
-            None where it has none (see :meth:`attree.parsers.chart.Chart.marginals`).
+            None where it has none (see :meth:`attree.parsers.parser.Chart.marginals`).
     """
 
     words: tuple[str, ...]

@@ -182,7 +182,7 @@ def labels(found: Confusion, title: str) -> str:
 
 
 def maps(path: Path) -> list[str]:
-    """Draw the heat maps that an experiment left as numbers (see ``attree.experiments.maps``)."""
+    """Draw the heat maps of an experiment (see :mod:`attree.experiments.pictures`)."""
     table, about = read_table(path)
     _, y, x, _ = table.column_names
     by_map: dict[str, list[list[Any]]] = {}

@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import copy
 import math
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from attree.base.errors import AttreeError
-from attree.base.files import read_json, whole_folder, write_json
+from attree.base.files import whole_file
 from attree.base.progress import progress
 from attree.base.text import say
 from attree.rivals.grammar.model import CompoundPCFG
@@ -31,11 +30,8 @@ from attree.rivals.grammar.options import GrammarRecipe
 
 #: What a generator is for, so that no two draw the same numbers.
 _ORDER, _NOISE, _HELD_OUT = range(3)
-_STATE, _TENSORS = "state.json", "state.safetensors"
 #: Of Adam, and of the gradient's norm, as Kim, Dyer and Rush (2019) took them.
 _BETAS, _CLIP = (0.75, 0.999), 3.0
-#: What Adam keeps of each parameter.
-_MOMENTS = ("exp_avg", "exp_avg_sq")
 
 #: The numbers of a sentence's words.
 Numbers = NDArray[np.int64]
@@ -117,12 +113,8 @@ class GrammarRun:
 
     def __post_init__(self) -> None:
         """Make the optimiser."""
-        self.adam = torch.optim.Adam(
-            self.model.parameters(),
-            lr=self.recipe.learning_rate,
-            betas=_BETAS,
-            fused=True,
-        )
+        settings: dict[str, Any] = {"lr": self.recipe.learning_rate, "betas": _BETAS}
+        self.adam = torch.optim.Adam(self.model.parameters(), **settings, fused=True)
 
     @property
     def best_epoch(self) -> int:
@@ -135,8 +127,8 @@ class GrammarRun:
         Raises:
             AttreeError: a perplexity is not a number.
         """
-        if begun := list(self.folder.glob("checkpoint-*")):
-            self._resume(max(begun, key=lambda one: int(one.name.partition("-")[2])))
+        if self._checkpoint.is_file():
+            self._resume()
             say(f"continuing after epoch {len(self.curve)}")
         for number in range(len(self.curve) + 1, self.recipe.epochs + 1):
             began = time.monotonic()
@@ -182,34 +174,25 @@ class GrammarRun:
             )
 
     def _save(self) -> None:
-        """Write a checkpoint, whole or not at all, in place of the one before."""
-        tensors = {f"best.{name}": tensor for name, tensor in self.best.items()}
-        tensors |= {f"now.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        for name, parameter in self.model.named_parameters():
-            moments = self.adam.state[parameter]
-            tensors |= {f"{one}.{name}": moments[one] for one in _MOMENTS}
-            steps = float(moments["step"])
-        about = {"steps": steps, "curve": [asdict(one) for one in self.curve]}
-        with whole_folder(self._checkpoint(len(self.curve))) as made:
-            save_file({name: one.contiguous() for name, one in tensors.items()}, made / _TENSORS)
-            write_json(made / _STATE, about)
-        shutil.rmtree(self._checkpoint(len(self.curve) - 1), ignore_errors=True)
+        """Write the checkpoint, whole or not at all, in place of the one before."""
+        state = {"best": self.best, "now": self.model.state_dict(), "adam": self.adam.state_dict()}
+        with whole_file(self._checkpoint) as part:
+            torch.save({**state, "curve": [asdict(epoch) for epoch in self.curve]}, part)
 
-    def _checkpoint(self, epoch: int) -> Path:
-        return self.folder / f"checkpoint-{epoch}"
+    @property
+    def _checkpoint(self) -> Path:
+        return self.folder / "checkpoint.pt"
 
-    def _resume(self, checkpoint: Path) -> None:
-        state: dict[str, Any] = read_json(checkpoint / _STATE, what="checkpoint")
-        parts: dict[str, dict[str, Tensor]] = {}
-        for name, tensor in load_file(checkpoint / _TENSORS).items():
-            kind, _, own = name.partition(".")
-            parts.setdefault(kind, {})[own] = tensor
-        self.curve = [Epoch(**one) for one in state["curve"]]
-        self.best = parts["best"]
-        self.model.load_state_dict(parts["now"])
-        for name, parameter in self.model.named_parameters():
-            moments = {one: parts[one][name] for one in _MOMENTS}
-            self.adam.state[parameter] = {"step": torch.tensor(state["steps"]), **moments}
+    def _resume(self) -> None:
+        try:  # what is only weights runs no code
+            state = torch.load(self._checkpoint, weights_only=True)
+        except (RuntimeError, EOFError, UnpicklingError):
+            fix = "learn the grammar anew with --restart"
+            raise AttreeError("a damaged checkpoint", file=self._checkpoint, fix=fix) from None
+        self.curve = [Epoch(**epoch) for epoch in state["curve"]]
+        self.best = state["best"]
+        self.model.load_state_dict(state["now"])
+        self.adam.load_state_dict(state["adam"])
 
 
 @torch.no_grad()

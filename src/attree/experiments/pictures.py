@@ -1,4 +1,4 @@
-"""Heat maps of experiments: learned weights over heads, one sentence's association."""
+"""Pictures of experiments and their numbers: learned weights, an association, reliability."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from attree.base.errors import AttreeError
 from attree.base.provenance import provenance
 from attree.base.tables import save
-from attree.experiments.cells import placed_records, read_results
 from attree.experiments.data import Records, SentenceSet
+from attree.experiments.tables import placed_records, read_results
 from attree.plan.experiments.rows import ExperimentRow
 from attree.reports.figures import draw
 
@@ -29,7 +29,7 @@ def write_weights(
     """Draw the weights over the encoder's heads, the mean over draws, one map a line and column.
 
     Args:
-        results: lists of records, as :func:`attree.experiments.cells.cells` takes them.
+        results: lists of records, as :func:`attree.experiments.tables.cells` takes them.
         records: folder of the records.
         layout: of the table; only ``title`` and ``places`` count.
         prefix: writes ``.png``, and the numbers as ``.csv`` and ``.parquet``.
@@ -66,7 +66,7 @@ def write_maps(matrices: Matrices, prefix: str, labels: dict[str, Any], title: s
         for row, column in np.ndindex(matrix.shape)
     ]
     settings = {"title": title, "words": labels.get("words")}
-    save(prefix, rows, [], provenance(code=["attree.experiments.maps"], settings=settings))
+    save(prefix, rows, [], provenance(code=["attree.experiments.pictures"], settings=settings))
     draw.save(draw.maps(matrices, labels), Path(f"{prefix}.png"))
 
 
@@ -95,7 +95,7 @@ def write_sentence(
     from attree.association.columns import column_name, heads_key
     from attree.association.sources import HEADS, load_source
     from attree.experiments.heads import Averager, source_of
-    from attree.experiments.training import Trainings
+    from attree.experiments.trained import Trainings
     from attree.parsers.parser import Parser
     from attree.training.parser import TrainedModel
 
@@ -130,3 +130,48 @@ def write_sentence(
     labels = {"x": "to", "y": "from", "words": words}
     write_maps(found, prefix, labels, f"{test.name}, sentence {number}")
     return found
+
+
+#: Which bins of a record → what they are called.
+KINDS = {"bins": "as trained", "bins_scaled": "by a temperature"}
+
+
+def write_reliability(
+    results: list[Path], records: Path, layout: Mapping[str, Any], prefix: str
+) -> list[dict[str, Any]]:
+    """Draw the share of right spans over their probability, all draws of a line together.
+
+    Args:
+        results: lists of records, as :func:`attree.experiments.tables.cells` takes them.
+        records: folder of the records.
+        layout: of the table; only ``title`` and ``places`` count.
+        prefix: writes ``.png``, and the numbers as ``.csv`` and ``.parquet``.
+
+    Raises:
+        AttreeError: no row is calibrated.
+    """
+    found: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
+    for label, column, _, record in placed_records(read_results(results)[0], records, layout):
+        for kind, said in KINDS.items():
+            for one in record.get(kind, ()):
+                place = (f"{label}, {column}", said, int(one["bin"]))
+                found.setdefault(place, []).append(one)
+    if not found:
+        raise AttreeError("no row of this experiment is calibrated", file=prefix)
+    rows = [
+        {"line": line, "kind": kind, "bin": number, **_together(each)}
+        for (line, kind, number), each in sorted(found.items())
+    ]
+    made = provenance(code=["attree.experiments.pictures"], settings={"title": layout["title"]})
+    save(prefix, rows, [], made)
+    draw.save(draw.reliability(rows, layout["title"]), Path(f"{prefix}.png"))
+    return rows
+
+
+def _together(bins: list[Mapping[str, Any]]) -> dict[str, float]:
+    """Merge bins of several draws."""
+    spans = sum(one["spans"] for one in bins)
+    mean = {
+        name: sum(one["spans"] * one[name] for one in bins) / spans for name in ("likely", "right")
+    }
+    return {"spans": spans, **mean}

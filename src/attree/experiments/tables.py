@@ -1,7 +1,10 @@
-"""One cell of an experiment's table: the draws of one parser, of records and summaries."""
+"""An experiment's table: its cells, draws of one parser each; lines and columns of them; prices."""
 
 from __future__ import annotations
 
+import itertools
+import math
+import random
 import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,11 +13,12 @@ from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.files import read_described
-from attree.base.tables import number
-from attree.evaluation import HEADINGS
+from attree.base.registry import check_name
+from attree.base.tables import Table, number, scores_table
+from attree.evaluation import HEADINGS, LABELLED
 from attree.experiments.data import Records
 from attree.plan.experiments.rows import SHOWN
-from attree.reports.figures import ARTICLE, BASELINE, CEILING, COMPUTED
+from attree.reports.figures import ARTICLE, BASELINE, BRACKETS, CEILING, COMPUTED
 from attree.reports.tables.build import BASELINES, ScoreRow, read_published, score_rows
 
 _RECALL = "recall_"
@@ -294,3 +298,217 @@ def _figure(cell: Cell, metric: str, value: float) -> None:
         cell.deviation[base] = value
     else:
         cell.values[metric] = [value]
+
+
+def tables(found: Sequence[Cell], layout: Mapping[str, Any]) -> list[Table]:
+    """Build a table for each part and metric, and for label recall where the table shows it."""
+    made = []
+    for panel in dict.fromkeys(cell.panel for cell in found):
+        own = [cell for cell in found if cell.panel == panel]
+        title = f"{layout['title']}, {panel}" if panel else layout["title"]
+        made += [_table(own, metric, title, layout) for metric in layout["metrics"]]
+        if layout["labels"]:
+            columns = dict.fromkeys(cell.column for cell in own)
+            made += [_labels(own, column, title) for column in columns]
+    if line := layout.get("price"):
+        made.append(prices(found, line, layout["title"]))
+    return made
+
+
+def _table(found: Sequence[Cell], metric: str, title: str, layout: Mapping[str, Any]) -> Table:
+    columns = list(dict.fromkeys(cell.column for cell in found))
+    by_place = {(cell.label, cell.column): cell for cell in found}
+    rows = []
+    for line in dict.fromkeys(cell.label for cell in found):
+        there = [by_place.get((line, column)) for column in columns]
+        if any(cell and cell.max(metric) is not None for cell in there):
+            rows.append([line, *(cell.text(metric) if cell else "–" for cell in there)])
+    heading = (HEADINGS | LABELLED).get(metric, metric.replace("_", " "))
+    titles = [layout["axis"].replace("_", " "), *columns]
+    said = (layout.get("note"), _note(found), _below(by_place, metric, layout.get("above")))
+    return Table(f"{title}: {heading}", titles, rows, " ".join(filter(None, said)))
+
+
+def _labels(found: Sequence[Cell], column: str, title: str) -> Table:
+    own = [cell for cell in found if cell.column == column and cell.labels]
+    labels = {metric: label for cell in own for metric, label in cell.labels.items()}
+    rows = [((cell.label,), {metric: cell.mean(metric) for metric in labels}) for cell in own]
+    return scores_table(f"{title}, {column}: recall by label", ("parser",), labels, rows)
+
+
+def _note(found: Sequence[Cell]) -> str:
+    """Say what some cells rest on."""
+    parts = []
+    draws = max((cell.draws for cell in found), default=1)
+    if draws > 1:
+        parts.append(f"Mean ± standard deviation (maximum) of up to {draws} draws.")
+    if any("trees" in note for cell in found for note in cell.notes):
+        parts.append("[n trees]: the set holds no more than these.")
+    if any("new head" in cell.notes for cell in found):
+        parts.append("[new head]: masked-LM tuning began from a new language-model head.")
+    chosen = {
+        f"{cell.label}, {cell.column}: {cell.about['layers_used']} ({cell.about['dropout_used']})"
+        for cell in found
+        if cell.about.get("layer") == "tuned"
+    }
+    if chosen:
+        parts.append(f"Layers (dropout) chosen: {'; '.join(sorted(chosen))}.")
+    if overlap := max((cell.about.get("overlap") or 0 for cell in found), default=0):
+        which = "One sentence" if overlap == 1 else f"Up to {overlap:,} of the sentences"
+        parts.append(f"{which} scored may also stand in the trees drawn from.")
+    if others := {cell.about["beside"] for cell in found if cell.about.get("beside")}:
+        parts.append(f"Trained on too: {', '.join(sorted(others))}.")
+    if trained := sorted({str(cell.about["train"]) for cell in found if cell.about.get("train")}):
+        parts.append(f"Trees from {', '.join(trained)}.")
+    return " ".join(parts)
+
+
+def _below(found: Mapping[tuple[str, str], Cell], metric: str, line: str | None) -> str:
+    """Say which few-shot parsers are not above a line, and in which columns."""
+    if line is None:
+        return ""
+    below: dict[str, list[str]] = {}
+    trained = 0
+    for (label, column), cell in found.items():
+        bar = found.get((line, column))
+        ours, theirs = cell.mean(metric), bar.mean(metric) if bar else None
+        if cell.about.get("layers_used") is None or ours is None or theirs is None:
+            continue
+        trained += 1
+        if ours <= theirs:
+            below.setdefault(label, []).append(f"{column} ({number(ours)}, {number(theirs)})")
+    if not trained:
+        return ""
+    if not below:
+        return f"Every few-shot parser is above {line} in every column."
+    said = "; ".join(f"{label} on {', '.join(columns)}" for label, columns in below.items())
+    return f"Few-shot parsers not above {line}: {said}."
+
+
+#: What choosing must save of the brackets to be worth a parser that chooses.
+LEAST_SAVED = 0.25
+
+_F1 = "corpus_f1"
+
+#: Brackets and F1 of each number of trees, the fewest brackets first.
+Curve = Sequence[tuple[float, float]]
+
+#: The cells of each line of one part of a table.
+Lines = Mapping[str, Sequence[Cell]]
+
+_RESAMPLES = 1000
+
+
+def prices(found: Sequence[Cell], line: str, title: str) -> Table:
+    """Put the brackets with which each line reaches the last F1 of ``line`` side by side.
+
+    The last F1 of a line is that of its most brackets. The note says whether another line needs at
+    least :data:`LEAST_SAVED` fewer in every part of the table.
+
+    Args:
+        found: cells of the experiment.
+        line: the label of the trees that are drawn at random.
+        title: of the experiment.
+
+    Raises:
+        AttreeError: no such line.
+    """
+    panels = _lines(found)
+    others = list(dict.fromkeys(label for lines in panels.values() for label in lines))
+    check_name(line, others, f"price: no line {line} in this table", near=True)
+    panels = {panel: lines for panel, lines in panels.items() if line in lines}
+    others.remove(line)
+    headings = ["trees", *(panel or "brackets" for panel in panels)]
+    goals = [_curve(lines[line])[-1] for lines in panels.values()]
+    rows = [[line, *(f"{cost:,.0f} (F1 {number(f1)})" for cost, f1 in goals)]]
+    rows += [[one, *(_cell(lines, one, line) for lines in panels.values())] for one in others]
+    note = f"{_HOW} {_verdict(panels, line, others)}"
+    return Table(f"{title}: brackets for the last F1 of {line}", headings, rows, note)
+
+
+def price(curve: Curve, f1: float) -> float | None:
+    """Return the brackets with which a line first has an F1, or None if it never has it.
+
+    Between two points F1 is taken to grow with the logarithm of the brackets. A line whose first
+    point is above the F1 has that point's price: it may need fewer.
+    """
+    if curve[0][1] >= f1:
+        return curve[0][0]
+    for (low, below), (high, above) in itertools.pairwise(curve):
+        if above >= f1:
+            share = (f1 - below) / (above - below)
+            return float(math.exp(math.log(low) + share * (math.log(high) - math.log(low))))
+    return None
+
+
+_HOW = (
+    "Means of all draws; between two points F1 is taken to grow with the logarithm of the price. "
+    "In parentheses the difference, and its range in 95 % of resamples of the draws."
+)
+
+
+def _lines(found: Sequence[Cell]) -> dict[str, Lines]:
+    """Return panel → line → its cells that have a price."""
+    panels: dict[str, dict[str, list[Cell]]] = {}
+    for cell in found:
+        if cell.source == COMPUTED and cell.values.get(BRACKETS) and cell.values.get(_F1):
+            panels.setdefault(cell.panel, {}).setdefault(cell.label, []).append(cell)
+    return dict(panels)
+
+
+def _curve(cells: Sequence[Cell], draws: Sequence[int] | None = None) -> Curve:
+    """Return the means of all draws, or of some, a draw as often as it is named."""
+
+    def mean(values: Sequence[float]) -> float:
+        return statistics.fmean(values if draws is None else [values[draw] for draw in draws])
+
+    return sorted({(mean(cell.values[BRACKETS]), mean(cell.values[_F1])) for cell in cells})
+
+
+def _saved(lines: Lines, one: str, line: str, draws: Sequence[int] | None = None) -> float | None:
+    """Return the share of the brackets of ``line`` that another line does without."""
+    cost, f1 = _curve(lines[line], draws)[-1]
+    found = price(_curve(lines[one], draws), f1) if one in lines else None
+    return None if found is None else 1 - found / cost
+
+
+def _cell(lines: Lines, one: str, line: str) -> str:
+    if one not in lines:
+        return "–"
+    saved = _saved(lines, one, line)
+    if saved is None:
+        cost, f1 = max(_curve(lines[one]), key=lambda point: point[1])
+        return f"not with {cost:,.0f} (F1 {number(f1)})"
+    cost = (1 - saved) * _curve(lines[line])[-1][0]
+    return f"{cost:,.0f} ({', '.join([_percent(saved), *_interval(lines, one, line)])})"
+
+
+def _interval(lines: Lines, one: str, line: str) -> list[str]:
+    """Return how far the difference goes when draws are drawn again, the same ones of each line."""
+    draws = {cell.draws for cell in (*lines[one], *lines[line])}
+    if len(draws) > 1 or draws == {1}:
+        return []
+    (count,), generator = draws, random.Random(0)
+    again = [generator.choices(range(count), k=count) for _ in range(_RESAMPLES)]
+    found = (_saved(lines, one, line, some) for some in again)
+    saved = sorted(-math.inf if each is None else each for each in found)
+    cut = round(0.025 * _RESAMPLES)
+    return [f"{_percent(saved[-1 - cut])} to {_percent(saved[cut])}"]
+
+
+def _percent(saved: float) -> str:
+    return "never" if math.isinf(saved) else f"{-100 * saved:+.0f} %"
+
+
+def _verdict(panels: Mapping[str, Lines], line: str, others: Sequence[str]) -> str:
+    """Say which lines save enough everywhere, and what the default is therefore."""
+    counts = []
+    kept = []
+    for one in others:
+        saved = [_saved(lines, one, line) for lines in panels.values()]
+        enough = sum(share is not None and share >= LEAST_SAVED for share in saved)
+        counts.append(f"{one} in {enough} of {len(panels)}")
+        kept += [one] if enough == len(panels) else []
+    least = f"At least {100 * LEAST_SAVED:.0f} % fewer brackets than {line}"
+    result = f"{' and '.join(kept)} can be the default" if kept else f"{line} stays the default"
+    return f"{least}: {', '.join(counts)}. So {result}."
