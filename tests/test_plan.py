@@ -25,6 +25,7 @@ from attree.plan.plan import (
 from attree.ready import trained_folder
 from attree.training.recipes import RECIPES
 
+TRAINING = {"language": "english", "split": "dev", "trees": 5, "seed": 1}
 SPLITS = {"basque": ("test",), "english": ("train", "dev", "test"), "polish": ("dev",)}
 
 
@@ -43,20 +44,23 @@ def run(encoders: list[str], parsers: list[str], languages: Any, split: str) -> 
     return {"title": "", "published": None, "runs": [entry]}
 
 
+def row(words: str) -> TableRow:
+    return TableRow(*words.split())
+
+
+def table(words: str, **more: Any) -> dict[str, Any]:
+    """A table of one entry: ``encoder parser language split``."""
+    encoder, parser, language, split = words.split()
+    made = run([encoder], [parser], "all" if language == "all" else [language], split)
+    return {**made, "runs": [{**made["runs"][0], **more}]}
+
+
 def test_all_languages_are_those_that_have_the_split() -> None:
     plan = make_plan(config(), SPLITS)
-    assert plan.rows == (
-        TableRow("one", "upoa", "basque", "test"),
-        TableRow("one", "upoa", "english", "test"),
-    )
+    assert plan.rows == (row("one upoa basque test"), row("one upoa english test"))
     assert plan.languages == ("basque", "english")
     assert plan.tunings == {("one", "upoa"): Tuning("english", "dev", None, 0)}
-    assert plan.sized == (
-        ("basque", "test"),
-        ("english", "train"),
-        ("english", "dev"),
-        ("english", "test"),
-    )
+    assert plan.sized == (("basque", "test"), *(("english", one) for one in SPLITS["english"]))
 
 
 def test_rows_shared_by_two_tables_are_one() -> None:
@@ -76,39 +80,32 @@ def test_rows_shared_by_two_tables_are_one() -> None:
 
 def test_two_encoders_are_tuned_and_scored_on_sets_of_their_own() -> None:
     encoders = {"one": {"path": "x"}, "two": {"path": "y", "tuning": {"language": "polish"}}}
-    tables = {
-        "t": run(["one"], ["upoa"], ["english"], "test"),
-        "u": run(["two"], ["upoa"], ["basque"], "test"),
-    }
+    tables = {"t": table("one upoa english test"), "u": table("two upoa basque test")}
     plan = make_plan(config(encoders=encoders, tables=tables), SPLITS)
     assert plan.tunings["two", "upoa"].language == "polish"
-    assert plan.scores("u") == (TableRow("two", "upoa", "basque", "test"),)
-    assert plan.scores(language="english") == (TableRow("one", "upoa", "english", "test"),)
+    assert plan.scores("u") == (row("two upoa basque test"),)
+    assert plan.scores(language="english") == (row("one upoa english test"),)
 
 
 def test_a_parser_overrides_the_tuning_key_by_key() -> None:
     assert tuning(config(), "one", "few") == Tuning("english", "dev", 5, 3)
 
 
+def tuned_on(words: str) -> dict[str, Any]:
+    language, split = words.split()
+    return {"tuning": {"language": language, "split": split, "trees": "all", "seed": 0}}
+
+
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"tables": {"t": run(["onee"], ["upoa"], "all", "test")}}, "did you mean one?"),
-        ({"tables": {"t": run(["one"], ["upao"], "all", "test")}}, "did you mean upoa?"),
-        ({"tables": {"t": run(["one"], ["upoa"], ["englsh"], "test")}}, "did you mean english?"),
-        ({"tables": {"t": run(["one"], ["upoa"], ["polish"], "test")}}, "polish has no split test"),
-        (
-            {"tables": {"t": run(["one"], ["upoa"], "all", "devel")}},
-            "no language has a split devel",
-        ),
-        (
-            {"tuning": {"language": "basque", "split": "dev", "trees": "all", "seed": 0}},
-            "no split dev",
-        ),
-        (
-            {"tuning": {"language": "dutch", "split": "dev", "trees": "all", "seed": 0}},
-            "dutch does not exist",
-        ),
+        ({"tables": {"t": table("onee upoa all test")}}, "did you mean one?"),
+        ({"tables": {"t": table("one upao all test")}}, "did you mean upoa?"),
+        ({"tables": {"t": table("one upoa englsh test")}}, "did you mean english?"),
+        ({"tables": {"t": table("one upoa polish test")}}, "polish has no split test"),
+        ({"tables": {"t": table("one upoa all devel")}}, "no language has a split devel"),
+        (tuned_on("basque dev"), "no split dev"),
+        (tuned_on("dutch dev"), "dutch does not exist"),
     ],
 )
 def test_what_is_not_there_is_one_line_with_the_nearest(
@@ -121,10 +118,8 @@ def test_what_is_not_there_is_one_line_with_the_nearest(
 
 
 def test_imported_trees_and_averages_are_rows() -> None:
-    entry = {**run(["one"], ["voted"], "all", "test")["runs"][0], "systems": ["theirs"]}
-    tables = {"t": {"title": "", "published": None, "runs": [entry]}}
     given = config(
-        tables=tables,
+        tables={"t": table("one voted all test", systems=["theirs"])},
         systems={"theirs": {"english/test": "x.mrg", "basque/test": "y.mrg"}},
         averages={"voted": {"of": ["upoa", "few", "theirs"]}},
     )
@@ -135,11 +130,8 @@ def test_imported_trees_and_averages_are_rows() -> None:
         ("imported", "theirs", "basque"),
         ("imported", "theirs", "english"),
     ]
-    assert plan.members(plan.rows[1]) == (
-        TableRow("one", "upoa", "english", "test"),
-        TableRow("one", "few", "english", "test"),
-        TableRow("imported", "theirs", "english", "test"),
-    )
+    members = ("one upoa", "one few", "imported theirs")
+    assert plan.members(plan.rows[1]) == tuple(row(f"{one} english test") for one in members)
     assert set(plan.tunings) == {("one", "upoa"), ("one", "few")}
     assert plan.parsers("one", "english", "test") == ("upoa", "few")
     del given["systems"]["theirs"]["basque/test"]
@@ -151,10 +143,8 @@ def test_imported_trees_and_averages_are_rows() -> None:
 
 def test_a_corpus_needs_its_parser_s_heads_whether_a_table_has_it_or_not() -> None:
     corpora = {"news": {"inputs": ["x"], "encoder": "two", "parser": "few"}}
-    assert list(make_plan(config(corpora=corpora), SPLITS).tunings) == [
-        ("one", "upoa"),
-        ("two", "few"),
-    ]
+    tunings = make_plan(config(corpora=corpora), SPLITS).tunings
+    assert list(tunings) == [("one", "upoa"), ("two", "few")]
     corpora["news"]["parser"] = "fewer"
     with pytest.raises(AttreeError, match=r"corpora.news: parser fewer does not exist — .* few\?"):
         make_plan(config(corpora=corpora), SPLITS)
@@ -163,7 +153,8 @@ def test_a_corpus_needs_its_parser_s_heads_whether_a_table_has_it_or_not() -> No
 def test_a_language_with_a_problem_is_left_out_of_all_and_told_when_it_is_named() -> None:
     problems = {"dutch": AttreeError("dutch/language.yaml: unknown key formt")}
     assert len(make_plan(config(), SPLITS, problems).rows) == 2
-    named = config(tables={"t": run(["one"], ["upoa"], ["english", "dutch"], "test")})
+    both = table("one upoa - test", languages=["english", "dutch"])
+    named = config(tables={"t": both})
     with pytest.raises(AttreeError, match="unknown key formt"):
         make_plan(named, SPLITS, problems)
 
@@ -192,11 +183,9 @@ def test_nearest_lists_what_there_is_when_nothing_is_near() -> None:
 
 
 def test_comparisons_stand_apart_and_train_what_they_name() -> None:
-    entry = {**run(["one"], ["few"], ["english"], "test")["runs"][0], "trained": ["fpio", "mine"]}
-    training = {"language": "english", "split": "dev", "trees": 5, "seed": 1}
     given = config(
-        comparisons={"c": {"runs": [entry]}},
-        training=training,
+        comparisons={"c": table("one few english test", trained=["fpio", "mine"])},
+        training=TRAINING,
         trained={"mine": {"recipe": "fpoa", "decoder": "chart", "steps": 9}},
         published=None,
         evaluation={"profile": "default", "labels": ["NP"], "max_words": None},
@@ -229,10 +218,8 @@ def test_a_parser_is_trained_on_treebanks_of_its_own() -> None:
         {"treebanks": ["english/test"], "trees": "all", "share": 0.4},
     ]
     own = {"recipe": "fpio", "sources": sources, "without": ["english/test"]}
-    training = {"language": "english", "split": "dev", "trees": 40, "seed": 0}
-    given = config(trained={"many": own}, training=training)
-    given["tables"] = {"t": run(["one"], [], ["french"], "test")}
-    given["tables"]["t"]["runs"][0]["trained"] = ["many"]
+    tables = {"t": table("one - french test", parsers=[], trained=["many"])}
+    given = config(trained={"many": own}, training=TRAINING, tables=tables)
     splits = {"english": ["dev", "test"], "french": ["test"]}
     asked = Comparisons(given, make_plan(given, splits), {})
     job = SimpleNamespace(encoder="one", parser="many")
@@ -255,7 +242,7 @@ def test_rows_with_labels_have_a_picture_of_them() -> None:
     trained["binary"] = {"recipe": "tree-crf-labelled", "decoder": "minimum_risk"}
     asked = Comparisons({"trained": trained}, make_plan(config(), SPLITS), RECIPES)
     parsers = ("upoa", "tree-crf-full", "tree-crf-labelled", "mine", "binary")
-    rows = [TableRow("one", parser, "english", "test") for parser in parsers]
+    rows = [row(f"one {parser} english test") for parser in parsers]
     assert asked.labelled(rows) == [
         f"<results>/figures/labels/one/{parser}/english/test.png"
         for parser in ("tree-crf-labelled", "mine")
@@ -275,10 +262,9 @@ def test_a_few_shot_parser_that_cannot_be_a_row_is_one_line(
     changed: dict[str, Any], problem: str
 ) -> None:
     name = next(iter(changed.get("trained", {"mine": 0})), "mine")
-    entry = {**run(["one"], ["few"], ["english"], "test")["runs"][0], "trained": [name]}
     given = {
-        "comparisons": {"c": {"runs": [entry]}},
-        "training": {"language": "english", "split": "dev", "trees": 5, "seed": 1},
+        "comparisons": {"c": table("one few english test", trained=[name])},
+        "training": TRAINING,
         "trained": {"mine": {"recipe": "fpio"}},
     }
     with pytest.raises(AttreeError, match=problem):
@@ -286,11 +272,10 @@ def test_a_few_shot_parser_that_cannot_be_a_row_is_one_line(
 
 
 def test_a_ready_parser_needs_no_entry_unless_another_parser_has_its_name() -> None:
-    (entry,) = run(["one"], ["few"], ["english"], "test")["runs"]
-    tables = {"t": {"title": "", "published": None, "runs": [{**entry, "trained": ["universal"]}]}}
+    tables = {"t": table("one few english test", trained=["universal"])}
     given = config(tables=tables, trained={})
     plan = make_plan(given, SPLITS)
-    assert plan.rows[-1] == TableRow("one", "universal", "english", "test")
+    assert plan.rows[-1] == row("one universal english test")
     asked = Comparisons(given, plan, RECIPES)
     folder = trained_folder("universal")
     assert asked.parser_file(plan.rows[-1]) == f"{folder}/parser.json"
@@ -304,10 +289,10 @@ def test_a_ready_parser_needs_no_entry_unless_another_parser_has_its_name() -> N
 
 def test_grammars_have_a_row_for_each_seed_and_one_vote() -> None:
     grammars = {"g": {"text": "train", "seeds": 2, "epochs": 3}}
-    (entry,) = run(["one"], ["upoa", "both"], ["english"], "test")["runs"]
-    learnt = {"published": {"g": ["a/g"]}, "runs": [{**entry, "grammars": ["g"]}]}
-    averaged = {"published": {}, "runs": [{**entry, "parsers": ["both"]}]}
-    plain = {"published": {"g": ["a/g"]}, "runs": [{**entry, "parsers": ["upoa"]}]}
+    both = {"parsers": ["upoa", "both"], "grammars": ["g"]}
+    learnt = {**table("one - english test", **both), "published": {"g": ["a/g"]}}
+    averaged = table("one both english test")
+    plain = {**table("one upoa english test"), "published": {"g": ["a/g"]}}
     full = config(
         grammars=grammars,
         averages={"both": {"of": ["upoa", "g"]}},
@@ -315,12 +300,10 @@ def test_grammars_have_a_row_for_each_seed_and_one_vote() -> None:
         trained={},
     )
     plan = make_plan(full, SPLITS)
-    seeds = [TableRow("grammar", f"g-{seed}", "english", "test") for seed in (0, 1)]
+    seeds = [row(f"grammar g-{seed} english test") for seed in (0, 1)]
     assert [row for row in plan.compared("learnt") if row.encoder == "grammar"] == seeds
-    assert plan.members(TableRow("one", "both", "english", "test")) == (
-        TableRow("one", "upoa", "english", "test"),
-        *seeds,
-    )
+    members = plan.members(row("one both english test"))
+    assert members == (row("one upoa english test"), *seeds)
     assert plan.weights("both") == [1.0, 0.5, 0.5]
     assert plan.tunings.keys() == {("one", "upoa")}
     asked = Comparisons(full, plan, [])
@@ -334,15 +317,14 @@ def test_grammars_have_a_row_for_each_seed_and_one_vote() -> None:
 
 
 def test_a_grammar_that_cannot_be_learnt() -> None:
-    (entry,) = run(["one"], ["upoa"], ["basque"], "test")["runs"]
     own = {
         "averages": {"both": {"of": ["g"]}},
         "grammars": {"g": {"text": "train", "seeds": 2}},
         "comparisons": {},
     }
-    grammar = {"runs": [{**entry, "grammars": ["g"]}]}
-    unknown = {"runs": [{**entry, "grammars": ["h"]}]}
-    average = {"runs": [{**entry, "parsers": ["both"]}]}
+    grammar = table("one upoa basque test", grammars=["g"])
+    unknown = table("one upoa basque test", grammars=["h"])
+    average = table("one both basque test")
     of_encoder = {"grammar": {"path": "x"}, **config()["encoders"]}
     for change, said in (
         ({"comparisons": {"c": grammar}}, "grammars.g: language basque has no split train"),
@@ -354,6 +336,6 @@ def test_a_grammar_that_cannot_be_learnt() -> None:
     ):
         with pytest.raises(AttreeError, match=said):
             make_plan(config(**{**own, **change}), SPLITS)
-    every = {"runs": [{**entry, "languages": "all", "grammars": ["g"]}]}
+    every = table("one upoa all test", grammars=["g"])
     plan = make_plan(config(**{**own, "comparisons": {"c": every}}), SPLITS)
     assert {row.language for row in plan.compared() if row.encoder == "grammar"} == {"english"}

@@ -14,6 +14,7 @@ from attree.annotate import folder, server
 from attree.annotate.session import Session
 from tests.annotate.conftest import HOME, PORT, Begin, Page
 
+ACCEPT = {"action": "accept", "version": 0}
 PATHS = ("/", "/page.js", "/page.tree.js", "/page.css", "/state")
 
 
@@ -52,15 +53,13 @@ def test_another_host_is_refused(page: Page, host: str) -> None:
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "x"])
 def test_another_origin_is_refused(page: Page, origin: str) -> None:
     assert page.http.get("/state", headers={"Origin": origin}).status_code == 403
-    answer = page.http.post(
-        "/act", json={"action": "accept", "version": 0}, headers={"Origin": origin}
-    )
+    answer = page.http.post("/act", json=ACCEPT, headers={"Origin": origin})
     assert answer.status_code == 403
     assert page.state()["saved"] == 0
 
 
 def test_an_action_without_an_origin_is_refused(page: Page) -> None:
-    answer = page.http.post("/act", json={"action": "accept", "version": 0})
+    answer = page.http.post("/act", json=ACCEPT)
     assert answer.status_code == 403
 
 
@@ -157,9 +156,8 @@ def test_what_cannot_be_done_is_one_line(page: Page) -> None:
 def test_a_window_that_is_behind_is_told(page: Page) -> None:
     behind = page.state()["version"]
     page.act("join", start=0, end=2)
-    answer = page.http.post(
-        "/act", json={"action": "accept", "version": behind}, headers={"Origin": HOME}
-    )
+    late = {"action": "accept", "version": behind}
+    answer = page.http.post("/act", json=late, headers={"Origin": HOME})
     assert answer.status_code == 409
     assert answer.json()["state"]["version"] == behind + 1
     assert page.state()["saved"] == 0

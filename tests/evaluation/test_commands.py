@@ -38,12 +38,8 @@ FOUND: list[tuple[int, Spans]] = [
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    about = {
-        "language": "english",
-        "split": "test",
-        "punctuation": "ptb",
-        "derived": "constituency",
-    }
+    about = {"language": "english", "split": "test"}
+    about |= {"punctuation": "ptb", "derived": "constituency"}
     write_table(tmp_path / "t.parquet", sentences(GOLD), schema=SENTENCES_SCHEMA, metadata=about)
     made = {"encoder": "tiny", "selection": "english dev", "provenance": {"code": "c"}}
     table = parses(FOUND, status=["ok", "ok", "right_branching", "skipped"])
@@ -76,14 +72,8 @@ def test_score_writes_percentages_and_the_protocol(folder: Path) -> None:
     protocol = found["protocol"]
     assert (protocol["punctuation"], protocol["derived"]) == ("ptb", "constituency")
     assert (protocol["profile"], protocol["selection"]) == ("default", "english dev")
-    assert protocol["sentences"] == {
-        "total": 4,
-        "longer": 0,
-        "scored": 2,
-        "one_word": 1,
-        "skipped": 1,
-        "fallback": 1,
-    }
+    counted = {"total": 4, "longer": 0, "scored": 2, "one_word": 1, "skipped": 1, "fallback": 1}
+    assert protocol["sentences"] == counted
     assert found["provenance"]["parses"] == {"code": "c"}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from attree.association.columns import mean_column
@@ -77,7 +78,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         baselines = folder / f"scores/baselines/{language}/test.json"
         write_baselines(sentences, baselines, **SCORING, seeds=2)
         for parser in PARSERS:
-            _parse(folder, parser, language, sentences, manifest)
+            _parse(folder, parser, language, manifest)
     _parse_by_trained(folder)
     _import(folder)
     _experiment(folder / "experiments/tables/few-shot")
@@ -174,8 +175,6 @@ def _attend(folder: Path, language: str, sentences: Path) -> Path:
 
 
 def _rank(folder: Path, parser: str, recipe: dict[str, str]) -> None:
-    import pyarrow as pa
-
     place = folder / f"heads/tiny/{parser}/english/dev"
     rows = [
         {"layer": layer, "head": head, "corpus_f1": 20.0 + 10 * layer + 5 * head,
@@ -188,21 +187,16 @@ def _rank(folder: Path, parser: str, recipe: dict[str, str]) -> None:
     write_json(place.with_suffix(".json"), {**chosen, **recipe, "trees": None, "seed": 0})
 
 
-def _parse(folder: Path, parser: str, language: str, sentences: Path, manifest: Path) -> None:
+def _parse(folder: Path, parser: str, language: str, manifest: Path) -> None:
     parses = folder / f"parses/tiny/{parser}/{language}/test.parquet"
     selection = folder / f"heads/tiny/{parser}/english/dev.json"
     none: dict[str, str | None] = dict.fromkeys(("association", "score", "decoder"))
     write_parses(manifest, selection, parses, recipe=none)
-    scores = folder / f"scores/tiny/{parser}/{language}/test.json"
-    names = {"encoder": "tiny", "parser": parser}
-    table = scores.with_suffix(".parquet")
-    score_parses(parses, sentences, output=table, summary=scores, **SCORING, **names)
+    _score(folder, parser, language)
 
 
 def _parse_by_trained(folder: Path) -> None:
     """Write what a tree CRF leaves: the trees of UPIO, all inner spans as likely as one in four."""
-    import pyarrow as pa
-
     parses = folder / "parses/tiny/tree-crf/english/test.parquet"
     table, about = read_table(folder / "parses/tiny/upio/english/test.parquet")
     write_table(parses, table, schema=PARSES_SCHEMA, metadata=about)
@@ -229,11 +223,11 @@ def _import(folder: Path) -> None:
     _score(folder, "labelled")
 
 
-def _score(folder: Path, parser: str) -> None:
-    place = f"tiny/{parser}/english/test"
+def _score(folder: Path, parser: str, language: str = "english") -> None:
+    place = f"tiny/{parser}/{language}/test"
     score_parses(
         folder / f"parses/{place}.parquet",
-        folder / "treebanks/english/test.parquet",
+        folder / f"treebanks/{language}/test.parquet",
         output=folder / f"scores/{place}.parquet",
         summary=folder / f"scores/{place}.json",
         encoder="tiny",

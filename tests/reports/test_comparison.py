@@ -62,22 +62,11 @@ def given(tmp_path: Path) -> dict[str, Any]:
     baselines = tmp_path / "baselines.json"
     write_baselines(sentences, baselines, labels=["X"], seeds=2, **HOW)
     speeds, figures = tmp_path / "speeds.json", tmp_path / "article.csv"
-    write_json(
-        speeds,
-        {
-            "language": "toy",
-            "split": "test",
-            "encoder": "tiny",
-            "sentences_a_second": {"good": 120.4},
-        },
-    )
+    where = {"language": "toy", "split": "test", "encoder": "tiny"}
+    write_json(speeds, {**where, "sentences_a_second": {"good": 120.4}})
     figures.write_text(PUBLISHED)
-    return {
-        "summaries": [*summaries, baselines],
-        "tables": [sentences],
-        "speeds": [speeds],
-        "figures": figures,
-    }
+    files = {"tables": [sentences], "speeds": [speeds], "figures": figures}
+    return {"summaries": [*summaries, baselines], **files}
 
 
 ROWS = ["theirs=cross/theirs", "bad=few/berkeley@80", "c-pcfg=old/c-pcfg", "fss=few/fss@20"]
@@ -158,10 +147,8 @@ def test_every_two_are_compared_as_two_alone_are(given: dict[str, Any]) -> None:
         assert record["difference"] == pytest.approx(alone[record["metric"]].difference)
     best = max(tested, key=lambda one: one.values["corpus_f1"])
     assert np.isnan(best.p)
-    for one in tested:
-        if one is not best:
-            p = differences(best.each, one.each)["corpus_f1"].p
-            assert one.p == p
+    for one in (one for one in tested if one is not best):
+        assert one.p == differences(best.each, one.each)["corpus_f1"].p
     assert all(one.p is None for one in ordered if one.each is None)
 
 

@@ -33,6 +33,7 @@ from attree.reports.page.run import ReportedRun
 from attree.reports.tables import build
 from attree.trees.trees import Trees
 from tests.reports.conftest import EVIL, PARSERS, TREEBANKS
+from tests.scoring.reference import attention
 
 
 class Tables(HTMLParser):
@@ -80,11 +81,39 @@ def text(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
+def data_of(text: str) -> list[dict[str, Any]]:
+    """Return what the explorer shows on a page."""
+    (found,) = re.findall(r'id="data">(.*?)</script>', text, re.S)
+    return list(json.loads(found))
+
+
 @pytest.fixture(scope="module")
 def data(text: str) -> list[dict[str, Any]]:
-    found = re.search(r'id="data">(.*?)</script>', text, re.S)
-    assert found is not None
-    return list(json.loads(found[1]))
+    return data_of(text)
+
+
+@pytest.fixture
+def copied(results: Path, tmp_path: Path) -> Path:
+    """The results in a folder of the test's own."""
+    return shutil.copytree(results, tmp_path / "r")
+
+
+def written(results: Path) -> str:
+    """Write the page beside the results, and return it."""
+    page = results.parent / "page.html"
+    write_page(results, page)
+    return page.read_text(encoding="utf-8")
+
+
+def explored(results: Path, notes: list[str]) -> list[dict[str, Any]]:
+    run = ReportedRun.read(results / "report/run.json")
+    return explorer.explorer(results, scores.read_scores(results, run).rows, 60, notes)
+
+
+def chart_of(text: str, part: str) -> str:
+    """Return the one picture of a page that has some text in it."""
+    (found,) = (one for one in charts_of(text) if part in one)
+    return found
 
 
 def test_the_table_across_languages_is_that_of_attree_table(results: Path, text: str) -> None:
@@ -101,7 +130,7 @@ def test_the_table_across_languages_is_that_of_attree_table(results: Path, text:
 def test_cells_of_heads_say_their_f1_and_where_they_are_selected(text: str) -> None:
     said = ("20.00", "25.00, selected", "30.00", "30.00, selected", "35.00", "40.00")
     tips = [f"layer {n // 3}, head {n % 3}: {one}" for n, one in enumerate(said)]
-    chart = next(one for one in charts_of(text) if "upio with tiny, ranked on english dev" in one)
+    chart = chart_of(text, "upio with tiny, ranked on english dev")
     assert titles(chart) == tips
     assert f'aria-label="upio with tiny, ranked on english dev. {"; ".join(tips)}"' in chart
     assert ">2 selected heads framed<" in chart
@@ -110,9 +139,8 @@ def test_cells_of_heads_say_their_f1_and_where_they_are_selected(text: str) -> N
 def test_labels_taken_for_others_are_those_of_the_table(results: Path, text: str) -> None:
     row = build.score_rows([results / "scores/tiny/labelled/english/test.json"], {})[0]
     assert row.confusion is not None
-    f1 = row.values["labelled_f1"]
     title = "english test: labels of labelled"
-    chart = next(one for one in charts_of(text) if f"{title}, labelled F1 {f1:.2f}" in one)
+    chart = chart_of(text, f"{title}, labelled F1 {row.values['labelled_f1']:.2f}")
     names = row.confusion.headings
     assert "<b>NP" in names and "VP:of_a_very_long_name" in names
     assert titles(chart) == [
@@ -125,11 +153,9 @@ def test_labels_taken_for_others_are_those_of_the_table(results: Path, text: str
     assert "gold NP, predicted &lt;b&gt;NP: 1 of 7" in text and "<b>NP" not in text
 
 
-def test_without_labels_there_is_no_section_of_them(results: Path, tmp_path: Path) -> None:
-    shutil.copytree(results, tmp_path / "r")
-    (tmp_path / "r/scores/tiny/labelled/english/test.json").unlink()
-    write_page(tmp_path / "r", tmp_path / "page.html")
-    assert "#labels" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+def test_without_labels_there_is_no_section_of_them(copied: Path) -> None:
+    (copied / "scores/tiny/labelled/english/test.json").unlink()
+    assert "#labels" not in written(copied)
 
 
 def test_rare_and_missing_labels_are_named() -> None:
@@ -164,11 +190,10 @@ def test_it_says_what_was_refused_and_what_is_missing(text: str) -> None:
 def test_experiments_have_their_tables_and_lines(text: str) -> None:
     assert Tables(text).found["Few trees: Corpus F1"][1] == ["fpio", "35.00 ± 1.25"]
     words = ["Rain", "fell", "on", "the", "old", "town"]
-    (chart,) = (one for one in charts_of(text) if "Rain → fell" in one)
+    chart = chart_of(text, "Rain → fell")
     assert titles(chart) == [f"{a} → {b}: {y / 10:.3f}" for y, a in enumerate(words) for b in words]
     assert f">{escape(EVIL)}<" in chart
-    (chart,) = (one for one in charts_of(text) if 'aria-label="fpio, 5. layer 0' in one)
-    assert titles(chart)[7] == "layer 1, head 1: 0.500"
+    assert titles(chart_of(text, 'aria-label="fpio, 5. layer 0'))[7] == "layer 1, head 1: 0.500"
     assert 'aria-label="Few trees. fpio at 5: 35.00; fpio at 10: 40.00;' in text
 
 
@@ -195,35 +220,27 @@ def test_the_explorer_has_the_parses_and_scores(results: Path, data: list[dict[s
     assert [one["name"] for one in data] == [f"{language} test" for language in TREEBANKS]
     for one in data:
         language = one["name"].split()[0]
-        gold, _ = read_table(
-            results / f"treebanks/{language}/test.parquet", schema=SENTENCES_SCHEMA
-        )
+        test = results / f"treebanks/{language}/test.parquet"
+        gold, _ = read_table(test, schema=SENTENCES_SCHEMA)
         assert [gold["words"][n].as_py() for n in one["sentence"]] == one["words"]
         for parser, name in zip(one["parsers"], PARSERS, strict=False):  # a third is trained
             assert parser["name"] == f"{name}, tiny"
             place = f"tiny/{name}/{language}/test.parquet"
             parses, _ = read_table(results / "parses" / place, schema=PARSES_SCHEMA)
             scored, _ = read_table(results / "scores" / place, schema=SCORES_SCHEMA)
-            for number, spans, f1 in zip(
-                one["sentence"], parser["spans"], parser["f1"], strict=True
-            ):
+            shown = zip(one["sentence"], parser["spans"], parser["f1"], strict=True)
+            for number, spans, f1 in shown:
                 row = parses.slice(number, 1).to_pylist()[0]
-                assert spans == [
-                    list(span) for span in zip(row["starts"], row["ends"], strict=True)
-                ]
+                assert spans == list(map(list, zip(row["starts"], row["ends"], strict=True)))
                 expected = scored["sentence_f1"][number].as_py()
                 assert f1 == (expected if expected is None else pytest.approx(expected, abs=0.005))
 
 
 def test_matrices_are_the_shards_in_eight_bits(data: list[dict[str, Any]]) -> None:
-    import base64
-
-    from tests.scoring.reference import attention
-
     english = data[0]
-    for number, words, coded in zip(
-        english["sentence"], english["words"], english["parsers"][0]["association"], strict=True
-    ):
+    matrices = english["parsers"][0]["association"]
+    shown = zip(english["sentence"], english["words"], matrices, strict=True)
+    for number, words, coded in shown:
         if len(words) == 1:
             assert coded is None
             continue
@@ -282,32 +299,24 @@ def test_the_page_names_no_file_and_runs_no_other_script(text: str) -> None:
     assert "unsafe-eval" not in policy[1] and "script-src 'sha256-" in policy[1]
 
 
-def test_equal_results_make_equal_pages(results: Path, text: str, tmp_path: Path) -> None:
-    write_page(results, tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == text
+def test_equal_results_make_equal_pages(copied: Path, text: str) -> None:
+    assert written(copied) == text
 
 
-def test_without_the_workflow_s_word_every_score_is_shown(results: Path, tmp_path: Path) -> None:
-    shutil.copytree(results, tmp_path / "r")
-    (tmp_path / "r/report/run.json").unlink()
-    write_page(tmp_path / "r", tmp_path / "page.html")
-    tables = Tables((tmp_path / "page.html").read_text(encoding="utf-8")).found
-    assert [line[0] for line in tables["Across languages: Corpus F1"]][1:] == sorted(TREEBANKS)
+def test_without_the_workflow_s_word_every_score_is_shown(copied: Path) -> None:
+    (copied / "report/run.json").unlink()
+    table = Tables(written(copied)).found["Across languages: Corpus F1"]
+    assert [line[0] for line in table][1:] == sorted(TREEBANKS)
 
 
-def test_a_damaged_file_costs_what_hangs_on_it_and_is_named(results: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "r"
-    shutil.copytree(results, folder)
-    (folder / "parses/tiny/upio/korean/test.parquet").write_bytes(b"PAR1")
-    shard = folder / "attention/tiny/selected/hebrew/test.shards/0.parquet"
+def test_a_damaged_file_costs_what_hangs_on_it_and_is_named(copied: Path) -> None:
+    (copied / "parses/tiny/upio/korean/test.parquet").write_bytes(b"PAR1")
+    shard = copied / "attention/tiny/selected/hebrew/test.shards/0.parquet"
     shard.write_bytes(shard.read_bytes()[:50])
-    write_page(folder, tmp_path / "page.html")
-    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    text = written(copied)
     assert "parses/tiny/upio/korean/test.parquet: this table of parses is not a whole" in text
     assert "a shard is damaged" in text
-    found = re.search(r'id="data">(.*?)</script>', text, re.S)
-    assert found is not None
-    sets = {one["name"]: one for one in json.loads(found[1])}
+    sets = {one["name"]: one for one in data_of(text)}
     assert [one["name"] for one in sets["korean test"]["parsers"]] == ["upoa, tiny"]
     assert all("association" not in one for one in sets["hebrew test"]["parsers"])
 
@@ -343,9 +352,7 @@ def test_chains_are_one_span_and_probabilities_stay() -> None:
 
 
 def test_a_trained_parser_has_its_matrix_and_its_probabilities(results: Path) -> None:
-    run = ReportedRun.read(results / "report/run.json")
-    sets = explorer.explorer(results, scores.read_scores(results, run).rows, 60, [])
-    english = next(one for one in sets if one["name"] == "english test")
+    english = next(one for one in explored(results, []) if one["name"] == "english test")
     (found,) = (one for one in english["parsers"] if one["name"].startswith("tree-crf"))
     place = english["sentence"].index(0)
     n_words = len(english["words"][place])
@@ -354,20 +361,14 @@ def test_a_trained_parser_has_its_matrix_and_its_probabilities(results: Path) ->
     assert [round(byte / 255, 1) for byte in coded] == [1 - i % 2 * 0.5 for i in range(n_words**2)]
 
 
-def test_associations_of_other_trees_are_noted(results: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(results, tmp_path / "results")
-    path = copy / "attention/tiny/trained/tree-crf/english/test.parquet"
+def test_associations_of_other_trees_are_noted(copied: Path) -> None:
+    path = copied / "attention/tiny/trained/tree-crf/english/test.parquet"
     table, about = read_table(path)
     rows = [{**row, "marginals": [*(row["marginals"] or ()), 0.5]} for row in table.to_pylist()]
-    write_table(
-        path,
-        pa.Table.from_pylist(rows, ASSOCIATIONS_SCHEMA),
-        schema=ASSOCIATIONS_SCHEMA,
-        metadata=about,
-    )
+    changed = pa.Table.from_pylist(rows, ASSOCIATIONS_SCHEMA)
+    write_table(path, changed, schema=ASSOCIATIONS_SCHEMA, metadata=about)
     notes: list[str] = []
-    run = ReportedRun.read(copy / "report/run.json")
-    sets = explorer.explorer(copy, scores.read_scores(copy, run).rows, 60, notes)
+    sets = explored(copied, notes)
     assert "this table is of other trees" in notes[0]
     assert [len(one["parsers"]) for one in sets] == [3, 2, 2]
 
@@ -383,10 +384,8 @@ def test_half_of_the_sentences_are_the_worst_and_the_rest_spread() -> None:
 def test_matrices_take_no_more_than_their_room(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = ReportedRun.read(results / "report/run.json")
-    rows = scores.read_scores(results, run).rows
     monkeypatch.setattr(explorer, "_ROOM", 8 * 20)  # of eight parsers and sets
-    for one in explorer.explorer(results, rows, 60, []):
+    for one in explored(results, []):
         for parser in one["parsers"]:
             if "labelled" in parser["name"]:  # it has no matrix
                 continue
