@@ -3,7 +3,8 @@
 A name means one thing. Its help begins with that, up to the first colon or full stop; what follows
 may differ from command to command. ``attree --options`` lists all of them.
 
-A list takes both repetition and commas (:func:`separated`).
+An option of one command is described in the ``Args`` of its docstring. A list takes both repetition
+and commas (:func:`separated`).
 """
 
 from __future__ import annotations
@@ -116,11 +117,16 @@ decimals = _list(partial(_number, float))
 paths = _list(_matching)
 treebanks = _list(lambda word: [Path(word)])
 
+# What a command says of in its docstring: a place to write to, files, words, treebanks
+Output = Annotated[Path, Parameter(allow_leading_hyphen=True)]
+Paths = Annotated[list[Path], Parameter(converter=paths)]
+Words = Annotated[list[str], Parameter(converter=words)]
+TreebankFiles = Annotated[list[Path], Parameter(converter=treebanks)]
+
 _TEXT = "Text"
 _HERE = "Which words are removed: keep (none), ptb, unicode or 'drop:TAG TAG'."
 
 # Where things lie
-Output = Annotated[Path, Parameter(help="Where to write.", allow_leading_hyphen=True)]
 ParsesOutput = Annotated[Path, Parameter(help="Where to write: the table of parses (Parquet).")]
 OutputPrefix = Annotated[
     str, Parameter(help="Beginning of the outputs' names: PREFIX.parquet, PREFIX.csv and so on.")

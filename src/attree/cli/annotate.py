@@ -22,43 +22,22 @@ _PARSER, _TEXT, _PAGE = "Parser", "Text", "Page"
 
 
 def annotate_command(
-    text: Annotated[
-        list[Path],
-        Parameter(
-            converter=options.paths,
-            help="Files or folders: text, JSON Lines, Parquet; or treebanks to be corrected.",
-        ),
-    ],
+    text: options.Paths,
     /,
     *,
-    output: Annotated[
-        options.Output | None,
-        Parameter(
-            help="Where to write: a folder for the treebank; it is continued. Default: of x.mrg, "
-            "x-corrected."
-        ),
-    ] = None,
+    output: options.Output | None = None,
     how: Annotated[TextOptions, Parameter(name="*")] = TextOptions(),
     max_words: Annotated[options.MaxWords, Parameter(validator=between(2, 1000), group=_TEXT)] = 80,
     labels: options.Labels | None = None,
     parser: Annotated[options.Parser | None, Parameter(group=_PARSER)] = None,
     encoder: Annotated[options.Encoder | None, Parameter(group=_PARSER)] = None,
     heads: Annotated[options.Heads | None, Parameter(group=_PARSER)] = None,
-    every: Annotated[
-        int,
-        Parameter(validator=between(1), help="Trees between two trainings.", group=_PARSER),
-    ] = 5,
+    every: Annotated[int, Parameter(validator=between(1), group=_PARSER)] = 5,
     device: Annotated[options.Device | None, Parameter(group=_PARSER)] = None,
     port: Annotated[
-        int,
-        Parameter(
-            validator=between(0, 65535),
-            help="Port of the page.",
-            show_default="a free one",
-            group=_PAGE,
-        ),
+        int, Parameter(validator=between(0, 65535), show_default="a free one", group=_PAGE)
     ] = 0,
-    no_browser: Annotated[bool, Parameter(help="Only print the link.", group=_PAGE)] = False,
+    no_browser: Annotated[bool, Parameter(group=_PAGE)] = False,
 ) -> None:
     """Correct proposed trees of raw text on a page, and save them as a treebank.
 
@@ -70,6 +49,14 @@ def annotate_command(
     Example:
       attree annotate text.txt --language icelandic --output treebanks/icelandic
       attree annotate mine.mrg --parser parsers/mine
+
+    Args:
+        text: Files or folders: text, JSON Lines, Parquet; or treebanks to be corrected.
+        output: Where to write: a folder for the treebank; it is continued. Default: of x.mrg,
+            x-corrected.
+        every: Trees between two trainings.
+        port: Port of the page.
+        no_browser: Only print the link.
     """
     from attree.base import process
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -19,40 +18,28 @@ def attention_command(
     /,
     *,
     encoder: options.Encoder,
-    output: Annotated[
-        options.Output,
-        Parameter(help="Where to write: the manifest, its shards beside it."),
-    ],
-    heads: Annotated[
-        list[str] | None,
-        Parameter(
-            converter=options.words,
-            help="Heads: all, each by itself; list:1.7,2.8, their mean. A layer is written 4.0.",
-        ),
-    ] = None,
-    selection: Annotated[
-        list[Path] | None,
-        Parameter(
-            converter=options.paths,
-            help="Selection of heads: what `attree heads` wrote; the mean of its heads.",
-        ),
-    ] = None,
+    output: options.Output,
+    heads: options.Words | None = None,
+    selection: options.Paths | None = None,
     source: options.Sources = _SOURCES,
     too_long: options.TooLong = "right_branching",
-    precision: Annotated[
-        str,
-        Parameter(help="float32; float16 halves the shards and changes one tree in 900."),
-    ] = "float32",
-    partition_size: Annotated[
-        int, Parameter(validator=between(1), help="Sentences in one shard.")
-    ] = 2000,
+    precision: str = "float32",
+    partition_size: Annotated[int, Parameter(validator=between(1))] = 2000,
     tokens_per_batch: options.TokensPerBatch | None = None,
     workers: Annotated[options.Workers, Parameter(validator=between(1))] = 1,
     threads: options.Threads | None = None,
     scheduler: options.Scheduler | None = None,
     device: options.Device | None = None,
 ) -> None:
-    """Run an encoder over sentences and keep the attention of its heads, word by word."""
+    """Run an encoder over sentences and keep the attention of its heads, word by word.
+
+    Args:
+        output: Where to write: the manifest, its shards beside it.
+        heads: Heads: all, each by itself; list:1.7,2.8, their mean. A layer is written 4.0.
+        selection: Selection of heads: what `attree heads` wrote; the mean of its heads.
+        precision: float32; float16 halves the shards and changes one tree in 900.
+        partition_size: Sentences in one shard.
+    """
     from attree.association.compute import StageSettings
     from attree.base import process
     from attree.encoder.source import find_encoder

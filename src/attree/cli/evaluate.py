@@ -29,36 +29,15 @@ _KEPT = ({"predictions", "gold"}, {"predictions", "test"}, {"test"}, {"gold"})
 @options.needs(trees="train split", draws="train split", steps="train split")
 @options.excludes("gold test", "worst train", "worst split")
 def evaluate_command(
-    predictions: Annotated[
-        options.Predictions | None,
-        Parameter(
-            help="Predicted trees: what to score against --gold; or the treebank that --split cuts."
-        ),
-    ] = None,
+    predictions: options.TreebankFiles | None = None,
     /,
     *,
-    gold: Annotated[
-        options.Trees | None, Parameter(help="Gold trees: treebank files, patterns, folders.")
-    ] = None,
-    worst: Annotated[
-        int, Parameter(validator=options.between(0), help="Draw this many of the worst sentences.")
-    ] = 0,
+    gold: options.TreebankFiles | None = None,
+    worst: Annotated[int, Parameter(validator=options.between(0))] = 0,
     max_words: options.MaxWords | None = None,
-    train: Annotated[
-        options.Trees | None,
-        Parameter(help="Trees to train on: treebank files, patterns, folders.", group=_TRAIN),
-    ] = None,
-    test: Annotated[
-        options.Trees | None,
-        Parameter(help="Trees to score on: treebank files, patterns, folders.", group=_TRAIN),
-    ] = None,
-    split: Annotated[
-        str | None,
-        Parameter(
-            help="Sentences of one treebank to score on, such as 100:, the others train.",
-            group=_TRAIN,
-        ),
-    ] = None,
+    train: Annotated[options.TreebankFiles | None, Parameter(group=_TRAIN)] = None,
+    test: Annotated[options.TreebankFiles | None, Parameter(group=_TRAIN)] = None,
+    split: Annotated[str | None, Parameter(group=_TRAIN)] = None,
     trees: Annotated[
         options.DrawnTrees,
         Parameter(
@@ -66,22 +45,8 @@ def evaluate_command(
             group=_TRAIN,
         ),
     ] = _NUMBERS_OF_TREES,
-    draws: Annotated[
-        int,
-        Parameter(
-            validator=options.between(1), help="Draws of trees; F1 is the mean.", group=_TRAIN
-        ),
-    ] = 1,
-    parser: Annotated[
-        list[str] | None,
-        Parameter(
-            converter=options.words,
-            help="Parser: of --train those of attree train; of upoa, upio, upio-log the trees "
-            "choose heads. Default: the one of attree train, and upio. Else what you kept: folders "
-            "of attree train, ready parsers, trees. Default: universal.",
-            completer=completion.methods,
-        ),
-    ] = None,
+    draws: Annotated[int, Parameter(validator=options.between(1), group=_TRAIN)] = 1,
+    parser: Annotated[options.Words | None, Parameter(completer=completion.methods)] = None,
     encoder: Annotated[options.Encoder | None, Parameter(group=_TRAIN)] = None,
     steps: Annotated[options.Steps, Parameter(group=_TRAIN)] = 200,
     allow_overlap: options.AllowOverlap = False,
@@ -101,6 +66,19 @@ def evaluate_command(
       attree evaluate benepar.mrg --gold test.mrg --worst 3
       attree evaluate --train mine.mrg --test test.mrg --trees 10,20,40
       attree evaluate mine.mrg --split 100: --draws 3
+
+    Args:
+        predictions: Predicted trees: what to score against --gold; or the treebank that --split
+            cuts.
+        gold: Gold trees: treebank files, patterns, folders.
+        worst: Draw this many of the worst sentences.
+        train: Trees to train on: treebank files, patterns, folders.
+        test: Trees to score on: treebank files, patterns, folders.
+        split: Sentences of one treebank to score on, such as 100:, the others train.
+        draws: Draws of trees; F1 is the mean.
+        parser: Parser: of --train those of attree train; of upoa, upio, upio-log the trees choose
+            heads. Default: the one of attree train, and upio. Else what you kept: folders of attree
+            train, ready parsers, trees. Default: universal.
     """
     from attree.treebank.language_file import settings_of
 

@@ -22,17 +22,20 @@ Name = Annotated[str, Parameter(help="Name of the experiment.")]
 
 @app.command
 def rows(
-    job: Annotated[str, Parameter(help="Name of a job of the plan.")],
+    job: str,
     /,
     *,
     plan: PlanFile,
     encoder: options.Encoder,
-    output: Annotated[
-        options.Output, Parameter(help="Where to write: the list of the rows' records (JSON).")
-    ],
+    output: options.Output,
     device: options.Device | None = None,
 ) -> None:
-    """Run those rows of a job that have no record yet."""
+    """Run those rows of a job that have no record yet.
+
+    Args:
+        job: Name of a job of the plan.
+        output: Where to write: the list of the rows' records (JSON).
+    """
     from attree.base import process
     from attree.experiments.job import run_job
 
@@ -121,12 +124,16 @@ def table(
 
 @app.command
 def picture(
-    table: Annotated[Path, Parameter(help="Table: of `attree experiment table` (Parquet).")],
+    table: Path,
     /,
     *,
     output: options.PictureOutput,
 ) -> None:
-    """Draw a table: a line a parser over its columns, the deviation of its draws as error bars."""
+    """Draw a table: a line a parser over its columns, the deviation of its draws as error bars.
+
+    Args:
+        table: Table: of `attree experiment table` (Parquet).
+    """
     from attree.base.schemas import read_table
     from attree.reports.figures import axis_of, check_format
 

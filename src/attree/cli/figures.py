@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from attree.base import options
 
@@ -18,11 +18,15 @@ app = App(name="figure", help="Draw figures from tables.")
 @app.command
 def heads(
     *,
-    ranking: Annotated[Path, Parameter(help="The table written by `attree heads`.")],
+    ranking: Path,
     output: options.PictureOutput,
     title: options.Title = "",
 ) -> None:
-    """The layer × head heat map: F1 of every head, the selected ones framed."""
+    """The layer × head heat map: F1 of every head, the selected ones framed.
+
+    Args:
+        ranking: The table written by `attree heads`.
+    """
     from attree.base.schemas import HEADS_SCHEMA, read_table
     from attree.reports.figures import check_format
 
@@ -36,7 +40,7 @@ def heads(
 @app.command
 def labels(
     *,
-    scores: Annotated[Path, Parameter(help="The summary written by `attree score`.")],
+    scores: Path,
     output: options.PictureOutput,
     title: options.Title = "",
 ) -> None:
@@ -44,6 +48,9 @@ def labels(
 
     Example:
       attree figure labels --scores test.json --output labels.png
+
+    Args:
+        scores: The summary written by `attree score`.
     """
     from attree.base.files import read_described
     from attree.evaluation.counts import NOTHING, confusion_of

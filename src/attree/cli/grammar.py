@@ -15,17 +15,10 @@ app = App(name="grammar", help="Learn a grammar from words; parse by it.")
 
 @app.command
 def train(
-    sentences: Annotated[
-        list[Path],
-        Parameter(
-            converter=options.paths,
-            help="Sentences with trees: treebank files or sentence tables; or .txt, a sentence a "
-            "line, for no tree is looked at.",
-        ),
-    ],
+    sentences: options.Paths,
     /,
     *,
-    output: Annotated[options.Output, Parameter(help="Where to write: a folder, whole or not.")],
+    output: options.Output,
     recipe: Annotated[GrammarRecipe, Parameter(name="*")] = GrammarRecipe(),
     seed: options.Seed = 0,
     threads: options.Threads | None = None,
@@ -38,6 +31,11 @@ def train(
 
     Example:
       attree grammar train mine.mrg --output grammars/mine
+
+    Args:
+        sentences: Sentences with trees: treebank files or sentence tables; or .txt, a sentence a
+            line, for no tree is looked at.
+        output: Where to write: a folder, whole or not.
     """
     from attree.base import process
 
@@ -56,7 +54,7 @@ def parse(
     sentences: options.Trees,
     /,
     *,
-    grammar: Annotated[Path, Parameter(help="A folder of `attree grammar train`.")],
+    grammar: Path,
     output: options.ParsesOutput,
 ) -> None:
     """Parse every sentence by a grammar: most spans expected to be right.
@@ -64,6 +62,9 @@ def parse(
     Example:
       attree grammar parse test.mrg --grammar grammars/mine
         --output parses.parquet
+
+    Args:
+        grammar: A folder of `attree grammar train`.
     """
     from attree.base import process
 

@@ -29,10 +29,8 @@ def heads_command(
         options.Decoder,
         Parameter(help=f"Decoder: {', '.join(DECODERS)}.", completer=completion.decoders),
     ],
-    output: Annotated[
-        options.Output, Parameter(help="Where to write: the table of all heads (Parquet).")
-    ],
-    output_selection: Annotated[Path, Parameter(help="Where to write the selection (JSON).")],
+    output: options.Output,
+    output_selection: Path,
     association: Annotated[
         options.Association, Parameter(help="How attention becomes association: raw or log.")
     ] = "raw",
@@ -44,9 +42,7 @@ def heads_command(
             help=f"What heads are chosen by: {', '.join(RANKED_BY)}. The last needs no tree."
         ),
     ] = RANKED_BY[0],
-    trees: Annotated[
-        str, Parameter(help="How many trees are drawn at random: a number, or all.")
-    ] = "all",
+    trees: str = "all",
     seed: options.Seed = 0,
 ) -> None:
     """Score every head as a parser of its own on gold trees, and select heads.
@@ -58,6 +54,11 @@ def heads_command(
       attree heads all.json --sentences dev.mrg --score inside_outside
         --decoder chart --heads best:20 --rank-by agreement --output heads.parquet
         --output-selection upio.json
+
+    Args:
+        output: Where to write: the table of all heads (Parquet).
+        output_selection: Where to write the selection (JSON).
+        trees: How many trees are drawn at random: a number, or all.
     """
     from attree.association.ranking import rank_heads
     from attree.base import process

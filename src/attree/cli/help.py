@@ -164,8 +164,8 @@ def _table(rows: list[Row]) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield paragraphs; one that begins with ``Example`` keeps its lines."""
-    for paragraph in inspect.cleandoc(text).split("\n\n"):
+    """Yield paragraphs without those of arguments; ``Example`` keeps its lines."""
+    for paragraph in inspect.cleandoc(text).partition("\n\nArgs:")[0].split("\n\n"):
         if paragraph.startswith("Example"):
             yield textwrap.indent(paragraph, "  ")
         else:

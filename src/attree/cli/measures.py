@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,23 +10,11 @@ from attree.base import options
 
 
 def measures_command(
-    trees: Annotated[
-        list[Path],
-        Parameter(
-            converter=options.treebanks,
-            help="Trees: treebank files, patterns, folders, tables, output of `attree parse`.",
-        ),
-    ],
+    trees: options.TreebankFiles,
     /,
     *,
-    output: Annotated[options.Output, Parameter(help="Where to write: a folder for the tables.")],
-    plain: Annotated[
-        bool,
-        Parameter(
-            help="Leave out one-word phrases, and all of a unary chain but one, as F1 does: to "
-            "compare labelled trees with unlabelled ones.",
-        ),
-    ] = False,
+    output: options.Output,
+    plain: bool = False,
     how: Annotated[options.ReadingOptions, Parameter(name="*")] = options.ReadingOptions(),
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -42,6 +29,12 @@ def measures_command(
     Example:
       attree measures trees/de --output measures/de
       attree measures wsj_0001.mrg --output measures/wsj
+
+    Args:
+        trees: Trees: treebank files, patterns, folders, tables, output of `attree parse`.
+        output: Where to write: a folder for the tables.
+        plain: Leave out one-word phrases, and all of a unary chain but one, as F1 does: to compare
+            labelled trees with unlabelled ones.
     """
     from attree.apps.measures.tables import Reading, check_output, write_measures
     from attree.base.text import safe

@@ -25,24 +25,10 @@ _PARSER, _INPUT, _PLACE = "Parser", "Input and output", "Where it runs"
 @options.needs(tls_ca="scheduler", tls_cert="scheduler", tls_key="tls_cert")
 @options.excludes("scheduler slurm")
 def parse_command(
-    inputs: Annotated[
-        list[Path],
-        Parameter(
-            converter=options.paths,
-            help="Files or folders: text, JSON Lines, Parquet, half-known trees (.half); - reads "
-            "text from standard input.",
-            allow_leading_hyphen=True,
-        ),
-    ],
+    inputs: Annotated[options.Paths, Parameter(allow_leading_hyphen=True)],
     /,
     *,
-    output: Annotated[
-        options.Output | None,
-        Parameter(
-            help="Where to write: a folder for the trees; an interrupted run continues there.",
-            group=_INPUT,
-        ),
-    ] = None,
+    output: Annotated[options.Output | None, Parameter(group=_INPUT)] = None,
     rows: Annotated[RowSettings, Parameter(name="*", group=_INPUT)] = RowSettings(),
     parser: Annotated[options.Parser | None, Parameter(group=_PARSER)] = None,
     own: Annotated[Overrides, Parameter(name="*", group=_PARSER)] = Overrides(),
@@ -62,6 +48,11 @@ def parse_command(
       cat text.txt | attree parse - --to brackets
 
     Exit status: 0 all lines have their rows, 1 an error or failed shards, 130 after Ctrl-C.
+
+    Args:
+        inputs: Files or folders: text, JSON Lines, Parquet, half-known trees (.half); - reads text
+            from standard input.
+        output: Where to write: a folder for the trees; an interrupted run continues there.
     """
     from attree.base import process
     from attree.base.errors import AttreeError
@@ -126,12 +117,16 @@ app = App(name="corpus", help="Bulk runs of attree parse.")
 
 @app.command(name="status")
 def show(
-    folder: Annotated[Path, Parameter(help="Output folder of attree parse.")],
+    folder: Path,
     /,
     *,
     as_json: options.AsJson = False,
 ) -> None:
-    """Show how far a run is, during it or afterwards."""
+    """Show how far a run is, during it or afterwards.
+
+    Args:
+        folder: Output folder of attree parse.
+    """
     from attree.bulk.folder import status
 
     found = status(folder)

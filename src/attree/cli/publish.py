@@ -7,29 +7,31 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from attree.base.options import Output, Overwrite, paths
+from attree.base import options
 
 
 def publish_command(
-    parser: Annotated[Path, Parameter(help="Folder of attree train.")],
+    parser: Path,
     /,
     *,
-    output: Annotated[Output, Parameter(help="Where to write: a folder for the copy.")],
-    licence: Annotated[str, Parameter(help="Of the weights: cc-by-4.0, cc-by-sa-4.0 …")],
-    sources: Annotated[
-        str,
-        Parameter(help="Treebanks and their licences, in Markdown.", allow_leading_hyphen=True),
-    ],
-    table: Annotated[
-        list[Path] | None, Parameter(converter=paths, help="Tables of F1 in Markdown.")
-    ] = None,
-    overwrite: Overwrite = False,
+    output: options.Output,
+    licence: str,
+    sources: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    table: options.Paths | None = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Copy a trained parser, with its licence, its sources and its F1 in its model card.
 
     Example:
       attree publish my-parser --licence cc-by-4.0
         --sources "My treebank (CC BY 4.0)" --output published/my-parser
+
+    Args:
+        parser: Folder of attree train.
+        output: Where to write: a folder for the copy.
+        licence: Of the weights: cc-by-4.0, cc-by-sa-4.0 …
+        sources: Treebanks and their licences, in Markdown.
+        table: Tables of F1 in Markdown.
     """
     import shutil
 

@@ -12,23 +12,22 @@ from attree.base.options import between
 
 
 def report_command(
-    results: Annotated[Path, Parameter(help="Folder of results that the workflow filled.")],
+    results: Path,
     /,
     *,
-    output: Annotated[options.Output, Parameter(help="Where to write: the page (.html).")],
-    trees_shown: Annotated[
-        int,
-        Parameter(
-            validator=between(1), help="Trees shown of each test set, half of them the worst."
-        ),
-    ] = 60,
-    run: Annotated[
-        Path | None, Parameter(help="What the run was asked for, as the workflow wrote it.")
-    ] = None,
+    output: options.Output,
+    trees_shown: Annotated[int, Parameter(validator=between(1))] = 60,
+    run: Path | None = None,
 ) -> None:
     """Write one page about a run: tables, F1 with intervals, heads, treebanks, trees.
 
     The page needs no network. Example: attree report results --output results/report/index.html
+
+    Args:
+        results: Folder of results that the workflow filled.
+        output: Where to write: the page (.html).
+        trees_shown: Trees shown of each test set, half of them the worst.
+        run: What the run was asked for, as the workflow wrote it.
     """
     from attree.reports.page.page import write_page
 

@@ -40,17 +40,21 @@ def score_command(
     /,
     *,
     sentences: options.Trees,
-    output: Annotated[
-        options.Output, Parameter(help="Where to write: a table, a row a sentence (Parquet).")
-    ],
-    summary: Annotated[Path, Parameter(help="Where to write the summary (JSON).")],
+    output: options.Output,
+    summary: Path,
     counting: Annotated[Counting, Parameter(name="*")] = Counting(),
-    encoder_name: Annotated[str | None, Parameter(help="The encoder's name in tables.")] = None,
-    parser_name: Annotated[str | None, Parameter(help="The parser's name in tables.")] = None,
+    encoder_name: str | None = None,
+    parser_name: str | None = None,
 ) -> None:
     """Score parses against gold trees: corpus F1, sentence F1 and recall by label.
 
     Prints the scores; `attree table show SUMMARY.json` prints them again.
+
+    Args:
+        output: Where to write: a table, a row a sentence (Parquet).
+        summary: Where to write the summary (JSON).
+        encoder_name: The encoder's name in tables.
+        parser_name: The parser's name in tables.
     """
     from attree.base import process
     from attree.evaluation.summary import score_parses
@@ -85,13 +89,16 @@ def baselines_command(
     sentences: options.Trees,
     /,
     *,
-    output: Annotated[options.Output, Parameter(help="Where to write: the summary (JSON).")],
+    output: options.Output,
     counting: Annotated[Counting, Parameter(name="*")] = Counting(),
-    seeds: Annotated[
-        int, Parameter(validator=options.between(1), help="Seeds of each kind of random trees.")
-    ] = 5,
+    seeds: Annotated[int, Parameter(validator=options.between(1))] = 5,
 ) -> None:
-    """Score left-branching, right-branching, balanced and random trees, and the binary ceiling."""
+    """Score left-branching, right-branching, balanced and random trees, and the binary ceiling.
+
+    Args:
+        output: Where to write: the summary (JSON).
+        seeds: Seeds of each kind of random trees.
+    """
     from attree.base import process
     from attree.evaluation.baselines import write_baselines
     from attree.treebank.given import as_table
@@ -102,23 +109,14 @@ def baselines_command(
 
 
 def evalb_command(
-    gold: Annotated[
-        Path, Parameter(help="Gold trees in brackets, a tree a line: a file, or a pattern.")
-    ],
-    test: Annotated[
-        Path, Parameter(help="Trees to score, in the same order: a file, or a pattern.")
-    ],
+    gold: Path,
+    test: Path,
     /,
     *,
-    prm: Annotated[
-        Path | None,
-        Parameter(help="A parameter file of EVALB, or collins; without it nothing is deleted."),
-    ] = None,
+    prm: Path | None = None,
     punctuation: options.Punctuation | None = None,
-    unlabelled: Annotated[bool, Parameter(help="Ignore labels.")] = False,
-    release: Annotated[
-        str, Parameter(help="Print as the release of 2008, 2006 or 1997 does.")
-    ] = "2008",
+    unlabelled: bool = False,
+    release: str = "2008",
 ) -> None:
     """Score bracketed trees as EVALB does, with its parameters and its output.
 
@@ -129,6 +127,13 @@ def evalb_command(
     Example:
       attree evalb test.gold.mrg test.mine.mrg --prm COLLINS.prm
       attree evalb test.gold.mrg test.mine.mrg --prm collins --punctuation ptb
+
+    Args:
+        gold: Gold trees in brackets, a tree a line: a file, or a pattern.
+        test: Trees to score, in the same order: a file, or a pattern.
+        prm: A parameter file of EVALB, or collins; without it nothing is deleted.
+        unlabelled: Ignore labels.
+        release: Print as the release of 2008, 2006 or 1997 does.
     """
     from dataclasses import replace
 

@@ -30,10 +30,14 @@ def crosslingual(
     *,
     output_prefix: options.OutputPrefix,
     published: options.Published | None = None,
-    published_table: Annotated[str, Parameter(help="Which of its tables.")] = "cross-lingual",
+    published_table: str = "cross-lingual",
     title: options.Title = "Across languages",
 ) -> None:
-    """A table over languages: every parser beside every baseline, corpus and sentence F1."""
+    """A table over languages: every parser beside every baseline, corpus and sentence F1.
+
+    Args:
+        published_table: Which of its tables.
+    """
     from attree.reports.tables import build
 
     figures = build.read_published(published, published_table)
@@ -57,13 +61,17 @@ def language(
 
 @app.command
 def sizes(
-    treebanks: Annotated[list[Path], Parameter(converter=options.paths, help="Sentence tables.")],
+    treebanks: Annotated[list[Path], Parameter(converter=options.paths)],
     /,
     *,
     output_prefix: options.OutputPrefix,
     published: options.Published | None = None,
 ) -> None:
-    """The dataset-size table: sentences counted in each split, beside the article's counts."""
+    """The dataset-size table: sentences counted in each split, beside the article's counts.
+
+    Args:
+        treebanks: Sentence tables.
+    """
     from attree.reports.tables import build
 
     records = build.size_rows(treebanks, build.read_published(published, "dataset-size"))
@@ -76,37 +84,15 @@ def comparison(
     /,
     *,
     output_prefix: options.OutputPrefix,
-    sentences: Annotated[
-        options.Trees | None,
-        Parameter(converter=options.paths, help="Sentences with trees: the table of each split."),
-    ] = None,
-    speeds: Annotated[
-        list[Path] | None,
-        Parameter(converter=options.paths, help="What `attree speed` wrote."),
-    ] = None,
+    sentences: options.Paths | None = None,
+    speeds: options.Paths | None = None,
     lengths: Annotated[
-        list[int] | None,
-        Parameter(
-            converter=options.numbers,
-            validator=between(2),
-            help="Longest sentences, in words: a table for each.",
-        ),
+        list[int] | None, Parameter(converter=options.numbers, validator=between(2))
     ] = None,
     published: options.Published | None = None,
-    row: Annotated[
-        list[str] | None,
-        Parameter(
-            converter=options.words,
-            help="Published figure: SYSTEM=TABLE/ROW, or SYSTEM=TABLE/ROW@COLUMN.",
-        ),
-    ] = None,
-    average: Annotated[
-        list[str] | None,
-        Parameter(converter=options.words, help="What averages: AVERAGE=SYSTEM,SYSTEM,…"),
-    ] = None,
-    timed: Annotated[
-        int, Parameter(validator=between(1), help="Sentences that speed was measured on.")
-    ] = 100,
+    row: options.Words | None = None,
+    average: options.Words | None = None,
+    timed: Annotated[int, Parameter(validator=between(1))] = 100,
     profile: options.Profile = "default",
     max_words: options.MaxWords | None = None,
     title: options.Title = "Comparison",
@@ -117,6 +103,14 @@ def comparison(
 
     Example: attree table comparison results/scores/minilm/*/french/test.json
       results/scores/baselines/french/test.json --output-prefix french
+
+    Args:
+        sentences: Sentences with trees: the table of each split.
+        speeds: What `attree speed` wrote.
+        lengths: Longest sentences, in words: a table for each.
+        row: Published figure: SYSTEM=TABLE/ROW, or SYSTEM=TABLE/ROW@COLUMN.
+        average: What averages: AVERAGE=SYSTEM,SYSTEM,…
+        timed: Sentences that speed was measured on.
     """
     from attree.reports.tables.comparison import compared, read_figures, record_of, systems
     from attree.reports.tables.comparison import comparison as as_tables
@@ -140,14 +134,18 @@ def _average(text: str) -> tuple[str, list[str]]:
 
 @app.command
 def compare(
-    first: Annotated[Path, Parameter(help="Sentence scores of `attree score` (.parquet).")],
-    second: Annotated[Path, Parameter(help="Those of another parser, same sentences.")],
+    first: Path,
+    second: Path,
     /,
 ) -> None:
     """Whether one parser beats another: difference in F1, 95 % interval, p (paired bootstrap).
 
     Example: attree table compare results/scores/minilm/upio/french/test.parquet
     results/scores/minilm/upoa/french/test.parquet
+
+    Args:
+        first: Sentence scores of `attree score` (.parquet).
+        second: Those of another parser, same sentences.
     """
     from attree.base import tables as render
     from attree.evaluation import HEADINGS
@@ -168,15 +166,17 @@ def compare(
 @app.command
 @options.needs(overwrite="svg")
 def show(
-    table: Annotated[
-        Path, Parameter(help="Table: a .parquet of `attree table`, or a summary of scores.")
-    ],
+    table: Path,
     /,
     *,
     svg: options.Svg | None = None,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Print a table, or a summary of `attree score`, to the terminal."""
+    """Print a table, or a summary of `attree score`, to the terminal.
+
+    Args:
+        table: Table: a .parquet of `attree table`, or a summary of scores.
+    """
     from rich.console import Console
 
     from attree.base import tables as render

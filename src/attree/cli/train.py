@@ -19,19 +19,14 @@ _AS_IT_IS = options.ReadingOptions()
 def train_command(
     *,
     sentences: options.Trees,
-    output: Annotated[options.Output, Parameter(help="Where to write: a folder for the parser.")],
+    output: options.Output,
     encoder: options.Encoder | None = None,
     choice: Annotated[Choice, Parameter(name="*", group=TREES)] = Choice(),
-    structure: Annotated[
-        options.Trees | None,
-        Parameter(help="Further trees, whose labels are not learned.", group=TREES),
-    ] = None,
+    structure: Annotated[options.TreebankFiles | None, Parameter(group=TREES)] = None,
     reading: Annotated[options.ReadingOptions, Parameter(name="*", group=TREES)] = _AS_IT_IS,
     dependencies: Annotated[options.Dependencies | None, Parameter(group=TREES)] = None,
     language: Annotated[options.Language | None, Parameter(group=TREES)] = None,
-    evaluate_on: Annotated[
-        options.Trees | None, Parameter(help="Trees to keep apart from.", group=TREES)
-    ] = None,
+    evaluate_on: Annotated[options.TreebankFiles | None, Parameter(group=TREES)] = None,
     allow_overlap: Annotated[options.AllowOverlap, Parameter(group=TREES)] = False,
     parser: Annotated[
         options.Parser | None,
@@ -42,34 +37,15 @@ def train_command(
             completer=completion.recipes,
         ),
     ] = None,
-    layer: Annotated[
-        list[int] | None,
-        Parameter(
-            converter=options.numbers,
-            help="Hidden states: 3, or 2,3,4. Default: the middle.",
-            group=PARSER,
-        ),
-    ] = None,
+    layer: Annotated[list[int] | None, Parameter(converter=options.numbers, group=PARSER)] = None,
     changes: Annotated[Changes, Parameter(name="*")] = Changes(),
-    tune_layers: Annotated[
-        list[str] | None,
-        Parameter(
-            converter=options.words, help="Layers to choose from: 2,3,2+3,2+3+4.", group=TUNING
-        ),
-    ] = None,
+    tune_layers: Annotated[options.Words | None, Parameter(group=TUNING)] = None,
     tune_dropout: Annotated[
         list[float] | None,
-        Parameter(
-            converter=options.decimals,
-            validator=options.between(0, 0.9),
-            help="Rates of dropout to choose from: 0.1,0.3.",
-            group=TUNING,
-        ),
+        Parameter(converter=options.decimals, validator=options.between(0, 0.9), group=TUNING),
     ] = None,
     fitting: Annotated[Fitting, Parameter(name="*", group=MORE)] = Fitting(),
-    half_precision: Annotated[
-        bool, Parameter(help="Keep weights in 16 bits each.", group=MORE)
-    ] = False,
+    half_precision: Annotated[bool, Parameter(group=MORE)] = False,
     overwrite: Annotated[options.Overwrite, Parameter(group=MORE)] = False,
     device: Annotated[options.Device | None, Parameter(group=MORE)] = None,
 ) -> None:
@@ -85,6 +61,15 @@ def train_command(
 
     Example:
       attree train --sentences mine.mrg --output parsers/mine
+
+    Args:
+        output: Where to write: a folder for the parser.
+        structure: Further trees, whose labels are not learned.
+        evaluate_on: Trees to keep apart from.
+        layer: Hidden states: 3, or 2,3,4. Default: the middle.
+        tune_layers: Layers to choose from: 2,3,2+3,2+3+4.
+        tune_dropout: Rates of dropout to choose from: 0.1,0.3.
+        half_precision: Keep weights in 16 bits each.
     """
     from attree.base import process
 

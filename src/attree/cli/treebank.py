@@ -99,23 +99,16 @@ def run(
     files: Files | None = None,
     /,
     *,
-    output: Annotated[
-        options.Output | None, Parameter(help="Where to write: the sentence table.")
-    ] = None,
-    rejected: Annotated[Path | None, Parameter(help="Write what was not read, and why.")] = None,
-    check: Annotated[bool, Parameter(help="Print what is in the files.")] = False,
+    output: options.Output | None = None,
+    rejected: Path | None = None,
+    check: bool = False,
     language: Annotated[
         options.Language,
         Parameter(help="Language, by name or code: of FILES; without FILES, what is looked up."),
     ] = "",
-    split_name: Annotated[str, Parameter(help="The split's name.")] = "",
-    folder: Annotated[
-        list[Path] | None,
-        Parameter(converter=options.paths, help="Holds --language, if no FILES are given."),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None, Parameter(converter=options.words, help="Files to leave out.")
-    ] = None,
+    split_name: str = "",
+    folder: options.Paths | None = None,
+    exclude: options.Words | None = None,
     reading: Annotated[ReadingOptions, Parameter(name="*", group=_READING)] = _AS_IT_IS,
     trees: Annotated[TreeOptions, Parameter(name="*", group=_READING)] = TreeOptions(),
     words: Annotated[WordOptions, Parameter(name="*", group=_READING)] = WordOptions(),
@@ -128,6 +121,14 @@ def run(
     the folders of treebanks; --check also takes a folder, and reads what treebanks are in it.
 
     Example: attree treebank mine/test.ptb --check
+
+    Args:
+        output: Where to write: the sentence table.
+        rejected: Write what was not read, and why.
+        check: Print what is in the files.
+        split_name: The split's name.
+        folder: Holds --language, if no FILES are given.
+        exclude: Files to leave out.
     """
     from attree.base.files import check_apart, check_new
     from attree.treebank.check import other_scripts
@@ -162,14 +163,8 @@ def convert_command(
     files: Files,
     /,
     *,
-    output: Annotated[options.Output, Parameter(help="Where to write: a treebank file, UTF-8.")],
-    to: Annotated[
-        str | None,
-        Parameter(
-            help="Format to write: see above. Default: by the output's extension.",
-            completer=completion.written_formats,
-        ),
-    ] = None,
+    output: options.Output,
+    to: Annotated[str | None, Parameter(completer=completion.written_formats)] = None,
     format: Annotated[options.Format | None, Parameter(group=_READING)] = None,
     encoding: Annotated[options.Encoding | None, Parameter(group=_READING)] = None,
     labels: Annotated[options.Labels | None, Parameter(group=_READING)] = None,
@@ -185,6 +180,10 @@ def convert_command(
     the subtrees that are phrases), parquet (a sentence table).
 
     Example: attree treebank convert tiger.xml --output tiger.mrg
+
+    Args:
+        output: Where to write: a treebank file, UTF-8.
+        to: Format to write: see above. Default: by the output's extension.
     """
     from attree.base.files import check_apart, check_new
     from attree.treebank.convert import convert, target

@@ -25,35 +25,17 @@ _LOOK = "How the tree is shown"
 @options.needs(overwrite="svg")
 @options.excludes("parser compare", "brackets json", "best constraints", "tokenizer constraints")
 def try_command(
-    sentence: Annotated[
-        str | None,
-        Parameter(
-            help="A sentence or several; - reads lines; without one you are asked.",
-            allow_leading_hyphen=True,
-        ),
-    ] = None,
+    sentence: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
     parser: options.Parser | None = None,
-    compare: Annotated[
-        list[str] | None,
-        Parameter(
-            converter=options.words,
-            help="Several parsers, one below the other: upoa,upio,my-parser.",
-            completer=completion.parsers,
-        ),
-    ] = None,
+    compare: Annotated[options.Words | None, Parameter(completer=completion.parsers)] = None,
     encoder: options.Encoder | None = None,
     language: options.Language | None = None,
     tokenizer: options.Tokenizer | None = None,
-    best: Annotated[
-        int | None, Parameter(validator=between(1), help="So many trees of it, the best first.")
-    ] = None,
-    constraints: Annotated[
-        Path | None,
-        Parameter(help="Half-known trees (.half): parse their sentences, keep what is known."),
-    ] = None,
-    brackets: Annotated[bool, Parameter(help="Brackets on one line.", group=_LOOK)] = False,
+    best: Annotated[int | None, Parameter(validator=between(1))] = None,
+    constraints: Path | None = None,
+    brackets: Annotated[bool, Parameter(group=_LOOK)] = False,
     as_json: Annotated[options.AsJson, Parameter(group=_LOOK)] = False,
     svg: Annotated[options.Svg | None, Parameter(group=_LOOK)] = None,
     overwrite: options.Overwrite = False,
@@ -67,6 +49,13 @@ def try_command(
       attree try "A cat chased the mice."
       attree try "Old men and women left." --best 3
       echo "the old man left" | attree try - --brackets --tokenizer whitespace
+
+    Args:
+        sentence: A sentence or several; - reads lines; without one you are asked.
+        compare: Several parsers, one below the other: upoa,upio,my-parser.
+        best: So many trees of it, the best first.
+        constraints: Half-known trees (.half): parse their sentences, keep what is known.
+        brackets: Brackets on one line.
     """
     from attree.base.files import check_new
     from attree.base.text import safe
