@@ -11,8 +11,9 @@ import pytest
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import SENTENCES_SCHEMA, write_table
-from attree.raw_text.training_text import measure, read_lines, text_files
+from attree.raw_text.training_text import measure, read_texts, text_files
 
+DAMAGED = "this input (is cut short|cannot be read)"
 LINES = ["l' arrivée surprend", "שלום עולם", "the end"]
 
 
@@ -36,7 +37,7 @@ def test_every_form_gives_the_same_lines_and_hash(tmp_path: Path) -> None:
     table(tmp_path / "d.parquet")
     files = text_files([tmp_path])
     assert len(files) == 4
-    assert all(list(read_lines([file])) == LINES for file in files)
+    assert all(list(read_texts([file])) == LINES for file in files)
     found = measure(files[:1])
     assert all(measure([file]) == found for file in files)
     assert (found["lines"], found["characters"]) == (3, sum(map(len, LINES)))
@@ -49,16 +50,33 @@ def test_a_folder_is_all_its_text_but_not_what_lies_beside_it(tmp_path: Path) ->
     (tmp_path / "more" / "b.txt").write_text("two")
     (tmp_path / "LICENSE.x.txt").write_text("do what you like")
     (tmp_path / "README.md").write_text("three")
-    assert list(read_lines(text_files([tmp_path]))) == ["one", "two"]
+    assert list(read_texts(text_files([tmp_path]))) == ["one", "two"]
+
+
+def test_lines_that_are_no_text_are_passed_over_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"one\nb\x07ll\n" + b"x" * (2**20 + 1) + b"\ntwo\n")
+    assert measure(text_files([tmp_path]))["lines"] == 2
+    said = capsys.readouterr().err
+    assert "1 lines of the text are passed over: control" in said and "too_long" in said
 
 
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
         ("latin.txt", b"fine\ncaf\xe9\n", r"latin\.txt:2: this text is not UTF-8"),
-        ("cut.txt.xz", lzma.compress(b"a line\n" * 999)[:-20], "damaged or cut short"),
-        ("cut.txt.gz", gzip.compress(b"a line\n" * 999)[:-9], "damaged or cut short"),
-        ("none.txt.xz", b"not xz at all", "damaged or cut short"),
+        (
+            "cut.txt.xz",
+            lzma.compress(b"a line\n" * 999)[:-20],
+            DAMAGED,
+        ),
+        (
+            "cut.txt.gz",
+            gzip.compress(b"a line\n" * 999)[:-9],
+            DAMAGED,
+        ),
+        ("none.txt.xz", b"not xz at all", DAMAGED),
         ("empty.txt", b" \n\n", "this file has no text"),
         ("cut.parquet", b"PAR1", "not a whole Parquet file"),
     ],
@@ -73,5 +91,5 @@ def test_bad_files_are_named(tmp_path: Path, name: str, content: bytes, problem:
 def test_text_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(AttreeError, match="does not exist"):
         text_files([tmp_path / "gone.txt"])
-    with pytest.raises(AttreeError, match="no text in this folder"):
+    with pytest.raises(AttreeError, match="no input files"):
         text_files([tmp_path])

@@ -18,7 +18,8 @@ from attree.base.provenance import code_hash, provenance, versions
 from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.text import say
 from attree.encoder.source import ResolvedEncoder, has_new_head, verify
-from attree.raw_text.training_text import measure, read_lines, text_files
+from attree.raw_text.inputs import InputFile
+from attree.raw_text.training_text import measure, read_texts, text_files
 
 _BASE = ("slug", "kind", "id", "revision", "fingerprint")
 #: Everything that a tokeniser may consist of: copied as it is, so that pieces stay what they were.
@@ -116,7 +117,7 @@ def tune(
 
 def _tuned(
     folder: Path,
-    files: dict[str, list[Path]],
+    files: dict[str, list[InputFile]],
     work: Path,
     recipe: TuningRecipe,
     *,
@@ -132,7 +133,7 @@ def _tuned(
     model, new_head = masked_lm.load_for_masking(folder, seed=seed)
     tokeniser = read_tokeniser(folder, model)
     texts = {
-        name: masked_lm.Sequences(read_lines(paths), tokeniser, length=length)
+        name: masked_lm.Sequences(read_texts(paths), tokeniser, length=length)
         for name, paths in files.items()
     }
     for name, least in (("text", recipe.batch), ("held_out", 1)):

@@ -1,99 +1,87 @@
-"""Raw text, a line after the other: sentence tables, text files (plain, .xz, .gz), folders."""
+"""Raw text to learn from, a line after the other: text files of any kind, and sentence tables."""
 
 from __future__ import annotations
 
 import hashlib
-import io
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
-from attree.base.files import COMPRESSIONS, DAMAGE, check_regular, open_compressed
+from attree.base.schemas import OK, read_table
+from attree.base.text import say
+from attree.raw_text.inputs import InputFile, find_inputs
+from attree.raw_text.lines import EMPTY, UNDECODABLE, read_lines
 
-#: Files that lie beside corpora and are none.
-_NO_TEXT = ("README", "LICENSE", ".")
-_SUFFIXES = (".txt", *filter(None, COMPRESSIONS))
-_TABLE = ".parquet"
+#: How files are called that lie beside corpora and are none.
+_NO_CORPUS = ("README", "LICENSE")
 
 
-def text_files(paths: Iterable[Path]) -> list[Path]:
-    """List files, and the text files and tables below folders, by name.
+def text_files(paths: Sequence[Path]) -> list[InputFile]:
+    """List files, and the text files and tables below folders, in natural order.
 
     Raises:
-        AttreeError: a path does not exist, or a folder has no text.
+        AttreeError: a path does not exist, or there is no text.
     """
-    return [file for path in paths for file in _below(path)]
+    given = {str(path.absolute()) for path in paths}
+    files, _ = find_inputs(paths)
+    return [f for f in files if f.path in given or not Path(f.path).name.startswith(_NO_CORPUS)]
 
 
-def read_lines(files: Iterable[Path]) -> Iterator[str]:
+def read_texts(files: Iterable[InputFile], passed: Counter[str] | None = None) -> Iterator[str]:
     """Yield the lines that are not blank; of a sentence table its words, joined by spaces.
 
+    Args:
+        files: as :func:`text_files` lists them.
+        passed: counts the lines that hold no text, by their status, and are passed over.
+
     Raises:
-        AttreeError: a file is cut short, or not UTF-8.
+        AttreeError: a file is cut short, not UTF-8, or a table without words.
     """
     for file in files:
-        lines = _table_lines(file) if file.suffix == _TABLE else _file_lines(file)
-        yield from filter(None, map(str.strip, lines))
+        if file.kind == "parquet":
+            yield from filter(None, map(" ".join, table_words(file.path)[0]))
+            continue
+        for _, first, texts, statuses in read_lines([file], "text"):
+            for line, (text, status) in enumerate(zip(texts, statuses, strict=True), first):
+                if status == UNDECODABLE:
+                    fix = "convert it with `iconv`"
+                    raise AttreeError("this text is not UTF-8", file=file.path, line=line, fix=fix)
+                if status not in (OK, EMPTY) and passed is not None:
+                    passed[status] += 1
+                words = text if isinstance(text, str) else " ".join(text)
+                if stripped := words.strip():
+                    yield stripped
 
 
-def measure(files: Sequence[Path]) -> dict[str, Any]:
-    """Count the lines and characters of a text, and hash them, wherever they lie.
+def table_words(path: str | Path) -> tuple[list[list[str]], dict[str, Any]]:
+    """Return the sentences of a table, and its metadata.
 
     Raises:
-        AttreeError: there is none, or as :func:`read_lines`.
+        AttreeError: it is no table, or has no column of words.
     """
-    whole, lines, characters = hashlib.sha256(), 0, 0
-    for line in read_lines(files):
+    table, metadata = read_table(path)
+    if "words" not in table.schema.names:
+        fix = "write it with `attree treebank`"
+        raise AttreeError("this table has no column `words`", file=path, fix=fix)
+    return table["words"].to_pylist(), metadata
+
+
+def measure(files: Sequence[InputFile]) -> dict[str, Any]:
+    """Count the lines and characters of a text, and hash them, wherever they lie.
+
+    Lines that hold no text are told on stderr.
+
+    Raises:
+        AttreeError: there is none, or as :func:`read_texts`.
+    """
+    whole, lines, characters, passed = hashlib.sha256(), 0, 0, Counter[str]()
+    for line in read_texts(files, passed):
         whole.update(line.encode() + b"\n")
         lines, characters = lines + 1, characters + len(line)
+    for status, count in passed.items():
+        say(f"attree: {count:,} lines of the text are passed over: {status}")
     if not lines:
-        raise AttreeError("this file has no text", file=files[0])
+        raise AttreeError("this file has no text", file=files[0].path if files else None)
     return {"hash": whole.hexdigest()[:32], "lines": lines, "characters": characters}
-
-
-def _below(path: Path) -> list[Path]:
-    if not path.is_dir():
-        check_regular(path, what="text")
-        return [path]
-    found = sorted(
-        file
-        for file in path.rglob("*")
-        if file.is_file()
-        and file.suffix in (_TABLE, *_SUFFIXES)
-        and not file.name.startswith(_NO_TEXT)
-    )
-    if not found:
-        raise AttreeError(
-            "no text in this folder",
-            file=path,
-            fix=f"text files end in {', '.join(_SUFFIXES)}, sentence tables in {_TABLE}",
-        )
-    return found
-
-
-def _table_lines(path: Path) -> Iterable[str]:
-    from attree.base.schemas import read_table
-
-    table, _ = read_table(path)
-    if "words" not in table.schema.names:
-        raise AttreeError(
-            "this table has no column `words`", file=path, fix="write it with `attree treebank`"
-        )
-    return (" ".join(words) for words in table["words"].to_pylist())
-
-
-def _file_lines(path: Path) -> Iterator[str]:
-    number = 0
-    try:
-        with io.BufferedReader(open_compressed(path), 1 << 20) as handle:
-            for number, line in enumerate(handle, start=1):
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError:
-        raise AttreeError(
-            "this text is not UTF-8", file=path, line=number, fix="convert it with `iconv`"
-        ) from None
-    except DAMAGE:
-        raise AttreeError(
-            "this file is damaged or cut short", file=path, line=number + 1, fix="copy it again"
-        ) from None

@@ -14,9 +14,8 @@ from attree.base.errors import AttreeError
 from attree.base.files import COMPRESSIONS, whole_folder, write_json
 from attree.base.provenance import code_hash, provenance, versions
 from attree.base.runs import PROVENANCE, already_made, working_folder
-from attree.base.schemas import read_table
 from attree.base.text import say
-from attree.raw_text.training_text import read_lines, text_files
+from attree.raw_text.training_text import read_texts, table_words, text_files
 from attree.rivals.grammar.folder import write_grammar
 from attree.rivals.grammar.model import CompoundPCFG, Vocabulary
 from attree.rivals.grammar.options import GrammarRecipe
@@ -49,14 +48,11 @@ def read_sentences(paths: Iterable[Path]) -> tuple[list[list[str]], list[str]]:
     names = []
     for path in paths:
         if is_text(path):
-            sentences += [line.split() for line in read_lines(text_files([path]))]
+            sentences += [line.split() for line in read_texts(text_files([path]))]
             names.append(path.name)
             continue
-        table, about = read_table(path)
-        if "words" not in table.schema.names:
-            fix = "write it with `attree treebank`"
-            raise AttreeError("this table has no column `words`", file=path, fix=fix)
-        sentences += table["words"].to_pylist()
+        words, about = table_words(path)
+        sentences += words
         named = [about.get(key) or "" for key in ("language", "split")]
         names.append(" ".join(filter(None, named)) or path.name)
     return sentences, names
