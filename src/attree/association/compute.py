@@ -135,7 +135,7 @@ def _batches(
     """Yield the sentences of one batch after the other."""
     from attree.encoder.pieces import batches
 
-    matrices = {(one.source, unit) for one in task.columns.values() for unit in one.heads}
+    matrices = {(own.source, unit) for own in task.columns.values() for unit in own.heads}
     for chosen in batches(
         np.array([len(pieces[place].ids) for place in short]),
         tokens_per_batch=task.settings.tokens_per_batch or encoder.tokens_per_batch,
@@ -160,8 +160,8 @@ def _values(
     encoder: Encoder, batch: Sequence[Pieces], columns: Mapping[str, Column]
 ) -> dict[str, NDArray[Any]]:
     """Run one batch, once for each source, and return each column's matrices, flat."""
-    n_words = [one.n_words for one in batch]
-    found = {}
+    n_words = [sentence.n_words for sentence in batch]
+    values = {}
     for source in dict.fromkeys(column.source for column in columns.values()):
         own = {name: column for name, column in columns.items() if column.source == source}
         units = sorted({unit for column in own.values() for unit in column.heads})
@@ -172,8 +172,8 @@ def _values(
                 chosen = matrices[:, [units.index(unit) for unit in column.heads]]
             if column.mean:
                 chosen = chosen.mean(dim=1, keepdim=True)
-            found[name] = flatten(chosen, n_words).astype(column.dtype, copy=False)
-    return found
+            values[name] = flatten(chosen, n_words).astype(column.dtype, copy=False)
+    return values
 
 
 def flatten(matrices: torch.Tensor, n_words: Sequence[int]) -> NDArray[Any]:
@@ -182,8 +182,8 @@ def flatten(matrices: torch.Tensor, n_words: Sequence[int]) -> NDArray[Any]:
     units = padded.shape[1]
     flat = np.empty(units * sum(n * n for n in n_words), dtype=padded.dtype)
     start = 0
-    for one, n in zip(padded, n_words, strict=True):
+    for sentence, n in zip(padded, n_words, strict=True):
         end = start + units * n * n
-        flat[start:end].reshape(units, n, n)[...] = one[:, :n, :n]
+        flat[start:end].reshape(units, n, n)[...] = sentence[:, :n, :n]
         start = end
     return flat

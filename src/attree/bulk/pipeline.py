@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -150,24 +149,22 @@ class Pipeline:
     def _add(
         self, rows: _Rows, source: LinesOfFile, texts: list[Line], statuses: Sequence[str]
     ) -> None:
+        """Add the sentences of lines, a row each; a line without one has a row too."""
         rows.lines += len(texts)
-        found = self._words(texts)
-        statuses = [TOO_LONG if of is None else s for s, of in zip(statuses, found, strict=True)]
-        sentences: list[list[list[str]]] = [
-            [[]] if of_line is None else of_line for of_line in found
-        ]
-        each = [len(of_line) for of_line in sentences]
+        split = self._words(texts)
+        statuses = [TOO_LONG if of is None else s for s, of in zip(statuses, split, strict=True)]
         ids = self._ids(source, statuses)
         known = line_constraints(source.payload, statuses, kind=source.kind)
-        rows.id += [one for one, count in zip(ids, each, strict=True) for _ in range(count)]
-        rows.known += [one for one, count in zip(known, each, strict=True) for _ in range(count)]
-        numbers = range(source.first, source.first + len(texts))
-        rows.file += [source.file] * sum(each)
-        rows.line += np.repeat(np.array(numbers, dtype=np.int64), each).tolist()
-        rows.sentence += chain.from_iterable(map(range, each))
-        rows.words += chain.from_iterable(sentences)
-        for status, of_line in zip(statuses, sentences, strict=True):
-            rows.status += [status if words or status != OK else EMPTY for words in of_line]
+        lines = zip(statuses, split, ids, known, strict=True)
+        for line, (status, sentences, name, constraints) in enumerate(lines, source.first):
+            for number, words in enumerate([[]] if sentences is None else sentences):
+                rows.file.append(source.file)
+                rows.line.append(line)
+                rows.sentence.append(number)
+                rows.words.append(words)
+                rows.status.append(status if words or status != OK else EMPTY)
+                rows.id.append(name)
+                rows.known.append(constraints)
 
     def _ids(self, source: LinesOfFile, statuses: Sequence[str]) -> Sequence[str | None]:
         if source.kind != "json":
@@ -183,11 +180,10 @@ class Pipeline:
 
     def _choose(self, rows: _Rows) -> None:
         """Tokenise into pieces, and put what has a tree to find into batches."""
-        found = [row for row, status in enumerate(rows.status) if status == OK]
-        known = [rows.known[row] for row in found]
-        rows.prepared = self._parser.prepare([rows.words[row] for row in found], known)
-        rows.asked = found
-        for row, status in zip(found, rows.prepared.status.tolist(), strict=True):
+        rows.asked = [row for row, status in enumerate(rows.status) if status == OK]
+        known = [rows.known[row] for row in rows.asked]
+        rows.prepared = self._parser.prepare([rows.words[row] for row in rows.asked], known)
+        for row, status in zip(rows.asked, rows.prepared.status.tolist(), strict=True):
             if status == TOO_LONG and self._settings.too_long == "error":
                 raise AttreeError(
                     f"a sentence of {len(rows.words[row]):,} words is too long",
@@ -197,22 +193,22 @@ class Pipeline:
                 )
 
     def _settle(self, rows: _Rows) -> list[int]:
-        """Note what became of each row; return the places, among those prepared, that have trees.
+        """Note what became of each row; return which of those prepared have trees.
 
         The others are left without words.
         """
         assert rows.prepared is not None
         kept = {OK, TOO_LONG} if self._settings.too_long == FALLBACK else {OK}
-        places = []
-        for place, (row, status) in enumerate(
+        positions = []
+        for position, (row, status) in enumerate(
             zip(rows.asked, rows.prepared.status.tolist(), strict=True)
         ):
             rows.status[row] = status
             if status in kept and len(rows.words[row]) <= _LONGEST:
-                places.append(place)
-        with_tree = {rows.asked[place] for place in places}
+                positions.append(position)
+        with_tree = {rows.asked[position] for position in positions}
         rows.words = [words if row in with_tree else [] for row, words in enumerate(rows.words)]
-        return places
+        return positions
 
     def _encode_all(self) -> None:
         while True:
@@ -241,8 +237,8 @@ class Pipeline:
                 rows.future.set_result(done)
 
     def _write(self, rows: _Rows) -> Done:
-        places = self._settle(rows)
-        trees = _in_order(rows, places)
+        positions = self._settle(rows)
+        trees = _in_order(rows, positions)
         prepared = rows.prepared
         assert prepared is not None
         pieces = prepared.pieces_of(np.flatnonzero(prepared.status == OK))
@@ -250,8 +246,8 @@ class Pipeline:
             lines=rows.lines,
             sentences=len(rows.status) - rows.status.count(EMPTY),
             words=sum(map(len, rows.words)),
-            pieces=sum(len(one.ids) for one in pieces),
-            unknown_words=sum(one.n_unknown for one in pieces),
+            pieces=sum(len(sentence.ids) for sentence in pieces),
+            unknown_words=sum(sentence.n_unknown for sentence in pieces),
             status=Counter(rows.status),
             malformed=rows.malformed,
         )
@@ -292,11 +288,11 @@ class WorkerSetup:
         return Pipeline(loaded, make_words, settings, Path(self.folder))
 
 
-def _in_order(rows: _Rows, places: list[int]) -> Trees:
+def _in_order(rows: _Rows, positions: list[int]) -> Trees:
     """Return a tree for every row, of no span where the row has none."""
     assert rows.prepared is not None
-    trees = rows.prepared.assemble(rows.trees).take(np.array(places, np.int64))
-    good = np.array(rows.asked, np.int64)[places]
+    trees = rows.prepared.assemble(rows.trees).take(np.array(positions, np.int64))
+    good = np.array(rows.asked, np.int64)[positions]
     n_words, n_spans = (np.zeros(len(rows.status), np.int64) for _ in range(2))
     n_words[good], n_spans[good] = trees.n_words, trees.n_spans
     return replace(trees, n_words=n_words, offsets=np.concatenate(([0], np.cumsum(n_spans))))

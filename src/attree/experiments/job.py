@@ -49,7 +49,13 @@ def run_job(
         key(row, encoder=resolved, sets=hashes, used=len(drawn(row, read[row.train])))
         for row in rows
     ]
-    load = functools.cache(functools.partial(_load, encoder, device))
+
+    @functools.cache
+    def load() -> Any:
+        from attree.encoder.load import load_encoder
+
+        return load_encoder(encoder, device=device)
+
     runner = _runner(rows, read, manifests, store, load, output)
     head = has_new_head(Path(resolved.folder))
     with progress("rows", total=len(rows)) as advance:
@@ -64,12 +70,6 @@ def run_job(
     code = tuple(dict.fromkeys(entry for kind in kinds for entry in CODE[kind]))
     made = provenance(code=code, settings={"rows": [asdict(row) for row in rows]})
     write_json(output, {"rows": done, "provenance": made})
-
-
-def _load(encoder: str | Path, device: str | None) -> Any:
-    from attree.encoder.load import load_encoder
-
-    return load_encoder(encoder, device=device)
 
 
 def _runner(

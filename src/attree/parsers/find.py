@@ -136,14 +136,14 @@ def find_parser(parser: str, overrides: Overrides) -> ParserSource:
     Raises:
         AttreeError: no such parser, another encoder's, or choices left open.
     """
-    found = _found(parser, overrides)
+    source = _source_of(parser, overrides)
     if overrides.dtype is None:
-        return found
+        return source
     check_name(overrides.dtype, DTYPES, f"unknown dtype {overrides.dtype!r}")
-    return replace(found, encoder=replace(found.encoder, dtype=overrides.dtype))
+    return replace(source, encoder=replace(source.encoder, dtype=overrides.dtype))
 
 
-def _found(parser: str, overrides: Overrides) -> ParserSource:
+def _source_of(parser: str, overrides: Overrides) -> ParserSource:
     path = Path(parser)
     if is_grammar(parser):
         raise AttreeError(
@@ -178,7 +178,7 @@ def _found(parser: str, overrides: Overrides) -> ParserSource:
 def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
     ready = ready_heads()
     encoder = find_encoder(overrides.encoder or ready["default"], dtype=DTYPE)
-    heads = {one["fingerprint"]: one["heads"] for one in ready["encoders"].values()}
+    heads = {known["fingerprint"]: known["heads"] for known in ready["encoders"].values()}
     if encoder.fingerprint not in heads:
         raise AttreeError(
             f"{parser} does not say which heads of {encoder.slug}",
@@ -201,10 +201,10 @@ def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
         if above.name == "heads"
     ]
     encoder = _encoder(overrides, beside[0] if beside else None)
-    found = _from_recipe(selection, overrides, encoder)
+    parser = _from_recipe(selection, overrides, encoder)
     which, fix = (encoder.slug, encoder.fingerprint), "name its encoder with --encoder"
     check_selected_with(selection, *which, file=path, fix=fix)
-    return found
+    return parser
 
 
 def _from_recipe(
@@ -251,9 +251,9 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
             raise AttreeError(
                 problem, file=folder, fix="leave it out, or name upoa, upio, upio-log"
             )
-    found = read_description(folder)
-    encoder = _encoder_of(found, folder, overrides)
-    if found.encoder.fingerprint != encoder.fingerprint:
+    description = read_description(folder)
+    encoder = _encoder_of(description, folder, overrides)
+    if description.encoder.fingerprint != encoder.fingerprint:
         raise AttreeError(
             f"this parser was trained with another encoder than {encoder.slug}",
             file=folder,
@@ -265,10 +265,10 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     return TrainedFolder(
         encoder,
         str(folder.absolute()),
-        digest([found.raw["recipe"], hashed]),
-        language=found.language,
-        punctuation=found.about.table.punctuation or "",
-        has_distribution=found.recipe.has_distribution,
+        digest([description.raw["recipe"], hashed]),
+        language=description.language,
+        punctuation=description.about.table.punctuation or "",
+        has_distribution=description.recipe.has_distribution,
     )
 
 
@@ -290,9 +290,9 @@ def language_of(parser: str) -> str:
     return read_description(folder).language if parser and (folder / ABOUT).is_file() else ""
 
 
-def _encoder_of(found: Description, folder: Path, overrides: Overrides) -> ResolvedEncoder:
+def _encoder_of(description: Description, folder: Path, overrides: Overrides) -> ResolvedEncoder:
     """Return the encoder named beside a trained parser, else described near it, else its own."""
-    own = found.encoder
+    own = description.encoder
     beside_it = (above / "encoders" / f"{own.slug}.json" for above in folder.absolute().parents)
     beside = next((path for path in beside_it if path.is_file()), None)
     if overrides.encoder is None and beside is None and own.kind is not None:

@@ -101,10 +101,10 @@ class Chart:
         """
         if k < 1:
             raise AttreeError(f"{k} trees are asked for", fix="ask for 1 or more")
-        found = self.scores.best(k)
-        chances: Sequence[float | None] = found.probabilities or [None] * len(found.scores)
-        trees = found.trees.each([self.words] * len(found.scores))
-        return list(map(Candidate, trees, found.scores, chances))
+        ranked = self.scores.best(k)
+        chances: Sequence[float | None] = ranked.probabilities or [None] * len(ranked.scores)
+        trees = ranked.trees.each([self.words] * len(ranked.scores))
+        return list(map(Candidate, trees, ranked.scores, chances))
 
     def marginals(self, constraints: Constraints | None = None) -> NDArray[np.float64]:
         """Return how probable each span is as a phrase of the tree.
@@ -281,8 +281,8 @@ class Parser:
             known = cast("Constraints | None", constraints)
             if known is not None:
                 return next(self.stream([sentences], [known]))
-            found = list(self.stream(self.sentences(sentences)[1]))
-            return found[0] if len(found) == 1 else found
+            trees = list(self.stream(self.sentences(sentences)[1]))
+            return trees[0] if len(trees) == 1 else trees
         return list(self.stream(sentences, cast("Sequence[Constraints | None]", constraints)))
 
     def stream(
@@ -297,8 +297,8 @@ class Parser:
         waiting = paired(sentences, constraints, self.words)
         while block := list(islice(waiting, _AT_A_TIME)):
             trees, status = self.trees(*zip(*block, strict=True))
-            for place, (words, _) in enumerate(block):
-                yield trees.of(place, words, status=str(status[place]))
+            for position, (words, _) in enumerate(block):
+                yield trees.of(position, words, status=str(status[position]))
 
     def trees(
         self,
@@ -440,8 +440,8 @@ class Parser:
         if not isinstance(sentence, str):
             _check_words(sentence)
             return [encodable(word) for word in sentence if word.strip()]
-        _, found = self._splitter(text := encodable(sentence), split=False)
-        return text.split() if found is None else found[0]
+        _, sentences = self._splitter(text := encodable(sentence), split=False)
+        return text.split() if sentences is None else sentences[0]
 
     def sentences(self, text: str) -> tuple[str, list[list[str]]]:
         """Split a text into sentences of words.
@@ -453,8 +453,8 @@ class Parser:
             the code of the language whose rules were taken, and the words of each sentence; of a
             text beyond the bounds of the rules, its words between blanks as one sentence.
         """
-        code, found = self._splitter(text := encodable(text), split=True)
-        return code, [text.split()] if found is None else found
+        code, sentences = self._splitter(text := encodable(text), split=True)
+        return code, [text.split()] if sentences is None else sentences
 
     def prepare(
         self, words: Sequence[Sequence[str]], constraints: Sequence[Constraints | None] = ()

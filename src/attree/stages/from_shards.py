@@ -134,12 +134,12 @@ def selection_data(chosen: dict[str, Any]) -> str | None:
     return f"{named} ({used} trees, seed {chosen.get('seed')})"
 
 
-def _averaged(batch: AssociationBatch, chosen: NDArray[np.intp]) -> NDArray[np.float32]:
+def _averaged(batch: AssociationBatch, units: NDArray[np.intp]) -> NDArray[np.float32]:
     """Return the mean of some of each sentence's matrices, flat, one after the other."""
-    parts, at = [np.empty(0, np.float32)], 0
+    means, begin = [np.empty(0, np.float32)], 0
     for n_words in batch.n_associated.astype(int):
         size = batch.matrices_each * n_words * n_words
-        matrices = batch.values[at : at + size].reshape(batch.matrices_each, n_words * n_words)
-        parts.append(matrices[chosen].mean(0, dtype=np.float32))
-        at += size
-    return np.concatenate(parts)
+        matrices = batch.values[begin : begin + size].reshape(batch.matrices_each, -1)
+        means.append(matrices[units].mean(0, dtype=np.float32))
+        begin += size
+    return np.concatenate(means)

@@ -119,6 +119,20 @@ LABELLED = ("labelled_tree_crf", "labelled_risk")
 
 _IO = "inside_outside"
 
+_FULL = FewShotRecipe(
+    ("projection", "boundary", "heads"),
+    "tree_crf",
+    _IO,
+    "minimum_risk",
+    dropout=0.3,
+    heads=0,
+    separate=True,
+    head_rate=1e-3,
+    spread=1,
+)
+
+_SPANS = FewShotRecipe(("spans",), "chart_margin", _IO, "optional_chart", dropout=0.3)
+
 RECIPES: dict[str, FewShotRecipe] = {
     "fpio": FewShotRecipe(("projection",), "likelihood", _IO, "normalised_chart", dropout=0.1),
     "fpoa": FewShotRecipe(("projection",), "margin", "outside", "greedy", dropout=0.3),
@@ -133,28 +147,12 @@ RECIPES: dict[str, FewShotRecipe] = {
         heads=0,
         spread=1,
     ),
-    "tree-crf-full": FewShotRecipe(
-        ("projection", "boundary", "heads"),
-        "tree_crf",
-        _IO,
-        "minimum_risk",
-        dropout=0.3,
-        heads=0,
-        separate=True,
-        head_rate=1e-3,
-        spread=1,
-    ),
+    "tree-crf-full": _FULL,
     # labels, nodes of more than two children, and tags where the trees have some
-    "tree-crf-labelled": FewShotRecipe(
-        ("projection", "boundary", "heads", "labels", "tags"),
-        "tree_crf",
-        _IO,
-        "labelled_risk",
-        dropout=0.3,
-        heads=0,
-        separate=True,
-        head_rate=1e-3,
-        spread=1,
+    "tree-crf-labelled": replace(
+        _FULL,
+        parts=(*_FULL.parts, "labels", "tags"),
+        decoder="labelled_risk",
         threshold=0.2,
     ),
     # the same of thousands of trees: labels are trained with the structure, and no head is read, so
@@ -172,9 +170,9 @@ RECIPES: dict[str, FewShotRecipe] = {
         threshold=0.3,
     ),
     # a rival: the supervised span parser of Kitaev et al. on the same states
-    "span-parser": FewShotRecipe(("spans",), "chart_margin", _IO, "optional_chart", dropout=0.3),
+    "span-parser": _SPANS,
     # another: the same, trained again on sentences that it parsed itself
-    "fss": FewShotRecipe(("spans",), "chart_margin", _IO, "optional_chart", dropout=0.3, rounds=1),
+    "fss": replace(_SPANS, rounds=1),
     "head-weights": FewShotRecipe(("heads",), "tree_crf", _IO, "chart", separate=True),
     "head-weights-tied": FewShotRecipe(("heads",), "tree_crf", _IO, "chart"),
     "head-weights-article": FewShotRecipe(

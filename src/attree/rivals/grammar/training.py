@@ -133,13 +133,13 @@ class GrammarRun:
         for number in range(len(self.curve) + 1, self.recipe.epochs + 1):
             began = time.monotonic()
             trained = self._epoch(number, sentences)
-            found = bound(self.model, held_out)
+            measured = bound(self.model, held_out)
             epoch = Epoch(
                 number,
                 trained.perplexity(),
-                found.perplexity(),
-                found.perplexity(bound=False),
-                found.divergence / max(found.sentences, 1),
+                measured.perplexity(),
+                measured.perplexity(bound=False),
+                measured.divergence / max(measured.sentences, 1),
                 time.monotonic() - began,
             )
             self._check(epoch)
