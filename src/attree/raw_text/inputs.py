@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -285,42 +286,33 @@ class _ParquetReader:
                 fix=f"name one with --column: {', '.join(names)}",
             )
         self._column = column
-        self._group = 0
-        self._rows: Iterator[bytes] = iter(())
-        self._left_in_group = 0
+        self._rows = self._lines_from(0)
         self.offset = 0
 
     def seek(self, offset: int) -> None:
-        while self.offset < offset and self._next_group():
-            skipped = min(offset - self.offset, self._left_in_group)
-            if skipped < self._left_in_group:
-                for _ in range(skipped):
-                    next(self._rows)
-            self.offset += skipped
-            self._left_in_group -= skipped
+        if offset != self.offset:
+            self._rows, self.offset = self._lines_from(offset), offset
 
-    def _next_group(self) -> bool:
-        while not self._left_in_group:
-            if self._group == self._file.num_row_groups:
-                return False
-            self._left_in_group = self._file.metadata.row_group(self._group).num_rows
-            self._rows = self._lines_of(self._group)
-            self._group += 1
-        return True
-
-    def _lines_of(self, group: int) -> Iterator[bytes]:
-        for batch in self._file.iter_batches(8192, row_groups=[group], columns=[self._column]):
-            yield from _json_lines(batch.column(0))
+    def _lines_from(self, row: int) -> Iterator[bytes]:
+        """Yield the lines from a row on; row groups before it are not read."""
+        for group in range(self._file.num_row_groups):
+            size = self._file.metadata.row_group(group).num_rows
+            if row < size:
+                columns = [self._column]
+                batches = self._file.iter_batches(8192, row_groups=[group], columns=columns)
+                yield from islice((x for one in batches for x in _json_lines(one[0])), row, None)
+            row = max(row - size, 0)
 
     def take(self, lines: int, size: int | None = None) -> tuple[bytes, int]:
         parts: list[bytes] = []
         held = 0
-        while len(parts) < lines and (size is None or held < size) and self._next_group():
-            line = next(self._rows)
+        while len(parts) < lines and (size is None or held < size):
+            line = next(self._rows, None)
+            if line is None:
+                break
             parts.append(line)
             held += len(line)
-            self._left_in_group -= 1
-            self.offset += 1
+        self.offset += len(parts)
         return b"".join(parts), len(parts)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file
@@ -27,6 +28,8 @@ from attree.treebank.formats import FORMATS, format_of, read_files
 from attree.treebank.labels import SAMPLE, UNIVERSAL, Labelling, table_of, tell
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from attree.treebank.sources import read_text
+
+_Tree = TypeVar("_Tree", Sentence, Graph)
 
 
 @dataclass(slots=True)
@@ -77,55 +80,37 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
             in the format.
     """
     check_name(to, writable(), f"{to} cannot be written")
-    done = Converted()
-    if FORMATS[to].half:
-        _write_half(files, settings, output, to, done)
-        return done
+    done, form = Converted(), FORMATS[to]
     graphs = _relabelled(_graphs(files, settings, done), settings)
     with whole_file(output) as part:
-        if FORMATS[to].binary:
+        if form.binary:
             _write_table(graphs, settings, part, done)
         else:
-            write = FORMATS[to].write
-            assert write is not None
-            ready = _made_continuous(graphs, done) if FORMATS[to].continuous else graphs
+            assert form.write is not None
+            trees: Iterator[Sentence] | Iterator[Graph]
+            if form.half:
+                if settings.dependencies == "whole":
+                    settings = dataclasses.replace(settings, dependencies="half")
+                trees = _known(read_files(files, settings), done)
+            else:
+                trees = _made_continuous(graphs, done) if form.continuous else graphs
             with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
-                handle.writelines(write(_checked(ready, to, done)))
-        _refuse_nothing(done, output)
+                handle.writelines(form.write(_counted(trees, to, done)))
+        if not done.written:
+            first = done.rejected[0] if done.rejected else Rejected(str(output), 1, "", "failed")
+            problem = f"no sentence could be read ({first.reason})"
+            raise AttreeError(problem, file=first.file, line=first.line)
     return done
 
 
-def _refuse_nothing(done: Converted, output: Path) -> None:
-    if not done.written:
-        first = done.rejected[0] if done.rejected else Rejected(str(output), 1, "", "failed")
-        raise AttreeError(
-            f"no sentence could be read ({first.reason})", file=first.file, line=first.line
-        )
-
-
-def _write_half(
-    files: Iterable[Path], settings: SplitSettings, output: Path, to: str, done: Converted
-) -> None:
-    write = FORMATS[to].write
-    assert write is not None
-    if settings.dependencies == "whole":
-        settings = dataclasses.replace(settings, dependencies="half")
-    with whole_file(output) as part:
-        with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
-            handle.writelines(write(_known(read_files(files, settings), to, done)))
-        _refuse_nothing(done, output)
-
-
-def _known(items: Iterable[Sentence | Rejected], to: str, done: Converted) -> Iterator[Sentence]:
+def _known(items: Iterable[Sentence | Rejected], done: Converted) -> Iterator[Sentence]:
     """Yield the sentences of which something is known."""
     for item in items:
-        if isinstance(item, Sentence) and (item.spans or not item.half):
-            done.written += 1
-            done.raised += item.crossing
-            done.words.update(word for word in item.words if _read_back(word, to) != word)
-            yield item
-        elif isinstance(item, Rejected):
+        if isinstance(item, Rejected):
             done.rejected.append(item)
+        elif item.spans or not item.half:
+            done.raised += item.crossing
+            yield item
         else:
             reason = "nothing is known of this tree"
             done.rejected.append(Rejected(item.file, item.line, reason, "failed"))
@@ -172,14 +157,12 @@ def _made_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph
         yield graph
 
 
-def _checked(graphs: Iterable[Graph], to: str, done: Converted) -> Iterator[Graph]:
+def _counted(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
     """Count the sentences, and the words that the format cannot hold as they are."""
-    for graph in graphs:
+    for tree in trees:
         done.written += 1
-        for word in graph.words:
-            if _read_back(word, to) != word:
-                done.words[word] += 1
-        yield graph
+        done.words.update(word for word in tree.words if _read_back(word, to) != word)
+        yield tree
 
 
 def _read_back(word: str, to: str) -> str:

@@ -23,12 +23,7 @@ from attree.base.patterns import find
 from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.treebank.formats import format_of, resolve
-from attree.treebank.language_file import (
-    LAYOUTS,
-    as_settings,
-    check_settings,
-    read_language_file,
-)
+from attree.treebank.language_file import LAYOUTS, as_settings, check_settings, read_language_file
 from attree.treebank.sentence import SplitSettings
 
 SPLITS = ("train", "dev", "test")
