@@ -20,8 +20,8 @@ from attree.cli import tables as command
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation.baselines import write_baselines
 from attree.evaluation.summary import score_parses
+from attree.reports.tables.build import differences
 from attree.reports.tables.comparison import compared, comparison, read_figures, record_of, systems
-from attree.reports.tables.resampling import differences
 from attree.trees.parses import Parses
 from tests.training.conftest import table as make_table
 

@@ -10,7 +10,7 @@ import pytest
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import SCORES_SCHEMA, write_table
-from attree.reports.tables.resampling import SEED, SentenceCounts, differences, intervals
+from attree.reports.tables.build import SEED, SentenceCounts, differences, intervals
 
 
 def scores(path: Path, seed: int, n: int = 60, better: float = 0.0) -> Path:

@@ -149,7 +149,7 @@ def compare(
     """
     from attree.base import tables as render
     from attree.evaluation import HEADINGS
-    from attree.reports.tables.resampling import RESAMPLES, SentenceCounts, differences
+    from attree.reports.tables.build import RESAMPLES, SentenceCounts, differences
 
     both = SentenceCounts.read(first), SentenceCounts.read(second)
     whole = [one.f1() for one in both]

@@ -47,6 +47,11 @@ Trees = Annotated[Literal["all"] | Above0, Meta(description="all, or how many tr
 Seed = Annotated[From0, Meta(description="a whole number, the seed of the draw")]
 
 
+def several(*items: Any) -> Any:
+    """Return the default of a key that takes a list: these items, in a list of its own."""
+    return field(default_factory=lambda: list(items))
+
+
 class Treebanks(Keys):
     """Where treebanks are found.
 
@@ -184,7 +189,7 @@ class Comparison(Keys):
 
     runs: Annotated[list[Entry], Meta(min_length=1)]
     title: str = "Comparison"
-    lengths: list[Annotated[int, Meta(ge=2)]] = field(default_factory=lambda: [10, 20, 30, 40])
+    lengths: list[Annotated[int, Meta(ge=2)]] = several(10, 20, 30, 40)
     first: Above0 = 100
     published: dict[str, list[Annotated[str, Meta(pattern=_SET)]]] = EMPTY
 
@@ -271,7 +276,7 @@ class EvaluationSettings(Keys):
     """
 
     profile: Annotated[str, one_of("attree.evaluation:PROFILES")] = "default"
-    labels: list[Given] = field(default_factory=lambda: ["NP", "VP", "PP", "ADJP", "SBAR", "ADVP"])
+    labels: list[Given] = several("NP", "VP", "PP", "ADJP", "SBAR", "ADVP")
     max_words: Above0 | None = None
 
 
@@ -438,9 +443,7 @@ class Beside(Keys):
     train: Annotated[str, Meta(pattern=_SET)] | None = None
     trees: Trees = "all"
     how: Annotated[str, one_of("attree.plan.experiments.rows:BESIDE")] = "start"
-    shares: Annotated[list[Annotated[float, Meta(gt=0, lt=1)]], Meta(min_length=1)] = field(
-        default_factory=lambda: [0.5]
-    )
+    shares: Annotated[list[Annotated[float, Meta(gt=0, lt=1)]], Meta(min_length=1)] = several(0.5)
     steps: Above0 | None = None
 
 
@@ -482,27 +485,23 @@ class Run(Keys):
     test: Sets
     languages: AnyNames = NONE
     beside: Beside = EMPTY
-    trees: Annotated[list[Literal["all", "apart"] | Above0], Meta(min_length=1), unique] = field(
-        default_factory=lambda: ["all"]
+    trees: Annotated[list[Literal["all", "apart"] | Above0], Meta(min_length=1), unique] = several(
+        "all"
     )
     draw: Annotated[
         list[Annotated[str, one_of("attree.choosing:WAYS")]], Meta(min_length=1), unique
-    ] = field(default_factory=lambda: ["random"])
+    ] = several("random")
     first: Above0 = 5
     words: Annotated[list[Above0], Meta(min_length=2, max_length=2)] | None = None
     draws: Above0 = 1
     seeds_of_all: Above0 = 1
     apart: From0 = 0
     across: list[int | str] = NONE
-    layers: Annotated[list[int | str | None], Meta(min_length=1)] = field(
-        default_factory=lambda: [None]
-    )
+    layers: Annotated[list[int | str | None], Meta(min_length=1)] = several(None)
     candidates: list[int | str] = NONE
     dropouts: list[Annotated[float, Meta(ge=0, le=0.9)]] = NONE
-    sizes: Annotated[list[From0], Meta(min_length=1)] = field(default_factory=lambda: [0])
-    max_words: Annotated[list[int | None], Meta(min_length=1)] = field(
-        default_factory=lambda: [None]
-    )
+    sizes: Annotated[list[From0], Meta(min_length=1)] = several(0)
+    max_words: Annotated[list[int | None], Meta(min_length=1)] = several(None)
     heads: str | None = None
     steps: int | None = None
     timed: bool = False
@@ -537,7 +536,7 @@ class ExperimentSettings(Keys):
     runs: list[Run]
     metrics: Annotated[
         list[Annotated[str, one_of("attree.plan.experiments.rows:SHOWN")]], Meta(min_length=1)
-    ] = field(default_factory=lambda: ["corpus_f1", "sentence_f1"])
+    ] = several("corpus_f1", "sentence_f1")
     labels: bool = False
     picture: bool = False
     weights: bool = False

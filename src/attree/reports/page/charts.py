@@ -142,30 +142,20 @@ def _baselines(axes: Any, place: int, rows: Mapping[str, ScoreRow]) -> None:
 def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
     """Draw F1 over the columns of a table, as :func:`figures.draw.lines` takes them."""
 
-    def drawn() -> Figure:
-        figure = draw.lines(rows, "", axis)
-        _fit(figure)
-        for axes in figure.axes if axis == "length" else ():
-            axes.set_ylim(bottom=0)
-        return figure
-
     points = (f"{row['label']} at {row['column']}: {number(row['corpus_f1'])}" for row in rows)
-    return as_svg(drawn, title, *points)
+    return as_svg(
+        partial(_fitted, draw.lines, rows, "", axis, from_0=axis == "length"), title, *points
+    )
 
 
 def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> str:
     """Draw how far probabilities can be believed (:func:`figures.draw.reliability`)."""
 
-    def drawn() -> Figure:
-        figure = draw.reliability(rows, "")
-        _fit(figure)
-        return figure
-
     points = (
         f"{row['line']}, {row['kind']}: {row['likely']:.2f} said, {row['right']:.2f} right"
         for row in rows
     )
-    return as_svg(drawn, title, *points)
+    return as_svg(partial(_fitted, draw.reliability, rows, ""), title, *points)
 
 
 def heads(path: Path, results: Path) -> str:
@@ -200,15 +190,25 @@ def maps(path: Path) -> list[str]:
     ]
 
 
-def _fit(figure: Figure) -> None:
-    """Make a picture that stands alone a chart of the page: smaller, with letters as large."""
+def _fitted(drawn: Callable[..., Figure], *arguments: Any, from_0: bool = False) -> Figure:
+    """Draw a picture as a chart of the page: smaller where it stands alone, with letters as large.
+
+    Args:
+        drawn: draws it.
+        arguments: of that.
+        from_0: whether the axis of F1 begins at 0.
+    """
+    figure = drawn(*arguments)
     if len(figure.axes) == 1:
         figure.set_size_inches(5.6, 3.3)
     for axes in figure.axes:
         axes.tick_params(labelsize=10)
+        if from_0:
+            axes.set_ylim(bottom=0)
         legend = axes.get_legend()
         for text in legend.get_texts() if legend is not None else ():
             text.set_fontsize(10)
+    return figure
 
 
 def _short(name: str) -> str:

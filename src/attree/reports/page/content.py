@@ -20,8 +20,7 @@ from attree.reports.figures import COMPUTED, axis_of
 from attree.reports.page import charts, reading, scores
 from attree.reports.page.explorer import explorer
 from attree.reports.page.run import ReportedRun
-from attree.reports.tables.build import SHOWN, ScoreRow, confusion_table, language
-from attree.reports.tables.resampling import SentenceCounts
+from attree.reports.tables.build import SHOWN, ScoreRow, SentenceCounts, confusion_table, language
 
 _PACKAGES = ("numpy", "pyarrow", "torch", "transformers")
 #: Sentence lengths that are shown together: up to so many words.

@@ -20,13 +20,16 @@ from attree.evaluation.metrics import score
 from attree.plan.paths import GRAMMAR, IMPORTED
 from attree.reports.tables.build import (
     BASELINES,
+    PARTS,
     RECALL,
+    RESAMPLES,
     ScoreRow,
+    SentenceCounts,
+    every_difference,
     heading_of,
     read_published,
     score_rows,
 )
-from attree.reports.tables.resampling import PARTS, RESAMPLES, SentenceCounts, every_difference
 from attree.trees.parses import Parses
 
 #: Where a system's figures come from.
@@ -56,6 +59,7 @@ _NOTE = " ".join(
         "best run where no mean is given.",
     ]
 )
+_LABELLED = "Labelled brackets by EVALB's rules; exact match: trees with all of them right."
 #: What stands in the column of the article, and how it is marked.
 _FIGURES = ((FIRST, ""), ("sentence_f1", " (s)"), (f"{FIRST}_max", " (max)"))
 #: The gain in corpus F1 over its best member that an average should have.
@@ -348,7 +352,10 @@ def comparison(
         gains = [f" {one}" for one in _gains(own, averages or {})]
         made.append(_scores(own, where, speed_of, "".join(gains)))
         made += _lengths(own, where)
-        made += [*_recall(own, where), *_labels(own, where)]
+        recall = [(one.name, one.recall) for one in own]
+        made += _where_any(f"{where}: recall by label", recall, RECALL)
+        scores = [(one.name, {name: one.values.get(name) for name in LABELLED}) for one in own]
+        made += _where_any(f"{where}: labels", scores, _LABELLED, LABELLED)
     return [*made, _systems(found, title)]
 
 
@@ -423,25 +430,20 @@ def _lengths(own: Sequence[ScoreRow], where: str) -> list[Table]:
     return [scores_table(f"{where}: by length", ("system",), headings, rows, note)]
 
 
-def _recall(own: Sequence[ScoreRow], where: str) -> list[Table]:
-    found = [(one.recall, (one.name,)) for one in own if {*one.recall.values()} - {None}]
-    labels = {label: label for each, _ in found for label in each if each[label] is not None}
-    rows = [(name, each) for each, name in found]
-    title = f"{where}: recall by label"
-    return [scores_table(title, ("system",), labels, rows, RECALL)] if labels else []
+def _where_any(
+    title: str,
+    own: Sequence[tuple[str, Mapping[str, float | None]]],
+    note: str,
+    headings: Mapping[str, str] | None = None,
+) -> list[Table]:
+    """Build a table of the systems that have any value, and of what any of them has one of.
 
-
-def _labels(own: Sequence[ScoreRow], where: str) -> list[Table]:
-    """Score labels and tags: of the systems that have any, those metrics that any of them has."""
-    rows = [((one.name,), {name: one.values.get(name) for name in LABELLED}) for one in own]
-    rows = [(name, each) for name, each in rows if {*each.values()} - {None}]
-    shown = {
-        name: heading
-        for name, heading in LABELLED.items()
-        if any(each[name] is not None for _, each in rows)
-    }
-    note = "Labelled brackets by EVALB's rules; exact match: trees with all of them right."
-    return [scores_table(f"{where}: labels", ("system",), shown, rows, note)] if shown else []
+    ``headings`` says what the columns are called, in their order; by default as their keys.
+    """
+    rows = [((name,), each) for name, each in own if {*each.values()} - {None}]
+    known = {key: key for _, each in rows for key in each if each[key] is not None}
+    shown = known if headings is None else {key: headings[key] for key in headings if key in known}
+    return [scores_table(title, ("system",), shown, rows, note)] if shown else []
 
 
 def _systems(found: Sequence[ScoreRow], title: str) -> Table:
