@@ -9,6 +9,9 @@ from attree.treebank.sentence import Rejected, Sentence, SplitSettings, cut_labe
 
 GOOD = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"
 GOOD_SPANS = ((0, 3, "S"), (0, 2, "NP"), (2, 3, "VP"))
+ESCAPED = r"(S (-LRB- -LRB-) (CD 1\/2) (-RRB- -RRB-))"
+SPMRL: dict[str, object] = {"format": "spmrl"}  # read as such
+Spans = tuple[tuple[int, int, str], ...]
 
 
 def ptb(text: str, **settings: object) -> list[Sentence | Rejected]:
@@ -85,177 +88,163 @@ class TestTrees:
         assert [(item.line, item.words) for item in found] == [(2, ("a", "b")), (5, ("c",))]
 
 
-class TestTraces:
-    def test_traces_go_by_tag_and_emptied_nodes_to_a_fixpoint(self) -> None:
-        text = "(S (NP-SBJ (-NONE- *)) (VP (VB go) (SBAR (-NONE- 0) (S (-NONE- *T*-1)))))"
-        assert one(text).spans == ((0, 1, "S"), (0, 1, "VP"))
-
-    def test_literal_star_and_zero_are_words(self) -> None:
-        assert one("(S (SYM *) (CD 0) (NN x))").words == ("*", "0", "x")
-
-    def test_a_sentence_of_traces_is_emptied(self) -> None:
-        (item,) = ptb("(S (NP (-NONE- *)))")
-        assert isinstance(item, Rejected)
-        assert item.status == "emptied"
-
-
-class TestRoots:
-    def test_outer_empty_label_is_stripped_where_unary(self) -> None:
-        assert one(f"( {GOOD} )").spans == GOOD_SPANS
-        assert one("( (NN x))").spans == ()
-
-    def test_outer_empty_label_over_several_is_kept(self) -> None:
-        assert one("( (S (A a) (B b)) (. .))").spans == ((0, 3, ""), (0, 2, "S"))
-
-    def test_empty_is_dummy_where_it_is_named_one(self) -> None:
-        found = one("( (S (A a) (B b)) (. .))", dummy_roots=("",))
-        assert found.spans == ((0, 2, "S"),)
-
-    @pytest.mark.parametrize("root", ["TOP", "VROOT", "ROOT", "S1"])
-    def test_dummy_roots(self, root: str) -> None:
-        assert one(f"({root} {GOOD})").spans == GOOD_SPANS
-        assert one(f"( ({root} {GOOD}))").spans == GOOD_SPANS
-        assert one(f"({root} (A a) (B b))").spans == ()
-
-    def test_dummy_roots_can_be_set(self) -> None:
-        assert one(f"(TOP {GOOD})", dummy_roots=()).spans == ((0, 3, "TOP"), *GOOD_SPANS)
-        assert one(f"(START {GOOD})", dummy_roots=("START",)).spans == GOOD_SPANS
-
-    def test_bare_terminal_is_a_sentence(self) -> None:
-        assert one("(NE Reuters)") == Sentence(("Reuters",), ("NE",), (), "f.mrg", 1)
-        assert one("( (NE-HD Reuters))").words == ("Reuters",)
-
-
-class TestSpmrl:
-    def read(self, text: str) -> list[Sentence | Rejected]:
-        return list(read_spmrl(text, "f.ptb", SplitSettings()))
-
-    def test_features_may_hold_spaces_and_brackets(self) -> None:
-        text = "(TOP (NP##a=b|c d## (NN##lem=New York## New_York) (X##lem=(|f=1## -LRB-)))"
-        (item,) = self.read(text)
-        assert item == Sentence(("New_York", "("), ("NN", "X"), ((0, 2, "NP"),), "f.ptb", 1)
-
-    def test_one_literal_mark_in_a_label_strips_nothing(self) -> None:
-        text = "(S (NP-OBJ::OBJ##OBJ/OBJ (PRO qu') (X##f=1## x)) (V va))"
-        (item,) = self.read(text)
-        assert isinstance(item, Sentence)
-        assert item.words == ("qu'", "x", "va")
-        assert item.spans == ((0, 3, "S"), (0, 2, "NP"))
-
-    def test_marks_as_words(self) -> None:
-        (item,) = self.read("(S (SYM ##) (# #) (SYM##f=1## ##a##))")
-        assert isinstance(item, Sentence)
-        assert item.words == ("##", "#", "##a##")
-
-    def test_german_edge_labels(self) -> None:
-        (item,) = self.read("( (VROOT (S (NP-SB (NN-HD##_## Haus)) (VV-HD##_## steht)) ($. .)))")
-        assert isinstance(item, Sentence)
-        assert item.tags == ("NN", "VV", "$.")
-        assert item.spans == ((0, 2, "S"), (0, 1, "NP"))
+#: What a text shows → text, settings; words; spans and tags, where they tell something.
+TREES: dict[str, tuple[str, dict[str, object], str, Spans | None, str | None]] = {
+    "traces go by their tag, emptied nodes to a fixpoint": (
+        "(S (NP-SBJ (-NONE- *)) (VP (VB go) (SBAR (-NONE- 0) (S (-NONE- *T*-1)))))",
+        {}, "go", ((0, 1, "S"), (0, 1, "VP")), None,
+    ),
+    "a literal star and zero are words": ("(S (SYM *) (CD 0) (NN x))", {}, "* 0 x", None, None),
+    "an outer empty label is stripped where unary": (
+        f"( {GOOD} )", {}, "the dog barks", GOOD_SPANS, None,
+    ),
+    "also over a word": ("( (NN x))", {}, "x", (), None),
+    "an outer empty label over several is kept": (
+        "( (S (A a) (B b)) (. .))", {}, "a b .", ((0, 3, ""), (0, 2, "S")), None,
+    ),
+    "but not where it is a dummy": (
+        "( (S (A a) (B b)) (. .))", {"dummy_roots": ("",)}, "a b .", ((0, 2, "S"),), None,
+    ),
+    "dummy roots can be none": (
+        f"(TOP {GOOD})", {"dummy_roots": ()}, "the dog barks", ((0, 3, "TOP"), *GOOD_SPANS), None,
+    ),
+    "or others": (
+        f"(START {GOOD})", {"dummy_roots": ("START",)}, "the dog barks", GOOD_SPANS, None,
+    ),
+    "a bare terminal is a sentence": ("(NE Reuters)", {}, "Reuters", (), "NE"),
+    "also in a pair of brackets": ("( (NE-HD Reuters))", {}, "Reuters", (), "NE"),
+    "leafless punctuation is a word": (
+        '(STA+fcl (P+v-fin É)\n   (,)\n   (») (»")\n   (.))',
+        {}, 'É , » »" .', None, 'P+v , » »" .',
+    ),
+    "other leafless nodes are pruned": (
+        "(S (A a) (COMMENT ) (NP) (X (Y)))", {}, "a", ((0, 1, "S"),), None,
+    ),
+    "Icelandic": (
+        "( (META (ID-LOCAL a,.1)\n   (COMMENT ))\n"
+        "  (S0 (PP (fs_þf Þvert á (lemma þvert á)) (no orð (lemma orð))) (grm . (lemma .))))",
+        {}, "Þvert á orð .", ((0, 4, "S0"), (0, 3, "PP"), (0, 2, "fs_þf")), "fs_þf fs_þf no grm",
+    ),
+    "labels to drop": ("(S (A a) (CODE x))", {"drop_labels": ("CODE",)}, "a", None, None),
+    "or none": ("(S (A a) (lemma x))", {"drop_labels": ()}, "a x", None, None),
+    "words without tags": (
+        "(S (NP the dog) barks)", {}, "the dog barks", ((0, 3, "S"), (0, 2, "NP")), None,
+    ),
+    "features may hold spaces and brackets": (
+        "(TOP (NP##a=b|c d## (NN##lem=New York## New_York) (X##lem=(|f=1## -LRB-)))",
+        SPMRL, "New_York (", ((0, 2, "NP"),), "NN X",
+    ),
+    "one literal mark in a label strips nothing": (
+        "(S (NP-OBJ::OBJ##OBJ/OBJ (PRO qu') (X##f=1## x)) (V va))",
+        SPMRL, "qu' x va", ((0, 3, "S"), (0, 2, "NP")), None,
+    ),
+    "marks as words": ("(S (SYM ##) (# #) (SYM##f=1## ##a##))", SPMRL, "## # ##a##", None, None),
+    "German edge labels": (
+        "( (VROOT (S (NP-SB (NN-HD##_## Haus)) (VV-HD##_## steht)) ($. .)))",
+        SPMRL, "Haus steht .", ((0, 2, "S"), (0, 1, "NP")), "NN VV $.",
+    ),
+    "escapes are undone": (ESCAPED, {}, "( 1/2 )", None, None),
+    "or kept as the treebank writes them": (
+        ESCAPED, {"escapes": "keep"}, r"-LRB- 1\/2 -RRB-", None, None,
+    ),
+}  # fmt: skip
 
 
-class TestOddTreebanks:
-    def test_leafless_punctuation_is_a_word(self) -> None:
-        found = one('(STA+fcl (P+v-fin É)\n   (,)\n   (») (»")\n   (.))')
-        assert found.words == ("É", ",", "»", '»"', ".")
-        assert found.tags == ("P+v", ",", "»", '»"', ".")
-
-    def test_other_leafless_nodes_are_pruned(self) -> None:
-        assert one("(S (A a) (COMMENT ) (NP) (X (Y)))").spans == ((0, 1, "S"),)
-
-    def test_comments_and_markup_between_trees(self) -> None:
-        text = f"#1 a (comment\n{GOOD}\n<S ID=1>\n{GOOD}\n</S>\n"
-        assert [item.line for item in ptb(text)] == [2, 4]
-        assert rejected(ptb(text)) == []
-
-    def test_icelandic(self) -> None:
-        text = (
-            "( (META (ID-LOCAL a,.1)\n   (COMMENT ))\n"
-            "  (S0 (PP (fs_þf Þvert á (lemma þvert á)) (no orð (lemma orð))) (grm . (lemma .))))"
-        )
-        found = one(text)
-        assert found.words == ("Þvert", "á", "orð", ".")
-        assert found.tags == ("fs_þf", "fs_þf", "no", "grm")
-        assert found.spans == ((0, 4, "S0"), (0, 3, "PP"), (0, 2, "fs_þf"))
-
-    def test_drop_labels_can_be_set(self) -> None:
-        assert one("(S (A a) (CODE x))", drop_labels=("CODE",)).words == ("a",)
-        assert one("(S (A a) (lemma x))", drop_labels=()).words == ("a", "x")
-
-    def test_words_without_tags(self) -> None:
-        found = one("(S (NP the dog) barks)")
-        assert found.words == ("the", "dog", "barks")
-        assert found.spans == ((0, 3, "S"), (0, 2, "NP"))
+@pytest.mark.parametrize("case", TREES)
+def test_what_a_tree_is_read_as(case: str) -> None:
+    text, settings, expected, spans, tags = TREES[case]
+    if settings is SPMRL:
+        (found,) = read_spmrl(text, "f.ptb", SplitSettings())
+        assert isinstance(found, Sentence)
+    else:
+        found = one(text, **settings)
+    assert (" ".join(found.words), found.line) == (expected, 1)
+    assert spans in (None, found.spans)
+    assert tags in (None, " ".join(found.tags))
 
 
-class TestUnbalanced:
-    def test_a_broken_tree_costs_no_other(self) -> None:
-        text = f"{GOOD}\n(S (NP (A a) (B b))\n{GOOD}\n(S (A a)))\n{GOOD}\n"
-        found = ptb(text)
-        assert [item.line for item in found] == [1, 2, 3, 4, 5]
-        assert words(found) == ["the dog barks"] * 3
-        assert rejected(found)[0] == (2, "1 bracket is not closed — correct this tree")
-        assert rejected(found)[1] == (4, "a bracket closes nothing — correct this tree")
+@pytest.mark.parametrize("root", ["TOP", "VROOT", "ROOT", "S1"])
+def test_dummy_roots(root: str) -> None:
+    assert one(f"({root} {GOOD})").spans == GOOD_SPANS
+    assert one(f"( ({root} {GOOD}))").spans == GOOD_SPANS
+    assert one(f"({root} (A a) (B b))").spans == ()
 
-    def test_no_merge_that_looks_balanced(self) -> None:
-        text = f"{GOOD}\n(S (A a) (B b)\n(S (C c) (D d)))\n{GOOD}\n"
-        assert [line for line, _ in rejected(ptb(text))] == [2, 3]
-        assert len(words(ptb(text))) == 2
 
-    def test_no_merge_over_several_lines(self) -> None:
-        good = "(S\n  (NP (A a))\n  (VP (B b)))\n"
-        text = f"{good}\n(S\n  (NP (A a)\n  (VP (B b)))\n\n{good}(S\n  (A a)))\n{good}"
-        assert [line for line, _ in rejected(ptb(text))] == [5, 12]
-        assert len(words(ptb(text))) == 3
+def test_a_sentence_of_traces_is_emptied() -> None:
+    (item,) = ptb("(S (NP (-NONE- *)))")
+    assert isinstance(item, Rejected)
+    assert item.status == "emptied"
 
-    def test_a_tree_that_closes_early_is_broken(self) -> None:
-        good = "(S\n  (A a)\n  (B b))\n"
-        found = ptb(f"{good}{good}(S\n  (A a))\n  (B b)\n{good}")
-        assert [line for line, _ in rejected(found)] == [7]
-        assert "line 9" in rejected(found)[0][1]
-        assert len(words(found)) == 3
 
-    def test_a_bare_terminal_that_closes_twice(self) -> None:
-        assert [line for line, _ in rejected(ptb(f"{GOOD}\n(NN x))\n{GOOD}\n"))] == [2]
+def test_comments_and_markup_between_trees() -> None:
+    text = f"#1 a (comment\n{GOOD}\n<S ID=1>\n{GOOD}\n</S>\n"
+    assert [item.line for item in ptb(text)] == [2, 4]
+    assert rejected(ptb(text)) == []
 
-    def test_several_trees_on_one_line(self) -> None:
-        assert len(words(ptb(GOOD * 3))) == 3
-        assert len(words(ptb(f"{GOOD}\n{GOOD} {GOOD}\n{GOOD}\n"))) == 4
 
-    def test_whole_treebank_on_one_line_with_faults(self) -> None:
-        found = ptb(f"{GOOD * 3} (S (A a))) {GOOD * 2}")
-        assert (len(words(found)), len(rejected(found))) == (5, 1)
-        found = ptb(GOOD * 3 + ")" * 5000 + GOOD)
-        assert (len(words(found)), len(rejected(found))) == (3, 1)
+LINES = "(S\n  (NP (A a))\n  (VP (B b)))\n"
+FLAT = "(S\n(NP\n(DT the)\n(NN dog)\n)\n(VP (VBZ barks))\n)\n"
+SHORT = "(S\n  (A a)\n  (B b))\n"
+#: Fault → text, how many trees are whole, line → what is said of each of the others.
+FAULTS: dict[str, tuple[str, int, dict[int, str]]] = {
+    "a broken tree costs no other": (
+        f"{GOOD}\n(S (NP (A a) (B b))\n{GOOD}\n(S (A a)))\n{GOOD}\n",
+        3,
+        {
+            2: "1 bracket is not closed — correct this tree",
+            4: "a bracket closes nothing — correct this tree",
+        },
+    ),
+    "no merge that looks balanced": (
+        f"{GOOD}\n(S (A a) (B b)\n(S (C c) (D d)))\n{GOOD}\n", 2, {2: "", 3: ""},
+    ),
+    "no merge over several lines": (
+        f"{LINES}\n(S\n  (NP (A a)\n  (VP (B b)))\n\n{LINES}(S\n  (A a)))\n{LINES}",
+        3, {5: "", 12: ""},
+    ),
+    "a tree that closes early": (
+        f"{SHORT}{SHORT}(S\n  (A a))\n  (B b)\n{SHORT}", 3, {7: "line 9"},
+    ),
+    "a bare terminal that closes twice": (f"{GOOD}\n(NN x))\n{GOOD}\n", 2, {2: ""}),
+    "several trees on one line": (GOOD * 3, 3, {}),
+    "among others": (f"{GOOD}\n{GOOD} {GOOD}\n{GOOD}\n", 4, {}),
+    "a whole treebank on one line": (f"{GOOD * 3} (S (A a))) {GOOD * 2}", 5, {1: ""}),
+    "with many brackets too many": (GOOD * 3 + ")" * 5000 + GOOD, 3, {1: ""}),
+    "trees without indentation": (
+        "\n".join([FLAT, FLAT, "(S\n(NP\n(DT the)\n)\n", FLAT, FLAT]), 4, {17: ""},
+    ),
+    "trees that are all indented": (f"  {GOOD}\n  (S (A a)\n  {GOOD}\n", 2, {2: ""}),
+    "text outside of trees": (
+        f"hello there\n{GOOD}\n{GOOD} and more\n{GOOD}\n", 3, {1: "'hello there'", 3: ""},
+    ),
+    "nothing": ("", 0, {}),
+    "blank lines": (" \n\n", 0, {}),
+    "only closing brackets": (")))", 0, {1: ""}),
+    "only opening brackets": ("((((((", 0, {1: ""}),
+    "duplicates": (f"{GOOD}\n" * 4, 4, {}),
+    "bytes of another encoding": (f"{GOOD}\n(S (A caf\udce9))\n{GOOD}\n", 2, {2: "0xE9"}),
+    "and what may help": (f"{GOOD}\n(S (A caf\udce9))\n{GOOD}\n", 2, {2: "latin-1"}),
+    **{
+        f"a tree without words: {text}": (f"{GOOD}\n{text}\n{GOOD}", 2, {2: "a tree without words"})
+        for text in ("()", "( )", "(S)", "(S (NP))", "(())")
+    },
+}  # fmt: skip
 
-    def test_trees_without_indentation(self) -> None:
-        tree = "(S\n(NP\n(DT the)\n(NN dog)\n)\n(VP (VBZ barks))\n)\n"
-        assert words(ptb(tree * 3)) == ["the dog barks"] * 3
-        assert [item.line for item in ptb(tree * 2)] == [1, 8]
-        broken = "(S\n(NP\n(DT the)\n)\n"
-        found = ptb("\n".join([tree, tree, broken, tree, tree]))
-        assert (len(words(found)), [line for line, _ in rejected(found)]) == (4, [17])
 
-    def test_trees_that_are_all_indented(self) -> None:
-        assert [item.line for item in ptb(f"  {GOOD}\n  (S (A a)\n  {GOOD}\n")] == [1, 2, 3]
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_costs_its_own_tree_only(fault: str) -> None:
+    text, whole, faults = FAULTS[fault]
+    found = ptb(text)
+    assert [line for line, _ in rejected(found)] == list(faults)
+    assert all(faults[line] in reason for line, reason in rejected(found))
+    assert len(words(found)) == whole
+    if GOOD in text or FLAT in text:
+        assert "the dog barks" in words(found)
+    assert [item.line for item in found] == sorted(item.line for item in found)
 
-    def test_text_outside_of_trees(self) -> None:
-        found = ptb(f"hello there\n{GOOD}\n{GOOD} and more\n{GOOD}\n")
-        assert len(words(found)) == 3
-        assert [line for line, _ in rejected(found)] == [1, 3]
-        assert "'hello there'" in rejected(found)[0][1]
 
-    @pytest.mark.parametrize("text", ["()", "( )", "(S)", "(S (NP))", "(())"])
-    def test_tree_without_words(self, text: str) -> None:
-        found = ptb(f"{GOOD}\n{text}\n{GOOD}")
-        assert rejected(found) == [(2, "a tree without words")]
-        assert len(words(found)) == 2
-
-    def test_no_tree_at_all(self) -> None:
-        assert ptb("") == []
-        assert ptb(" \n\n") == []
-        assert [line for line, _ in rejected(ptb(")))"))] == [1]
-        assert [line for line, _ in rejected(ptb("((((("))] == [1]
+def test_lines_of_trees_without_indentation() -> None:
+    assert [item.line for item in ptb(FLAT * 2)] == [1, 8]
 
 
 class TestOddCharacters:
@@ -278,18 +267,6 @@ class TestOddCharacters:
         found = ptb(f"{GOOD}\n(S (A {word}) (B b))\n{GOOD}\n")
         assert rejected(found) == []
         assert found[1].words == (word, "b")  # type: ignore[union-attr]
-
-    def test_undecodable_bytes_cost_their_sentence_only(self) -> None:
-        text = f"{GOOD}\n(S (A caf\udce9))\n{GOOD}\n"
-        found = ptb(text)
-        assert len(words(found)) == 2
-        ((line, reason),) = rejected(found)
-        assert line == 2
-        assert "0xE9" in reason
-        assert "latin-1" in reason
-
-    def test_duplicates_are_read(self) -> None:
-        assert len(words(ptb(f"{GOOD}\n" * 4))) == 4
 
 
 class TestSizes:
@@ -315,9 +292,3 @@ class TestSizes:
     def test_no_megabyte_of_rubbish_hangs(self, text: str) -> None:
         items = list(read_spmrl(text * 200_000, "f", SplitSettings()))
         assert all(isinstance(item, Rejected) for item in items)
-
-
-def test_escapes_can_be_kept_as_the_treebank_writes_them() -> None:
-    text = r"(S (-LRB- -LRB-) (CD 1\/2) (-RRB- -RRB-))"
-    assert one(text).words == ("(", "1/2", ")")
-    assert one(text, escapes="keep").words == ("-LRB-", r"1\/2", "-RRB-")
