@@ -39,98 +39,91 @@ def phrases_of(text: str, how: SplitSettings = HALF) -> dict[str, str]:
     return {" ".join(one.words[i:j]): label for i, j, label in one.spans}
 
 
-RULES = {
-    # a nominal, the clause; a subject alone and a VP with its subject outside are no subtrees
-    "the/DET/2/det cat/NOUN/3/nsubj saw/VERB/0/root me/PRON/3/obj ./PUNCT/3/punct": {
-        "the cat": "NP",
-        "the cat saw me .": "S",
-    },
-    # an adposition makes a PP, a possessor is none, a numeral and a name have no node
-    "in/ADP/3/case New/PROPN/3/compound York/PROPN/4/obl sat/VERB/0/root": {
-        "in New York": "PP",
-        "in New York sat": "S",
-    },
-    "the/DET/2/det man/NOUN/4/nmod:poss 's/PART/2/case two/NUM/0/root": {
-        "the man 's": "NP",
-        "the man 's two": "NP",
-    },
-    "about/ADV/2/advmod ten/NUM/3/nummod men/NOUN/4/nsubj sat/VERB/0/root": {
-        "about ten men": "NP",
-        "about ten men sat": "S",
-    },
-    # coordination: the conjunction is no part of the conjunct at whose edge it stands
-    "the/DET/2/det cat/NOUN/7/nsubj ,/PUNCT/6/punct and/CCONJ/6/cc a/DET/6/det dog/NOUN/2/conj"
-    " sat/VERB/0/root": {
-        "the cat , and a dog": "NP",
-        "a dog": "NP",
-        "the cat , and a dog sat": "S",
-    },
-    # a conjunct without subject is a VP here and an S there
-    "he/PRON/2/nsubj came/VERB/0/root and/CCONJ/4/cc sat/VERB/2/conj down/ADV/4/advmod": {
-        "he came and sat down": "S",
-        "sat down": "?",
-    },
-    # clauses
-    "I/PRON/2/nsubj know/VERB/0/root that/SCONJ/5/mark he/PRON/5/nsubj came/VERB/2/ccomp": {
-        "I know that he came": "S",
-        "that he came": "S",
-    },
-    "men/NOUN/0/root who/PRON/3/nsubj sit/VERB/1/acl:relcl": {"men who sit": "NP", "who sit": "S"},
-    "I/PRON/2/nsubj want/VERB/0/root to/PART/4/mark sit/VERB/2/xcomp/VerbForm=Inf": {
-        "I want to sit": "S",
-        "to sit": "VP",
-    },
-    "il/PRON/2/nsubj vient/VERB/0/root pour/ADP/4/mark manger/VERB/2/advcl/VerbForm=Inf": {
-        "il vient pour manger": "S",
-        "pour manger": "PP",
-    },
-    "il/PRON/2/nsubj part/VERB/0/root si/SCONJ/4/mark pleut/VERB/2/advcl/VerbForm=Fin": {
-        "il part si pleut": "S",
-        "si pleut": "S",
-    },
-    "it/PRON/5/nsubj is/AUX/5/cop a/DET/5/det very/ADV/5/advmod thing/NOUN/0/root": {
-        "it is a very thing": "S"
-    },
-    # modifiers
-    "a/DET/4/det very/ADV/3/advmod old/ADJ/4/amod man/NOUN/0/root": {
-        "a very old man": "NP",
-        "very old": "AJP",
-    },
-    "sat/VERB/0/root very/ADV/3/advmod often/ADV/1/advmod": {
-        "sat very often": "S",
-        "very often": "AVP",
-    },
-    "the/DET/2/det poor/ADJ/3/nsubj sat/VERB/0/root": {"the poor": "NP", "the poor sat": "S"},
-    # of a subtree with a gap nothing is known; the whole sentence stays a phrase
-    "a/DET/2/det hearing/NOUN/3/nsubj is/VERB/0/root on/ADP/5/case it/PRON/2/nmod": {
-        "a hearing is on it": "S",
-        "on it": "PP",
-    },
-    "ouch/INTJ/0/root that/PRON/1/discourse": {"ouch that": "?"},
-}
+def examples(text: str) -> dict[str, dict[str, str]]:
+    """Read examples: words as of `conllu`, then indented ``LABEL words / …``, or ``-`` for none."""
+    found: dict[str, dict[str, str]] = {}
+    words = ""
+    for line in text.strip().splitlines():
+        if line.startswith("    "):
+            labelled = [one.partition(" ") for one in line.strip().split(" / ") if one != "-"]
+            found[words], words = {phrase: label for label, _, phrase in labelled}, ""
+        elif not line.startswith("#"):
+            words = f"{words} {line}".strip()
+    return found
+
+
+RULES = examples(
+    """
+# a nominal, the clause; a subject alone and a VP with its subject outside are no subtrees
+the/DET/2/det cat/NOUN/3/nsubj saw/VERB/0/root me/PRON/3/obj ./PUNCT/3/punct
+    NP the cat / S the cat saw me .
+# an adposition makes a PP, a possessor is none, a numeral and a name have no node
+in/ADP/3/case New/PROPN/3/compound York/PROPN/4/obl sat/VERB/0/root
+    PP in New York / S in New York sat
+the/DET/2/det man/NOUN/4/nmod:poss 's/PART/2/case two/NUM/0/root
+    NP the man 's / NP the man 's two
+about/ADV/2/advmod ten/NUM/3/nummod men/NOUN/4/nsubj sat/VERB/0/root
+    NP about ten men / S about ten men sat
+# coordination: the conjunction is no part of the conjunct at whose edge it stands
+the/DET/2/det cat/NOUN/7/nsubj ,/PUNCT/6/punct and/CCONJ/6/cc a/DET/6/det dog/NOUN/2/conj
+sat/VERB/0/root
+    NP the cat , and a dog / NP a dog / S the cat , and a dog sat
+# a conjunct without subject is a VP here and an S there
+he/PRON/2/nsubj came/VERB/0/root and/CCONJ/4/cc sat/VERB/2/conj down/ADV/4/advmod
+    S he came and sat down / ? sat down
+# clauses
+I/PRON/2/nsubj know/VERB/0/root that/SCONJ/5/mark he/PRON/5/nsubj came/VERB/2/ccomp
+    S I know that he came / S that he came
+men/NOUN/0/root who/PRON/3/nsubj sit/VERB/1/acl:relcl
+    NP men who sit / S who sit
+I/PRON/2/nsubj want/VERB/0/root to/PART/4/mark sit/VERB/2/xcomp/VerbForm=Inf
+    S I want to sit / VP to sit
+il/PRON/2/nsubj vient/VERB/0/root pour/ADP/4/mark manger/VERB/2/advcl/VerbForm=Inf
+    S il vient pour manger / PP pour manger
+il/PRON/2/nsubj part/VERB/0/root si/SCONJ/4/mark pleut/VERB/2/advcl/VerbForm=Fin
+    S il part si pleut / S si pleut
+it/PRON/5/nsubj is/AUX/5/cop a/DET/5/det very/ADV/5/advmod thing/NOUN/0/root
+    S it is a very thing
+# modifiers
+a/DET/4/det very/ADV/3/advmod old/ADJ/4/amod man/NOUN/0/root
+    NP a very old man / AJP very old
+sat/VERB/0/root very/ADV/3/advmod often/ADV/1/advmod
+    S sat very often / AVP very often
+the/DET/2/det poor/ADJ/3/nsubj sat/VERB/0/root
+    NP the poor / S the poor sat
+# of a subtree with a gap nothing is known; the whole sentence stays a phrase
+a/DET/2/det hearing/NOUN/3/nsubj is/VERB/0/root on/ADP/5/case it/PRON/2/nmod
+    S a hearing is on it / PP on it
+ouch/INTJ/0/root that/PRON/1/discourse
+    ? ouch that
+"""
+)
 
 
 #: With phrases inside subtrees, those that are more.
-INNER = {
-    # without the adposition, before it or behind
-    "he/PRON/2/nsubj sat/VERB/0/root in/ADP/5/case the/DET/5/det house/NOUN/2/obl": {
-        "the house": "NP"
-    },
-    "das/DET/2/det Haus/NOUN/4/obl entlang/ADP/2/case ging/VERB/0/root": {"das Haus": "NP"},
-    "because/ADP/4/case of/ADP/1/fixed the/DET/4/det rain/NOUN/5/obl sat/VERB/0/root": {
-        "the rain": "NP"
-    },
-    # a predicate with its own dependents; none where it is coordinated, or has a gap
-    "it/PRON/6/nsubj is/AUX/6/cop not/PART/6/advmod a/DET/6/det good/ADJ/6/amod book/NOUN/0/root"
-    " now/ADV/6/advmod": {"a good book": "NP"},
-    "it/PRON/4/nsubj is/AUX/4/cop a/DET/4/det book/NOUN/0/root and/CCONJ/6/cc song/NOUN/4/conj": {},
-    "it/PRON/4/nsubj is/AUX/4/cop in/ADP/4/case Rome/PROPN/0/root": {"in Rome": "PP"},
-    "it/PRON/5/nsubj is/AUX/5/cop in/ADP/5/case the/DET/5/det house/NOUN/0/root": {
-        "in the house": "PP",
-        "the house": "NP",
-    },
-    "a/DET/4/det is/AUX/4/cop it/PRON/4/nsubj book/NOUN/0/root": {},
-}
+INNER = examples(
+    """
+# without the adposition, before it or behind
+he/PRON/2/nsubj sat/VERB/0/root in/ADP/5/case the/DET/5/det house/NOUN/2/obl
+    NP the house
+das/DET/2/det Haus/NOUN/4/obl entlang/ADP/2/case ging/VERB/0/root
+    NP das Haus
+because/ADP/4/case of/ADP/1/fixed the/DET/4/det rain/NOUN/5/obl sat/VERB/0/root
+    NP the rain
+# a predicate with its own dependents; none where it is coordinated, or has a gap
+it/PRON/6/nsubj is/AUX/6/cop not/PART/6/advmod a/DET/6/det good/ADJ/6/amod book/NOUN/0/root
+now/ADV/6/advmod
+    NP a good book
+it/PRON/4/nsubj is/AUX/4/cop a/DET/4/det book/NOUN/0/root and/CCONJ/6/cc song/NOUN/4/conj
+    -
+it/PRON/4/nsubj is/AUX/4/cop in/ADP/4/case Rome/PROPN/0/root
+    PP in Rome
+it/PRON/5/nsubj is/AUX/5/cop in/ADP/5/case the/DET/5/det house/NOUN/0/root
+    PP in the house / NP the house
+a/DET/4/det is/AUX/4/cop it/PRON/4/nsubj book/NOUN/0/root
+    -
+"""
+)
 
 
 @pytest.mark.parametrize("text", INNER)
