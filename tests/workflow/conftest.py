@@ -78,19 +78,46 @@ table,row,language,metric,value
 some,upoa,other,corpus_f1,12.34
 dataset-size,test,other,sentences,5678
 """
-#: A grammar that is learnt in a second.
-TOY = {
-    "text": "test",
-    "seeds": 2,
-    "epochs": 1,
-    "least": 1,
-    "held_out": 0.3,
-    "nonterminals": 2,
-    "preterminals": 3,
-    "symbol": 4,
-    "latent": 2,
-    "hidden": 4,
-}
+#: The configuration of two languages of six trees; the grammar is learnt in a second.
+_TINY = yaml.safe_load("""\
+treebanks: {folders: [treebanks], languages: {}}
+parsers:
+  upoa: {association: raw, score: outside, decoder: greedy, heads: "best:2"}
+  upio: {association: raw, score: inside_outside, decoder: chart, heads: "best:2"}
+attention: {partition_size: 3}
+corpora:
+  news: {inputs: [news.txt], encoder: tiny, parser: upio}
+tables:
+  crosslingual:
+    published: some
+    runs: [{encoders: [tiny], parsers: [upoa, upio]}]
+  rivals:
+    runs: [{encoders: [tiny], parsers: [voted], systems: [gold]}]
+comparisons:
+  sides:
+    runs:
+      - encoders: [tiny]
+        parsers: [upoa, voted]
+        trained: [span-parser]
+        systems: [gold]
+        languages: [other]
+    published: {upoa: [some/upoa], others: [some/upoa]}
+  learnt:
+    runs: [{encoders: [tiny], parsers: [upoa, blended], grammars: [toy], languages: [other]}]
+    published: {toy: [some/upoa]}
+training: {trees: 3}
+systems:
+  gold: {other/test: treebanks/other/test.mrg}
+averages:
+  voted: {of: [upoa, upio]}
+  blended: {of: [upoa, toy]}
+grammars:
+  toy:
+    {text: test, seeds: 2, epochs: 1, least: 1, held_out: 0.3, nonterminals: 2, preterminals: 3,
+     symbol: 4, latent: 2, hidden: 4}
+published: published.csv
+""")
+TOY = _TINY["grammars"]["toy"]
 _JOB = re.compile(r"^(?:local)?rule (\w+):\n((?: {4}.*\n)*)", re.MULTILINE)
 
 
@@ -224,58 +251,7 @@ def make_tiny(folder: Path, encoder: Path) -> Checkout:
             file.write_text(TREES, encoding="utf-8")
     (folder / "published.csv").write_text(_PUBLISHED)
     (folder / "news.txt").write_text("the old man walked home\n\na cat chased mice\n")
-    recipe = {"association": "raw", "score": "outside", "decoder": "greedy", "heads": "best:2"}
-    checkout.configure(
-        {
-            "treebanks": {"folders": ["treebanks"], "languages": {}},
-            "encoders": {"tiny": {"path": str(encoder)}},
-            "parsers": {
-                "upoa": recipe,
-                "upio": {**recipe, "score": "inside_outside", "decoder": "chart"},
-            },
-            "attention": {"partition_size": 3},
-            "corpora": {"news": {"inputs": ["news.txt"], "encoder": "tiny", "parser": "upio"}},
-            "tables": {
-                "crosslingual": {
-                    "published": "some",
-                    "runs": [{"encoders": ["tiny"], "parsers": ["upoa", "upio"]}],
-                },
-                "rivals": {
-                    "runs": [{"encoders": ["tiny"], "parsers": ["voted"], "systems": ["gold"]}]
-                },
-            },
-            "comparisons": {
-                "sides": {
-                    "runs": [
-                        {
-                            "encoders": ["tiny"],
-                            "parsers": ["upoa", "voted"],
-                            "trained": ["span-parser"],
-                            "systems": ["gold"],
-                            "languages": ["other"],
-                        }
-                    ],
-                    "published": {"upoa": ["some/upoa"], "others": ["some/upoa"]},
-                },
-                "learnt": {
-                    "runs": [
-                        {
-                            "encoders": ["tiny"],
-                            "parsers": ["upoa", "blended"],
-                            "grammars": ["toy"],
-                            "languages": ["other"],
-                        }
-                    ],
-                    "published": {"toy": ["some/upoa"]},
-                },
-            },
-            "training": {"trees": 3},
-            "systems": {"gold": {"other/test": "treebanks/other/test.mrg"}},
-            "averages": {"voted": {"of": ["upoa", "upio"]}, "blended": {"of": ["upoa", "toy"]}},
-            "grammars": {"toy": TOY},
-            "published": "published.csv",
-        }
-    )
+    checkout.configure({**_TINY, "encoders": {"tiny": {"path": str(encoder)}}})
     return checkout
 
 

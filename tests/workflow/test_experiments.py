@@ -28,74 +28,59 @@ OUTPUTS = {
     "results/experiments/encoders/": "tune_encoder",
     "results/encoders/tuned-0": "tuned_encoder",
 }
-RUN = {"encoders": ["tiny"], "train": "english/dev", "test": ["english/test"], "trees": [2, 4]}
+#: Experiments of every kind, for a checkout of six trees.
+GRID = """\
+masked_lm:
+  tuned: {encoder: tiny, text: [english/dev], seeds: 1, epochs: 1, batch: 2, head_steps: 1}
+experiments:
+  few:
+    title: Few
+    columns: trees
+    picture: true
+    panels: true
+    runs:
+      - &run {encoders: [tiny], train: english/dev, test: [english/test], trees: [2, 4]}
+  heads:
+    title: Heads
+    columns: test
+    labels: true
+    baselines: true
+    tables: [crosslingual]
+    sentence: 1
+    runs:
+      - {<<: *run, encoders: [tuned], parsers: [upio], trees: [all], label: "{parser}, tuned",
+         timed: true}
+      - {<<: *run, parsers: [fpoa], steps: 1, trees: [3]}
+  calibration:
+    title: Calibration
+    columns: trees
+    reliability: true
+    metrics: [calibration_error]
+    runs: [{<<: *run, parsers: [tree-crf], steps: 1, trees: [2], apart: 2, calibrated: true}]
+  price:
+    title: Price
+    columns: trees
+    metrics: [brackets]
+    picture: true
+    price: random
+    runs:
+      - {<<: *run, parsers: [tree-crf], steps: 1, trees: [3, 4], first: 2,
+         draw: [random, diverse], label: "{draw}"}
+  weights:
+    title: Weights
+    columns: trees
+    weights: true
+    runs: [{<<: *run, parsers: [head-weights], steps: 1}]
+"""
 OWN = {"languages": ["english"], "train": "{language}/dev", "test": ["{language}/test"]}
 
 
 def grid(**few: Any) -> dict[str, Any]:
-    """Return experiments of every kind, for a checkout of six trees."""
-    return {
-        "masked_lm": {
-            "tuned": {
-                **{"encoder": "tiny", "text": ["english/dev"], "seeds": 1},
-                **{"epochs": 1, "batch": 2, "head_steps": 1},
-            }
-        },
-        "experiments": {
-            "few": {
-                "title": "Few",
-                "columns": "trees",
-                "picture": True,
-                "panels": True,
-                "runs": [
-                    {
-                        **{**RUN, "parsers": ["fpio"], "steps": 2, "draws": 2, **OWN},
-                        **few,
-                    }
-                ],
-            },
-            "heads": {
-                "title": "Heads",
-                "columns": "test",
-                "labels": True,
-                "baselines": True,
-                "tables": ["crosslingual"],
-                "sentence": 1,
-                "runs": [
-                    {**RUN, "encoders": ["tuned"], "parsers": ["upio"], "trees": ["all"],
-                     "label": "{parser}, tuned", "timed": True},
-                    {**RUN, "parsers": ["fpoa"], "steps": 1, "trees": [3]},
-                ],
-            },
-            "calibration": {
-                "title": "Calibration",
-                "columns": "trees",
-                "reliability": True,
-                "metrics": ["calibration_error"],
-                "runs": [
-                    {**RUN, "parsers": ["tree-crf"], "steps": 1, "trees": [2], "apart": 2,
-                     "calibrated": True},
-                ],
-            },
-            "price": {
-                "title": "Price",
-                "columns": "trees",
-                "metrics": ["brackets"],
-                "picture": True,
-                "price": "random",
-                "runs": [
-                    {**RUN, "parsers": ["tree-crf"], "steps": 1, "trees": [3, 4], "first": 2,
-                     "draw": ["random", "diverse"], "label": "{draw}"},
-                ],
-            },
-            "weights": {
-                "title": "Weights",
-                "columns": "trees",
-                "weights": True,
-                "runs": [{**RUN, "parsers": ["head-weights"], "steps": 1}],
-            },
-        },
-    }  # fmt: skip
+    """Return the experiments, the rows of the first changed."""
+    found: dict[str, Any] = yaml.safe_load(GRID)
+    own = {"parsers": ["fpio"], "steps": 2, "draws": 2, **OWN}
+    found["experiments"]["few"]["runs"] = [{**found["experiments"]["few"]["runs"][0], **own, **few}]
+    return found
 
 
 @pytest.fixture(scope="module")
