@@ -75,8 +75,8 @@ def test_every_key_is_described() -> None:
 def test_choices_come_from_their_registries() -> None:
     assert form_of(LanguageKeys, "format") == ", ".join(FORMATS)
     assert form_of(LanguageKeys, "layout") == ", ".join(LAYOUTS)
-    for name, one in POLICIES.items():
-        assert f"{name}:{one.takes}" if one.takes else name in policies()
+    for name, takes in POLICIES.items():
+        assert (f"{name}:{takes}" if takes else name) in policies()
 
 
 def test_every_setting_is_a_key_and_an_option() -> None:

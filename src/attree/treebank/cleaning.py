@@ -43,45 +43,14 @@ NEARLY_ALL = 0.95
 _SAMPLE = 1000  # sentences that a policy is chosen by
 
 
-def _keep(argument: str) -> Keep | None:
-    return None
-
-
-def _ptb(argument: str) -> Keep:
-    return lambda sentence: [tag in PTB_TAGS for tag in sentence.tags]
-
-
-def _drop(argument: str) -> Keep:
-    """Drop the words with one of the tags of ``argument``, separated by spaces."""
-    dropped = frozenset(argument.split())
-    return lambda sentence: [tag not in dropped for tag in sentence.tags]
-
-
-def _unicode(argument: str) -> Keep:
-    return lambda sentence: [not is_punctuation(word) for word in sentence.words]
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """A punctuation policy: what makes its `Keep`, and what stands after its name and a colon."""
-
-    make: Callable[[str], Keep | None]
-    takes: str = ""
-
-
-POLICIES = {
-    "auto": Policy(_keep),
-    "keep": Policy(_keep),
-    "ptb": Policy(_ptb),
-    "unicode": Policy(_unicode),
-    "drop": Policy(_drop, takes="TAG TAG"),
-}
+#: Punctuation policy → what stands after its name and a colon (see `policy`).
+POLICIES = {"auto": "", "keep": "", "ptb": "", "unicode": "", "drop": "TAG TAG"}
 
 
 def policies() -> str:
     """Return how the policies are written, for help and messages."""
-    written = [f"{name}:{one.takes}" if one.takes else name for name, one in POLICIES.items()]
-    return f"{', '.join(written[:-1])} or {written[-1]}"
+    *others, last = [f"{name}:{takes}" if takes else name for name, takes in POLICIES.items()]
+    return f"{', '.join(others)} or {last}"
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -97,10 +66,16 @@ def policy(name: str) -> Keep | None:
         AttreeError: no such policy, or ``drop`` without tags.
     """
     kind, _, argument = name.partition(":")
-    found = POLICIES.get(kind)
-    if found is None or bool(argument.strip()) != bool(found.takes):
+    if kind not in POLICIES or bool(argument.strip()) != bool(POLICIES[kind]):
         raise AttreeError(f"unknown punctuation policy {name!r}", fix=f"choose {policies()}")
-    return found.make(argument)
+    if kind == "ptb":
+        return lambda sentence: [tag in PTB_TAGS for tag in sentence.tags]
+    if kind == "unicode":
+        return lambda sentence: [not is_punctuation(word) for word in sentence.words]
+    if kind == "drop":
+        dropped = frozenset(argument.split())
+        return lambda sentence: [tag not in dropped for tag in sentence.tags]
+    return None
 
 
 def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:

@@ -111,7 +111,7 @@ class _Loader(yaml.SafeLoader):
         raise yaml.MarkedYAMLError(problem=problem, problem_mark=where.start_mark)
 
 
-_POLICY = "|".join(rf"{name}:.*\S.*" if one.takes else name for name, one in POLICIES.items())
+_POLICY = "|".join(rf"{name}:.*\S.*" if takes else name for name, takes in POLICIES.items())
 
 Text = Annotated[str, Meta(pattern=r"\S")]
 Texts = list[str]
