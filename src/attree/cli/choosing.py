@@ -30,13 +30,7 @@ def choose_command(
     number: Annotated[int, Parameter(validator=between(1))] = 20,
     output: options.Output | None = None,
     by: Annotated[str, Parameter(completer=completion.ways)] = RANDOM,
-    parser: Annotated[
-        options.Parser | None,
-        Parameter(
-            help="Parser: a folder of `attree train`, of a tree CRF. Default: universal, but "
-            "none for random sentences."
-        ),
-    ] = None,
+    parser: Annotated[str | None, Parameter(completer=completion.parsers)] = None,
     encoder: options.Encoder | None = None,
     min_words: Annotated[int, Parameter(validator=between(2), group=_TEXT)] = 5,
     max_words: Annotated[options.MaxWords, Parameter(group=_TEXT)] = 30,
@@ -61,6 +55,8 @@ def choose_command(
         output: Where to write: a file .txt, or .jsonl with the figures.
         by: random; uncertain: what --parser is least sure of; diverse: such sentences that are
             unlike each other. How much either saves differs by language: see the README.
+        parser: Parser: a folder of `attree train`, of a tree CRF. Default: universal, but none for
+            random sentences.
         min_words: Shortest sentence, in words.
         pool: Chosen among so many drawn at random.
     """

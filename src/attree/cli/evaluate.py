@@ -38,13 +38,7 @@ def evaluate_command(
     train: Annotated[options.TreebankFiles | None, Parameter(group=_TRAIN)] = None,
     test: Annotated[options.TreebankFiles | None, Parameter(group=_TRAIN)] = None,
     split: Annotated[str | None, Parameter(group=_TRAIN)] = None,
-    trees: Annotated[
-        options.DrawnTrees,
-        Parameter(
-            help="How many trees are drawn at random: a parser is trained on each number.",
-            group=_TRAIN,
-        ),
-    ] = _NUMBERS_OF_TREES,
+    trees: Annotated[options.Words, Parameter(group=_TRAIN)] = _NUMBERS_OF_TREES,
     draws: Annotated[int, Parameter(validator=options.between(1), group=_TRAIN)] = 1,
     parser: Annotated[options.Words | None, Parameter(completer=completion.methods)] = None,
     encoder: Annotated[options.Encoder | None, Parameter(group=_TRAIN)] = None,
@@ -75,6 +69,7 @@ def evaluate_command(
         train: Trees to train on: treebank files, patterns, folders.
         test: Trees to score on: treebank files, patterns, folders.
         split: Sentences of one treebank to score on, such as 100:, the others train.
+        trees: How many trees are drawn at random: a parser is trained on each number.
         draws: Draws of trees; F1 is the mean.
         parser: Parser: of --train those of attree train; of upoa, upio, upio-log the trees choose
             heads. Default: the one of attree train, and upio. Else what you kept: folders of attree

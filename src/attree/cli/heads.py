@@ -17,10 +17,7 @@ from attree.scoring import SCORES
 
 
 def heads_command(
-    attention: Annotated[
-        options.Attention,
-        Parameter(help="Attention: a manifest of `attree attention --heads all`."),
-    ],
+    attention: Path,
     /,
     *,
     sentences: options.Trees,
@@ -31,9 +28,7 @@ def heads_command(
     ],
     output: options.Output,
     output_selection: Path,
-    association: Annotated[
-        options.Association, Parameter(help="How attention becomes association: raw or log.")
-    ] = "raw",
+    association: Annotated[str, Parameter(completer=completion.associations)] = "raw",
     source: options.Source = HEADS,
     heads: options.Heads = "above:30",
     rank_by: Annotated[
@@ -56,8 +51,10 @@ def heads_command(
         --output-selection upio.json
 
     Args:
+        attention: Attention: a manifest of `attree attention --heads all`.
         output: Where to write: the table of all heads (Parquet).
         output_selection: Where to write the selection (JSON).
+        association: How attention becomes association: raw or log.
         trees: How many trees are drawn at random: a number, or all.
     """
     from attree.association.ranking import rank_heads

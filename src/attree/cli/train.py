@@ -28,15 +28,7 @@ def train_command(
     language: Annotated[options.Language | None, Parameter(group=TREES)] = None,
     evaluate_on: Annotated[options.TreebankFiles | None, Parameter(group=TREES)] = None,
     allow_overlap: Annotated[options.AllowOverlap, Parameter(group=TREES)] = False,
-    parser: Annotated[
-        options.Parser | None,
-        Parameter(
-            help="Parser: tree-crf-labelled, tree-crf-full, fpio… Default: labelled where trees "
-            "are.",
-            group=PARSER,
-            completer=completion.recipes,
-        ),
-    ] = None,
+    parser: Annotated[str | None, Parameter(group=PARSER, completer=completion.recipes)] = None,
     layer: Annotated[list[int] | None, Parameter(converter=options.numbers, group=PARSER)] = None,
     changes: Annotated[Changes, Parameter(name="*")] = Changes(),
     tune_layers: Annotated[options.Words | None, Parameter(group=TUNING)] = None,
@@ -66,6 +58,7 @@ def train_command(
         output: Where to write: a folder for the parser.
         structure: Further trees, whose labels are not learned.
         evaluate_on: Trees to keep apart from.
+        parser: Parser: tree-crf-labelled, tree-crf-full, fpio… Default: labelled where trees are.
         layer: Hidden states: 3, or 2,3,4. Default: the middle.
         tune_layers: Layers to choose from: 2,3,2+3,2+3+4.
         tune_dropout: Rates of dropout to choose from: 0.1,0.3.

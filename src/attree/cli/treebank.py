@@ -102,10 +102,7 @@ def run(
     output: options.Output | None = None,
     rejected: Path | None = None,
     check: bool = False,
-    language: Annotated[
-        options.Language,
-        Parameter(help="Language, by name or code: of FILES; without FILES, what is looked up."),
-    ] = "",
+    language: str = "",
     split_name: str = "",
     folder: options.Paths | None = None,
     exclude: options.Words | None = None,
@@ -126,6 +123,7 @@ def run(
         output: Where to write: the sentence table.
         rejected: Write what was not read, and why.
         check: Print what is in the files.
+        language: Language, by name or code: of FILES; without FILES, what is looked up.
         split_name: The split's name.
         folder: Holds --language, if no FILES are given.
         exclude: Files to leave out.
