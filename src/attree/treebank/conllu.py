@@ -85,7 +85,7 @@ def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) 
 
 def _words(lines: list[str], first: int, encoding: str | None) -> Words | None:
     """Read the columns of one sentence; None where the block has comments only."""
-    found = Words()
+    words = Words()
     for number, line in enumerate(lines, start=first):
         if line.startswith("#"):
             continue
@@ -95,27 +95,27 @@ def _words(lines: list[str], first: int, encoding: str | None) -> Words | None:
             raise BadSentenceError(
                 f"expected {_COLUMNS} tab-separated columns, found {len(columns)}", number
             )
-        place, form, tag, head, relation = (columns[i] for i in (0, 1, 3, 6, 7))
-        if _NOT_A_WORD.fullmatch(place):
+        position, form, tag, head, relation = (columns[i] for i in (0, 1, 3, 6, 7))
+        if _NOT_A_WORD.fullmatch(position):
             continue
-        if place != str(len(found.forms) + 1):
+        if position != str(len(words.forms) + 1):
             raise BadSentenceError(
-                f"expected word number {len(found.forms) + 1}, found {place[:20]!r}", number
+                f"expected word number {len(words.forms) + 1}, found {position[:20]!r}", number
             )
         if not form:
             raise BadSentenceError("a word without a form", number)
         if not _NUMBER.fullmatch(head):
             raise BadSentenceError(f"the head {head[:20]!r} is not a word's number", number)
-        found.forms.append(form)
-        found.tags.append(tag)
-        found.heads.append(int(head) - 1)
-        found.relations.append(relation)
-        found.features.append(columns[5])
-    if not found.forms and all(line.startswith("#") for line in lines):
+        words.forms.append(form)
+        words.tags.append(tag)
+        words.heads.append(int(head) - 1)
+        words.relations.append(relation)
+        words.features.append(columns[5])
+    if not words.forms and all(line.startswith("#") for line in lines):
         return None
-    if not found.forms:
+    if not words.forms:
         raise BadSentenceError("a sentence without words")
-    return found
+    return words
 
 
 def _check(words: Words) -> None:
@@ -129,19 +129,19 @@ def _check(words: Words) -> None:
 
 def _phrases(words: Words, labelled: Labelling, *, inner: bool) -> tuple[Span, ...]:
     """Return the phrases that are told, and the spans that are none, in pre-order."""
-    found = phrases(words, inner=inner)
-    names = _labels(words, found, labelled)
-    spans = [(one.start, one.end, name) for one, name in zip(found, names, strict=True)]
-    given = {(one.start, one.end) for one in found}
-    spans += [(*span, NO_PHRASE) for span in no_phrases(words) - given]
+    told = phrases(words, inner=inner)
+    names = _labels(words, told, labelled)
+    spans = [(phrase.start, phrase.end, name) for phrase, name in zip(told, names, strict=True)]
+    spans_told = {(phrase.start, phrase.end) for phrase in told}
+    spans += [(*span, NO_PHRASE) for span in no_phrases(words) - spans_told]
     return tuple(sorted(spans, key=lambda span: (span[0], -span[1])))
 
 
-def _labels(words: Words, found: list[Phrase], labelled: Labelling) -> list[str]:
+def _labels(words: Words, told: list[Phrase], labelled: Labelling) -> list[str]:
     """Return the labels of phrases."""
     if labelled.kind == UNIVERSAL:
-        return [label or UNKNOWN for label in labels(words, found)]
-    return [UNKNOWN if one.label else words.relations[one.head] for one in found]
+        return [label or UNKNOWN for label in labels(words, told)]
+    return [UNKNOWN if phrase.label else words.relations[phrase.head] for phrase in told]
 
 
 def _spans(words: Words, labelled: Labelling, *, lift: bool) -> tuple[Span, ...]:
@@ -159,9 +159,9 @@ def _spans(words: Words, labelled: Labelling, *, lift: bool) -> tuple[Span, ...]
         _lift(heads)
         starts, ends, sizes = extents(heads)
     every = [Phrase(starts[word], ends[word], word) for word in range(n) if sizes[word] > 1]
-    names = (OTHER if one == UNKNOWN else one for one in _labels(words, every, labelled))
-    found = [(one.start, one.end, name) for one, name in zip(every, names, strict=True)]
-    return tuple(sorted(found, key=lambda span: (span[0], -span[1])))
+    names = (OTHER if label == UNKNOWN else label for label in _labels(words, every, labelled))
+    spans = [(phrase.start, phrase.end, name) for phrase, name in zip(every, names, strict=True)]
+    return tuple(sorted(spans, key=lambda span: (span[0], -span[1])))
 
 
 def _lift(heads: list[int]) -> None:

@@ -33,10 +33,10 @@ def _blocks(text: str) -> Iterator[tuple[int, str, list[str], bool]]:
     first, name = 0, ""
     lines: list[str] = []
     for number, line in enumerate(text.split("\n"), start=1):
-        if found := _BEGIN.match(line):
+        if begin := _BEGIN.match(line):
             if first:
                 yield first, name, lines, False
-            first, name, lines = number, found[1], []
+            first, name, lines = number, begin[1], []
         elif first and _END.match(line):
             yield first, name, lines, True
             first = 0
@@ -65,26 +65,26 @@ def _graph(
         if not line.strip() or (line.startswith("%%") and len(line.split()) < 5):
             continue
         fields = _fields(line, number)
-        found = _NODE.fullmatch(fields[0])
-        if found is None:
+        node = _NODE.fullmatch(fields[0])
+        if node is None:
             if nodes:
                 raise BadSentenceError(f"the word {fields[0]!r} stands below the nodes", number)
             words.append(fields)
-        elif found[1] in nodes:
+        elif node[1] in nodes:
             raise BadSentenceError(f"node {fields[0]} stands twice", number)
         else:
-            nodes[found[1]] = fields
+            nodes[node[1]] = fields
         above.append((fields[3], number))
-    places = {node: len(words) + number for number, node in enumerate(nodes)} | {"0": -1}
+    numbers = {node: len(words) + number for number, node in enumerate(nodes)} | {"0": -1}
     for parent, number in above:
-        if parent not in places:
+        if parent not in numbers:
             raise BadSentenceError(f"the parent #{parent} is no node of this sentence", number)
     rows = [*words, *nodes.values()]
     graph = Graph(
         words=[row[0] for row in words],
         tags=[row[1] for row in words],
         labels=[row[1] for row in nodes.values()],
-        parents=[places[parent] for parent, _ in above],
+        parents=[numbers[parent] for parent, _ in above],
         functions=["" if row[2] == "--" else row[2] for row in rows],
         file=file,
         line=first,
