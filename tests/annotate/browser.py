@@ -35,18 +35,9 @@ class Running:
 @contextlib.contextmanager
 def annotating(text: Path, output: Path, *options: str) -> Iterator[Running]:
     """Run the command until its link is printed."""
-    command = [
-        sys.executable,
-        "-m",
-        "attree.cli.main",
-        "annotate",
-        str(text),
-        "--output",
-        str(output),
-    ]
-    process = subprocess.Popen(
-        [*command, "--no-browser", *options], stderr=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-m", "attree.cli.main", "annotate", str(text), "--no-browser"]
+    command += ["--output", str(output), *options]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     running = Running(process)
     assert process.stderr is not None
     try:

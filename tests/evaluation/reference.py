@@ -94,3 +94,12 @@ def random_tree(rng: np.random.Generator, n: int, *, binary: bool) -> list[tuple
             bounds = [i, *sorted(cuts.tolist()), j]
             todo += itertools.pairwise(bounds)
     return found
+
+
+def labelled_trees(
+    rng: np.random.Generator, lengths: list[int], labels: Sequence[str]
+) -> tuple[list[Spans], list[list[str]]]:
+    """Return spans of random trees, in pre-order, and a label of each."""
+    trees = [random_tree(rng, n, binary=False) for n in lengths]
+    spans = [sorted(one, key=lambda span: (span[0], -span[1])) for one in trees]
+    return spans, [[str(rng.choice(labels)) for _ in one] for one in spans]

@@ -15,7 +15,7 @@ from attree.evaluation.metrics import score
 from attree.reports.tables.build import confusion_table
 from attree.trees.parses import Parses
 from attree.trees.trees import Trees
-from tests.evaluation.reference import random_tree
+from tests.evaluation.reference import labelled_trees
 
 LABELS = ("NP", "VP", "ADVP", "PRT", "TOP", "NP-SBJ")
 #: As EVALB takes them: the one that is deleted has none.
@@ -23,11 +23,7 @@ CLASSES = {"ADVP": "ADVP", "PRT": "ADVP", "NP-SBJ": "NP", "TOP": None}
 
 
 def drawn(rng: np.random.Generator, lengths: list[int]) -> tuple[Trees, list[list]]:
-    spans = [
-        sorted(random_tree(rng, n, binary=False), key=lambda span: (span[0], -span[1]))
-        for n in lengths
-    ]
-    labels = [[str(rng.choice(LABELS)) for _ in one] for one in spans]
+    spans, labels = labelled_trees(rng, lengths, LABELS)
     each = [list(zip(*both, strict=True)) for both in zip(spans, labels, strict=True)]
     return Trees.from_spans(lengths, spans, labels), each
 

@@ -29,7 +29,7 @@ from attree.treebank.sentence import SplitSettings
 from attree.trees.parses import Parses
 from attree.trees.trees import Trees
 from tests.command_line import CliRunner
-from tests.evaluation.reference import random_tree
+from tests.evaluation.reference import labelled_trees
 
 
 @pytest.fixture
@@ -219,13 +219,8 @@ def bracketed(n: int, spans: list[tuple[int, int]], labels: list[str]) -> str:
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(0, 10_000))
 def test_labelled_trees_have_the_counts_of_their_brackets(lengths: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
-    sides = []
-    for _ in range(2):
-        trees = [sorted(random_tree(rng, n, binary=False), key=lambda s: (s[0], -s[1]))
-                 for n in lengths]  # fmt: skip
-        labels = [[str(rng.choice(["NP-SBJ", "ADVP", "PRT", "TOP", "S"])) for _ in one]
-                  for one in trees]  # fmt: skip
-        sides.append((trees, labels))
+    labels = ("NP-SBJ", "ADVP", "PRT", "TOP", "S")
+    sides = [labelled_trees(rng, lengths, labels) for _ in range(2)]
     _, found = label_confusion(*(Trees.from_spans(lengths, *side) for side in sides))
     for row, n, *pairs in zip(found, lengths, *(zip(*side, strict=True) for side in sides),
                               strict=True):  # fmt: skip

@@ -47,18 +47,14 @@ def drawn(tab: Any, place: str) -> list[list[int]]:
 def check_sentence(tab: Any, results: Path, language: str, parser: str) -> None:
     """Compare the sentence that is shown with the tables."""
     number = int(tab.inner_text("#about").split()[1].rstrip(":")) - 1
-    gold = read_table(results / f"treebanks/{language}/test.parquet", schema=SENTENCES_SCHEMA)[0]
-    row = gold.slice(number, 1).to_pylist()[0]
     place = f"tiny/{parser}/{language}/test.parquet"
-    parse = (
-        read_table(results / "parses" / place, schema=PARSES_SCHEMA)[0]
-        .slice(number, 1)
-        .to_pylist()[0]
-    )
-    scores = (
-        read_table(results / "scores" / place, schema=SCORES_SCHEMA)[0]
-        .slice(number, 1)
-        .to_pylist()[0]
+    row, parse, scores = (
+        read_table(results / path, schema=schema)[0].slice(number, 1).to_pylist()[0]
+        for path, schema in (
+            (f"treebanks/{language}/test.parquet", SENTENCES_SCHEMA),
+            (f"parses/{place}", PARSES_SCHEMA),
+            (f"scores/{place}", SCORES_SCHEMA),
+        )
     )
     words = tab.eval_on_selector_all("#gold text[data-word]", "all => all.map(w => w.textContent)")
     assert words == row["words"]

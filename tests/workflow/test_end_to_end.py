@@ -44,7 +44,7 @@ def test_every_file_is_there(finished: Checkout) -> None:
         assert (results / f"figures/heads/tiny/{parser}/english/dev.png").stat().st_size > 1000
         assert len(read_json(results / f"heads/tiny/{parser}/english/dev.json")["heads"]) == 2
     assert {path.name for path in results.iterdir()} == {
-        *(
+        *[
             "treebanks",
             "encoders",
             "attention",
@@ -54,8 +54,8 @@ def test_every_file_is_there(finished: Checkout) -> None:
             "tables",
             "figures",
             "report",
-        ),
-        *("corpus", "fewshot", "grammars", "comparisons", "logs", "benchmarks"),
+        ],
+        *["corpus", "fewshot", "grammars", "comparisons", "logs", "benchmarks"],
     }
 
 
@@ -89,13 +89,8 @@ def test_every_system_stands_side_by_side(finished: Checkout) -> None:
     with (folder / "sides.csv").open(encoding="utf-8") as handle:
         rows = {row["system"]: row for row in csv.DictReader(handle)}
     kinds = {name: row["kind"] for name, row in rows.items() if row["encoder"] != "none"}
-    assert kinds == {
-        "upoa": "computed",
-        "voted": "computed",
-        "span-parser": "computed",
-        "gold": "imported",
-        "others": "published",
-    }
+    computed = dict.fromkeys(("upoa", "voted", "span-parser"), "computed")
+    assert kinds == {**computed, "gold": "imported", "others": "published"}
     assert float(rows["gold"]["corpus_f1"]) == 100 and rows["gold"]["sentences_a_second"] == ""
     assert float(rows["span-parser"]["sentences_a_second"]) > 0
     assert rows["span-parser"]["tuned_on"] == "english dev (3 trees, seed 0)"
