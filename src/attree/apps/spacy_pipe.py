@@ -394,7 +394,8 @@ def children(span: Span) -> Iterator[Span]:
 def parent(span: Span) -> Span | None:
     """Return the smallest constituent around a span, None of a sentence."""
     parse, at, _, end = _place(span)
-    if at in (-1, bisect_left(parse.starts, _first_of_sentence(parse, span))):
+    sentence = bisect_left(parse.starts, parse.firsts[_sentence(parse, span)])
+    if at in (-1, sentence):
         return None
     above = at - 1
     while parse.ends[above] < end:
@@ -439,10 +440,6 @@ def parse_status(span: Span) -> str:
 def _sentence(parse: Parse, span: Span) -> int:
     first = bisect_left(parse.tokens, span.start)
     return max(bisect_right(parse.firsts, first) - 1, 0)
-
-
-def _first_of_sentence(parse: Parse, span: Span) -> int:
-    return parse.firsts[_sentence(parse, span)]
 
 
 #: What :func:`install` sets on spans, and on tokens.

@@ -88,15 +88,12 @@ def _distances(
     """(batch, words - 1): how far a unit finds each word from the next."""
     layer, number = unit
     if number < _OF_STATES:
-        return STATES[number](_word_states(output, layer + 1))
+        states = output.states[layer + 1].float()
+        return STATES[number](piece_to_word(output.batch) @ states)
     chosen = [place[head] for head in _heads_of(unit, n_heads)]
     is_jsd = number == _OF_LAYER - 1 or number >= _OF_LAYER + n_heads
     compare = _jensen_shannon if is_jsd else _hellinger
     return compare(output.attention[:, chosen], output.n_words).mean(1)
-
-
-def _word_states(output: EncoderOutput, layer: int) -> torch.Tensor:
-    return piece_to_word(output.batch) @ output.states[layer].float()
 
 
 def _cosine(states: torch.Tensor) -> torch.Tensor:

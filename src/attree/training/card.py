@@ -85,7 +85,8 @@ def card(parser: TrainedParser, source: str) -> str:
     facts = {**_made_of(parser), "Trees": _trees(about, source), "F1": _f1(about)}
     facts["Language"] = about.get("language") or "several, or not known: each text tells its own"
     facts["Labels"] = ", ".join(labels) or "none: its trees are brackets without labels"
-    facts["Versions"] = ", ".join(f"{n} {v}" for n, v in _versions(about).items())
+    versions = {"attree": attree.__version__, **about["versions"]}
+    facts["Versions"] = ", ".join(f"{name} {version}" for name, version in versions.items())
     return _CARD.format(
         encoder=markdown(parser.encoder["slug"]),
         trees="a tree with labels" if labels else "a binary tree without labels",
@@ -175,10 +176,6 @@ def scored(one: dict[str, Any]) -> str:
 def _labels(parser: TrainedParser) -> list[str]:
     names = parser.shape.get("labels", {}).get("names", [])
     return [name.replace(CHAIN, " over ").replace(IN_LABEL, CHAIN) for name in names if name]
-
-
-def _versions(about: dict[str, Any]) -> dict[str, str]:
-    return {"attree": attree.__version__, **about["versions"]}
 
 
 def _limits(about: dict[str, Any]) -> Iterator[str]:
