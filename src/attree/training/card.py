@@ -32,6 +32,7 @@ a pretrained encoder, and turns a sentence into {trees}.
 
 ```python
 from attree import Parser
+
 parser = Parser.load("THIS FOLDER")
 print(parser.parse("A sentence."))
 ```
