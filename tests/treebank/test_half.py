@@ -146,6 +146,8 @@ def test_what_needs_whole_trees_says_so(attree: Any, tmp_path: Path):
         as_tables([file]).__enter__()
     with as_tables([file], half=[file]) as (table,):
         assert read_table(table, schema=HALF_KNOWN)[0].num_rows == 2
+    with pytest.raises(AttreeError, match="this sentence table does not exist"):
+        read_table(tmp_path / "nosuch.parquet", schema=HALF_KNOWN)
     seen = attree(str(file), "--check")
     assert "half-known 1 trees; labels: ? is not known, ! no phrase" in seen.out
     done = attree("convert", str(file), "--output", "mine.mrg")

@@ -175,7 +175,8 @@ def read_table(
             is missing.
     """
     path = Path(path)
-    what = _kind(schema) or "table" if path.suffix == ".parquet" or path.exists() else "file"
+    asked = SENTENCES_SCHEMA if schema is HALF_KNOWN else schema
+    what = _kind(asked) or "table" if path.suffix == ".parquet" or path.exists() else "file"
     check_regular(path, what=what)
     try:
         table = pq.read_table(path, partitioning=None)
@@ -190,7 +191,7 @@ def read_table(
     if schema is HALF_KNOWN and HALF.name not in table.schema.names:
         schema = SENTENCES_SCHEMA
     if schema is not None and table.schema.names != schema.names:
-        raise AttreeError(_not_this(table.schema, schema), file=path)
+        raise AttreeError(_not_this(table.schema, asked or schema), file=path)
     for field in schema or ():
         if not field.nullable and table[field.name].null_count:
             problem = f"column {field.name} of this {what} has rows without a value"
