@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from attree.annotate.folder import LOG, TREES
+from attree.annotate.folder import LOG, TREES, opened
 from attree.annotate.proposals import ProposalChart, Proposer, labelled_f1
 from attree.annotate.session import Session
 from attree.base.errors import AttreeError, NotFiniteError
@@ -168,6 +168,17 @@ def test_accepting_saves_a_treebank_that_attree_reads(session: Session, tmp_path
     assert log[3]["edits"] == 2
     assert (log[3]["file"], log[3]["line"], log[3]["words"]) == ("text.txt", 1, FIRST.split())
     assert all("T" in one["time"] for one in log)
+
+
+def test_its_log_is_read_again_without_a_word(
+    session_of: Begin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with session_of(tokenizer="rules") as session:
+        session.accept()
+    capsys.readouterr()
+    with opened(tmp_path / "bank") as folder:
+        assert [record.action for record in folder.records()][:2] == ["begin", "accept"]
+    assert capsys.readouterr().err == ""
 
 
 def test_it_goes_on_tomorrow(session_of: Begin) -> None:

@@ -421,7 +421,7 @@ def begin(asked: AnnotationRequest, folder: Folder) -> Session:
     code, sentences = _to_annotate(asked, folder, done)
     parser = Parser.of(asked.parser, device=asked.device)
     proposer = Proposer(parser, asked.name, asked.every)
-    about = {"language": folder.path.name, "words": code, "encoder": asked.parser.encoder.slug}
+    about = {"language": folder.path.name, "rules": code, "encoder": asked.parser.encoder.slug}
     before = bool(done)
     curve = [one.edits for one in accepted(records)]
     order = order_of_labels(records)
