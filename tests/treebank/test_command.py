@@ -109,6 +109,7 @@ def test_tags_that_would_leave_punctuation_out(attree, tmp_path: Path) -> None:
     ("content", "arguments", "problem"),
     [
         (None, ["absent.mrg", "--check"], "absent.mrg: no such file"),
+        (None, ["absent", "--check"], "absent: no such file"),
         (b"", ["a.mrg", "--check"], "a.mrg: no sentence could be read"),
         (b"plain text\nand more", ["a.mrg", "--check"], "no sentence could be read"),
         (b"(S (. .))", ["a.mrg", "--output", "o.parquet"], "no sentence could be read"),

@@ -172,12 +172,15 @@ def _source_of(parser: str, overrides: Overrides) -> ParserSource:
         return _trained(folder, overrides)
     if overrides.heads is None:
         return _ready(parser, overrides)
-    return _from_recipe(UNSUPERVISED[parser].settings(), overrides, _encoder(overrides, None))
+    return _from_recipe(UNSUPERVISED[parser].settings(), overrides, _usual(overrides))
+
+
+def _usual(overrides: Overrides) -> ResolvedEncoder:
+    return find_encoder(overrides.encoder or ready_heads()["default"], dtype=DTYPE)
 
 
 def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
-    ready = ready_heads()
-    encoder = find_encoder(overrides.encoder or ready["default"], dtype=DTYPE)
+    ready, encoder = ready_heads(), _usual(overrides)
     heads = {known["fingerprint"]: known["heads"] for known in ready["encoders"].values()}
     if encoder.fingerprint not in heads:
         raise AttreeError(

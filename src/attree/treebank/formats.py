@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from attree.base.errors import AttreeError
-from attree.base.files import opened
+from attree.base.files import check_regular, opened
 from attree.base.patterns import matching
 from attree.base.registry import check_name
 from attree.treebank import brackets, conllu, dialects, discbracket, export, half, tigerxml
@@ -140,13 +140,16 @@ def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettin
     """Fill in what the format says wherever ``settings`` says nothing.
 
     Raises:
-        AttreeError: an unknown format, or none is given and the files do not tell one.
+        AttreeError: an unknown format, or none is given and the files do not tell one, or are not
+            there.
     """
     name = settings.format
     if name is None:
         told = {_told(file) for file in files}
         name = next(iter(told)) if len(told) == 1 else None
         if name is None:
+            for file in files:
+                check_regular(file, what="treebank file")
             raise AttreeError(
                 "the format is not known from the files' extensions",
                 file=files[0] if files else None,
