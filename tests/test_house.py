@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections import defaultdict
 
@@ -64,6 +65,16 @@ def test_the_readme_names_files_that_are_there() -> None:
     named = set(re.findall(r"`([\w/]+/[\w.]+\.(?:py|html|j2|yaml))`", readme))
     assert len(named) > 50
     assert [name for name in sorted(named) if not (house.SOURCE / name).exists()] == []
+
+
+def test_the_readme_names_registries_that_are_there() -> None:
+    readme = (house.SOURCE / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)/` \|.* \| (`.*`) \|$", readme, re.MULTILINE)
+    named = [(room, name) for room, last in rows for name in re.findall(r"`([\w.]+)`", last)]
+    assert len(named) > 12
+    for room, name in named:
+        module, _, registry = f"attree.{room}.{name}".rpartition(".")
+        assert hasattr(importlib.import_module(module), registry), f"{room}/: {name}"
 
 
 @pytest.mark.parametrize(
