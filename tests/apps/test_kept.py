@@ -47,6 +47,15 @@ def test_a_kept_parser_and_its_trees_have_the_same_figures(kept: Path) -> None:
         assert "3 sentences; punctuation: keep." in done.stdout
 
 
+def test_only_parsers_that_were_trained_on_the_sentences_are_named(kept: Path) -> None:
+    (kept / "rest.mrg").write_text("".join(TREES[6:]))
+    how = ("--encoder", kept / "bert.json", "--steps", 1, "--device", "cpu")
+    run("train", "--sentences", kept / "rest.mrg", *how, "--output", kept / "other")
+    names = f"{kept / 'mine'},{kept / 'other'}"
+    with pytest.raises(AttreeError, match=r"among the training trees of \S+/mine — "):
+        run("evaluate", "--test", kept / "train.mrg", "--parser", names)
+
+
 def test_universal_labels_of_a_parser_are_mapped_as_those_of_gold_trees(kept: Path) -> None:
     """French labels of the parser against universal ones of the gold trees would never be right."""
     own, universal = (

@@ -104,25 +104,24 @@ def _dtype(parser: Parser) -> str:
 
 def _not_trained_on(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold, list[str]]:
     """Leave out sentences that one of the parsers was trained on, and say so."""
-    own = fingerprints(one.words for one in gold.sentences)
-    seen, notes = np.zeros(len(own), bool), []
+    own = fingerprints(sentence.words for sentence in gold.sentences)
+    seen, counts = np.zeros(len(own), bool), {}
     for name, parser in parsers.items():
         trained = getattr(parser.model, "trained", None)
-        if trained is not None:
-            shared = np.isin(own, trained.trained_on)
+        if trained is not None and (shared := np.isin(own, trained.trained_on)).any():
             seen |= shared
-            if shared.any():
-                notes.append(
-                    f"{int(shared.sum()):,} sentences that {name} was trained on are left out "
-                    "(--allow-overlap keeps them)."
-                )
-    if not notes:
+            counts[name] = int(shared.sum())
+    if not counts:
         return gold, []
     if seen.all():
         raise AttreeError(
-            f"every sentence is among the training trees of {', '.join(parsers)}",
+            f"every sentence is among the training trees of {', '.join(counts)}",
             fix="score other trees, or pass --allow-overlap",
         )
+    notes = [
+        f"{count:,} sentences that {name} was trained on are left out (--allow-overlap keeps them)."
+        for name, count in counts.items()
+    ]
     for line in notes:
         say(f"attree: {line}")
     return gold.take(np.flatnonzero(~seen).tolist()), notes
