@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -169,6 +170,31 @@ def test_parquet_columns_of_text_and_of_words(tmp_path: Path) -> None:
         open_input(_one(path), column="text"),
     ):
         pass
+
+
+def test_rows_of_parquet_are_decoded_once_however_shards_are_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(
+        pa.table({"text": [f"row {n}" for n in range(90)]}),
+        tmp_path / "a.parquet",
+        row_group_size=30,
+    )
+    decoded = []
+    lines_of = inputs._json_lines
+
+    def counted(values: pa.Array) -> Iterator[bytes]:
+        for line in lines_of(values):
+            decoded.append(line)
+            yield line
+
+    monkeypatch.setattr(inputs, "_json_lines", counted)
+    with open_input(_one(tmp_path / "a.parquet"), column="text") as reader:
+        for offset in [*range(3, 30, 6), *range(63, 90, 6), 0]:
+            reader.seek(offset)
+            assert reader.take(2) == (f'"row {offset}"\n"row {offset + 1}"\n'.encode(), 2)
+        # of the group in the middle none, and of the first its two first rows again
+        assert len(decoded) == len(set(decoded)) + 2 == 60
 
 
 def test_parquet_strings_that_are_not_utf8_are_undecodable(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -286,22 +287,30 @@ class _ParquetReader:
                 fix=f"name one with --column: {', '.join(names)}",
             )
         self._column = column
+        groups = range(self._file.num_row_groups)
+        sizes = [self._file.metadata.row_group(group).num_rows for group in groups]
+        #: The first row, and the row after the last, of each row group.
+        self._bounds = [0, *accumulate(sizes)]
         self._rows = self._lines_from(0)
         self.offset = 0
 
     def seek(self, offset: int) -> None:
-        if offset != self.offset:
-            self._rows, self.offset = self._lines_from(offset), offset
+        ahead = offset - self.offset
+        if ahead >= 0 and self._group_of(offset) == self._group_of(self.offset):
+            next(islice(self._rows, ahead, ahead), None)  # what is decoded is not decoded again
+        else:
+            self._rows = self._lines_from(offset)
+        self.offset = offset
+
+    def _group_of(self, row: int) -> int:
+        return bisect_right(self._bounds, row) - 1
 
     def _lines_from(self, row: int) -> Iterator[bytes]:
         """Yield the lines from a row on; row groups before it are not read."""
-        for group in range(self._file.num_row_groups):
-            size = self._file.metadata.row_group(group).num_rows
-            if row < size:
-                columns = [self._column]
-                batches = self._file.iter_batches(8192, row_groups=[group], columns=columns)
-                yield from islice((x for one in batches for x in _json_lines(one[0])), row, None)
-            row = max(row - size, 0)
+        for group in range(self._group_of(row), self._file.num_row_groups):
+            skipped = max(row - self._bounds[group], 0)
+            batches = self._file.iter_batches(8192, row_groups=[group], columns=[self._column])
+            yield from islice((x for one in batches for x in _json_lines(one[0])), skipped, None)
 
     def take(self, lines: int, size: int | None = None) -> tuple[bytes, int]:
         parts: list[bytes] = []
