@@ -25,8 +25,8 @@ tags:
 
 # A constituency parser of {encoder}
 
-A few-shot parser of attree, trained on {count}: it reads the hidden states and the attention of
-a pretrained encoder, and turns a sentence into {trees}.
+A few-shot parser of attree, trained on {count}: it turns a sentence into {trees},
+out of the hidden states or the attention of a pretrained encoder.
 
 ## Use
 
