@@ -37,15 +37,15 @@ def write_weights(
     Raises:
         AttreeError: no row has weights over heads.
     """
-    found: dict[str, list[Any]] = {}
+    drawn: dict[str, list[Any]] = {}
     for label, column, _, record in placed_records(read_results(results)[0], records, layout):
         weights = record.get("weights")
         sides = [""] if weights is None or len(weights) == 1 else [" inside", " outside"]
         for side, matrix in zip(sides, weights or [], strict=False):
-            found.setdefault(f"{label}, {column}{side}", []).append(matrix)
-    if not found:
+            drawn.setdefault(f"{label}, {column}{side}", []).append(matrix)
+    if not drawn:
         raise AttreeError("no row of this experiment learns weights over heads", file=prefix)
-    means = {title: np.mean(each, axis=0) for title, each in found.items()}
+    means = {title: np.mean(each, axis=0) for title, each in drawn.items()}
     write_maps(means, prefix, {"x": "head", "y": "layer"}, layout["title"])
     return means
 
@@ -101,17 +101,17 @@ def write_sentence(
 
     read = {name: SentenceSet.read(name, path) for name, path in sets.items()}
     test = read[rows[0].test]
-    place = int(np.searchsorted(test.gold.sentence, number - 1))
-    if place == test.gold.sentence.size or test.gold.sentence[place] != number - 1:
+    position = int(np.searchsorted(test.gold.sentence, number - 1))
+    if position == test.gold.sentence.size or test.gold.sentence[position] != number - 1:
         raise AttreeError(f"{test.name} has no sentence {number}", file=test.path)
-    words = test.words[place]
+    words = test.words[position]
     pieces = encoder.tokenise([words])
     flat = int(np.random.default_rng(number).integers(encoder.n_layers * encoder.n_heads))
     random = divmod(flat, encoder.n_heads)
     named = {f"random head {heads_key([random])}": (HEADS, [random])}
     averager = Averager(read, manifests, lambda: encoder)
     trainings = Trainings(encoder, read, Records(records), Path(prefix).parent)
-    matrices: dict[str, Any] = {}
+    trained: dict[str, Any] = {}
     for row in rows:
         if row.kind == "heads":
             heads = averager.heads(row)
@@ -119,17 +119,17 @@ def write_sentence(
             named[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
             continue
         parser = trainings.parser(row)
-        matrices[f"{row.parser}, {row.trees} trees"] = Parser(
+        trained[f"{row.parser}, {row.trees} trees"] = Parser(
             TrainedModel(parser, encoder)
         ).association(words)
     attention = {
         title: load_source(source).matrices(encoder, pieces, heads)[0].mean(0).cpu().numpy()
         for title, (source, heads) in named.items()
     }
-    found = {**attention, **matrices}
+    matrices = {**attention, **trained}
     labels = {"x": "to", "y": "from", "words": words}
-    write_maps(found, prefix, labels, f"{test.name}, sentence {number}")
-    return found
+    write_maps(matrices, prefix, labels, f"{test.name}, sentence {number}")
+    return matrices
 
 
 #: Which bins of a record → what they are called.
@@ -150,17 +150,17 @@ def write_reliability(
     Raises:
         AttreeError: no row is calibrated.
     """
-    found: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
+    drawn: dict[tuple[str, str, int], list[Mapping[str, Any]]] = {}
     for label, column, _, record in placed_records(read_results(results)[0], records, layout):
-        for kind, said in KINDS.items():
-            for one in record.get(kind, ()):
-                place = (f"{label}, {column}", said, int(one["bin"]))
-                found.setdefault(place, []).append(one)
-    if not found:
+        for key, kind in KINDS.items():
+            for counted in record.get(key, ()):
+                cell = (f"{label}, {column}", kind, int(counted["bin"]))
+                drawn.setdefault(cell, []).append(counted)
+    if not drawn:
         raise AttreeError("no row of this experiment is calibrated", file=prefix)
     rows = [
         {"line": line, "kind": kind, "bin": number, **_together(each)}
-        for (line, kind, number), each in sorted(found.items())
+        for (line, kind, number), each in sorted(drawn.items())
     ]
     made = provenance(code=["attree.experiments.pictures"], settings={"title": layout["title"]})
     save(prefix, rows, [], made)
@@ -170,8 +170,9 @@ def write_reliability(
 
 def _together(bins: list[Mapping[str, Any]]) -> dict[str, float]:
     """Merge bins of several draws."""
-    spans = sum(one["spans"] for one in bins)
-    mean = {
-        name: sum(one["spans"] * one[name] for one in bins) / spans for name in ("likely", "right")
+    spans = sum(each["spans"] for each in bins)
+    means = {
+        name: sum(each["spans"] * each[name] for each in bins) / spans
+        for name in ("likely", "right")
     }
-    return {"spans": spans, **mean}
+    return {"spans": spans, **means}
