@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from attree.base.process import FOLLOWED, MOST_THREADS, use_threads
 
 FOLLOWER = """
 import time
+from pathlib import Path
 from attree.base.process import follow
 follow()
 print("up", flush=True)
@@ -120,3 +122,21 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
             ["bash", "-c", f"set -o pipefail; {program} | {reader}"], capture_output=True, text=True
         )
         assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_semaphores_that_are_left_are_removed_without_a_word(quiet: bool) -> None:
+    code = (
+        "import multiprocessing, os, sys\n"
+        "from attree.base import process\n"
+        f"{'process.track_quietly()' if quiet else ''}\n"
+        "left = multiprocessing.get_context('spawn').Semaphore()\n"
+        "print(left._semlock.name, flush=True)\n"
+        "os._exit(3)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 3
+    assert ("leaked semaphore" in done.stderr) is not quiet
+    assert not quiet or done.stderr == ""
+    if sys.platform == "linux":
+        assert not Path("/dev/shm", f"sem.{done.stdout.strip().lstrip('/')}").exists()

@@ -36,7 +36,7 @@ from distributed.security import Security
 from tornado.web import ErrorHandler
 
 from attree.base.errors import AttreeError
-from attree.base.process import temporary
+from attree.base.process import temporary, track_quietly
 
 LOOPBACK = "127.0.0.1"
 _SECONDS_FOR_QUEUE = 30
@@ -162,6 +162,7 @@ class Local(Cluster):
     @contextlib.contextmanager
     def running(self, private: Path) -> Iterator[Any]:
         """Start the processes."""
+        track_quietly()
         wanted = self.wanted
         threads = wanted.threads or max(1, (os.cpu_count() or 1) // wanted.count)
         workers = {}

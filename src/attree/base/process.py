@@ -148,19 +148,30 @@ def heed_termination() -> None:
     signal.signal(signal.SIGTERM, handle)
 
 
+#: What Python's tracker says of semaphores that killed processes leave, which it removes.
+_LEFT = "ignore:resource_tracker:UserWarning"
+
+
+def track_quietly() -> None:
+    """Start the tracker that removes what killed workers leave, without a word about it."""
+    from multiprocessing import resource_tracker
+
+    sys.warnoptions.append(_LEFT)  # it takes the options of this interpreter
+    resource_tracker.ensure_running()
+    sys.warnoptions.remove(_LEFT)
+
+
 def end(status: int) -> NoReturn:
     """End this process and its workers now, and remove what is temporary."""
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         sys.stdout.flush()
     if "psutil" in sys.modules:  # it is there with Dask, which starts workers
-        from multiprocessing import resource_tracker, util
+        from multiprocessing import resource_tracker
 
         import psutil
 
-        # Python's tracker of semaphores ends by itself, and complains of those that are left to it
+        # Python's tracker of semaphores ends by itself, when it has removed those that are left
         tracker = getattr(resource_tracker._resource_tracker, "_pid", None)
-        with contextlib.suppress(Exception):
-            util._run_finalizers(0)  # type: ignore[attr-defined]
         children = [one for one in psutil.Process().children(True) if one.pid != tracker]
         for child in children:
             with contextlib.suppress(psutil.Error):
