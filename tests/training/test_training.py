@@ -39,7 +39,7 @@ def trees(treebank):
     return read_trees(table, long[:12])
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", [name for name, one in RECIPES.items() if not one.rank])
 def test_every_parser_fits_its_trees(name: str, encoder, trees):
     recipe = adapted(RECIPES[name], dropout=0.0)
     plan = TrainingPlan(recipe, layers=(2,), steps=60, batch=12, seed=1)

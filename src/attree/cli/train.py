@@ -76,8 +76,6 @@ def train_command(
     from attree.treebank.given import as_tables, check_files, is_table
     from attree.treebank.language_file import settings_of
 
-    if changes.learning_rate is None and session.folder_of_start(fitting.start):
-        changes = replace(changes, learning_rate=session.GOING_ON)
     # told before anything is read, whichever parser the trees make
     asked = adapted(recipe(parser or WITHOUT_LABELS), **changes.given())
     projects = "projection" in asked.parts
@@ -114,6 +112,7 @@ def train_command(
         half_precision=half_precision,
         source=", ".join(map(str, trained)),
         language=language,
+        own_rate=changes.learning_rate is not None,
     )
     with tables as found:
         (given, *also), others = found[: len(sentences)], found[len(sentences) :]

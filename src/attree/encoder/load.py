@@ -10,6 +10,7 @@ from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.process import use_threads, without_collecting, yield_cores
+from attree.encoder.adapter import read_adapter
 from attree.encoder.families import query_key
 from attree.encoder.source import (
     EncoderSource,
@@ -24,7 +25,7 @@ yield_cores()
 with without_collecting():
     import torch
 
-    from attree.encoder import attention
+    from attree.encoder import attention, low_rank
     from attree.encoder.device import choose_device, taken
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
     from attree.encoder.weights import layers_of, pack, read_model, read_splitter
@@ -80,7 +81,11 @@ class Encoder:
     """A checkpoint with its tokeniser, ready to run. Make one with :func:`load_encoder`."""
 
     def __init__(
-        self, description: ResolvedEncoder, folder: Path, device: torch.device, dtype: torch.dtype
+        self,
+        description: ResolvedEncoder,
+        folder: Path,
+        device: torch.device,
+        dtype: torch.dtype,
     ) -> None:
         self.slug, self.family = description.slug, description.family
         self.n_layers, self.n_heads = description.n_layers, description.n_heads
@@ -89,6 +94,8 @@ class Encoder:
         self.device, self.dtype = device, dtype
         self.model = read_model(folder, dtype, device)
         self.layers = layers_of(self.model, self.n_layers, folder)
+        self.adapter = read_adapter(description.adapter) if description.adapter else {}
+        low_rank.merge(self.layers, self.adapter, self.slug)
         attention.watch(self.layers)
         if device.type == "cpu":
             pack(self.layers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +15,7 @@ from attree.base.errors import AttreeError
 from attree.base.files import read_described, read_json, write_json
 from attree.base.provenance import versions
 from attree.base.registry import check_name
+from attree.encoder.adapter import adapted_fingerprint, read_adapter
 from attree.encoder.checkpoint import (
     INDEX,
     TOKENISER_FILES,
@@ -65,7 +66,8 @@ class ResolvedEncoder:
     """An encoder found: its folder, its shape, and a hash of configuration, weights, tokeniser.
 
     ``max_pieces`` counts the specials; ``stamps`` are size and time of every file hashed, so that
-    loading need not hash again what has not been touched.
+    loading need not hash again what has not been touched. ``adapter`` is the file of a trained
+    parser whose low-rank weights are added to the encoder's.
     """
 
     slug: str
@@ -80,6 +82,7 @@ class ResolvedEncoder:
     hidden_size: Count
     max_pieces: Count
     dtype: str
+    adapter: str = ""
     stamps: dict[str, list[int]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
 
@@ -190,8 +193,7 @@ def verify(encoder: ResolvedEncoder) -> Path:
         folder, _ = SOURCES[encoder.kind](source, None)
     shape = shape_of(folder)
     files = checkpoint_files(folder)
-    there = encoder.fingerprint
-    if stamps(files) != encoder.stamps and (identity(folder) or fingerprint(files)) != there:
+    if stamps(_hashed(files, encoder)) != encoder.stamps and _changed(folder, files, encoder):
         raise AttreeError(
             f"the encoder {encoder.slug} has changed since it was resolved",
             file=folder,
@@ -206,6 +208,34 @@ def verify(encoder: ResolvedEncoder) -> Path:
                 fix=_RESOLVE,
             )
     return folder
+
+
+def adapted(encoder: ResolvedEncoder, weights: Path) -> ResolvedEncoder:
+    """Return an encoder with the low-rank weights of a trained parser's file, if it has some.
+
+    Raises:
+        AttreeError: the file is cut short or damaged.
+    """
+    found = read_adapter(weights)
+    if not found:
+        return encoder
+    named = replace(encoder, adapter=str(weights.absolute()))
+    return replace(
+        named,
+        fingerprint=adapted_fingerprint(encoder.fingerprint, found),
+        stamps=encoder.stamps | stamps([Path(named.adapter)]),
+    )
+
+
+def _hashed(files: list[Path], encoder: ResolvedEncoder) -> list[Path]:
+    return [*files, Path(encoder.adapter)] if encoder.adapter else files
+
+
+def _changed(folder: Path, files: list[Path], encoder: ResolvedEncoder) -> bool:
+    now = identity(folder) or fingerprint(files)
+    if encoder.adapter:
+        now = adapted_fingerprint(now, read_adapter(encoder.adapter))
+    return now != encoder.fingerprint
 
 
 def has_new_head(folder: Path) -> bool:

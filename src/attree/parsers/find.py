@@ -28,6 +28,7 @@ from attree.encoder.source import (
     EncoderSource,
     Head,
     ResolvedEncoder,
+    adapted,
     find_encoder,
     resolve,
 )
@@ -255,15 +256,15 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
                 problem, file=folder, fix="leave it out, or name upoa, upio, upio-log"
             )
     description = read_description(folder)
-    encoder = _encoder_of(description, folder, overrides)
+    weights = folder / WEIGHTS
+    check_regular(weights, what="file of weights")
+    encoder = adapted(_encoder_of(description, folder, overrides), weights)
     if description.encoder.fingerprint != encoder.fingerprint:
         raise AttreeError(
             f"this parser was trained with another encoder than {encoder.slug}",
             file=folder,
             fix="name its encoder with --encoder",
         )
-    weights = folder / WEIGHTS
-    check_regular(weights, what="file of weights")
     hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
     return TrainedFolder(
         encoder,

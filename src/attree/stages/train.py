@@ -4,29 +4,46 @@ from __future__ import annotations
 
 import re
 import shlex
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
 
 from attree.base.errors import AttreeError
 from attree.base.files import check_folder
 from attree.base.languages import code_in, code_of, language_of_most
 from attree.base.progress import Progress, silent
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
+from attree.base.text import say
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.source import find_encoder
+from attree.encoder.source import DTYPES, ResolvedEncoder, adapted, find_encoder, verify
 from attree.evaluation.side_by_side import Evaluation, Gold
+from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
-from attree.ready import trained_folder, usual_encoder
+from attree.ready import DEFAULT, trained_folder, usual_encoder
 from attree.rivals.self_training import fit_in_rounds
+from attree.training.adapting import adapted_to
 from attree.training.card import card, scored
 from attree.training.choice import Chosen, choose_trees
 from attree.training.fit import as_started, choose, grid
 from attree.training.options import Choice, Fitting
 from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
 from attree.training.parts import PARTS
-from attree.training.recipes import ABOUT, FILES, WEIGHTS, FewShotRecipe, TrainingPlan
+from attree.training.recipes import (
+    ABOUT,
+    FILES,
+    RECIPES,
+    WEIGHTS,
+    WITH_LABELS,
+    WITHOUT_LABELS,
+    FewShotRecipe,
+    TrainingPlan,
+)
+from attree.trees.sampling import fingerprints
 
 Layers = tuple[int, ...]
 
@@ -51,6 +68,7 @@ class TrainingRequest:
         half_precision: whether weights are kept in 16 bits each, not 32.
         source: where the sentences are from, for people.
         language: of the trees, a name or a code; by default their table's name or their words tell.
+        own_rate: whether the recipe's learning rate was asked for, so that no start changes it.
     """
 
     sentences: Path
@@ -69,6 +87,7 @@ class TrainingRequest:
     half_precision: bool = False
     source: str = ""
     language: str | None = None
+    own_rate: bool = False
 
 
 def check_output(folder: Path, *, overwrite: bool) -> None:
@@ -92,9 +111,12 @@ def train_parser(
         allow_overlap=request.allow_overlap,
         raw=request.recipe.rounds > 0,
     )
-    described = find_encoder(request.encoder or usual_encoder())
+    request = _with_start(request, chosen)
+    described = _encoder_of(request)
     encoder = load_encoder(described, device=request.device)
     request, first = _first(request, str(encoder.device))
+    if request.recipe.rank:
+        encoder = _adapted(encoder, described, request, chosen, progress)
     plan, tried = _plan(request, encoder, chosen, first)
     parser = fit_in_rounds(
         encoder,
@@ -113,6 +135,63 @@ def train_parser(
     parser.about["scores"] = list(_scores(TrainedModel(parser, encoder), request, chosen))
     save_parser(parser, output, card=card(parser, request.source), half=request.half_precision)
     return parser
+
+
+def _with_start(request: TrainingRequest, chosen: Chosen) -> TrainingRequest:
+    """Settle what the first weights are, where it is not said: the default parser's if they fit."""
+    if request.fitting.start is not None:
+        return request
+    fitting, start = request.fitting, "encoder"
+    fits = request.recipe.parts in [RECIPES[name].parts for name in (WITH_LABELS, WITHOUT_LABELS)]
+    asked = request.encoder or request.layers or fitting.size or fitting.specials
+    if fits and not asked and chosen.tuning is None:
+        apart = [] if chosen.apart is None else [chosen.apart]
+        apart += [read_table(path, schema=SENTENCES_SCHEMA)[0] for path in request.evaluated]
+        words = [one for table in apart for one in table["words"].to_pylist()]
+        start = usual_start(words)
+    return replace(request, fitting=replace(fitting, start=start))
+
+
+def usual_start(scored: Sequence[Sequence[str]]) -> str:
+    """Return the first weights where they are not named: the default parser's.
+
+    Args:
+        scored: sentences that the new parser is to be scored on. If the default parser was trained
+            on one of them, training starts from the encoder; that is said on stderr.
+    """
+    seen = load_parser(trained_folder(DEFAULT) or DEFAULT).trained_on if scored else np.empty(0)
+    if shared := int(np.isin(fingerprints(scored), seen).sum()):
+        say(
+            f"attree: {DEFAULT} was trained on {shared:,} of the {len(scored):,} sentences to be "
+            "scored: training does not start from it (--start says otherwise)"
+        )
+        return "encoder"
+    return DEFAULT
+
+
+def _encoder_of(request: TrainingRequest) -> ResolvedEncoder:
+    """Find the encoder: that of the parser to start from, the one named, or the usual one."""
+    start = folder_of_start(request.fitting.start)
+    if start is None:
+        return find_encoder(request.encoder or usual_encoder())
+    named = None if request.encoder is None else str(request.encoder)
+    return find_parser(str(start), Overrides(encoder=named, dtype=DTYPES[0])).encoder
+
+
+def _adapted(
+    encoder: Encoder,
+    described: ResolvedEncoder,
+    request: TrainingRequest,
+    chosen: Chosen,
+    progress: Progress,
+) -> Encoder:
+    """Adapt the encoder to the trees, and load it again with its low-rank weights."""
+    plan = _settled(request, encoder, chosen)
+    weights = adapted_to(encoder, verify(described), chosen.trees, plan, progress=progress)
+    with tempfile.TemporaryDirectory(prefix="attree-") as folder:
+        path = Path(folder) / WEIGHTS
+        save_file(weights, path)
+        return load_encoder(adapted(described, path), device=request.device)
 
 
 def _language(request: TrainingRequest, chosen: Chosen) -> str:
@@ -139,8 +218,10 @@ def _scores(
 GOING_ON = 3e-4
 
 
-def folder_of_start(start: str) -> Path | None:
+def folder_of_start(start: str | None) -> Path | None:
     """Return the folder of the parser that ``--start`` names, a folder or a ready one's name."""
+    if start is None:
+        return None
     folder = trained_folder(start) or Path(start)
     return folder if (folder / ABOUT).is_file() else None
 
@@ -150,18 +231,18 @@ def _first(request: TrainingRequest, device: str) -> tuple[TrainingRequest, Trai
     folder = folder_of_start(request.fitting.start)
     if folder is None:
         return request, None
-    fitting = replace(request.fitting, start="encoder")
-    return replace(request, fitting=fitting), load_parser(folder, device=device)
+    fitting, recipe = replace(request.fitting, start="encoder"), request.recipe
+    if not request.own_rate:
+        recipe = replace(recipe, learning_rate=GOING_ON)
+    request = replace(request, fitting=fitting, recipe=recipe)
+    return request, load_parser(folder, device=device)
 
 
 def _plan(
     request: TrainingRequest, encoder: Encoder, chosen: Chosen, first: TrainedParser | None
 ) -> tuple[TrainingPlan, list[dict[str, Any]]]:
     """Settle the plan, on the tuning trees if there are any; and what was tried there."""
-    recipe = request.recipe
-    layers = request.layers or around_middle(encoder.n_layers, recipe.spread)
-    given = {"seed": request.choice.seed, "shares": chosen.shares, **asdict(request.fitting)}
-    plan = TrainingPlan(recipe, layers, **given)
+    recipe, plan = request.recipe, _settled(request, encoder, chosen)
     if first is not None and request.layers is None:
         plan = as_started(plan, first)
     if chosen.tuning is None:
@@ -171,6 +252,13 @@ def _plan(
     wanted = request.tune_layers or tuple((number,) for number in range(encoder.n_layers + 1))
     plans = grid(plan, layers=wanted, dropouts=request.tune_dropouts)
     return choose(encoder, chosen.trees, chosen.tuning, plans, first=first)
+
+
+def _settled(request: TrainingRequest, encoder: Encoder, chosen: Chosen) -> TrainingPlan:
+    """Return the plan before anything is tuned."""
+    layers = request.layers or around_middle(encoder.n_layers, request.recipe.spread)
+    given = {"seed": request.choice.seed, "shares": chosen.shares, **asdict(request.fitting)}
+    return TrainingPlan(request.recipe, layers, **given)
 
 
 def around_middle(n_layers: int, spread: int) -> Layers:

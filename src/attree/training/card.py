@@ -129,10 +129,11 @@ def _made_of(parser: TrainedParser) -> dict[str, str]:
     known = [name for name, one in RECIPES.items() if one == recipe]
     where = " ".join(filter(None, (encoder.get("kind"), encoder.get("id"))))
     revision = f", revision {encoder['revision']}" if encoder.get("revision") else ""
+    adapted = ", adapted to the trees by low-rank weights in this folder" if parser.adapter else ""
     return {
         "Parser": (known[0] if known else "a recipe of its own")
         + f": {' + '.join(recipe.parts)}, objective {recipe.objective}, decoder {recipe.decoder}",
-        "Encoder": f"{encoder['slug']} ({where}{revision})",
+        "Encoder": f"{encoder['slug']} ({where}{revision}){adapted}",
         "Encoder's fingerprint": encoder["fingerprint"],
         "Settings": f"layers {', '.join(map(str, parser.layers)) or 'none'}; dropout "
         f"{recipe.dropout}; {parser.about['steps']} steps of {plan['batch']} trees; learning rate "

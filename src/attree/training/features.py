@@ -87,14 +87,7 @@ def features_of(
         AttreeError: a layer that does not exist, or a sentence too long for the encoder.
     """
     encoder.check(states=layout.layers)
-    pieces = encoder.tokenise(sentences)
-    for place, sentence in enumerate(pieces):
-        if sentence.too_long:
-            raise AttreeError(
-                f"sentence {place} has {len(sentence.ids)} word pieces, the encoder takes "
-                f"{encoder.max_pieces}",
-                fix="choose other trees",
-            )
+    pieces = pieces_of(encoder, sentences)
     with progress("reading", total=len(pieces)) as advance:
         if folder is None or 2 * sum(_sizes(encoder, pieces, layout)) <= IN_MEMORY:
             flat = _computed(encoder, pieces, layout, advance)
@@ -107,6 +100,23 @@ def features_of(
                 file.flush()
                 flat = np.memmap(file, np.float16, mode="r")
     return Features(layout, _records(encoder, pieces, layout, flat))
+
+
+def pieces_of(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
+    """Split sentences into word pieces.
+
+    Raises:
+        AttreeError: a sentence too long for the encoder.
+    """
+    pieces = encoder.tokenise(sentences)
+    for place, sentence in enumerate(pieces):
+        if sentence.too_long:
+            raise AttreeError(
+                f"sentence {place} has {len(sentence.ids)} word pieces, the encoder takes "
+                f"{encoder.max_pieces}",
+                fix="choose other trees",
+            )
+    return pieces
 
 
 def run(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> EncoderOutput:

@@ -69,22 +69,14 @@ def fit(
             first parser of other parts or sizes; a half-known tree for a parser that learns from
             splits.
     """
-    _refuse_half(trees, plan)
-    if "labels" in plan.recipe.parts:
-        trees = with_classes(trees)
-        labels = {*plan.labels, *label_names(trees)}
-        tags = {*plan.tags, *(tag for tree in trees.gold for tag in tree.tags)}
-        plan = replace(plan, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
-    scorer = untrained(encoder, plan)
-    for part in scorer.each().values():
-        part.start(encoder, plan)
-    scorer = scorer.to(encoder.device)
-    identity = {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
-    parser = TrainedParser(plan.recipe, _shapes(encoder, plan), scorer, identity)
-    if first is not None:
-        carry_over(first, parser)
+    if plan.recipe.rank and not encoder.adapter:
+        raise AttreeError(
+            "this parser is trained on an encoder that is adapted to its trees",
+            fix="train it with `attree train`, or take tree-crf-joint",
+        )
+    parser, trees, plan = started(encoder, trees, plan, first)
     features = features or features_of(
-        encoder, trees.words, scorer.layout(), folder=folder, progress=progress
+        encoder, trees.words, parser.scorer.layout(), folder=folder, progress=progress
     )
     learner = structure(parser)
     source = BatchSource(features, learner.scorer)
@@ -120,6 +112,31 @@ def fit(
     if held_out is not None and learner.recipe.objective == "tree_crf":
         parser.about["threshold"], _ = choose_threshold(learner, check_source, held_out.gold)
     return parser
+
+
+def started(
+    encoder: Encoder, trees: GoldTrees, plan: TrainingPlan, first: TrainedParser | None = None
+) -> tuple[TrainedParser, GoldTrees, TrainingPlan]:
+    """Return a parser with its first weights; the trees and the plan with their labels and tags.
+
+    Arguments and errors are those of :func:`fit`.
+    """
+    _refuse_half(trees, plan)
+    if "labels" in plan.recipe.parts:
+        trees = with_classes(trees)
+        labels = {*plan.labels, *label_names(trees)}
+        tags = {*plan.tags, *(tag for tree in trees.gold for tag in tree.tags)}
+        plan = replace(plan, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
+    scorer = untrained(encoder, plan)
+    for part in scorer.each().values():
+        part.start(encoder, plan)
+    scorer = scorer.to(encoder.device)
+    identity = {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
+    shapes = _shapes(encoder, plan)
+    parser = TrainedParser(plan.recipe, shapes, scorer, identity, adapter=encoder.adapter)
+    if first is not None:
+        carry_over(first, parser)
+    return parser, trees, plan
 
 
 def _about_trees(

@@ -276,7 +276,8 @@ def train(
     order = torch.Generator().manual_seed(plan.seed)
     device = scorer.device
     noise = torch.Generator(device=device).manual_seed(plan.seed)
-    optimiser = torch.optim.AdamW(scorer.groups(), weight_decay=plan.weight_decay, fused=True)
+    groups = [*scorer.groups(), *source.groups()]
+    optimiser = torch.optim.AdamW(groups, weight_decay=plan.weight_decay, fused=True)
     rates = [group["lr"] for group in optimiser.param_groups]
     report = Report()
     keeper = _Keeper(scorer, held_out, report, check_every, patience, plan.steps)

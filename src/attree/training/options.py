@@ -110,14 +110,15 @@ class Fitting:
     Attributes:
         size: Size of the projection; 0: the encoder's.
         specials: Keep [CLS], [SEP] in the softmax.
-        start: First weights: encoder, random, or a parser.
+        start: First weights: encoder, random, or a parser. Default: universal, for
+            tree-crf-labelled and tree-crf-full, where no encoder or layer is named.
         steps, batch: of the training.
         decay: The learning rate falls to 0.
     """
 
     size: Annotated[int, Parameter(group=PARSER)] = 0
     specials: Annotated[bool, Parameter(group=PARSER)] = False
-    start: str = "encoder"
+    start: str | None = None
     steps: options.Steps = 200
     batch: options.Batch = 10
     decay: bool = False

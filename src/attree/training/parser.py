@@ -21,6 +21,7 @@ from attree.base.files import check_regular, whole_file, write_json, write_text
 from attree.decoding.constrained import SplitChart, no_distribution
 from attree.decoding.fixed import fixed_trees
 from attree.decoding.k_best import Ranked
+from attree.encoder.adapter import read_adapter
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
 from attree.evaluation.metrics import count_each
@@ -68,6 +69,7 @@ class TrainedParser:
         encoder: slug, fingerprint, revision of the encoder it belongs to.
         about: seed, data hash, versions, dev score and the like, as JSON.
         trained_on: :func:`attree.trees.sampling.fingerprints` of the training sentences.
+        adapter: low-rank weights of the encoder, by name, where it was adapted to trees.
     """
 
     recipe: FewShotRecipe
@@ -76,6 +78,7 @@ class TrainedParser:
     encoder: dict[str, Any]
     about: dict[str, Any] = field(default_factory=dict)
     trained_on: NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
+    adapter: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
     def layers(self) -> list[int]:
@@ -220,6 +223,7 @@ def save_parser(parser: TrainedParser, folder: Path, *, card: str = "", half: bo
         name: (tensor.half() if half else tensor).detach().cpu().contiguous()
         for name, tensor in parser.scorer.state_dict().items()
     }
+    tensors |= {name: torch.from_numpy(one) for name, one in parser.adapter.items()}
     tensors["trained_on"] = torch.from_numpy(parser.trained_on.astype("<u8").view(np.int64).copy())
     with whole_file(folder / WEIGHTS) as part:
         part.write_bytes(save(tensors))  # `save_file` makes files that only their owner can read
@@ -245,9 +249,9 @@ def load_parser(
     about = read_description(folder)
     recipe, path = adapted(about.recipe, decoder=decoder), folder / WEIGHTS
     there = check_regular(path, what="file of weights")
-    scorer = _scorer(about, folder / ABOUT, there)
+    scorer, adapter = _scorer(about, folder / ABOUT, there), read_adapter(path)
     try:
-        tensors = load_file(path)
+        tensors = {name: one for name, one in load_file(path).items() if name not in adapter}
         trained_on = tensors.pop("trained_on").numpy().view(np.uint64)
         _check_types(tensors, path)
         scorer.load_state_dict(tensors)
@@ -256,7 +260,7 @@ def load_parser(
         raise AttreeError(problem, file=path, fix=_AGAIN) from None
     scorer = scorer.to(device).eval()
     parts = (about.shape, scorer, about.raw["encoder"], about.raw["about"])
-    return TrainedParser(recipe, *parts, trained_on)
+    return TrainedParser(recipe, *parts, trained_on, adapter)
 
 
 def _check_types(tensors: Mapping[str, torch.Tensor], path: Path) -> None:

@@ -629,6 +629,10 @@ class BatchSource:
         """Return the number of pieces of each sentence."""
         return [len(record.word_of) for record in self._records]
 
+    def groups(self) -> list[dict[str, Any]]:
+        """Parameter groups for the optimiser: none, features that were kept do not change."""
+        return []
+
     def batch(self, indices: Sequence[int]) -> Batch:
         """Lay out the sentences numbered ``indices``."""
         records = [self._records[index] for index in indices]

@@ -41,6 +41,9 @@ class FewShotRecipe:
         wide: whether boundaries and labels read every layer of the projection, where they read one.
         threshold: of ``labelled_risk``, what a label must gain to be kept.
         spread: how many layers on each side of the middle one are read by default.
+        rank: of the low-rank weights that adapt the encoder to the trees before the parser is
+            trained (see :mod:`attree.training.adapting`); 0 leaves the encoder as it is.
+        encoder_rate: Adam's learning rate of these weights.
         rounds: how often the parser is trained again, on raw sentences that it parsed itself too
             (see :mod:`attree.rivals.self_training`).
     """
@@ -60,6 +63,8 @@ class FewShotRecipe:
     label_layers: tuple[int, ...] = ()
     wide: bool = False
     threshold: float = 0.0
+    rank: int = 0
+    encoder_rate: float = 5e-4
     rounds: int = 0
 
     @property
@@ -133,6 +138,19 @@ _FULL = FewShotRecipe(
 
 _SPANS = FewShotRecipe(("spans",), "chart_margin", _IO, "optional_chart", dropout=0.3)
 
+_JOINT = FewShotRecipe(
+    ("projection", "boundary", "labels", "tags"),
+    "labelled_tree_crf",
+    _IO,
+    "labelled_risk",
+    dropout=0.3,
+    heads=0,
+    learning_rate=1.5e-3,
+    spread=1,
+    wide=True,
+    threshold=0.3,
+)
+
 RECIPES: dict[str, FewShotRecipe] = {
     "fpio": FewShotRecipe(("projection",), "likelihood", _IO, "normalised_chart", dropout=0.1),
     "fpoa": FewShotRecipe(("projection",), "margin", "outside", "greedy", dropout=0.3),
@@ -157,18 +175,9 @@ RECIPES: dict[str, FewShotRecipe] = {
     ),
     # the same of thousands of trees: labels are trained with the structure, and no head is read, so
     # that the encoder runs no further than its middle
-    "tree-crf-joint": FewShotRecipe(
-        ("projection", "boundary", "labels", "tags"),
-        "labelled_tree_crf",
-        _IO,
-        "labelled_risk",
-        dropout=0.3,
-        heads=0,
-        learning_rate=1.5e-3,
-        spread=1,
-        wide=True,
-        threshold=0.3,
-    ),
+    "tree-crf-joint": _JOINT,
+    # the same on an encoder whose lower half is adapted to the trees first
+    "tree-crf-adapted": replace(_JOINT, rank=16),
     # a rival: the supervised span parser of Kitaev et al. on the same states
     "span-parser": _SPANS,
     # another: the same, trained again on sentences that it parsed itself

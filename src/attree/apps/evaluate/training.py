@@ -21,11 +21,11 @@ from attree.base.progress import progress
 from attree.base.registry import check_name
 from attree.base.text import say
 from attree.decoding import UNSUPERVISED
-from attree.encoder.source import ResolvedEncoder, find_encoder
+from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder
 from attree.evaluation.side_by_side import Evaluation, Gold, System
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from attree.parsers.parser import Parser
-from attree.ready import usual_encoder
+from attree.ready import DEFAULT, usual_encoder
 from attree.stages import train as session
 from attree.stages.attention import columns_for, compute_attention
 from attree.training.gold import usual
@@ -205,7 +205,8 @@ class _Bench:
             for seed in range(plan.draws)
         }
         self._encoder: ResolvedEncoder = find_encoder(plan.encoder or usual_encoder())
-        self._encoder.write(folder / "encoder.json")
+        # None is what `attree train` takes where nothing is said
+        self._start = None if session.usual_start(self._words) == DEFAULT else "encoder"
 
     def parse(self, name: str, trees: int, seed: int) -> Trees:
         """Return the trees of the test sentences by the parser that so many trees make."""
@@ -218,15 +219,15 @@ class _Bench:
     def _trained(self, name: str, trees: int, seed: int) -> Parser:
         request = session.TrainingRequest(
             self._folder / "train.parquet",
-            self._folder / "encoder.json",
+            self._plan.encoder,
             recipe(name),
             Choice([str(trees)], None, seed),
-            Fitting(steps=self._plan.steps),
+            Fitting(steps=self._plan.steps, start=self._start),
             device=self._plan.device,
         )
         output = self._folder / f"{name}-{trees}-{seed}"
         session.train_parser(request, output)
-        found = find_parser(str(output), Overrides(str(self._folder / "encoder.json")))
+        found = find_parser(str(output), Overrides(self._plan.encoder, dtype=DTYPES[0]))
         return Parser.of(found, device=self._plan.device)
 
     def _with_heads(self, name: str, rows: Sequence[int]) -> Parser:

@@ -1,0 +1,92 @@
+"""Low-rank weights that adapt an encoder: ``(W + B A) x`` for every linear part of a layer.
+
+LoRA (Hu et al. 2022, *Low-Rank Adaptation of Large Language Models*): ``A`` (rank, in) and ``B``
+(out, rank) are trained, ``W`` stays as it is. They lie in the file of weights of the parser that
+they were trained for, and are added to the encoder's own weights when it is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from attree.base.errors import AttreeError
+from attree.encoder.adapter import PREFIX
+
+
+class LowRank(nn.Module):
+    """A linear part with low-rank weights beside its own; they add nothing at first.
+
+    Args:
+        linear: the part, frozen.
+        rank: of the weights.
+        generator: of the first ``A``; the first ``B`` is zero.
+    """
+
+    def __init__(self, linear: nn.Linear, rank: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.linear = linear
+        size = (rank, linear.in_features)
+        first = torch.randn(size, generator=generator) / linear.in_features**0.5
+        self.a = nn.Parameter(first.to(linear.weight.device))
+        self.b = nn.Parameter(linear.weight.new_zeros(linear.out_features, rank))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (…, out)."""
+        whole: Tensor = self.linear(x) + (x @ self.a.T) @ self.b.T
+        return whole
+
+
+def adapt(layers: nn.ModuleList, count: int, rank: int, seed: int) -> dict[str, LowRank]:
+    """Put low-rank weights beside every linear part of the first ``count`` layers.
+
+    Returns:
+        the parts, by their names among the layers.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    linear = {
+        name: part
+        for name, part in layers.named_modules()
+        if isinstance(part, nn.Linear) and int(name.partition(".")[0]) < count
+    }
+    found = {name: LowRank(part, rank, generator) for name, part in linear.items()}
+    for name, part in found.items():
+        above, _, last = name.rpartition(".")
+        setattr(layers.get_submodule(above), last, part)
+    return found
+
+
+def weights_of(parts: Mapping[str, LowRank]) -> dict[str, NDArray[Any]]:
+    """Return the low-rank weights by the names that files have, float16."""
+    return {
+        f"{PREFIX}{name}.{key}": getattr(part, key).detach().cpu().numpy().astype(np.float16)
+        for name, part in parts.items()
+        for key in "ab"
+    }
+
+
+@torch.no_grad()
+def merge(layers: nn.ModuleList, weights: Mapping[str, NDArray[Any]], slug: str) -> None:
+    """Add low-rank weights to those of the layers that they were trained for.
+
+    Raises:
+        AttreeError: they are of an encoder of other parts or sizes.
+    """
+    linear = {name: part for name, part in layers.named_modules() if isinstance(part, nn.Linear)}
+    for name in sorted({name.rpartition(".")[0] for name in weights}):
+        part = linear.get(name.removeprefix(PREFIX))
+        a, b = (weights.get(f"{name}.{key}", np.empty(0)) for key in "ab")
+        fits = a.ndim == b.ndim == 2 and len(a) == b.shape[1]
+        if part is None or not fits or (len(b), a.shape[1]) != part.weight.shape:
+            raise AttreeError(
+                f"the weights {name} are of no part of the encoder {slug}",
+                fix="parse with the encoder that the parser was trained with",
+            )
+        added = torch.from_numpy(b.astype(np.float32) @ a.astype(np.float32))
+        whole = part.weight.float() + added.to(part.weight.device)
+        part.weight = nn.Parameter(whole.to(part.weight.dtype), requires_grad=False)

