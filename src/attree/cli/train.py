@@ -44,7 +44,9 @@ def train_command(
     """Train a few-shot parser and write its folder.
 
     Trees with labels make tree-crf-labelled, whose trees have labels and nodes of any number of
-    children; those without make tree-crf-full, whose trees are binary. --parser chooses another.
+    children; those without make tree-crf-full, whose trees are binary. Both start from the ready
+    parser universal. --parser chooses another: tree-crf-adapted, for thousands of trees, adapts
+    the encoder to them too, which takes long.
 
     Punctuation of treebank files is kept, for text to be parsed has it; tables are taken as they
     are. With --held-out the last line says its F1 on those trees. In a file .half trees are known

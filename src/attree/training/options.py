@@ -110,8 +110,8 @@ class Fitting:
     Attributes:
         size: Size of the projection; 0: the encoder's.
         specials: Keep [CLS], [SEP] in the softmax.
-        start: First weights: encoder, random, or a parser. Default: universal, for
-            tree-crf-labelled and tree-crf-full, where no encoder or layer is named.
+        start: First weights: encoder, random, or a parser. Default: universal, but encoder where
+            another --parser, an --encoder or a --layer is named.
         steps, batch: of the training.
         decay: The learning rate falls to 0.
     """
