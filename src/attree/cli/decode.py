@@ -58,14 +58,14 @@ def apply_command(
     """
     from attree.base import process
     from attree.encoder.load import load_encoder
-    from attree.encoder.source import adapted, find_encoder
+    from attree.encoder.source import find_encoder, with_adapter
     from attree.stages.from_parser import write_parses
     from attree.training.parser import TrainedModel, load_parser
     from attree.training.recipes import WEIGHTS
     from attree.treebank.given import as_table
 
     process.follow()
-    described = adapted(find_encoder(encoder), Path(parser) / WEIGHTS)
+    described = with_adapter(find_encoder(encoder), Path(parser) / WEIGHTS)
     loaded = load_encoder(described, device=device)
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
     model = TrainedModel(trained, loaded, trained.threshold(threshold))

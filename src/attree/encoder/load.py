@@ -81,11 +81,7 @@ class Encoder:
     """A checkpoint with its tokeniser, ready to run. Make one with :func:`load_encoder`."""
 
     def __init__(
-        self,
-        description: ResolvedEncoder,
-        folder: Path,
-        device: torch.device,
-        dtype: torch.dtype,
+        self, description: ResolvedEncoder, folder: Path, device: torch.device, dtype: torch.dtype
     ) -> None:
         self.slug, self.family = description.slug, description.family
         self.n_layers, self.n_heads = description.n_layers, description.n_heads

@@ -210,7 +210,7 @@ def verify(encoder: ResolvedEncoder) -> Path:
     return folder
 
 
-def adapted(encoder: ResolvedEncoder, weights: Path) -> ResolvedEncoder:
+def with_adapter(encoder: ResolvedEncoder, weights: Path) -> ResolvedEncoder:
     """Return an encoder with the low-rank weights of a trained parser's file, if it has some.
 
     Raises:

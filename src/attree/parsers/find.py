@@ -28,9 +28,9 @@ from attree.encoder.source import (
     EncoderSource,
     Head,
     ResolvedEncoder,
-    adapted,
     find_encoder,
     resolve,
+    with_adapter,
 )
 from attree.ready import ready_heads, ready_parsers, trained_folder
 from attree.rivals.grammar import is_grammar
@@ -258,7 +258,7 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     description = read_description(folder)
     weights = folder / WEIGHTS
     check_regular(weights, what="file of weights")
-    encoder = adapted(_encoder_of(description, folder, overrides), weights)
+    encoder = with_adapter(_encoder_of(description, folder, overrides), weights)
     if description.encoder.fingerprint != encoder.fingerprint:
         raise AttreeError(
             f"this parser was trained with another encoder than {encoder.slug}",

@@ -20,7 +20,7 @@ from attree.base.progress import Progress, silent
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.base.text import say
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.source import DTYPES, ResolvedEncoder, adapted, find_encoder, verify
+from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder, verify, with_adapter
 from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
@@ -112,8 +112,10 @@ def train_parser(
         raw=request.recipe.rounds > 0,
     )
     request = _with_start(request, chosen)
+    _check_start(request)
     described = _encoder_of(request)
     encoder = load_encoder(described, device=request.device)
+    start = request.fitting.start
     request, first = _first(request, str(encoder.device))
     if request.recipe.rank:
         encoder = _adapted(encoder, described, request, chosen, progress)
@@ -130,6 +132,7 @@ def train_parser(
     )
     language = request.language or _language(request, chosen)
     parser.about |= {"tuning": tried, "table": chosen.provenance, "language": language}
+    parser.about["start"] = start
     # with these the parser finds its encoder again wherever it is
     parser.encoder |= {key: getattr(described, key) for key in ("kind", "id", "dtype", "revision")}
     parser.about["scores"] = list(_scores(TrainedModel(parser, encoder), request, chosen))
@@ -169,6 +172,16 @@ def usual_start(scored: Sequence[Sequence[str]]) -> str:
     return DEFAULT
 
 
+def _check_start(request: TrainingRequest) -> None:
+    """Refuse a parser to start from, where the encoder is to be adapted."""
+    start = request.fitting.start
+    if request.recipe.rank and folder_of_start(start):
+        raise AttreeError(
+            f"a parser that adapts its encoder starts from the encoder, not from {start}",
+            fix="leave --start out, or take --parser tree-crf-joint",
+        )
+
+
 def _encoder_of(request: TrainingRequest) -> ResolvedEncoder:
     """Find the encoder: that of the parser to start from, the one named, or the usual one."""
     start = folder_of_start(request.fitting.start)
@@ -191,7 +204,7 @@ def _adapted(
     with tempfile.TemporaryDirectory(prefix="attree-") as folder:
         path = Path(folder) / WEIGHTS
         save_file(weights, path)
-        return load_encoder(adapted(described, path), device=request.device)
+        return load_encoder(with_adapter(described, path), device=request.device)
 
 
 def _language(request: TrainingRequest, chosen: Chosen) -> str:
@@ -286,6 +299,8 @@ def summary(parser: TrainedParser, output: Path) -> Iterator[str]:
         f"{output}: {about['trees']} trees, {about['steps']} steps, {about['seconds']:.1f} s, "
         f"loss {about['loss']['first']:.2f} to {about['loss']['last']:.2f}"
     )
+    if about["first"] is not None:
+        yield f"first weights: of {about['start']}; --start encoder takes those of the encoder"
     for one in about["scores"]:
         yield f"F1 {scored(one)}"
     if about["dev_f1"] is not None:

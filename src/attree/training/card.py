@@ -135,10 +135,18 @@ def _made_of(parser: TrainedParser) -> dict[str, str]:
         + f": {' + '.join(recipe.parts)}, objective {recipe.objective}, decoder {recipe.decoder}",
         "Encoder": f"{encoder['slug']} ({where}{revision}){adapted}",
         "Encoder's fingerprint": encoder["fingerprint"],
+        "First weights": _first_weights(parser.about),
         "Settings": f"layers {', '.join(map(str, parser.layers)) or 'none'}; dropout "
         f"{recipe.dropout}; {parser.about['steps']} steps of {plan['batch']} trees; learning rate "
         f"{recipe.learning_rate}; seed {parser.about['seed']}",
     }
+
+
+def _first_weights(about: dict[str, Any]) -> str:
+    start = about.get("start") or about["plan"]["start"]
+    if about.get("first"):
+        return f"of {start}, whose licence counts for these weights too"
+    return "random" if start == "random" else "of the encoder"
 
 
 def _trees(about: dict[str, Any], source: str) -> str:

@@ -206,7 +206,8 @@ class _Bench:
         }
         self._encoder: ResolvedEncoder = find_encoder(plan.encoder or usual_encoder())
         # None is what `attree train` takes where nothing is said
-        self._start = None if session.usual_start(self._words) == DEFAULT else "encoder"
+        free = plan.encoder is None and session.usual_start(self._words) == DEFAULT
+        self._start = None if free else "encoder"
 
     def parse(self, name: str, trees: int, seed: int) -> Trees:
         """Return the trees of the test sentences by the parser that so many trees make."""
