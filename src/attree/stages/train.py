@@ -166,7 +166,7 @@ def usual_start(scored: Sequence[Sequence[str]]) -> str:
     if shared := int(np.isin(fingerprints(scored), seen).sum()):
         say(
             f"attree: {DEFAULT} was trained on {shared:,} of the {len(scored):,} sentences to be "
-            "scored: training does not start from it (--start says otherwise)"
+            "scored: training starts from the encoder"
         )
         return "encoder"
     return DEFAULT
