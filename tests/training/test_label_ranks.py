@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree.base.errors import NotFiniteError
-from attree.training.inside import marginals
 from attree.training.label_trees import best_labelled, decode_labelled
 from attree.training.parser import TrainedChart
 from attree.training.recipes import RECIPES
@@ -22,7 +21,7 @@ from attree.training.scores import SpanScores
 from attree.trees.constraints import Constraints
 from attree.trees.trees import Trees
 from tests.training import reference
-from tests.training.test_labels import NAMES, _bag, _chains, example
+from tests.training.test_labels import NAMES, _chains, example, gains
 
 #: The number of the label of each phrase.
 Phrases = dict[tuple[int, int], int]
@@ -57,24 +56,6 @@ def labelled_trees(n: int) -> Iterator[Phrases]:
             yield dict(zip(phrases, labels, strict=True))
 
 
-def gains(scores: SpanScores, threshold: float) -> np.ndarray:
-    """What a phrase of each label is expected to have right, less the threshold, by loops."""
-    n, names = int(scores.n_words[0]), scores.label_names
-    likely = marginals(scores.span.numpy(), scores.n_words.numpy())[0]
-    likely[np.arange(n), np.arange(1, n + 1)] = 1.0
-    chances = scores.labels[0].exp().numpy()
-    found = np.zeros(chances.shape)
-    for i, j in zip(*np.triu_indices(n + 1, 1), strict=True):
-        for place, name in enumerate(names):
-            labels = _bag(name)
-            right = sum(
-                chance * (labels & _bag(other)).total()
-                for other, chance in zip(names, chances[i, j], strict=True)
-            )
-            found[i, j, place] = likely[i, j] * right - threshold * labels.total()
-    return found
-
-
 def probability(scores: SpanScores, tree: Phrases) -> float:
     """The sum over binary trees that have the phrases, the rest of their spans without a label."""
     n = int(scores.n_words[0])
@@ -101,11 +82,11 @@ def test_labelled_trees_are_the_best_of_all(n: int, threshold: float):
     """Every tree comes, once, with its score and its probability, best first."""
     for seed in range(1 if n == 3 else 5):
         scores = example(seed, n)
-        value = gains(scores, threshold)
+        value = gains(scores, threshold, 0.25)
         those = list(labelled_trees(n))
         best = sorted(sum(value[span][x] for span, x in tree.items()) for tree in those)[::-1]
         for k in (1, 7, len(those) + 5):
-            found = best_labelled(scores, threshold, k)
+            found = best_labelled(scores, threshold, k, unlabelled=0.25)
             trees = [
                 phrases(found.trees, place, scores.label_names) for place in range(len(found.trees))
             ]
@@ -113,7 +94,8 @@ def test_labelled_trees_are_the_best_of_all(n: int, threshold: float):
             np.testing.assert_allclose(found.scores, best[:k], atol=1e-9)
             own = [sum(value[span][x] for span, x in tree.items()) for tree in trees]
             np.testing.assert_allclose(own, found.scores, atol=1e-9)
-            assert found.trees.take([0]) == decode_labelled(scores, threshold)
+            own = decode_labelled(scores, threshold, unlabelled=0.25)
+            assert found.trees.take([0]) == own
         assert sum(found.probabilities) == pytest.approx(1.0)
         for tree, likely in itertools.islice(zip(trees, found.probabilities, strict=True), 40):
             assert likely == pytest.approx(probability(scores, tree), rel=1e-6, abs=1e-12)

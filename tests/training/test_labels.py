@@ -66,35 +66,54 @@ def test_the_likelihood_sums_over_binarisations(seed: int, n: int):
 
 
 @settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 10_000), n=st.integers(2, 5), threshold=st.sampled_from([0.1, 0.35]))
-def test_the_tree_has_the_highest_expected_gain(seed: int, n: int, threshold: float):
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(2, 5),
+    threshold=st.sampled_from([0.1, 0.35]),
+    unlabelled=st.sampled_from([0.0, 0.25, 1.0]),
+)
+def test_the_tree_has_the_highest_expected_gain(
+    seed: int, n: int, threshold: float, unlabelled: float
+):
     scores = example(seed, n)
-    assert scores.labels is not None
-    likely = marginals(scores.span.numpy(), np.array([n]))[0]
-    likely[np.arange(n), np.arange(1, n + 1)] = 1.0
-    chances = scores.labels[0].exp().numpy()
-
-    def gain(i: int, j: int, name: int) -> float:
-        right = sum(
-            chance * (_bag(NAMES[name]) & _bag(other)).total()
-            for other, chance in zip(NAMES, chances[i, j], strict=True)
-        )
-        return likely[i, j] * right - threshold * _bag(NAMES[name]).total()
-
+    value = gains(scores, threshold, unlabelled)
     best = max(
         sum(
-            max(gain(*span, name) for name in range(span == (0, n), len(NAMES)))
+            value[span][int(span == (0, n)) :].max()
             for span in (*tree, *((place, place + 1) for place in range(n)))
         )
         for tree in reference.trees(0, n)
     )
-    found = decode_labelled(scores, threshold).of(0)
+    found = decode_labelled(scores, threshold, unlabelled=unlabelled).of(0)
     assert found.labels is not None
     reached = sum(
-        gain(*span, NAMES.index("+".join(chain))) for span, chain in _chains(found).items()
+        value[span][NAMES.index("+".join(chain))] for span, chain in _chains(found).items()
     )
     assert reached == pytest.approx(best)
     assert found.spans[0] == (0, n)
+
+
+def gains(scores: SpanScores, threshold: float, unlabelled: float = 0.0) -> np.ndarray:
+    """What a phrase of each label is expected to have right, less the threshold, by loops."""
+    n, names = int(scores.n_words[0]), scores.label_names
+    likely = marginals(scores.span.numpy(), scores.n_words.numpy())[0]
+    likely[np.arange(n), np.arange(1, n + 1)] = 1.0
+    chances = scores.labels[0].exp().numpy()
+    found = np.zeros(chances.shape)
+    for i, j in zip(*np.triu_indices(n + 1, 1), strict=True):
+        for place, name in enumerate(names):
+            labels = _bag(name)
+            right = sum(
+                chance * (labels & _bag(other)).total()
+                for other, chance in zip(names, chances[i, j], strict=True)
+            )
+            found[i, j, place] = (1 - unlabelled) * (
+                likely[i, j] * right - threshold * labels.total()
+            )
+            if labels:
+                phrase = likely[i, j] * (1.0 - chances[i, j, 0])
+                found[i, j, place] += unlabelled * (phrase - threshold)
+    return found
 
 
 def _bag(name: str) -> Counter[str]:

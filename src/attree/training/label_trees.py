@@ -25,18 +25,24 @@ _REQUIRED = 1e6
 
 
 def decode_labelled(
-    scores: SpanScores, threshold: float, constraints: Constraints | None = None
+    scores: SpanScores,
+    threshold: float,
+    constraints: Constraints | None = None,
+    *,
+    unlabelled: float = 0.0,
 ) -> Trees:
-    """Return the trees of the highest expected labelled F1.
+    """Return the trees of the highest expected labelled F1, or of a mean of both F1.
 
-    The tree maximises ``Σ (p(span) p(label | span) − threshold)`` over its labels; for the F1 that
-    it reaches, half of it is the best threshold. A chain counts each of its labels. Spans that
-    gain nothing are left out, so that trees are not binary; the whole sentence always has a label.
+    The tree maximises ``Σ (p(span) ((1 − u) p(label | span) + u p(any label | span)) − threshold)``
+    over its labels; for the F1 that it reaches, half of it is the best threshold. A chain counts
+    each of its labels, and once what is unlabelled. Spans that gain nothing are left out, so that
+    trees are not binary; the whole sentence always has a label.
 
     Args:
         scores: with labels.
         threshold: what a label must gain.
         constraints: of a batch of one sentence.
+        unlabelled: ``u``, the share of unlabelled F1.
 
     Returns:
         labelled trees; the score of a span is the log of its probability, its marginal that of the
@@ -50,7 +56,8 @@ def decode_labelled(
     # a label is right less often than its span: what is less likely cannot gain
     places = np.nonzero(likely > min(threshold, 1.0 - 1e-6))
     gain, chain = np.zeros(likely.shape), np.zeros(likely.shape, np.int64)
-    gain[places], chain[places] = _gains(scores, likely, places, threshold, known)
+    gains = label_gains(scores, likely, places, threshold, known, unlabelled)
+    gain[places], chain[places] = _best_chain(gains, places, known)
     found = (
         (tree, start, end, int(chain[tree, start, end]))
         for tree, n in enumerate(n_words.tolist())
@@ -148,15 +155,10 @@ def _chances(
     return chances if known is None else known.renormalised(chances, *places[1:])
 
 
-def _gains(
-    scores: SpanScores,
-    likely: NDArray[np.float64],
-    places: tuple[NDArray[np.int64], ...],
-    threshold: float,
-    known: Conditions | None,
+def _best_chain(
+    gains: NDArray[np.float64], places: tuple[NDArray[np.int64], ...], known: Conditions | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return what the best chain of some spans gains, 0 or more, and which one it is."""
-    gains = label_gains(scores, likely, places, threshold, known)
     _, start, end = places
     if known is not None:
         gains[~known.permitted[known.kind[start, end]]] = -np.inf
@@ -171,10 +173,11 @@ def label_gains(
     places: tuple[NDArray[np.int64], ...],
     threshold: float,
     known: Conditions | None = None,
+    unlabelled: float = 0.0,
 ) -> NDArray[np.float64]:
     """(places, chains): what each chain of some spans gains; the whole sentence must have one."""
     tree, start, end = places
-    credit, size = _credit(scores.label_names)
+    credit, size = _credit(scores.label_names, unlabelled)
     found = (_chances(scores, places, known) @ credit) * likely[places][:, None] - threshold * size
     found[(start == 0) & (end == scores.n_words.cpu().numpy()[tree]), 0] = -np.inf
     return found
@@ -194,11 +197,22 @@ def _certain(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> None:
 
 
 @lru_cache(maxsize=8)
-def _credit(names: tuple[str, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(chains, chains): labels that one chain has right of another; (chains,) their lengths."""
+def _credit(
+    names: tuple[str, ...], unlabelled: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(chains, chains): what one chain has right of another; (chains,): what each proposes.
+
+    Labels count by ``1 − unlabelled``, a span that has any by ``unlabelled``.
+    """
     chains = [Counter(_chain(name)) for name in names]
-    shared = [[(one & other).total() for other in chains] for one in chains]
-    return np.array(shared, np.float64), np.array([chain.total() for chain in chains], np.float64)
+    shared = np.array([[(one & other).total() for other in chains] for one in chains], np.float64)
+    size = np.array([chain.total() for chain in chains], np.float64)
+    phrase = np.minimum(size, 1.0)
+    both = np.outer(phrase, phrase)
+    return (
+        (1.0 - unlabelled) * shared + unlabelled * both,
+        (1.0 - unlabelled) * size + unlabelled * phrase,
+    )
 
 
 @kernel
@@ -329,23 +343,25 @@ class Conditions:
         return found
 
 
-def best_labelled(scores: SpanScores, threshold: float, k: int) -> Ranked:
+def best_labelled(
+    scores: SpanScores, threshold: float, k: int, *, unlabelled: float = 0.0
+) -> Ranked:
     """Return the k labelled trees of the highest expected gain, all different, the best first.
 
-    A tree's score is ``Σ (p(span) p(label | span) − threshold)`` over its labels, as in
-    :func:`attree.training.label_trees.decode_labelled`, whose tree is the first. Its probability is
-    summed over its binarisations, among the trees whose whole sentence has a label.
+    A tree's score is the sum that :func:`decode_labelled` maximises, whose tree is the first. Its
+    probability is summed over its binarisations, among the trees whose whole sentence has a label.
 
     Args:
         scores: of a batch of one sentence, with labels.
         threshold: what a label must gain.
         k: how many; fewer come where there are fewer.
+        unlabelled: the share of unlabelled F1.
 
     Raises:
         NotFiniteError: the sentence's scores are NaN or infinite.
     """
     likely = span_chances(scores)
-    gains = _all_gains(scores, likely, threshold)
+    gains = _all_gains(scores, likely, threshold, unlabelled)
     totals, found = _ranked(gains, _own(gains), k)
     trees = [labelled_trees(scores, likely, [(0, *node) for node in one]) for one in found]
     chances = _Chances(scores)
@@ -381,14 +397,14 @@ def _ranked(
 
 
 def _all_gains(
-    scores: SpanScores, likely: NDArray[np.float64], threshold: float
+    scores: SpanScores, likely: NDArray[np.float64], threshold: float, unlabelled: float
 ) -> NDArray[np.float64]:
     """(n + 1, n + 1, chains): what each chain of every span gains."""
     side = int(scores.n_words[0]) + 1
     starts, ends = np.triu_indices(side, 1)
     found = np.zeros((side, side, len(scores.label_names)))
     places = (np.zeros_like(starts), starts, ends)
-    found[starts, ends] = label_gains(scores, likely, places, threshold)
+    found[starts, ends] = label_gains(scores, likely, places, threshold, unlabelled=unlabelled)
     return found
 
 

@@ -354,7 +354,8 @@ def decoded(
         constraints: of a batch of one sentence.
     """
     if recipe.decoder == "labelled_risk":
-        found = decode_labelled(scores, threshold or recipe.threshold, constraints)
+        least, share = threshold or recipe.threshold, recipe.unlabelled
+        found = decode_labelled(scores, least, constraints, unlabelled=share)
         return with_tags(found, scores)
     how = {"score": recipe.score, "decoder": recipe.decoder}
     found = decode(scores, **how, threshold=threshold, constraints=constraints)
@@ -408,7 +409,8 @@ class TrainedChart:
         return Ranked(trees, found.scores, self._probabilities(trees))
 
     def _best_labelled(self, k: int) -> Ranked:
-        found = best_labelled(self.scores, self.threshold or self.recipe.threshold, k)
+        least, share = self.threshold or self.recipe.threshold, self.recipe.unlabelled
+        found = best_labelled(self.scores, least, k, unlabelled=share)
         trees = [
             with_tags(found.trees.take([place]), self.scores) for place in range(len(found.trees))
         ]

@@ -40,6 +40,7 @@ class FewShotRecipe:
             of the way up.
         wide: whether boundaries and labels read every layer of the projection, where they read one.
         threshold: of ``labelled_risk``, what a label must gain to be kept.
+        unlabelled: of the same, the share of unlabelled F1 in what it maximises.
         spread: how many layers on each side of the middle one are read by default.
         rank: of the low-rank weights that adapt the encoder to the trees before the parser is
             trained (see :mod:`attree.training.adapting`); 0 leaves the encoder as it is.
@@ -63,6 +64,7 @@ class FewShotRecipe:
     label_layers: tuple[int, ...] = ()
     wide: bool = False
     threshold: float = 0.0
+    unlabelled: float = 0.0
     rank: int = 0
     encoder_rate: float = 5e-4
     rounds: int = 0
@@ -148,7 +150,8 @@ _JOINT = FewShotRecipe(
     learning_rate=1.5e-3,
     spread=1,
     wide=True,
-    threshold=0.3,
+    threshold=0.375,
+    unlabelled=0.25,
 )
 
 RECIPES: dict[str, FewShotRecipe] = {
