@@ -254,6 +254,7 @@ def test_rows_with_labels_have_a_picture_of_them() -> None:
     [
         ({"trained": {"mine": {"recipe": "fpio", "heads": 3}}}, "trained.mine: heads is for exp"),
         ({"trained": {"upoa": {"recipe": "fpio"}}}, "two parsers have the name upoa"),
+        ({"trained": {"mine": {"recipe": "fpio", "start": "univrsal"}}}, "trained.mine: start: no"),
         ({"trained": {}}, "few-shot parser mine does not exist"),
         ({"training": {"language": "basque", "split": "dev"}}, "training: language basque has no"),
     ],

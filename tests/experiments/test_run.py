@@ -23,6 +23,7 @@ from attree.experiments.tables import cells, tables
 from attree.plan.experiments.rows import ExperimentRow
 from attree.training.calibration import TEMPERATURES
 from attree.training.fit import THRESHOLDS
+from attree.training.recipes import WEIGHTS
 from tests.command_line import CliRunner
 from tests.experiments.conftest import table
 
@@ -209,6 +210,24 @@ def test_a_row_starts_from_the_parser_of_the_set_beside(
     assert (both["beside"], more["beside"], alone["beside"]) == (4, 4, None)
     assert both["loss"]["first"] != alone["loss"]["first"]
     assert alike["used"] == 4
+
+
+def test_a_row_starts_from_a_parser_in_a_folder(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = spy(monkeypatch)
+    run(row(train="other/dev", beside=beside("start", train="toy/dev")))
+    folder = next((tmp_path / "records/parsers").iterdir())
+    here = {"settings": {**FPIO, "start": str(folder)}, "train": "other/dev"}
+    apart, alike = run(row(**here), row(**here, test="toy/dev"))
+    given = fits[-1][2]["first"].scorer.state_dict()
+    assert all(torch.equal(given[name], one) for name, one in fits[0][0].items())
+    assert (apart["overlap"], alike["overlap"]) == (0, 4), "it was trained on four trees of toy/dev"
+    before = len(fits)
+    (folder / WEIGHTS).write_bytes((folder / WEIGHTS).read_bytes() + b" ")
+    with pytest.raises(AttreeError, match="cut short"):
+        run(row(**here))
+    assert len(fits) == before
 
 
 def test_the_share_is_chosen_once_on_the_trees_set_apart(folder: Path, run: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +21,9 @@ from attree.evaluation.metrics import score
 from attree.evaluation.summary import percentages
 from attree.parsers.parser import Parser
 from attree.plan.experiments.rows import APART, CODE, SPARES, ExperimentRow, Set
+from attree.stages.train import folder_of_start
+from attree.training.parser import load_parser
+from attree.training.recipes import WEIGHTS
 from attree.trees.parses import Parses
 from attree.trees.sampling import draw_trees, fingerprints
 
@@ -110,7 +114,7 @@ def set_apart(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
 
 
 def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], places: list[int]) -> int:
-    """Count sentences of the test set that are also trained or tuned on.
+    """Count sentences of the test set that it, or what it starts from, is trained or tuned on.
 
     Args:
         row: the row.
@@ -131,6 +135,8 @@ def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], places: list[in
         )
     words = (sets[name].words_of(rows) for name, rows in read.items())
     own = fingerprints(itertools.chain.from_iterable(words))
+    if folder := folder_of_start(row.settings.get("start")):
+        own = np.concatenate([own, load_parser(folder).trained_on])
     return int(np.isin(fingerprints(sets[row.test].words), own).sum())
 
 
@@ -164,8 +170,16 @@ def key(row: ExperimentRow, *, encoder: ResolvedEncoder, sets: Mapping[str, str]
     asked = asdict(row) | {"trees": "apart" if row.trees == "apart" else used}
     if row.trees == "all":
         asked["trees"] = "all"
-    read = {name: sets[name] for name in row.sets}
+    read = {name: sets[name] for name in row.sets} | first_weights(row)
     return digest([asked, encoder.fingerprint, encoder.dtype, read, code(row.kind)])
+
+
+def first_weights(row: ExperimentRow) -> dict[str, str]:
+    """Return the hash of the parser that ``start`` names, where it names one."""
+    folder = folder_of_start(row.settings.get("start"))
+    if folder is None:
+        return {}
+    return {"start": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()}
 
 
 def code(kind: str) -> str:

@@ -26,6 +26,7 @@ from attree.experiments.data import (
     SentenceSet,
     code,
     drawn,
+    first_weights,
     overlap,
     scores,
     sentences_a_second,
@@ -34,10 +35,10 @@ from attree.experiments.data import (
 from attree.parsers.parser import Parser
 from attree.plan.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
 from attree.rivals.self_training import fit_in_rounds
-from attree.stages.train import around_middle, parse_layers
+from attree.stages.train import GOING_ON, around_middle, folder_of_start, parse_layers
 from attree.training.calibration import Confidence
 from attree.training.features import Features, SentenceFeatures, features_of
-from attree.training.fit import choose, choose_threshold, grid, untrained
+from attree.training.fit import as_started, choose, choose_threshold, grid, untrained
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.parser import TrainedModel, TrainedParser, gold_trees, load_parser, save_parser
 from attree.training.parts import BatchSource, HeadPart, SpanScorer
@@ -171,7 +172,13 @@ class Trainings:
     def _others(self, row: ExperimentRow) -> dict[str, Any]:
         """Return what :func:`fit` is given of another set, if that is its parser."""
         other = None if self._beside(row) else row.other()
-        return {"first": self._first(other)} if other else {}
+        first = self._first(other) if other else self._start(row)
+        return {"first": first} if first else {}
+
+    def _start(self, row: ExperimentRow) -> TrainedParser | None:
+        """Return the parser whose weights the row's settings name as the first."""
+        folder = folder_of_start(row.settings.get("start"))
+        return load_parser(folder, device=str(self.encoder.device)) if folder else None
 
     def _first(self, row: ExperimentRow) -> TrainedParser:
         """Return the parser that others start from; trained once, whatever the number of jobs."""
@@ -189,10 +196,12 @@ class Trainings:
         """Return a hash of all that the row's training rests on."""
         encoder = (self.encoder.fingerprint, str(self.encoder.dtype))
         trees = [self.sets[name].hash for name in row.sets[:-1]]
-        return digest([row.training(), *encoder, *trees, code("trained")])
+        return digest([row.training(), *encoder, *trees, first_weights(row), code("trained")])
 
     def _plan(self, row: ExperimentRow) -> TrainingPlan:
         plan = plan_of(row, self.encoder.n_layers)
+        if row.layer is None and (first := self._start(row)):
+            plan = as_started(plan, first)
         if not row.tuned:
             return plan
         found = self._choice(row, plan)
@@ -239,6 +248,10 @@ def plan_of(row: ExperimentRow, n_layers: int) -> TrainingPlan:
     fixed = row.layer not in (None, TUNED)
     layers = parse_layers(str(row.layer)) if fixed else around_middle(n_layers, base.spread)
     given = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
+    if folder_of_start(given.get("start")):
+        del given["start"]
+        if "learning_rate" not in row.settings:
+            base = replace(base, learning_rate=GOING_ON)
     if shares := _shares(row):
         given["shares"] = shares[0]
     return TrainingPlan(base, layers, size=row.size, seed=row.seed, **given)

@@ -355,7 +355,7 @@ class TrainedSettings(Keys):
         label_layers: a list of the hidden states that labels and tags are read from, in experiments
         steps: how many batches are trained on
         batch: how many trees make a batch
-        start: encoder or random
+        start: the first weights: encoder, random, or a parser, such as universal or parsers/mine
         specials: true or false
         weight_decay: a number from 0
         half_precision: true or false
@@ -378,7 +378,7 @@ class TrainedSettings(Keys):
     label_layers: Annotated[list[From0], Meta(min_length=1), unique] = OPTIONAL
     steps: Above0 = OPTIONAL
     batch: Above0 = OPTIONAL
-    start: Literal["encoder", "random"] = OPTIONAL
+    start: Given = OPTIONAL
     specials: bool = OPTIONAL
     weight_decay: Annotated[float, Meta(ge=0)] = OPTIONAL
     half_precision: bool = OPTIONAL

@@ -160,6 +160,7 @@ def make_plan(
             meant is left out, and stops no other.
     """
     _check_names(config, (IMPORTED, GRAMMAR))
+    _check_starts(config)
     found = _Found(splits, problems or {})
     trainable = (*config.get("trained", {}), *recipes, *folders_of(config))
     tables, comparisons = (
@@ -199,14 +200,28 @@ def make_plan(
     return Plan(tables, tunings, splits, averages, comparisons, grammars)
 
 
+def _check_starts(config: Mapping[str, Any]) -> None:
+    """Raise unless the first weights of each few-shot parser are there."""
+    for name, one in config.get("trained", {}).items():
+        start = one.get("start", "encoder")
+        if start not in ("encoder", "random"):
+            fix = "write encoder, random, universal, or the folder of a trained parser"
+            _check_folder(folder_of(start) or start, f"trained.{name}: start", fix)
+
+
+def _check_folder(folder: str, where: str, fix: str) -> None:
+    """Raise unless a trained parser is in a folder."""
+    if not Path(folder, "parser.json").is_file():
+        problem = f"{where}: no parser of `attree train` is there"
+        raise AttreeError(problem, file=folder, fix=fix)
+
+
 def _check_treebanks(parser: str, config: Mapping[str, Any], found: _Found) -> None:
     """Raise unless there are the treebanks that a few-shot parser is trained on."""
     own = config.get("trained", {}).get(parser, {})
     if folder := folders_of(config).get(parser):
-        if not Path(folder, "parser.json").is_file():
-            problem = f"trained.{parser}: folder: no parser of `attree train` is there"
-            raise AttreeError(problem, file=folder, fix="name the folder that was its --output")
-        return
+        fix = "name the folder that was its --output"
+        return _check_folder(folder, f"trained.{parser}: folder", fix)
     if "sources" not in own:
         found.check(config["training"]["language"], config["training"]["split"], "training")
     named = [treebank for group in own.get("sources", ()) for treebank in group["treebanks"]]

@@ -16,7 +16,10 @@ CODE = {
 }
 #: What rows of a kind do not run, though what they share with the other kind imports it.
 SPARES = {
-    "heads": ("attree.experiments.trained", "attree.training.parser", "attree.choosing.ranking"),
+    "heads": (
+        *("attree.experiments.trained", "attree.stages.train", "attree.training.parser"),
+        "attree.choosing.ranking",
+    ),
     "trained": ("attree.experiments.heads", "attree.parsers.heads", "attree.association.ranking"),
 }
 
