@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -64,6 +65,29 @@ def test_each_number_of_trees_is_a_row_beside_the_baselines(
     right = score(gold, fixed_parses("right_branching", gold)).counts
     assert f"{right.corpus_f1:.2f}" in shown
     assert "Means of 2 draws of trees" in " ".join(shown.split())
+
+
+def test_every_draw_starts_from_the_parser_that_is_named(
+    tmp_path: Path, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve(save("bert", tmp_path / "checkpoint")).write(tmp_path / "bert.json")
+    own = ("--encoder", tmp_path / "bert.json", "--steps", 1, "--device", "cpu")
+    named = ("--parser", "tree-crf-full", "--trees", 3)
+    first = tmp_path / "first"
+    trained = ["train", "--sentences", files[1], *named, *own, "--output", first]
+    assert CliRunner().invoke(app, list(map(str, trained))).exit_code == 0
+    starts = []
+    train_parser = training.session.train_parser
+
+    def seen(request: Any, output: Path) -> Any:
+        starts.append(request.fitting.start)
+        return train_parser(request, output)
+
+    monkeypatch.setattr(training.session, "train_parser", seen)
+    asked = ("--train", files[0], "--test", files[1], *named, *own, "--draws", 2)
+    for start in (first, "encoder"):
+        assert "tree-crf-full, 3 trees" in run(*asked, "--start", start).stdout
+    assert starts == [str(first)] * 2 + ["encoder"] * 2
 
 
 def test_trees_in_both_files_are_refused(tmp_path: Path, files: tuple[Path, Path]) -> None:

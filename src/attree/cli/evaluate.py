@@ -26,7 +26,7 @@ _TRAINED = ({"train", "test"}, {"train", "split"}, {"predictions", "split"})
 _KEPT = ({"predictions", "gold"}, {"predictions", "test"}, {"test"}, {"gold"})
 
 
-@options.needs(trees="train split", draws="train split", steps="train split")
+@options.needs(trees="train split", draws="train split", steps="train split", start="train split")
 @options.excludes("gold test", "worst train", "worst split")
 def evaluate_command(
     predictions: options.TreebankFiles | None = None,
@@ -43,6 +43,7 @@ def evaluate_command(
     parser: Annotated[options.Words | None, Parameter(completer=completion.methods)] = None,
     encoder: Annotated[options.Encoder | None, Parameter(group=_TRAIN)] = None,
     steps: Annotated[options.Steps, Parameter(group=_TRAIN)] = 200,
+    start: Annotated[str | None, Parameter(group=_TRAIN)] = None,
     allow_overlap: options.AllowOverlap = False,
     accept_loss: options.AcceptLoss = 0.0,
     device: Annotated[options.Device | None, Parameter(group=_TRAIN)] = None,
@@ -74,6 +75,7 @@ def evaluate_command(
         parser: Parser: of --train those of attree train; of upoa, upio, upio-log the trees choose
             heads. Default: the one of attree train, and upio. Else what you kept: folders of attree
             train, ready parsers, trees. Default: universal.
+        start: First weights, as attree train takes them: encoder, random, or a parser.
     """
     from attree.treebank.language_file import settings_of
 
@@ -103,7 +105,7 @@ def evaluate_command(
     from attree.apps.evaluate.training import FewShotPlan
 
     plan = FewShotPlan(
-        names, _numbers(trees), draws, encoder, steps, device, max_words, allow_overlap
+        names, _numbers(trees), draws, encoder, steps, device, max_words, allow_overlap, start
     )
     _train(train or predictions or (), test, split, plan, settings)
 

@@ -55,6 +55,7 @@ class FewShotPlan:
         device: ``cpu`` or ``cuda``; a GPU where there is one.
         max_words: only test sentences of at most this many words are scored.
         allow_overlap: train on trees whose sentences are scored all the same.
+        start: first weights, as ``attree train`` takes them; None for what it takes by default.
     """
 
     parsers: Sequence[str]
@@ -65,6 +66,7 @@ class FewShotPlan:
     device: str | None = None
     max_words: int | None = None
     allow_overlap: bool = False
+    start: str | None = None
 
     def check(self) -> None:
         """Refuse what is unknown.
@@ -205,9 +207,9 @@ class _Bench:
             for seed in range(plan.draws)
         }
         self._encoder: ResolvedEncoder = find_encoder(plan.encoder or usual_encoder())
-        # None is what `attree train` takes where nothing is said
-        free = plan.encoder is None and session.usual_start(self._words) == DEFAULT
-        self._start = None if free else "encoder"
+        self._start = plan.start
+        if plan.start is None and (plan.encoder or session.usual_start(self._words) != DEFAULT):
+            self._start = "encoder"
 
     def parse(self, name: str, trees: int, seed: int) -> Trees:
         """Return the trees of the test sentences by the parser that so many trees make."""
