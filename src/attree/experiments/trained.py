@@ -35,7 +35,7 @@ from attree.experiments.data import (
 from attree.parsers.parser import Parser
 from attree.plan.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
 from attree.rivals.self_training import fit_in_rounds
-from attree.stages.train import GOING_ON, around_middle, folder_of_start, parse_layers
+from attree.stages.train import around_middle, folder_of_start, going_on, parse_layers
 from attree.training.calibration import Confidence
 from attree.training.features import Features, SentenceFeatures, features_of
 from attree.training.fit import as_started, choose, choose_threshold, grid, untrained
@@ -250,8 +250,7 @@ def plan_of(row: ExperimentRow, n_layers: int) -> TrainingPlan:
     given = {key: row.settings[key] for key in TRAINING_KEYS if key in row.settings}
     if folder_of_start(given.get("start")):
         del given["start"]
-        if "learning_rate" not in row.settings:
-            base = replace(base, learning_rate=GOING_ON)
+        base = going_on(base, own_rate="learning_rate" in row.settings)
     if shares := _shares(row):
         given["shares"] = shares[0]
     return TrainingPlan(base, layers, size=row.size, seed=row.seed, **given)

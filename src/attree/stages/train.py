@@ -227,8 +227,23 @@ def _scores(
         yield from Evaluation(gold, [Parser(model).parse_gold(gold, name)]).figures()
 
 
-#: Adam's learning rate from the weights of another parser: they are good, and soon unlearned.
-GOING_ON = 3e-4
+#: From the weights of another parser: Adam's learning rate, since they are good and soon unlearned;
+#: the threshold of labels, since they are surer than those of a parser of few trees.
+GOING_ON, SURER = 3e-4, 0.25
+
+
+def going_on(recipe: FewShotRecipe, *, own_rate: bool) -> FewShotRecipe:
+    """Return a recipe as it is trained from the weights of another parser.
+
+    Args:
+        recipe: that of training from the encoder.
+        own_rate: whether its learning rate was asked for, and stays.
+    """
+    return replace(
+        recipe,
+        learning_rate=recipe.learning_rate if own_rate else GOING_ON,
+        threshold=max(recipe.threshold, SURER) if recipe.threshold else 0.0,
+    )
 
 
 def folder_of_start(start: str | None) -> Path | None:
@@ -244,9 +259,8 @@ def _first(request: TrainingRequest, device: str) -> tuple[TrainingRequest, Trai
     folder = folder_of_start(request.fitting.start)
     if folder is None:
         return request, None
-    fitting, recipe = replace(request.fitting, start="encoder"), request.recipe
-    if not request.own_rate:
-        recipe = replace(recipe, learning_rate=GOING_ON)
+    fitting = replace(request.fitting, start="encoder")
+    recipe = going_on(request.recipe, own_rate=request.own_rate)
     request = replace(request, fitting=fitting, recipe=recipe)
     return request, load_parser(folder, device=device)
 
