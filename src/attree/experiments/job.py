@@ -58,7 +58,7 @@ def run_job(
 
     runner = _runner(rows, read, manifests, store, load, output)
     head = has_new_head(Path(resolved.folder))
-    with progress("rows", total=len(rows)) as advance:
+    with progress("experiments", total=len(rows), unit="rows") as advance:
         for row, name in zip(rows, names, strict=True):
             if store.get(name) is None:
                 store.put(name, _record(row, runner(row), read, head))
