@@ -75,7 +75,7 @@ def evaluate_command(
         parser: Parser: of --train those of attree train; of upoa, upio, upio-log the trees choose
             heads. Default: the one of attree train, and upio. Else what you kept: folders of attree
             train, ready parsers, trees. Default: universal.
-        start: First weights, as attree train takes them: encoder, random, or a parser.
+        start: First weights: encoder, random, or a parser. Default: as attree train has it.
     """
     from attree.treebank.language_file import settings_of
 
