@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.pieces import Pieces, WordMerger, lacking_stop, pad
+from attree.encoder.pieces import Pieces, WordMerger, pad
 from attree.encoder.source import EncoderSource
 
 # pieces of each word, for each sentence of a batch, and the specials before and after it
@@ -91,36 +91,6 @@ def test_past_the_limit_is_marked(encoder: Encoder) -> None:
     assert (at_limit.too_long, past.too_long) == (False, True)
     output = encoder.run([at_limit], heads=[(0, 0)])
     assert output.attention.shape == (1, 1, 62, 62)
-
-
-@pytest.mark.parametrize(
-    ("sentence", "stop"),
-    [
-        ("the cat", "."),
-        ("the cat .", ""),
-        ("the cat »", ""),
-        ("the $", "."),
-        ("猫 が い た", "。"),
-        ("แมว", ""),
-        ("", ""),
-    ],
-)
-def test_the_full_stop_that_a_sentence_lacks_is_read(
-    encoder: Encoder, sentence: str, stop: str
-) -> None:
-    words = sentence.split()
-    assert lacking_stop(words) == stop
-    (plain,) = encoder.tokenise([words])
-    (found,) = encoder.tokenise([words], full_stop=True)
-    (written,) = encoder.tokenise([[*words, *([stop] if stop else [])]])
-    assert found.ids.tolist() == written.ids.tolist()
-    assert found.word_of[found.word_of >= 0].tolist() == plain.word_of[plain.word_of >= 0].tolist()
-    assert (found.n_words, found.n_unknown) == (plain.n_words, plain.n_unknown)
-
-
-def test_a_full_stop_makes_no_sentence_too_long(encoder: Encoder) -> None:
-    (found,) = encoder.tokenise([["a"] * 62], full_stop=True)
-    assert not found.too_long and len(found.ids) == 64
 
 
 def test_the_saved_truncation_and_padding_are_off(bert: Path, tmp_path: Path) -> None:

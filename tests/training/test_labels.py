@@ -137,19 +137,6 @@ def learnable(treebank: Path):
     return replace(trees, gold=gold)
 
 
-def test_a_full_stop_is_read_where_most_training_sentences_end_in_one(encoder, treebank: Path):
-    trees, plan = learnable(treebank), TrainingPlan(RECIPES["tree-crf-labelled"], (1, 2), steps=1)
-    ended = replace(trees, words=[[*words[:-1], "."] for words in trees.words])
-    for taught, share in ((trees, 0.0), (ended, 1.0)):
-        parser = fit(encoder, taught, plan)
-        assert parser.about["punctuated"] == share
-        bare, stopped = (
-            encoder.tokenise([["the", "cat", "sat"]], full_stop=stop) for stop in (False, True)
-        )
-        used = Parser(TrainedModel(parser, encoder)).prepare([["the", "cat", "sat"]]).pieces
-        assert used[0].ids.tolist() == (stopped if share else bare)[0].ids.tolist()
-
-
 def test_labels_are_learned_saved_and_parsed(encoder, treebank: Path, tmp_path: Path):
     trees = learnable(treebank)
     recipe = replace(RECIPES["tree-crf-labelled"], dropout=0.0, learning_rate=1e-2)

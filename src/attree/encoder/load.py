@@ -108,14 +108,9 @@ class Encoder:
         """Word pieces that are well run at once: few keep a CPU's caches warm and pad little."""
         return 1024 if self.device.type == "cpu" else 32_768
 
-    def tokenise(
-        self, sentences: Sequence[Sequence[str]], *, full_stop: bool = False
-    ) -> list[Pieces]:
-        """Split the words of pre-split sentences into pieces, specials at both ends.
-
-        ``full_stop``: whether one is read that a sentence lacks (see :class:`PieceTokeniser`).
-        """
-        return self._tokeniser(sentences, full_stop=full_stop)
+    def tokenise(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
+        """Split the words of pre-split sentences into pieces, specials at both ends."""
+        return self._tokeniser(sentences)
 
     @torch.inference_mode()
     def run(

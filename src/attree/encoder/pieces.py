@@ -8,7 +8,6 @@ never guessed from ``##`` or ``▁``. Sentences of like length are run together 
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -22,9 +21,6 @@ from attree.encoder.unigram import UnigramTokeniser
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
-
-#: Full stops of scripts, by the first word of their characters' names; ``.`` of all others.
-_FULL_STOPS = {"CJK": "。", "HIRAGANA": "。", "KATAKANA": "。", "THAI": "", "LAO": ""}
 
 #: Words remembered before the memory is emptied: about 150 MB, every word of most corpora.
 _REMEMBERED = 1_000_000
@@ -76,26 +72,13 @@ class PieceTokeniser:
             tokeniser.split if isinstance(tokeniser, UnigramTokeniser) else self._split_by_library
         )
 
-    def __call__(
-        self, sentences: Sequence[Sequence[str]], *, full_stop: bool = False
-    ) -> list[Pieces]:
-        """Tokenise sentences; the result is in their order.
-
-        Args:
-            sentences: of words.
-            full_stop: where a sentence lacks a full stop (see :func:`lacking_stop`), the encoder
-                reads one. It belongs to no word, as the specials do.
-        """
+    def __call__(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
+        """Tokenise sentences; the result is in their order."""
         if len(self._known) > _REMEMBERED:
             self._known.clear()
             self._unread.clear()
         self._learn(dict.fromkeys(chain.from_iterable(sentences)))
-        if not full_stop:
-            return [self._assemble(words) for words in sentences]
-        stops = [lacking_stop(words) for words in sentences]
-        self._learn({stop: None for stop in stops if stop})
-        pairs = zip(sentences, stops, strict=True)
-        return [self._assemble(words, self._known.get(stop, ())) for words, stop in pairs]
+        return [self._assemble(words) for words in sentences]
 
     def _learn(self, words: Iterable[str]) -> None:
         new = [word for word in words if word not in self._known]
@@ -112,19 +95,17 @@ class PieceTokeniser:
         )
         return [encoding.ids for encoding in encoded]
 
-    def _assemble(self, words: Sequence[str], stop: tuple[int, ...] = ()) -> Pieces:
+    def _assemble(self, words: Sequence[str]) -> Pieces:
         known = self._known
         of_word = [known[word] for word in words]
         counts = [len(ids) for ids in of_word]
-        before, after = self._before, (*stop, *self._after)
+        before, after = self._before, self._after
         n_pieces = sum(counts)
         ids = np.fromiter(
             chain(before, chain.from_iterable(of_word), after),
             dtype=np.int32,
             count=n_pieces + len(before) + len(after),
         )
-        if stop and len(ids) > self.max_pieces:
-            return self._assemble(words)
         word_of = np.full(len(ids), -1, dtype=np.int32)
         word_of[len(before) : len(before) + n_pieces] = np.repeat(
             np.arange(len(words), dtype=np.int32), counts
@@ -133,15 +114,6 @@ class PieceTokeniser:
         if self._unread:
             n_unknown = sum(word in self._unread for word in words)
         return Pieces(ids, word_of, len(words), n_unknown, len(ids) > self.max_pieces)
-
-
-def lacking_stop(words: Sequence[str]) -> str:
-    """Return the full stop of its script where a sentence ends in no punctuation, else nothing."""
-    last = words[-1][-1:] if words else ""
-    if not last or unicodedata.category(last).startswith("P"):
-        return ""
-    script, *_ = unicodedata.name(last, "").split(" ")
-    return _FULL_STOPS.get(script, ".")
 
 
 def _with_prefix_space(backend: Tokenizer) -> Tokenizer:

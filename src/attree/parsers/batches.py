@@ -78,11 +78,9 @@ class Model(Decoder, Protocol):
 
     Attributes:
         encoder: turns words into pieces.
-        full_stop: whether it reads a full stop after a sentence that lacks one.
     """
 
     encoder: Encoder
-    full_stop: bool
 
     def features(self, pieces: Sequence[Pieces]) -> Any:
         """Run the encoder over one batch and keep what trees are made from."""
@@ -199,7 +197,7 @@ class MatrixDecoder:
         scored: whether spans have the scores of their splits.
     """
 
-    labelled = tagged = has_distribution = full_stop = False
+    labelled = tagged = has_distribution = False
 
     def __init__(self, recipe: Mapping[str, Any], *, scored: bool = True) -> None:
         self.settings, self.scored = recipe, scored

@@ -428,7 +428,7 @@ class Parser:
 
     def _features(self, words: list[str]) -> Any:
         """Run the encoder over one sentence."""
-        pieces = self.encoder.tokenise([words], full_stop=self.model.full_stop)
+        pieces = self.encoder.tokenise([words])
         long = pieces[0].too_long or len(words) > (self._max_words or np.inf)
         if long or not words:
             problem = "is too long for the encoder" if long else "has no word"
@@ -468,7 +468,7 @@ class Parser:
         from attree.parsers.batches import Prepared
 
         known = {position: one for position, one in enumerate(constraints) if one}
-        pieces = self.encoder.tokenise(words, full_stop=self.model.full_stop)
+        pieces = self.encoder.tokenise(words)
         status = np.full(len(pieces), OK, dtype="<U16")
         longest = self._max_words or np.inf
         for position, sentence in enumerate(pieces):

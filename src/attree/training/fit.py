@@ -15,7 +15,6 @@ from attree.base.errors import AttreeError
 from attree.base.progress import Progress, silent
 from attree.base.provenance import digest, versions
 from attree.encoder.load import Encoder
-from attree.encoder.pieces import lacking_stop
 from attree.evaluation.metrics import count_each
 from attree.training.features import Features, Layout, features_of
 from attree.training.gold import GoldTree, GoldTrees, with_classes
@@ -149,7 +148,6 @@ def _about_trees(
         "sources": list(trees.sources),
         "sentences": trees.sentence if len(trees.sentence) <= 1000 else None,
         "data": _digest(trees),
-        "punctuated": float(np.mean([not lacking_stop(words) for words in trees.words])),
         "first": None if first is None else {key: first.about[key] for key in ("trees", "data")},
         "dev_right_branching": None if held_out is None else right_branching_f1(held_out.gold),
         "dev_trees": 0 if held_out is None else len(held_out.gold),

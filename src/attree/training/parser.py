@@ -306,8 +306,6 @@ class TrainedModel:
         tagged: whether their words have tags.
         has_distribution: whether they have marginals.
         has_association: whether a matrix is trained.
-        full_stop: whether the encoder reads a full stop after a sentence that lacks one: most of
-            the training sentences end in punctuation.
 
     Raises:
         AttreeError: another encoder.
@@ -320,7 +318,6 @@ class TrainedModel:
         self.tagged = bool(trained.shape.get("tags", {}).get("names"))
         self.has_distribution = trained.recipe.has_distribution
         self.has_association = "projection" in trained.recipe.parts
-        self.full_stop = trained.about.get("punctuated", 0.0) > 0.5
 
     def features(self, pieces: Sequence[Pieces]) -> Batch:
         """Run the encoder and lay out what the scorer reads."""

@@ -185,9 +185,7 @@ class Vocabulary:
         known: dict[str, int] = self._number  # type: ignore[attr-defined]
         return np.array([known.get(normalised(word), 0) for word in words], np.int64)
 
-    def tokenise(
-        self, sentences: Sequence[Sequence[str]], *, full_stop: bool = False
-    ) -> list[Pieces]:
+    def tokenise(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
         """Number the words of sentences, a piece each."""
         found = []
         for words in sentences:

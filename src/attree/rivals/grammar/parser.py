@@ -45,7 +45,7 @@ class GrammarModel:
         vocabulary: its words.
     """
 
-    labelled = tagged = has_distribution = full_stop = False
+    labelled = tagged = has_distribution = False
 
     def __init__(self, grammar: CompoundPCFG, vocabulary: Vocabulary) -> None:
         self.grammar = grammar
