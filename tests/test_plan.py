@@ -212,6 +212,17 @@ def test_comparisons_stand_apart_and_train_what_they_name() -> None:
     ]
 
 
+def test_training_reads_the_parser_that_it_starts_from() -> None:
+    own = {"mine": {"recipe": "fpio", "start": "universal"}, "other": {"recipe": "fpio"}}
+    tables = {"t": table("one - english test", parsers=[], trained=["mine", "other"])}
+    given = config(trained=own, training=TRAINING, tables=tables)
+    asked = Comparisons(given, make_plan(given, SPLITS), {})
+    folder = trained_folder("universal")
+    files = [f"{folder}/weights.safetensors", f"{folder}/parser.json"]
+    assert asked.start(SimpleNamespace(parser="mine")) == files
+    assert asked.start(SimpleNamespace(parser="other")) == []
+
+
 def test_a_parser_is_trained_on_treebanks_of_its_own() -> None:
     sources = [
         {"treebanks": ["english/dev", "french/test"], "trees": 600, "share": 0.6},
@@ -254,7 +265,7 @@ def test_rows_with_labels_have_a_picture_of_them() -> None:
     [
         ({"trained": {"mine": {"recipe": "fpio", "heads": 3}}}, "trained.mine: heads is for exp"),
         ({"trained": {"upoa": {"recipe": "fpio"}}}, "two parsers have the name upoa"),
-        ({"trained": {"mine": {"recipe": "fpio", "start": "univrsal"}}}, "trained.mine: start: no"),
+        ({"trained": {"mine": {"recipe": "fpio", "start": "univrsal"}}}, "start: univrsal: no"),
         ({"trained": {}}, "few-shot parser mine does not exist"),
         ({"training": {"language": "basque", "split": "dev"}}, "training: language basque has no"),
     ],

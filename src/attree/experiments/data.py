@@ -21,7 +21,7 @@ from attree.evaluation.metrics import score
 from attree.evaluation.summary import percentages
 from attree.parsers.parser import Parser
 from attree.plan.experiments.rows import APART, CODE, SPARES, ExperimentRow, Set
-from attree.stages.train import folder_of_start
+from attree.ready import folder_of_start
 from attree.training.parser import load_parser
 from attree.training.recipes import WEIGHTS
 from attree.trees.parses import Parses

@@ -34,8 +34,9 @@ from attree.experiments.data import (
 )
 from attree.parsers.parser import Parser
 from attree.plan.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
+from attree.ready import folder_of_start
 from attree.rivals.self_training import fit_in_rounds
-from attree.stages.train import around_middle, folder_of_start, going_on, parse_layers
+from attree.stages.train import around_middle, going_on, parse_layers
 from attree.training.calibration import Confidence
 from attree.training.features import Features, SentenceFeatures, features_of
 from attree.training.fit import as_started, choose, choose_threshold, grid, untrained
@@ -170,7 +171,7 @@ class Trainings:
         return sum((other.without_labels() for other in others), own)
 
     def _others(self, row: ExperimentRow) -> dict[str, Any]:
-        """Return what :func:`fit` is given of another set, if that is its parser."""
+        """Return the parser that :func:`fit` starts from: that of another set, or the one named."""
         other = None if self._beside(row) else row.other()
         first = self._first(other) if other else self._start(row)
         return {"first": first} if first else {}

@@ -30,7 +30,8 @@ from attree.plan.paths import (
     SPEEDS,
     path_of,
 )
-from attree.ready import TRAINED, trained_folder
+from attree.ready import TRAINED, folder_of_start, trained_folder
+from attree.training.recipes import FILES, STARTS
 
 #: Languages → the splits that they have, in the order in which tables show them.
 Splits = Mapping[str, Collection[str]]
@@ -203,25 +204,28 @@ def make_plan(
 def _check_starts(config: Mapping[str, Any]) -> None:
     """Raise unless the first weights of each few-shot parser are there."""
     for name, one in config.get("trained", {}).items():
-        start = one.get("start", "encoder")
-        if start not in ("encoder", "random"):
-            fix = "write encoder, random, universal, or the folder of a trained parser"
-            _check_folder(folder_of(start) or start, f"trained.{name}: start", fix)
+        start = one.get("start", STARTS[0])
+        if start not in STARTS and folder_of_start(start) is None:
+            raise AttreeError(
+                f"trained.{name}: start: {start}: no parser of `attree train` is there",
+                fix="write encoder, random, universal, or the folder of a trained parser",
+            )
 
 
-def _check_folder(folder: str, where: str, fix: str) -> None:
-    """Raise unless a trained parser is in a folder."""
-    if not Path(folder, "parser.json").is_file():
-        problem = f"{where}: no parser of `attree train` is there"
-        raise AttreeError(problem, file=folder, fix=fix)
+def files_of_start(settings: Mapping[str, Any]) -> list[str]:
+    """Return the files of the parser whose weights are the first, where settings name one."""
+    folder = folder_of_start(settings.get("start"))
+    return [str(folder / name) for name in FILES[:2]] if folder else []
 
 
 def _check_treebanks(parser: str, config: Mapping[str, Any], found: _Found) -> None:
     """Raise unless there are the treebanks that a few-shot parser is trained on."""
     own = config.get("trained", {}).get(parser, {})
     if folder := folders_of(config).get(parser):
-        fix = "name the folder that was its --output"
-        return _check_folder(folder, f"trained.{parser}: folder", fix)
+        if not Path(folder, "parser.json").is_file():
+            problem = f"trained.{parser}: folder: no parser of `attree train` is there"
+            raise AttreeError(problem, file=folder, fix="name the folder that was its --output")
+        return
     if "sources" not in own:
         found.check(config["training"]["language"], config["training"]["split"], "training")
     named = [treebank for group in own.get("sources", ()) for treebank in group["treebanks"]]
@@ -482,6 +486,10 @@ class Comparisons:
         """Return the weights of a parser that no rule writes."""
         folder = self.folders.get(wildcards.parser)
         return [f"{folder}/weights.safetensors"] if folder else []
+
+    def start(self, wildcards: Any) -> list[str]:
+        """Return the files of the parser that a few-shot parser's training starts from."""
+        return files_of_start(self.config["trained"].get(wildcards.parser, {}))
 
     def training_sets(self, wildcards: Any) -> list[str]:
         """Return the sentences that a few-shot parser is trained on."""

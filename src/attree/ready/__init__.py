@@ -23,6 +23,15 @@ def trained_folder(name: str) -> Path | None:
     return _HERE / name if name in TRAINED else None
 
 
+def folder_of_start(start: str | None) -> Path | None:
+    """Return the folder of the parser that training starts from: one of its own, or a ready one's.
+
+    None where ``start`` names no parser that is there.
+    """
+    folder = trained_folder(start or "") or Path(start or "")
+    return folder if start and (folder / "parser.json").is_file() else None
+
+
 def ready_parsers() -> list[str]:
     """Return the names of the parsers that come with attree."""
     from attree.decoding import UNSUPERVISED

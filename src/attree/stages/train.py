@@ -24,7 +24,7 @@ from attree.encoder.source import DTYPES, ResolvedEncoder, find_encoder, verify,
 from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
-from attree.ready import DEFAULT, trained_folder, usual_encoder
+from attree.ready import DEFAULT, folder_of_start, usual_encoder
 from attree.rivals.self_training import fit_in_rounds
 from attree.training.adapting import adapted_to
 from attree.training.card import card, scored
@@ -142,17 +142,22 @@ def train_parser(
 
 def _with_start(request: TrainingRequest, chosen: Chosen) -> TrainingRequest:
     """Settle what the first weights are, where it is not said: the default parser's if they fit."""
-    if request.fitting.start is not None:
-        return request
     fitting, start = request.fitting, "encoder"
+    if fitting.start is not None:
+        say_seen(fitting.start, _scored(request, chosen))
+        return request
     fits = request.recipe.parts in [RECIPES[name].parts for name in (WITH_LABELS, WITHOUT_LABELS)]
     asked = request.encoder or request.layers or fitting.size or fitting.specials
     if fits and not asked and chosen.tuning is None:
-        apart = [] if chosen.apart is None else [chosen.apart]
-        apart += [read_table(path, schema=SENTENCES_SCHEMA)[0] for path in request.evaluated]
-        words = [one for table in apart for one in table["words"].to_pylist()]
-        start = usual_start(words)
+        start = usual_start(_scored(request, chosen))
     return replace(request, fitting=replace(fitting, start=start))
+
+
+def _scored(request: TrainingRequest, chosen: Chosen) -> list[list[str]]:
+    """Return the sentences that the new parser is to be scored on."""
+    tables = [] if chosen.apart is None else [chosen.apart]
+    tables += [read_table(path, schema=SENTENCES_SCHEMA)[0] for path in request.evaluated]
+    return [one for table in tables for one in table["words"].to_pylist()]
 
 
 def usual_start(scored: Sequence[Sequence[str]]) -> str:
@@ -162,14 +167,24 @@ def usual_start(scored: Sequence[Sequence[str]]) -> str:
         scored: sentences that the new parser is to be scored on. If the default parser was trained
             on one of them, training starts from the encoder; that is said on stderr.
     """
-    seen = load_parser(trained_folder(DEFAULT) or DEFAULT).trained_on if scored else np.empty(0)
-    if shared := int(np.isin(fingerprints(scored), seen).sum()):
-        say(
-            f"attree: {DEFAULT} was trained on {shared:,} of the {len(scored):,} sentences to be "
-            "scored: training starts from the encoder"
-        )
+    if told := _seen(DEFAULT, scored):
+        say(f"attree: {told}: training starts from the encoder")
         return "encoder"
     return DEFAULT
+
+
+def say_seen(start: str, scored: Sequence[Sequence[str]]) -> None:
+    """Say on stderr how many sentences to be scored the parser to start from was trained on."""
+    if told := _seen(start, scored):
+        say(f"attree: {told}: their F1 is too high")
+
+
+def _seen(start: str, scored: Sequence[Sequence[str]]) -> str:
+    folder = folder_of_start(start) if scored else None
+    seen = load_parser(folder).trained_on if folder else np.empty(0)
+    shared = int(np.isin(fingerprints(scored), seen).sum())
+    told = f"{start} was trained on {shared:,} of the {len(scored):,} sentences to be scored"
+    return told if shared else ""
 
 
 def _check_start(request: TrainingRequest) -> None:
@@ -244,14 +259,6 @@ def going_on(recipe: FewShotRecipe, *, own_rate: bool) -> FewShotRecipe:
         learning_rate=recipe.learning_rate if own_rate else GOING_ON,
         threshold=max(recipe.threshold, SURER) if recipe.threshold else 0.0,
     )
-
-
-def folder_of_start(start: str | None) -> Path | None:
-    """Return the folder of the parser that ``--start`` names, a folder or a ready one's name."""
-    if start is None:
-        return None
-    folder = trained_folder(start) or Path(start)
-    return folder if (folder / ABOUT).is_file() else None
 
 
 def _first(request: TrainingRequest, device: str) -> tuple[TrainingRequest, TrainedParser | None]:

@@ -19,9 +19,7 @@ from attree.base.errors import AttreeError
 from attree.encoder.load import EncoderOutput
 from attree.encoder.pieces import PieceBatch, WordMerger
 from attree.scoring import FLOOR
-
-#: what a projection's first weights are: the encoder's own query and key, or random ones
-STARTS = ("encoder", "random")
+from attree.training.recipes import STARTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,9 @@ CHOICES = {
     "decoder": (*DECODERS, "minimum_risk", "optional_chart", "labelled_risk"),
 }
 
+#: What a projection's first weights are: the encoder's own query and key, or random ones.
+STARTS = ("encoder", "random")
+
 #: objectives by which a tree's probability is the exponential of its span scores, normalised
 DISTRIBUTIONS = ("tree_crf", "labelled_tree_crf")
 

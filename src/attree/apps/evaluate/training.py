@@ -72,11 +72,16 @@ class FewShotPlan:
         """Refuse what is unknown.
 
         Raises:
-            AttreeError: a parser that does not exist.
+            AttreeError: a parser that does not exist, or first weights where none are trained.
         """
         known = (*UNSUPERVISED, *RECIPES)
         for name in self.parsers:
             check_name(name, known, f"unknown parser {name!r}", near=True)
+        if self.start and self.parsers and not set(self.parsers) & set(RECIPES):
+            raise AttreeError(
+                f"--start has no effect on {', '.join(self.parsers)}, which no trees train",
+                fix="leave it out, or name a parser of attree train",
+            )
 
 
 def split(whole: Treebank, tested: str, path: Path) -> tuple[Treebank, Treebank]:
@@ -208,7 +213,9 @@ class _Bench:
         }
         self._encoder: ResolvedEncoder = find_encoder(plan.encoder or usual_encoder())
         self._start = plan.start
-        if plan.start is None and (plan.encoder or session.usual_start(self._words) != DEFAULT):
+        if plan.start is not None:
+            session.say_seen(plan.start, self._words)
+        elif plan.encoder or session.usual_start(self._words) != DEFAULT:
             self._start = "encoder"
 
     def parse(self, name: str, trees: int, seed: int) -> Trees:

@@ -33,7 +33,7 @@ from attree.plan.paths import (
     SENTENCES_PATH,
     path_of,
 )
-from attree.plan.plan import Plan, as_options, folders_of
+from attree.plan.plan import Plan, as_options, files_of_start, folders_of
 
 #: Keys of a parser that averages heads.
 _HEADS_KEYS = ("source", "association", "score", "decoder", "heads", "rank_by")
@@ -355,7 +355,8 @@ class Experiments:
         found = [path_of(SENTENCES_PATH, one) for one in job.sets]
         if job.kind == "heads":
             found += [path_of(ALL_HEADS, one, encoder=job.encoder) for one in job.sets]
-        return found
+        starts = (file for row in job.rows for file in files_of_start(row.settings))
+        return [*found, *dict.fromkeys(starts)]
 
     def sources(self, encoder: str, one: Set) -> list[str]:
         """Return the sources whose units rows of averaged heads read of a set."""
