@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 from cyclopts import App, CycloptsError
 
-from attree.base.errors import AttreeError
 from attree.base.options import EXCLUDES, NEEDS, separated
 from attree.cli import help
 from attree.cli.help import Declared, declared
 from attree.cli.main import app
 from tests.command_line import CliRunner
+from tests.refusals import refused
 
 
 def commands(group: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -149,7 +149,7 @@ def test_heads_without_an_encoder_are_those_of_the_usual_one() -> None:
 def test_a_trained_parser_has_no_choice_left(option: str) -> None:
     from attree.parsers.find import Overrides, find_parser
 
-    with pytest.raises(AttreeError, match=f"--{option} has no effect beside this parser"):
+    with refused("option-without-effect", f"--{option}"):
         find_parser("universal", Overrides(**{option: "x"}))
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
 from attree.cli.main import app
 from attree.treebank.given import Treebank, as_table, as_tables
 from attree.treebank.sentence import SplitSettings
 from tests.command_line import CliRunner
+from tests.refusals import refused
 
 TREE = "(S (NP (DT the) (NN cat)) (VP (VBD sat)) (. .))\n"
 
@@ -53,7 +53,7 @@ def test_a_table_without_its_suffix_is_a_table(tmp_path: Path) -> None:
 def test_what_is_neither_is_told(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("no trees")
-    with pytest.raises(AttreeError, match="the format is not known"), as_tables([other]):
+    with refused("unknown-format", file="notes.txt"), as_tables([other]):
         pass
 
 
@@ -75,16 +75,16 @@ def test_files_patterns_and_folders_are_one_treebank(tmp_path: Path, given: str)
 
 
 def test_folders_without_a_treebank_and_other_policies_are_told(tmp_path: Path) -> None:
-    with pytest.raises(AttreeError, match="no treebank is in this folder"):
+    with refused("no-treebank"):
         Treebank.of([tmp_path], SplitSettings())
     (tmp_path / "a.mrg").write_text(TREE)
     found = Treebank.of([tmp_path / "a.mrg"], SplitSettings(punctuation="keep"))
     found.write(tmp_path / "b.parquet", language="x", split="")
-    with pytest.raises(AttreeError, match=r"punctuation is not removed alike .* ptb, keep"):
+    with refused("mixed-punctuation", file="a.mrg"):
         Treebank.of([tmp_path / "a.mrg", tmp_path / "b.parquet"], SplitSettings())
 
 
 @pytest.mark.parametrize("name", ["absent.mrg", "absent"])
 def test_a_file_that_is_not_there_is_told_whatever_its_name(tmp_path: Path, name: str) -> None:
-    with pytest.raises(AttreeError, match=rf"{name}: this treebank file does not exist"):
+    with refused("missing-file", file=name):
         Treebank.of([tmp_path / name], SplitSettings())

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree import Constraints, Parser, Tree
-from attree.base.errors import AttreeError, NotFiniteError
+from attree.base.errors import NotFiniteError
 from attree.base.schemas import read_table
 from attree.decoding import DECODERS
 from attree.decoding.constrained import branched_right
@@ -22,6 +22,7 @@ from attree.training.gold import read_trees
 from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
 from tests import drawn
+from tests.refusals import refused
 from tests.rivals.test_learning import RECIPE
 from tests.training import reference
 from tests.training.conftest import WORDS, encoder, resolved, treebank
@@ -146,7 +147,7 @@ def test_what_the_encoder_cannot_take_keeps_to_constraints_too(
     parser: Parser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(features, known=None):
-        raise NotFiniteError("broken")
+        raise NotFiniteError("not-finite", "broken")
 
     words = sentences(12)
     known = list(asked(parser, words))
@@ -205,23 +206,23 @@ def test_a_stream_has_a_stream_of_constraints(heads: Parser) -> None:
 @pytest.mark.parametrize(
     ("sentences", "known", "problem"),
     [
-        ([["a", "b"], ["c", "d"]], [None], "not as many constraints as sentences — give None"),
-        ([["a", "b"]], [None, None], "not as many constraints as sentences"),
-        ([["a", "b"]], [], "not as many constraints as sentences"),
+        ([["a", "b"], ["c", "d"]], [None], "constraint-count"),
+        ([["a", "b"]], [None, None], "constraint-count"),
+        ([["a", "b"]], [], "constraint-count"),
         (
             [["a", "b"], ["c", "d"]],
             [None, Constraints(((1, 3, None),))],
-            r"sentence 1: span \[1, 3\) is outside a sentence of 2 words — leave it out",
+            "span-outside 1 2",
         ),
-        ([["a", "b"]], [Constraints((), ((0, 2),))], "sentence 0: .* is the whole sentence"),
+        ([["a", "b"]], [Constraints((), ((0, 2),))], "whole-sentence 0"),
         (
             [["a", " ", "b"]],
             [Constraints(((0, 2, None),))],
-            "sentence 0 has an empty word, and constraints count words — leave the word out",
+            "empty-word 0",
         ),
-        ([[]], [Constraints(((0, 1, None),))], r"sentence 0: span \[0, 1\) is outside"),
+        ([[]], [Constraints(((0, 1, None),))], "span-outside 0"),
     ],
 )
 def test_constraints_that_fit_no_sentence(heads: Parser, sentences, known, problem) -> None:
-    with pytest.raises(AttreeError, match=problem):
+    with refused(*problem.split()):
         heads.parse(sentences, constraints=known)

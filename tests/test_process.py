@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.base.process import FOLLOWED, MOST_THREADS, use_threads
+from tests.refusals import refused
 
 FOLLOWER = """
 import time
@@ -102,7 +102,7 @@ def test_idle_threads_sleep_soon(code: str, asked: str | None, kept: str) -> Non
 
 @pytest.mark.parametrize("threads", [0, -1, MOST_THREADS + 1, 10**9, True, "4", 1.5])
 def test_threads_have_one_bound(threads: object) -> None:
-    with pytest.raises(AttreeError, match=r"threads: .* is no whole number from 1 to 1024 — give"):
+    with refused("bad-threads", "1", "1024"):
         use_threads(threads)
 
 

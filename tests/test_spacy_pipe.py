@@ -23,10 +23,11 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span, Token
 
 from attree import Parser, Tree, Trees
-from attree.apps.spacy_pipe import NonConstituentError, TreePipe, install
+from attree.apps.spacy_pipe import TreePipe, install
 from attree.base.errors import AttreeError
 from attree.cli.main import app
 from tests.command_line import CliRunner
+from tests.refusals import refused
 from tests.training import reference
 from tests.training.conftest import resolved, treebank
 
@@ -131,7 +132,7 @@ def check_navigation(sent: Span, tree: Tree) -> None:
             assert token._.parent == parent or (token._.parent is parent is None)
     for start, end in itertools.combinations(range(n + 1), 2):
         if (start, end) not in spans:
-            with pytest.raises(NonConstituentError, match="is no constituent — see list"):
+            with refused("no-constituent"):
                 _ = sent[start:end]._.labels
 
 
@@ -263,12 +264,12 @@ def test_boundaries_that_are_there_are_kept(folder: str) -> None:
 
 def test_what_is_not_parsed_says_so(folder: str) -> None:
     nlp = pipeline("en", folder)
-    with pytest.raises(AttreeError, match=r'has no trees — nlp.add_pipe\("attree"\)'):
+    with refused("no-parse", "nlp.add_pipe"):
         _ = spacy.blank("en")("A cat sat.")[0:2]._.labels
     doc = nlp("A cat sat.")
     with doc.retokenize() as change:
         change.merge(doc[0:2])
-    with pytest.raises(AttreeError, match="tokens are not those that were parsed"):
+    with refused("tokens-changed"):
         _ = doc[0]._.parse_string
 
 
@@ -308,13 +309,11 @@ def test_a_parser_that_is_gone_is_one_line(folder: str, tmp_path: Path) -> None:
     nlp.to_disk(tmp_path / "nlp")
     wanted = strings(nlp(TEXTS["en"]))
     (tmp_path / "parser").rename(tmp_path / "moved")
-    with pytest.raises(
-        AttreeError, match=r"there is no parser '.*parser' here — give one of universal"
-    ):
+    with refused("unknown-parser"):
         spacy.load(tmp_path / "nlp")
     other = spacy.blank("en")
     other.add_pipe("attree")
-    with pytest.raises(AttreeError, match="there is no parser"):
+    with refused("unknown-parser"):
         other.from_disk(tmp_path / "nlp")
     moved = {"components": {"attree": {"parser": str(tmp_path / "moved")}}}
     assert strings(spacy.load(tmp_path / "nlp", config=moved)(TEXTS["en"])) == wanted
@@ -323,15 +322,15 @@ def test_a_parser_that_is_gone_is_one_line(folder: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"threads": -1}, "threads: expected int >= 1"),
-        ({"threads": 10**9}, "threads: expected int <= 1024"),
-        ({"max_words": 0}, "max_words: expected int >= 1"),
-        ({"max_words": "x"}, "max_words: expected int"),
-        ({"parser": None}, "parser: expected str"),
-        ({"parser": "x" * 5000}, "there is no parser 'x"),
-        ({"encoder": 7}, "encoder: expected str"),
-        ({"device": []}, "device: expected str"),
-        ({"evil": 1}, "unknown field evil"),
+        ({"threads": -1}, "bad-form threads"),
+        ({"threads": 10**9}, "bad-form threads 1024"),
+        ({"max_words": 0}, "bad-form max_words"),
+        ({"max_words": "x"}, "bad-form max_words"),
+        ({"parser": None}, "bad-form parser"),
+        ({"parser": "x" * 5000}, "unknown-parser"),
+        ({"encoder": 7}, "bad-form encoder"),
+        ({"device": []}, "bad-form device"),
+        ({"evil": 1}, "bad-form evil"),
     ],
 )
 def test_tampered_settings_are_one_line(
@@ -346,7 +345,7 @@ def test_tampered_settings_are_one_line(
         lambda: pipe.from_disk(tmp_path),
         lambda: pipe.from_bytes(msgspec.msgpack.encode(saved)),
     ):
-        with pytest.raises(AttreeError, match=says):
+        with refused(*says.split()):
             take()
     with pytest.raises((AttreeError, ConfigValidationError), match=next(iter(settings))):
         spacy.blank("en").add_pipe("attree", config={"parser": "upio"} | settings)
@@ -375,7 +374,7 @@ def test_tampered_data_of_a_document_is_one_line(key: str, folder: str) -> None:
         if wrong is ...:
             del doc.user_data["attree"][key]
         for attribute in ("constituents", "labels", "parse_string", "parse_status", "parent"):
-            with pytest.raises(AttreeError, match=r"this document's (data|tokens)"):
+            with refused("bad-form"):
                 list(getattr(doc[0:4]._, attribute))
 
 
@@ -398,7 +397,7 @@ def test_data_that_is_no_tree_is_one_line(tampered: dict[str, Any]) -> None:
     doc.user_data["attree"] = good
     assert doc[:]._.parse_string == "(S (NP (X A) (X cat)) (X sat))"
     doc.user_data["attree"] = good | tampered
-    with pytest.raises(AttreeError, match="it holds no tree of each sentence — parse the document"):
+    with refused("bad-form"):
         _ = doc[:]._.parse_string
 
 
@@ -407,7 +406,7 @@ def test_another_component_s_attribute_is_not_replaced(monkeypatch: pytest.Monke
     ours = Token.get_extension("labels")
     Token.set_extension("labels", getter=len, force=True)
     try:
-        with pytest.raises(AttreeError, match=r"token._.labels is set by another component"):
+        with refused("name-taken", "token._.labels"):
             spacy.blank("en").add_pipe("attree")
     finally:
         Token.set_extension("labels", getter=ours[2], force=True)

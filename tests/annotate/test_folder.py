@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from attree.annotate.folder import BEGIN, LOG, TREES, Folder, LogRecord, opened
-from attree.base.errors import AttreeError
 from tests.conftest import MakeDisk
+from tests.refusals import refused
 
 TREE = "(X (X a) (X b))\n"
 RECORDS: list[dict[str, Any]] = [dict(BEGIN), {"action": "accept", "words": ["a", "b"]}]
@@ -47,7 +47,7 @@ def test_lines_corrected_by_hand_stay(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["train.mrg", "test.ptb", "dev.conllu", TREES, LOG])
 def test_a_treebank_of_someone_else_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("(S (X a))", encoding="utf-8")
-    with pytest.raises(AttreeError, match=f"did not make \\({name}\\)"), opened(tmp_path):
+    with refused("foreign-folder", name), opened(tmp_path):
         pass
     assert (tmp_path / name).read_text(encoding="utf-8") == "(S (X a))"
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -66,7 +66,7 @@ def test_links_are_refused(tmp_path: Path, name: str) -> None:
     other = tmp_path / "other"
     (tmp_path / "bank" / name).rename(other)
     (tmp_path / "bank" / name).symlink_to(other)
-    with pytest.raises(AttreeError, match="is a link"), opened(tmp_path / "bank"):
+    with refused("link", file="bank"), opened(tmp_path / "bank"):
         pass
 
 
@@ -105,7 +105,7 @@ def test_what_another_program_wrote_meanwhile_is_not_replaced(tmp_path: Path, na
     with opened(tmp_path) as folder:
         folder.save(TREE, RECORDS)
         (tmp_path / name).write_text("(S (X mine))\n", encoding="utf-8")
-        with pytest.raises(AttreeError, match="changed by another program"):
+        with refused("changed-meanwhile"):
             folder.save(TREE * 2, [])
         assert folder.trees == TREE
     assert (tmp_path / name).read_text(encoding="utf-8") == "(S (X mine))\n"
@@ -128,7 +128,7 @@ def test_a_second_process_is_refused_and_the_first_named(tmp_path: Path) -> None
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, **pipes) as first:  # type: ignore[call-overload]
         assert first.stdout.readline() == b"held\n"
-        with pytest.raises(AttreeError, match=f"process {first.pid} on"), opened(tmp_path / "bank"):
+        with refused("locked", str(first.pid)), opened(tmp_path / "bank"):
             pass
         first.send_signal(signal.SIGKILL)
     with opened(tmp_path / "bank"):

@@ -12,6 +12,7 @@ from attree.base.errors import AttreeError
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.words import code_of, tokeniser
 from tests.annotate.conftest import Begin
+from tests.refusals import refused
 
 
 def sentences(path: Path, name: str = "whitespace", **more: int) -> TextSentences:
@@ -59,7 +60,7 @@ def test_several_texts_are_one_and_several_treebanks_too(tmp_path: Path) -> None
     )
     assert are_treebanks(trees)
     assert [one.words for one in TreesToCorrect(trees, set())] == [("a", "b"), ("c", "d")]
-    with pytest.raises(AttreeError, match=r"a\.mrg: this is a treebank, and other inputs are text"):
+    with refused("treebank-among-texts", file="a.mrg"):
         are_treebanks([tmp_path / "a.txt", trees[0]])
 
 

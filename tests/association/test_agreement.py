@@ -6,14 +6,12 @@ import itertools
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from attree.association.columns import read_selection
 from attree.association.ranking import Agreement, rank_heads
 from attree.association.selection import HeadSelection
-from attree.base.errors import AttreeError
 from attree.base.files import read_json
 from attree.base.schemas import HEADS_SCHEMA, read_table
 from attree.decoding import Recipe
@@ -23,6 +21,7 @@ from attree.stages.from_shards import selection_data
 from attree.trees.trees import Trees
 from tests.association.conftest import WORDS, MakeTable
 from tests.association.test_expected import attention
+from tests.refusals import refused
 
 UPIO = Recipe("raw", "inside_outside", "chart")
 
@@ -118,5 +117,5 @@ def test_the_choice_looks_at_no_gold_tree(
 
 
 def test_what_is_above_a_percentage_is_called_agreement() -> None:
-    with pytest.raises(AttreeError, match=r"no head is above 30 agreement: the best, 0\.1, has 20"):
+    with refused("no-head-above", "30", "0.1", "20"):
         HeadSelection.parse("above:30").apply(np.array([[10.0, 20.0]]), "agreement")

@@ -13,6 +13,7 @@ from attree.association.shards import open_shard, read, shard_metadata
 from attree.base import schemas
 from attree.base.errors import AttreeError
 from attree.base.files import write_json
+from tests.refusals import refused
 
 EVERY = Column(((0, 0), (0, 1)), mean=False)
 NAME, MEAN = mean_column([(0, 1), (0, 0)], "float16")
@@ -82,19 +83,19 @@ def test_a_shard_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     write(tmp_path)
-    with pytest.raises(AttreeError, match=r"no association 5\.5 here, only 0\.0\+0\.1, all"):
+    with refused("unknown-association", "5.5", "0.0+0.1", file="dev.json"):
         list(read(tmp_path / "dev.json", "5.5"))
     shard = tmp_path / "dev.shards/k-00000.parquet"
     shard.write_bytes(shard.read_bytes()[:-10])
-    with pytest.raises(AttreeError, match="a shard is damaged") as caught:
+    with refused("damaged-shard", file="k-00000.parquet") as caught:
         list(read(tmp_path / "dev.json", ALL))
     assert "\n" not in str(caught.value)
     assert shard_metadata(shard) is None
     shard.unlink()
-    with pytest.raises(AttreeError, match="a shard is missing"):
+    with refused("missing-shard", file="k-00000.parquet"):
         list(read(tmp_path / "dev.json", ALL))
     write_json(tmp_path / "dev.json", {"columns": {}})
-    with pytest.raises(AttreeError, match="not a manifest"):
+    with refused("not-a-manifest", file="dev.json"):
         list(read(tmp_path / "dev.json", ALL))
 
 

@@ -19,7 +19,6 @@ from attree.association.ranking import rank, rank_heads
 from attree.association.selection import HeadSelection
 from attree.association.shards import read_manifest
 from attree.association.sources import SOURCES, load_source, units
-from attree.base.errors import AttreeError
 from attree.base.files import read_json
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
@@ -32,6 +31,7 @@ from attree.stages.from_shards import write_parses
 from attree.trees.parses import Parses
 from tests.association.conftest import WORDS, MakeTable
 from tests.association.test_stage import matrices
+from tests.refusals import refused
 
 #: those whose matrices compare every two words
 SIMILARITIES = sorted(name for name in SOURCES if re.match(r"states|heads-(jsd|hellinger)", name))
@@ -53,7 +53,7 @@ def test_an_encoder_has_units_of_every_source(encoder: ResolvedEncoder) -> None:
     found = {source: len(units(source, encoder.n_layers, encoder.n_heads)) for source in SOURCES}
     assert {found[source] for source in SOURCES if source.startswith("heads")} == {12}
     assert {found[source] for source in SOURCES if source.startswith("states")} == {4}
-    with pytest.raises(AttreeError, match="unknown source 'embeddings' — choose one of heads, "):
+    with refused("unknown-name", "embeddings", "heads"):
         load_source("embeddings")
 
 
@@ -225,5 +225,5 @@ def test_a_unit_that_a_source_does_not_have_is_one_line(
     source: str, encoder: ResolvedEncoder
 ) -> None:
     wrong = {"states": (2, 1), "heads": (3, 0)}[source]
-    with pytest.raises(AttreeError, match=rf"there is no head {wrong[0]}\.{wrong[1]}"):
+    with refused("no-such-head", f"{wrong[0]}.{wrong[1]}"):
         columns_for(encoder, sets=[[wrong]], sources=[source])

@@ -40,7 +40,8 @@ class Row:
         name: unique; also the test's id.
         command: what follows ``attree``, as a shell reads it; ``{base}`` is the folder of good
             files. The command runs in a fresh folder that holds ``files`` and nothing else.
-        says: what the one line of the error must contain: the file at fault, the problem.
+        says: the error's code, and words that its line must contain: the file at fault, the key,
+            the value. Blanks part what may stand apart.
         files: path → content.
         status: 1 for what a command refuses, 2 for what its options refuse, 0 for what it reports
             and goes on after.
@@ -80,7 +81,8 @@ class Server:
     def run(self, folder: Path, command: str, **asked: Any) -> dict[str, Any]:
         """Run one command in ``folder``; return its status, output, time and memory."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        places = {name: str(folder.parent / name) for name in ("stdout", "stderr")}
+        places = {name: str(folder.parent / name) for name in ("stdout", "stderr", "code")}
+        Path(places["code"]).write_bytes(b"")
         request = {
             "argv": [word.replace("{base}", str(self.base)) for word in shlex.split(command)],
             "folder": str(folder),
@@ -123,23 +125,23 @@ def attack(row: Row, server: Server, folder: Path) -> None:
     assert ran["megabytes"] < row.megabytes, f"{ran['megabytes']} MB\n{shown}"
     assert not canary.exists(), f"the canary was executed\n{shown}"
     assert not _control_characters(output), f"control characters {output!r}"
-    _check_said(row, ran["stderr"], shown)
+    _check_said(row, ran["code"], ran["stderr"], shown)
     _check_files(row, before, state(work), shown)
     assert state(server.base) == good, f"the good files were changed\n{shown}"
     if row.check is not None:
         row.check(work, ran["stdout"], ran["stderr"])
 
 
-def _check_said(row: Row, stderr: str, shown: str) -> None:
+def _check_said(row: Row, code: str, stderr: str, shown: str) -> None:
     lines = stderr.strip().splitlines()
     errors = [line for line in lines if line.startswith("attree: error: ")]
     assert "delete" not in stderr, f"advises deleting what may be the user's\n{shown}"
     if row.status and row.says:
         assert len(errors) == 1 and lines[-1] == errors[0], f"not one line at the end\n{shown}"
         assert len(errors[0]) < 1000, shown
-    said = errors[0] if row.status and errors else " ".join(stderr.split())
-    for text in row.says:
-        assert text in said, f"does not say {text!r}\n{shown}"
+    said = f"{code} {errors[0]}" if row.status and errors else " ".join(stderr.split())
+    for word in " ".join(row.says).split():
+        assert word in said, f"does not say {word!r}, its code is {code!r}\n{shown}"
 
 
 def _check_files(row: Row, before: dict[str, str], after: dict[str, str], shown: str) -> None:

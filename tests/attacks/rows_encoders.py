@@ -89,40 +89,49 @@ def _weights(value: float) -> Maker:
     return copied("checkpoint", model__safetensors=make)
 
 
-_FILES_HOLD = "weights or more, the files hold"
+_FILES_HOLD = "too-few-bytes"
 #: What config.json may not say, and what is told.
 RANGES: dict[str, tuple[dict[str, Any], str]] = {
-    "layers-many": ({"num_hidden_layers": 10**7}, "num_hidden_layers: expected int <= 1000"),
+    "layers-many": ({"num_hidden_layers": 10**7}, "bad-form num_hidden_layers"),
     "layers-900": ({"num_hidden_layers": 900}, _FILES_HOLD),
-    "layers-negative": ({"num_hidden_layers": -1}, "num_hidden_layers: expected int >= 1"),
-    "layers-none": ({"num_hidden_layers": ...}, "layers"),
-    "layers-text": ({"num_hidden_layers": "lots"}, "num_hidden_layers: expected int"),
-    "layers-list": ({"num_hidden_layers": [3]}, "num_hidden_layers: expected int"),
-    "layers-float": ({"num_hidden_layers": 2.5}, "num_hidden_layers: expected int"),
-    "heads-list": ({"num_attention_heads": [4]}, "num_attention_heads: expected int"),
-    "heads-five": ({"num_attention_heads": 5}, "hidden_size: 32 cannot be shared by 5 heads"),
-    "heads-zero": ({"num_attention_heads": 0}, "num_attention_heads: expected int >= 1"),
-    "hidden-null": ({"hidden_size": None}, "hidden_size: expected int, got null"),
+    "layers-negative": ({"num_hidden_layers": -1}, "bad-form num_hidden_layers"),
+    "layers-none": ({"num_hidden_layers": ...}, "no-attention"),
+    "layers-text": ({"num_hidden_layers": "lots"}, "bad-form num_hidden_layers"),
+    "layers-list": ({"num_hidden_layers": [3]}, "bad-form num_hidden_layers"),
+    "layers-float": ({"num_hidden_layers": 2.5}, "bad-form num_hidden_layers"),
+    "heads-list": ({"num_attention_heads": [4]}, "bad-form num_attention_heads"),
+    "heads-five": ({"num_attention_heads": 5}, "bad-shape hidden_size 32"),
+    "heads-zero": ({"num_attention_heads": 0}, "bad-form num_attention_heads"),
+    "hidden-null": ({"hidden_size": None}, "bad-form hidden_size"),
     "hidden-huge": ({"hidden_size": 10**6}, _FILES_HOLD),
     "vocabulary-large": ({"vocab_size": 10**7}, _FILES_HOLD),
-    "vocabulary-huge": ({"vocab_size": 10**12}, "vocab_size: expected int <= 10000000"),
-    "positions-two": ({"max_position_embeddings": 2}, "max_pieces: expected int >= 3"),
-    "positions-object": ({"max_position_embeddings": {}}, "max_position_embeddings: expected int"),
-    "dropout-five": ({"hidden_dropout_prob": 5}, "hidden_dropout_prob: expected float <= 1"),
-    "norm-text": ({"layer_norm_eps": "evil"}, "layer_norm_eps: expected float"),
-    "activation-number": ({"hidden_act": 3}, "hidden_act: expected str"),
-    "kernel": ({"_attn_implementation": "someone/kernel"}, "_attn_implementation: "),
-    "kernel-plain-key": ({"attn_implementation": "a/b@c:d"}, "attn_implementation: "),
+    "vocabulary-huge": ({"vocab_size": 10**12}, "bad-form vocab_size"),
+    "positions-two": ({"max_position_embeddings": 2}, "bad-form max_pieces"),
+    "positions-object": ({"max_position_embeddings": {}}, "bad-form max_position_embeddings"),
+    "dropout-five": ({"hidden_dropout_prob": 5}, "bad-form hidden_dropout_prob"),
+    "norm-text": ({"layer_norm_eps": "evil"}, "bad-form layer_norm_eps"),
+    "activation-number": ({"hidden_act": 3}, "bad-form hidden_act"),
+    "kernel": (
+        {"_attn_implementation": "someone/kernel"},
+        "unknown-attention _attn_implementation",
+    ),
+    "kernel-plain-key": (
+        {"attn_implementation": "a/b@c:d"},
+        "unknown-attention attn_implementation",
+    ),
     "relative-positions": (
         {"position_embedding_type": "relative_key"},
-        "position_embedding_type: attree cannot",
+        "unknown-attention position_embedding_type",
     ),
-    "decoder": ({"is_decoder": True}, "is_decoder: attree cannot"),
-    "quantised": ({"quantization_config": {"quant_method": "x"}}, "quantization_config: attree"),
-    "pruned": ({"pruned_heads": {"0": [0]}}, "pruned_heads: attree cannot"),
-    "type-list": ({"model_type": []}, "model_type: expected str"),
-    "type-number": ({"model_type": 7}, "model_type: expected str"),
-    "numbers-that-are-none": ({"anything": 10**30, "more": [1, {"a": float("inf")}]}, "not valid"),
+    "decoder": ({"is_decoder": True}, "unknown-attention is_decoder"),
+    "quantised": (
+        {"quantization_config": {"quant_method": "x"}},
+        "unknown-attention quantization_config",
+    ),
+    "pruned": ({"pruned_heads": {"0": [0]}}, "unknown-attention pruned_heads"),
+    "type-list": ({"model_type": []}, "bad-form model_type"),
+    "type-number": ({"model_type": 7}, "bad-form model_type"),
+    "numbers-that-are-none": ({"anything": 10**30, "more": [1, {"a": float("inf")}]}, "not-json"),
 }
 #: What a description says of any family; loading tells.
 _LOADED: dict[str, tuple[dict[str, Any], str]] = {
@@ -132,27 +141,27 @@ _LOADED: dict[str, tuple[dict[str, Any], str]] = {
     "other-vocabulary": ({"vocab_size": 77}, "x"),
     "padding": ({"pad_token_id": 100_000}, "x"),
     "family": ({"model_type": "distilbert", "n_layers": 3, "n_heads": 4, "dim": 32}, "x"),
-    "type-other": ({"model_type": "gpt2"}, "lacks 40 of the model's weights"),
-    "type-path": ({"model_type": "../bert"}, "does not recognize"),
+    "type-other": ({"model_type": "gpt2"}, "lacking-weights 40"),
+    "type-path": ({"model_type": "../bert"}, "unloadable"),
 }
 #: What a description of an encoder may not say, and what is told.
 DESCRIPTION: dict[str, tuple[dict[str, Any], str]] = {
-    "layers": ({"n_layers": 4}, "n_layers is 4 there, 3 here"),
-    "layers-negative": ({"n_layers": -1}, "n_layers: expected int >= 1"),
-    "layers-many": ({"n_layers": 10**7}, "n_layers"),
-    "heads-text": ({"n_heads": "4"}, "n_heads"),
-    "longest": ({"max_pieces": 500}, "max_pieces is 500 there, 64 here"),
-    "family": ({"family": "electra"}, "family is electra there, bert here"),
-    "family-evil": ({"family": "../x"}, "family"),
-    "kind": ({"kind": "ftp"}, "kind: unknown 'ftp'"),
-    "dtype": ({"dtype": "int8"}, "dtype: unknown 'int8'"),
-    "fingerprint": ({"fingerprint": "f" * 32, "stamps": {}}, "has changed"),
-    "fingerprint-newline": ({"fingerprint": "f" * 32 + "\n"}, "fingerprint: expected str"),
-    "folder": ({"folder": ["x"]}, "folder: expected str"),
-    "folder-gone": ({"folder": "/nowhere"}, "/nowhere"),
-    "folder-null": ({"folder": None}, "folder"),
-    "slug-missing": ({"slug": ...}, "slug"),
-    "stamps": ({"stamps": {"config.json": "x"}}, "expected array, got str"),
+    "layers": ({"n_layers": 4}, "description-misfit n_layers 4 3"),
+    "layers-negative": ({"n_layers": -1}, "bad-form n_layers"),
+    "layers-many": ({"n_layers": 10**7}, "bad-form n_layers"),
+    "heads-text": ({"n_heads": "4"}, "bad-form n_heads"),
+    "longest": ({"max_pieces": 500}, "description-misfit max_pieces 500 64"),
+    "family": ({"family": "electra"}, "description-misfit family electra"),
+    "family-evil": ({"family": "../x"}, "description-misfit family"),
+    "kind": ({"kind": "ftp"}, "unknown-name kind 'ftp'"),
+    "dtype": ({"dtype": "int8"}, "unknown-name dtype 'int8'"),
+    "fingerprint": ({"fingerprint": "f" * 32, "stamps": {}}, "encoder-changed"),
+    "fingerprint-newline": ({"fingerprint": "f" * 32 + "\n"}, "bad-form fingerprint"),
+    "folder": ({"folder": ["x"]}, "bad-form folder"),
+    "folder-gone": ({"folder": "/nowhere"}, "missing-config /nowhere"),
+    "folder-null": ({"folder": None}, "bad-form folder"),
+    "slug-missing": ({"slug": ...}, "bad-form slug"),
+    "stamps": ({"stamps": {"config.json": "x"}}, "bad-form"),
 }
 _REMOTE = {"AutoConfig": "evil.C", "AutoModel": "evil.M", "AutoTokenizer": ["evil.T", "evil.T"]}
 
@@ -171,7 +180,7 @@ def _files() -> Iterator[Row]:
         )
         yield _resolve(f"config-{name}", config, "config.json")
         yield _resolve(f"tokeniser-{name}", tokeniser, "tokenizer_config.json")
-        yield _parse(f"tokeniser-{name}", pieces, "x", "tokeniser")
+        yield _parse(f"tokeniser-{name}", pieces, "x", "unloadable")
         yield _attention(f"is-{name}", text, "x.json")
     for name, make in NOT_FILES.items():
         weights = copied("checkpoint", model__safetensors=make)
@@ -206,37 +215,37 @@ def _weights_and_code() -> list[Row]:
     tokeniser = copied("checkpoint", tokenizer_config__json=tokeniser, evil__py=CANARY)
     return [
         _resolve("pickle", pickled, "pytorch_model.bin", "pickle"),
-        _resolve("no-tokeniser", copied("checkpoint", tokenizer__json=None), "tokeniser"),
-        _resolve("absent", folder, "config.json is missing"),
-        _resolve("file", "x", "no such folder"),
-        _parse("nan", _weights(float("nan")), "x", "NaN"),
-        _parse("infinite", _weights(float("inf")), "x", "infinite"),
-        _parse("pickle-named-safetensors", renamed, "config.json", "the files hold"),
-        _parse("indexed-pickle-inside", named, "config.json", "the files hold"),
-        _parse("cut", shortened, "cannot be loaded"),
+        _resolve("no-tokeniser", copied("checkpoint", tokenizer__json=None), "no-tokeniser"),
+        _resolve("absent", folder, "missing-config"),
+        _resolve("file", "x", "missing-folder"),
+        _parse("nan", _weights(float("nan")), "x", "not-finite"),
+        _parse("not-finite", _weights(float("inf")), "x", "infinite"),
+        _parse("pickle-named-safetensors", renamed, "config.json", "too-few-bytes"),
+        _parse("indexed-pickle-inside", named, "config.json", "too-few-bytes"),
+        _parse("cut", shortened, "unloadable"),
         _parse("index-text", listed, "index.json"),
-        _parse("remote-code", model, "does not recognize"),
-        _parse("remote-tokeniser", tokeniser, "x", "no unknown piece"),
-        _tune("nan", _weights(float("nan")), "x", "NaN"),
+        _parse("remote-code", model, "unloadable"),
+        _parse("remote-tokeniser", tokeniser, "x", "bad-tokeniser"),
+        _tune("nan", _weights(float("nan")), "x", "not-finite"),
         _tune("config", _config(num_hidden_layers=-1), "num_hidden_layers"),
     ]
 
 
 def _options() -> Iterator[Row]:
     for name, options, *says in (
-        ("package-empty", "--package ''", "not installed"),
-        ("package-main", "--package __main__", "not installed"),
-        ("path-empty", "--path ''", "no such folder"),
-        ("path-nobody", "--path ~nobody-x/y", "no such folder"),
-        ("hub-path", "--hub ../../x", "hub"),
-        ("dtype", "--path {base}/checkpoint --dtype evil", "unknown dtype evil",
+        ("package-empty", "--package ''", "not-installed"),
+        ("package-main", "--package __main__", "not-installed"),
+        ("path-empty", "--path ''", "missing-folder"),
+        ("path-nobody", "--path ~nobody-x/y", "missing-folder"),
+        ("hub-path", "--hub ../../x", "no-hub"),
+        ("dtype", "--path {base}/checkpoint --dtype evil", "unknown-name dtype evil",
          "float32, bfloat16, auto"),
     ):  # fmt: skip
         command = f"encoder resolve --slug x --output x.json {options}"
         yield Row(f"encoder-{name}", command, tuple(says))
     attention = "attention {base}/dev.parquet --encoder {base}/bert.json --heads all"
     for device in ("cuda", "evil", "meta"):
-        says = "no CUDA device" if device == "cuda" else f"unknown device '{device}'"
+        says = "no-device CUDA" if device == "cuda" else f"unknown device '{device}'"
         command = f"{attention} --output out.json --device {device}"
         hidden = {"CUDA_VISIBLE_DEVICES": ""} if device == "cuda" else {}
         yield Row(f"device-{device}", command, (says,), makes=_SHARDS, environment=hidden)

@@ -15,7 +15,7 @@ from tests.attacks.harness import Content, Row, fifo, folder, link
 _DIGITS = "9" * 5000
 _GOOD = "( (S (NP (DT the) (NN cat)) (VP (VBD slept))) )\n"
 _SIZES = {"nonterminals": 3, "preterminals": 4, "state": 8, "latent": 4, "embedding": 8}
-_NO_FILE = "is a device or pipe — give a regular file"
+_NO_FILE = "not-regular"
 
 #: Commands that read the file IN.
 _READERS = {
@@ -57,20 +57,20 @@ def _rows_of_inputs() -> Iterator[Row]:
 
 def _rows_of_outputs() -> Iterator[Row]:
     tables: dict[str, tuple[str, Content | None]] = {
-        "/proc/attree/x.parquet": ("no folder can be made here", None),
-        "/proc/attree.parquet": ("no file can be made here — name another", None),
+        "/proc/attree/x.parquet": ("cannot-make", None),
+        "/proc/attree.parquet": ("cannot-make", None),
         "x" * 300: ("too long", None),
         f"{'x' * 300}/x.parquet": ("too long", None),
-        "fifo": ("this is a device or pipe — name a file to write", fifo),
+        "fifo": ("not-regular", fifo),
         "file/x.parquet": ("file", "precious"),
-        "folder": ("this is a folder — name a file to write", folder),
-        "null": ("this is a device or pipe — name a file to write", _device),
+        "folder": ("not-regular", folder),
+        "null": ("not-regular", _device),
     }
     for number, (output, (says, content)) in enumerate(tables.items()):
         files = {output.partition("/")[0]: content} if content is not None else {}
         name = f"write-{number}-{output[:30].replace('/', '-')}"
         yield Row(name, f"treebank {{base}}/dev.mrg --output {output}", (says,), files)
-    for place, says in (("/proc/attree/x", "no folder can be"), (f"{'x' * 300}/x", "too long")):
+    for place, says in (("/proc/attree/x", "cannot-make"), (f"{'x' * 300}/x", "too long")):
         short = place[:8].replace("/", "-")
         for kind, command in (("folder", "grammar train"), ("tables", "measures")):
             command = f"{command} {{base}}/dev.mrg --output {place}"
@@ -81,22 +81,22 @@ def _rows_of_numbers() -> Iterator[Row]:
     heads = "heads {base}/all.json --sentences {base}/dev.parquet --score inside --decoder chart"
     heads += " --output h.parquet --output-selection s.json --heads"
     for name, option, says in (
-        ("best", f"best:{_DIGITS}", "not a selection of heads"),
-        ("list", f"list:{_DIGITS}.1", "not a selection of heads"),
-        ("trees", f"best --trees {_DIGITS}", "not a number of trees"),
+        ("best", f"best:{_DIGITS}", "bad-selection"),
+        ("list", f"list:{_DIGITS}.1", "bad-selection"),
+        ("trees", f"best --trees {_DIGITS}", "not-a-number"),
     ):
         yield Row(f"heads-{name}-digits", f"{heads} {option}", (says,))
     prm = {"x.prm": f"CUTOFF_LEN {_DIGITS}\n"}
     command = "evalb {base}/dev.mrg {base}/dev.mrg --prm x.prm"
-    yield Row("prm-digits", command, ("x.prm:1", "CUTOFF_LEN 9"), prm)
+    yield Row("prm-digits", command, ("x.prm:1", "bad-parameter CUTOFF_LEN"), prm)
 
 
 def _rows_of_encodings() -> Iterator[Row]:
     encodings = {
-        "idna": "'idna' is no encoding of text",
-        "undefined": "'undefined' is no encoding of text",
-        "hex": "unknown encoding 'hex'",
-        "x" * 5000: "it takes the name of an encoding",
+        "idna": "unknown-encoding 'idna'",
+        "undefined": "unknown-encoding 'undefined'",
+        "hex": "unknown-encoding 'hex'",
+        "x" * 5000: "bad-setting encoding",
     }
     for number, (encoding, says) in enumerate(encodings.items()):
         command = f"treebank x.mrg --output x.parquet --encoding {encoding}"
@@ -105,10 +105,10 @@ def _rows_of_encodings() -> Iterator[Row]:
 
 def _rows_of_grammars() -> Iterator[Row]:
     for name, provenance, says in (
-        ("text", {"text": 5}, "text: expected array"),
-        ("texts", {"text": [5]}, "text[0]: expected str"),
-        ("settings", {"settings": "x"}, "settings: expected object"),
-        ("seed", {"settings": {"seed": []}}, "settings.seed: expected int"),
+        ("text", {"text": 5}, "bad-form text"),
+        ("texts", {"text": [5]}, "bad-form text[0]"),
+        ("settings", {"settings": "x"}, "bad-form settings"),
+        ("seed", {"settings": {"seed": []}}, "bad-form settings.seed"),
     ):
         about = {"sizes": _SIZES, "words": [UNKNOWN, "a"], "provenance": provenance}
         command = "grammar parse {base}/dev.mrg --grammar g --output p.parquet"

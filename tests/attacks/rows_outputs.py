@@ -70,7 +70,7 @@ def _rows_of_outputs() -> Iterator[Row]:
     linked = {lock: link("precious"), **precious}
     in_folder = {"out/.lock": link("../precious"), **precious}
     for command, name, out, files, says, check in (
-        ("attention", "lock-is-a-link", "x.json", linked, (lock, "link"), _untouched),
+        ("attention", "lock-is-a-link", "x.json", linked, (lock, "not-a-lock"), _untouched),
         ("attention", "lock-is-foreign", "x.json", {lock: "precious"}, (lock,), None),
         ("attention", "lock-is-a-fifo", "x.json", {lock: fifo}, (lock,), None),
         ("attention", "lock-is-a-folder", "x.json", {lock: folder}, (lock,), None),
@@ -150,9 +150,9 @@ def _rows_of_lines() -> Iterator[Row]:
 def _rows_of_refused_text() -> Iterator[Row]:
     conllu = "# text = a\n1\ta\t" + "_\t" * 4 + "0\troot\t_\t_\n"
     for name, content, says in (
-        ("is-brackets", GOOD * 2, "in.txt: this is trees in brackets, not text"),
-        ("is-conllu", conllu, "in.txt: this is CoNLL-U, not text"),
-        ("is-xml", "<?xml version='1.0'?><corpus/>", "in.txt: this is XML, not text"),
+        ("is-brackets", GOOD * 2, "not-text in.txt"),
+        ("is-conllu", conllu, "not-text in.txt CoNLL-U"),
+        ("is-xml", "<?xml version='1.0'?><corpus/>", "not-text in.txt XML"),
         ("dangling", link("nowhere"), "in.txt"),
         ("empty-folder", folder, "in.txt"),
     ):
@@ -169,7 +169,7 @@ def _rows_of_refused_text() -> Iterator[Row]:
         ("too-long", "--too-long evil", "evil"),
         ("encoder-empty", "--encoder ''", "encoder"),
         ("encoder-is-text", "--encoder in.txt", "in.txt"),
-        ("device-evil", "--device evil", "unknown device"),
+        ("device-evil", "--device evil", "unknown-device"),
         ("slurm-key", "--slurm foo=bar", "foo"),
         ("tokenizer", "--tokenizer ../x", "../x"),
         ("format", "--to evil", "evil"),
@@ -219,7 +219,7 @@ def _rows_of_text() -> Iterator[Row]:
     yield Row("unknown-command", escape, status=2)
     yield Row("unknown-option", f"treebank --{escape}", status=2)
     slug = f"encoder resolve --slug {escape} --path nowhere --output x.json"
-    yield Row("slug-escapes", slug, ("no such folder",))
+    yield Row("slug-escapes", slug, ("missing-folder",))
     heads = f"{_HEADS} --heads {escape} --output o --output-selection s"
     yield Row("heads-form", heads, ("selection",))
     yield Row("figure-other-table", f"{figure} {{base}}/dev.parquet", ("dev.parquet",))
@@ -272,7 +272,7 @@ def _rows_of_typed() -> Iterator[Row]:
     linked = {"x": link("measured"), "measured": _measured}
     for name, options, says, files in (
         ("here", ".", "words.tsv", {"words.tsv": "precious"}),
-        ("linked", "x", "a table of measures is here", linked),
+        ("linked", "x", "folder-exists", linked),
         ("linked-file", "x", "words.tsv", to_file),
         ("again", "x", "--overwrite", {"x": _measured}),
         ("beside", "x --overwrite", "thesis.txt", {"x": _measured, "x/thesis.txt": "precious"}),

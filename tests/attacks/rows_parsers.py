@@ -96,7 +96,7 @@ _PARSERS: dict[str, tuple[Maker, str]] = {
     "layers-beyond": (_inside("part", layers=[50]), "layers: 50"),
     "layers-none": (_inside("part", layers=[]), "layers"),
     "layers-number": (_inside("part", layers=2), "layers"),
-    "heads-none": (_inside("part", heads=0), "heads: 0"),
+    "heads-none": (_inside("part", heads=0), "bad-shape heads"),
     "names-number": (_inside("shape", labels={"names": 3}), "names"),
     "size-huge": (_inside("part", size=10**12), "size"),
     "size-negative": (_inside("part", size=-1), "size"),
@@ -124,8 +124,8 @@ _WEIGHTS: dict[str, tuple[Maker, str]] = {
     "bytes": (_weights(lambda one: one.mul(100).byte()), "uint8"),
     "complex": (_weights(lambda one: one.cfloat()), "complex64"),
     "doubles": (_weights(lambda one: one.double()), "float64"),
-    "nan": (_weights(lambda one: one * float("nan")), "finite"),
-    "infinite": (_weights(lambda one: one + float("inf")), "finite"),
+    "nan": (_weights(lambda one: one * float("nan")), "damaged-weights"),
+    "infinite": (_weights(lambda one: one + float("inf")), "damaged-weights"),
 }
 
 
@@ -189,7 +189,7 @@ _TRAIN = {
     "rate": ("--learning-rate -1", "learning", 2),
     "rate-nan": ("--learning-rate nan", "learning", 2),
     "dropout": ("--dropout 5", "dropout", 2),
-    "trees": ("--trees 0", "0 trees are asked for", 1),
+    "trees": ("--trees 0", "bad-count", 1),
     "trees-text": ("--trees lots", "lots", 1),
     "ids": ("--ids 1,x", "x", 2),
     "ids-far": ("--ids 99999", "99999", 1),

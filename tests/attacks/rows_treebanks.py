@@ -141,7 +141,7 @@ def _options() -> Iterator[Row]:
         yield _refused(option, GOOD, "evil", options=f"--{option} evil")
     for option in ("max-words", "first"):
         yield _refused(option, GOOD, option, options=f"--{option} -1", status=2)
-    yield _refused("nothing-left", GOOD, "excluded", options="--exclude x.mrg")
+    yield _refused("nothing-left", GOOD, "all-excluded", options="--exclude x.mrg")
     yield _refused("other-format", GOOD, "x.mrg", options="--format conllu")
 
 
@@ -164,7 +164,7 @@ def _conllu() -> Iterator[Row]:
 def _outputs() -> Iterator[Row]:
     both = {"x.mrg": GOOD, "y.mrg": link("x.mrg")}
     for name, options, says, files in (
-        ("treebank-nothing", "", "nothing to do", {}),
+        ("treebank-nothing", "", "nothing-to-do", {}),
         ("treebank-itself", "x.mrg --output x.mrg", "x.mrg", {"x.mrg": GOOD}),
         ("treebank-itself-by-link", "x.mrg --output y.mrg", "mrg", both),
         ("treebank-rejected-itself", "x.mrg --rejected x.mrg", "x.mrg", {"x.mrg": GOOD}),

@@ -82,6 +82,8 @@ def _run(asked: dict[str, Any]) -> None:
         cli.console()
         status = 0
     except SystemExit as done:
+        # the error that the command told; what its options refuse has no code
+        Path(asked["code"]).write_text(getattr(done.__context__, "code", ""), encoding="utf-8")
         if isinstance(done.code, str):
             print(done.code, file=sys.stderr)
         else:

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.bulk.output import read_trees
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.lines import line_constraints, parse_lines, reasons, refuse_treebanks
@@ -24,6 +23,7 @@ from attree.treebank.sentence import SplitSettings
 from attree.trees.constraints import UNKNOWN, Constraints
 from tests.bulk.conftest import Parse, tree_bytes
 from tests.bulk.test_trained import run
+from tests.refusals import refused
 from tests.test_parse_under_constraints import keeps
 from tests.training.conftest import resolved, treebank
 
@@ -212,7 +212,7 @@ def _lines(*numbers: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "refused"),
+    ("text", "half_known"),
     [
         ("( (NP the old man) walked )\nthe cat\n", True),
         ("# mine\n\n(? the old man)\n", True),
@@ -222,11 +222,13 @@ def _lines(*numbers: int) -> list[str]:
         ("He said ( (NP x) )\n", False),
     ],
 )
-def test_half_known_trees_under_the_name_of_text(text: str, refused: bool, tmp_path: Path) -> None:
+def test_half_known_trees_under_the_name_of_text(
+    text: str, half_known: bool, tmp_path: Path
+) -> None:
     (tmp_path / "a.txt").write_text(text, newline="")
     files, _ = find_inputs([tmp_path / "a.txt"])
-    if not refused:
+    if not half_known:
         refuse_treebanks(files)
         return
-    with pytest.raises(AttreeError, match=r"half-known trees, not text — let its name end in .hal"):
+    with refused("not-text", file="a.txt"):
         refuse_treebanks(files)

@@ -9,7 +9,6 @@ from pathlib import Path
 import nltk
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.base.options import TextOptions
 from attree.bulk.output import read_trees
 from attree.bulk.stream import how_split
@@ -17,6 +16,7 @@ from attree.cli.main import app
 from attree.parsers.find import TrainedFolder
 from tests.command_line import CliRunner, Result
 from tests.encoder.checkpoints import save
+from tests.refusals import refused
 
 Run = Callable[..., Result]
 
@@ -85,10 +85,10 @@ def test_standard_input_comes_back_in_brackets(run: Run) -> None:
     ]
     same = run("-", "--tokenizer", "whitespace", input="a b c\nd\n").stdout.splitlines()
     assert [len(nltk.Tree.fromstring(line).leaves()) for line in same] == [3, 1]
-    with pytest.raises(AttreeError, match="standard input is parsed to standard output"):
+    with refused("stdin-to-folder"):
         run("-", "--to", "parquet", input=text)
     for more in ([], ["--output", "-"]):
-        with pytest.raises(AttreeError, match="add --output FOLDER, or: cat FILE"):
+        with refused("no-output", "--output"):
             run("some.txt", *more)
 
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.base.errors import AttreeError
 from attree.base.schemas import read_table
 from attree.choosing import RANDOM, WAYS
 from attree.choosing.measure import measure
@@ -28,6 +27,7 @@ from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
 from tests.bulk.test_trained import run
 from tests.command_line import CliRunner
+from tests.refusals import refused
 from tests.training.conftest import encoder, resolved, treebank
 
 __all__ = ["encoder", "resolved", "treebank"]  # fixtures
@@ -82,13 +82,13 @@ def test_other_inputs_and_damaged_lines(tmp_path: Path):
     pool = read_pool([file], SPLIT, Window(5, 9), size=9, seed=0)
     assert sorted(words[0] for words in pool.words) == ["a", "the"]
     assert pool.left_out == {"lines malformed": 1}
-    with pytest.raises(AttreeError, match=r"no sentence to choose from \(1 too short"):
+    with refused("no-sentences", "1", file="b.txt"):
         read_pool([text(tmp_path, ["a b"], "b.txt")], SPLIT, Window(5, 9), size=9, seed=0)
 
 
 @pytest.mark.parametrize(("least", "most"), [(30, 5), (1, 4), (0, 0)])
 def test_windows_have_a_sentence(least: int, most: int) -> None:
-    with pytest.raises(AttreeError, match="no sentence to annotate"):
+    with refused("bad-words"):
         Window(least, most)
 
 

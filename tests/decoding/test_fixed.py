@@ -8,9 +8,9 @@ from math import comb
 import numpy as np
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.decoding import FIXED
 from attree.decoding.fixed import fixed_trees
+from tests.refusals import refused
 from tests.scoring.reference import Spans, all_trees, pairs, spans, splits_of
 
 LENGTHS = [5, 0, 1, 2, 30, 3, 300, 7]
@@ -90,5 +90,5 @@ def test_random_trees_come_as_often_as_they_should(name: str, n: int) -> None:
 
 
 def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(AttreeError, match="unknown fixed tree 'right' — choose one of right_br"):
+    with refused("unknown-name", "right", "tree"):
         fixed_trees("right", [3])

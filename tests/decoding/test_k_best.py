@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.base.errors import AttreeError
 from attree.decoding import DECODERS
 from attree.decoding.constrained import SplitChart
 from attree.trees.constraints import Constraints
 from tests.decoding.test_constrained import example, wanted
+from tests.refusals import refused
 from tests.scoring.reference import SPLITS
 from tests.training import reference
 
@@ -80,5 +79,5 @@ def test_long_sentences_and_asking_changes_nothing() -> None:
 
 def test_greedy_splits_compare_no_trees() -> None:
     _, chart = example(0, 5, "outside", "greedy")
-    with pytest.raises(AttreeError, match="compares splits and not whole trees — take a parser"):
+    with refused("no-whole-trees"):
         chart.best(2)

@@ -20,6 +20,7 @@ from attree.encoder.load import Encoder, choose_device, load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from tests.attacks.harness import edited
 from tests.attacks.rows_encoders import DESCRIPTION, RANGES
+from tests.refusals import refused
 
 WORDS = [["the", "old", "man"], ["a", "cat", "chased", "the", "mice"], ["walked", "home"]]
 EVERY = [(layer, head) for layer in range(3) for head in range(4)]
@@ -57,7 +58,7 @@ def test_attention_is_ours_whatever_the_configuration_says(
 @pytest.mark.parametrize("value", ["someone/kernel", "someone/kernel@main:f", "paged|sdpa", ""])
 def test_attention_from_elsewhere_is_refused(key: str, value: str, checkpoint: Path) -> None:
     edit(checkpoint, **{key: value})
-    with pytest.raises(AttreeError, match=f"config.json: {key}: .* attree does not know"):
+    with refused("unknown-attention", key, file="config.json"):
         resolve(source(checkpoint))
 
 
@@ -82,7 +83,7 @@ def test_a_model_that_passes_ours_by_is_refused_and_unwritten_memory_never_read(
 
     checkpoints_enough = attention._Enough()
     monkeypatch.setattr(encoder, "model", Nothing())
-    with pytest.raises(AttreeError, match="did not give all the attention or states asked for"):
+    with refused("incomplete-output"):
         encoder.run(encoder.tokenise(WORDS), **missing)
 
 
@@ -96,7 +97,7 @@ def spoil(folder: Path, value: float, name: str = "encoder.layer.1.attention.sel
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_weights_that_are_not_finite_are_refused_once(value: float, checkpoint: Path) -> None:
     spoil(checkpoint, value)
-    with pytest.raises(AttreeError, match=r"NaN or infinite numbers \(encoder.layer.1"):
+    with refused("not-finite", "encoder.layer.1", file="checkpoint"):
         load_encoder(source(checkpoint), device="cpu")
 
 
@@ -126,22 +127,22 @@ def link(target: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (Path.mkdir, "is a folder"),
-        (link("nowhere"), "does not exist, only a link to nothing"),
-        (os.mkfifo, "is a device or pipe"),
-        (link("/dev/zero"), "is a device or pipe"),
-        (link("model.safetensors"), "cannot be read"),
+        (Path.mkdir, "not-regular folder"),
+        (link("nowhere"), "missing-file link"),
+        (os.mkfifo, "not-regular pipe"),
+        (link("/dev/zero"), "not-regular pipe"),
+        (link("model.safetensors"), "unreadable"),
     ],
 )
 @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
 def test_what_is_no_regular_file(
     name: str, make: Callable[[Path], None], message: str, checkpoint: Path
 ) -> None:
-    if name == "tokenizer.json" and message == "cannot be read":
+    if name == "tokenizer.json" and message == "unreadable":
         pytest.skip("a loop of its own name only")
     (checkpoint / name).unlink()
     make(checkpoint / name)
-    with pytest.raises(AttreeError, match=f"{name}: .*{message}"):
+    with refused(*message.split(), file=name):
         resolve(source(checkpoint))
 
 
@@ -170,7 +171,7 @@ def test_every_file_that_is_read_is_in_the_fingerprint(checkpoint: Path) -> None
     assert {"model-1.safetensors", "model-2.safetensors", checkpoints.INDEX} <= set(found.stamps)
     with (checkpoint / "model-2.safetensors").open("ab") as handle:
         handle.write(b" ")
-    with pytest.raises(AttreeError, match="has changed since"):
+    with refused("encoder-changed", file="checkpoint"):
         load_encoder(found, device="cpu")
 
 
@@ -190,13 +191,13 @@ def test_nothing_outside_the_fingerprint_is_read(bert: Path, checkpoint: Path) -
 def test_an_index_names_safetensors_of_its_folder_only(name: str, checkpoint: Path) -> None:
     (checkpoint / "evil.bin").write_bytes(b"cos\nsystem\n")
     shard(checkpoint, **{"embeddings.word_embeddings.weight": name})
-    with pytest.raises(AttreeError, match=r"only \.safetensors files beside it are read"):
+    with refused("bad-index", file="model.safetensors.index.json"):
         resolve(source(checkpoint))
 
 
 def test_an_index_names_files_that_exist(checkpoint: Path) -> None:
     shard(checkpoint, **{"embeddings.word_embeddings.weight": "model-3.safetensors"})
-    with pytest.raises(AttreeError, match=r"model-3.safetensors: .* does not exist"):
+    with refused("missing-file", file="model-3.safetensors"):
         resolve(source(checkpoint))
 
 
@@ -204,9 +205,8 @@ def test_an_index_names_files_that_exist(checkpoint: Path) -> None:
 def test_a_configuration_has_types_and_ranges(name: str, checkpoint: Path) -> None:
     changes, message = RANGES[name]
     edited("config.json", **changes)(checkpoint / "config.json", checkpoint)
-    with pytest.raises(AttreeError, match=r"config\.json") as caught:
+    with refused(*message.split(), file="config.json") as caught:
         resolve(source(checkpoint))
-    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
@@ -228,7 +228,7 @@ def test_descriptions_that_are_none(name: str, text: str, checkpoint: Path) -> N
 @pytest.mark.parametrize("text", ["{}", "[]", "{", '{"version":"1.0","model":{"type":"Evil"}}'])
 def test_a_tokeniser_that_is_none(text: str, checkpoint: Path) -> None:
     (checkpoint / "tokenizer.json").write_text(text)
-    with pytest.raises(AttreeError, match="the tokeniser cannot be loaded") as caught:
+    with refused("unloadable", file="checkpoint") as caught:
         load_encoder(source(checkpoint), device="cpu")
     assert "\n" not in str(caught.value)
 
@@ -238,9 +238,8 @@ def test_a_description_that_does_not_fit(name: str, checkpoint: Path, tmp_path: 
     changes, message = DESCRIPTION[name]
     resolve(source(checkpoint)).write(tmp_path / "x.json")
     edited("x.json", **changes)(tmp_path / "x.json", tmp_path)
-    with pytest.raises(AttreeError) as caught:
+    with refused(*message.split()):
         load_encoder(ResolvedEncoder.read(tmp_path / "x.json"), device="cpu")
-    assert message in str(caught.value)
 
 
 def test_a_package_s_parents_are_not_imported(
@@ -250,19 +249,19 @@ def test_a_package_s_parents_are_not_imported(
     (tmp_path / "canary/__init__.py").write_text("raise RuntimeError('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     for name in ("canary.model", "", ".", "__main__", "a b"):
-        with pytest.raises(AttreeError, match="is not installed"):
+        with refused("not-installed"):
             resolve(EncoderSource("x", "package", name))
     assert "canary" not in sys.modules
 
 
 @pytest.mark.parametrize("name", ["evil", "cuda:", "cuda:1x", "meta", "cpu\n", "", "cuda:9999"])
 def test_devices_by_name(name: str) -> None:
-    with pytest.raises(AttreeError, match=r"unknown device .* — choose cpu, cuda"):
+    with refused("unknown-device"):
         choose_device(name)
 
 
 def test_a_device_that_this_machine_lacks() -> None:
-    with pytest.raises(AttreeError, match=r"--device cuda:99: this machine has"):
+    with refused("no-device", "--device", "cuda:99"):
         choose_device("cuda:99")
     assert choose_device("cpu") == torch.device("cpu")
 

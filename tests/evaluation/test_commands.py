@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.base.files import read_json
 from attree.base.schemas import (
     PARSES_SCHEMA,
@@ -21,6 +20,7 @@ from attree.decoding import FIXED
 from attree.evaluation import DEFAULT_LABELS
 from tests.command_line import CliRunner
 from tests.evaluation.reference import Labelled, Spans, parses, sentences
+from tests.refusals import refused
 
 GOLD: list[tuple[int, Labelled]] = [
     (4, [(0, 4, "S"), (0, 2, "NP"), (2, 4, "VP")]),
@@ -97,7 +97,7 @@ def test_score_takes_labels_a_profile_and_a_length(folder: Path) -> None:
     assert found["sentence_f1"] == pytest.approx(100.0)
     assert found["protocol"]["sentences"]["longer"] == 1
     assert found["protocol"]["max_words"] == 4
-    with pytest.raises(AttreeError, match="unknown profile"):
+    with refused("unknown-name"):
         score(folder, "--profile", "evalb")
 
 
@@ -142,5 +142,5 @@ def test_sentences_of_one_word_give_null_scores(folder: Path) -> None:
 
 def test_what_is_no_table_of_parses_is_refused(folder: Path) -> None:
     (folder / "p.parquet").write_bytes((folder / "t.parquet").read_bytes())
-    with pytest.raises(AttreeError, match="this is a sentence table; expected a table of parses"):
+    with refused("other-table", file="p.parquet"):
         score(folder)

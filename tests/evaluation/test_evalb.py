@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attree.base.errors import AttreeError
 from attree.cli.main import app
 from attree.evaluation.evalb import (
     COLLINS,
@@ -30,6 +29,7 @@ from attree.trees.parses import Parses
 from attree.trees.trees import Trees
 from tests.command_line import CliRunner
 from tests.evaluation.reference import labelled_trees
+from tests.refusals import refused
 
 
 @pytest.fixture
@@ -182,21 +182,21 @@ def test_more_errors_than_allowed_end_the_run(tmp_path: Path) -> None:
     (tmp_path / "g").write_text("(S (P a))\n" * 5)
     (tmp_path / "t").write_text("(S (P b))\n" * 5)
     (tmp_path / "p").write_text("MAX_ERROR 3\n")
-    with pytest.raises(AttreeError, match="more than 3 errors"):
+    with refused("too-many-errors", "3"):
         printed(tmp_path / "g", tmp_path / "t", "--prm", tmp_path / "p")
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("DELETE TOP", "unknown keyword DELETE"),
-        ("EQ_LABEL A", "EQ_LABEL needs 2 values"),
-        ("MAX_ERROR many", "MAX_ERROR many is not a number"),
+        ("DELETE TOP", "unknown-name DELETE"),
+        ("EQ_LABEL A", "bad-parameter EQ_LABEL 2"),
+        ("MAX_ERROR many", "bad-parameter MAX_ERROR many"),
     ],
 )
 def test_a_bad_parameter_file_names_its_line(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "p").write_text(f"# comment\nLABELED 0\n{text}\n")
-    with pytest.raises(AttreeError, match=f"p:3: {problem}"):
+    with refused(*problem.split(), file="p", line=3):
         read_parameters(tmp_path / "p")
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.choosing import WAYS
 from attree.encoder.load import Encoder
 from attree.experiments.data import Records, SentenceSet, drawn, set_apart
@@ -23,6 +22,7 @@ from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
 from tests.experiments.conftest import encoder, resolved, table
 from tests.experiments.test_run import count_fits
+from tests.refusals import refused
 
 __all__ = ["encoder", "resolved"]  # fixtures
 
@@ -101,12 +101,12 @@ def test_one_parser_chooses_for_every_number_of_trees_and_way(
 
 
 def test_a_parser_without_a_distribution_cannot_choose(trainer: Trainer) -> None:
-    with pytest.raises(AttreeError, match="no distribution over trees"):
+    with refused("no-distribution"):
         trainer.trainings.drawn(row(settings={"recipe": "fpio", "steps": 1}))
 
 
 def test_lengths_that_no_tree_has_are_told(sets: dict[str, SentenceSet]) -> None:
-    with pytest.raises(AttreeError, match="toy/dev has no tree of 40 to 50 words left to draw"):
+    with refused("no-trees", "toy/dev", "40", "50"):
         drawn(row(words=(40, 50)), sets["toy/dev"])
 
 
@@ -147,5 +147,5 @@ def test_the_default_is_computed() -> None:
     )
     plain = prices([cell for cell in french if cell.label != "diverse"] + hebrew[:4], "random", "T")
     assert plain.note.endswith("uncertain in 1 of 2. So random stays the default.")
-    with pytest.raises(AttreeError, match="no line randon in this table — did you mean random"):
+    with refused("unknown-name", "random"):
         prices(french, "randon", "T")

@@ -15,6 +15,7 @@ from attree.base.errors import AttreeError
 from attree.cli import experiments as command
 from attree.plan.experiments.jobs import AT_MOST, Experiments
 from attree.plan.experiments.rows import ExperimentRow, Placed
+from tests.refusals import refused
 
 Plan = Callable[..., Experiments]
 
@@ -73,7 +74,7 @@ def test_a_language_of_a_list_is_an_entry_of_its_own(planned: Plan) -> None:
     assert layout["panels"] and [place[3] for place in layout["places"]] == [
         *["toy", "toy", "other", "other"]
     ]
-    with pytest.raises(AttreeError, match="two rows fall into line 'fpio', column 3"):
+    with refused("cell-twice", "3", "fpio"):
         planned(entry)
 
 
@@ -180,7 +181,7 @@ def test_a_hash_says_which_jobs_another_row_changes(planned: Plan) -> None:
 
 def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: Path) -> None:
     planned({}).write(tmp_path / "plan.json")
-    with pytest.raises(AttreeError, match=r"plan\.json: no e\.trained\.tiny\.1 among the jobs"):
+    with refused("unknown-name", "e.trained.tiny.1", file="plan.json"):
         command.rows(
             "e.trained.tiny.1",
             plan=tmp_path / "plan.json",
@@ -192,7 +193,7 @@ def test_a_job_that_the_plan_does_not_name_is_one_line(planned: Plan, tmp_path: 
 def test_a_price_names_a_line_of_the_table(planned: Plan) -> None:
     entry = {"parsers": ["tree-crf"], "label": "{draw}"}
     assert planned(entry, price="random").experiments["e"].settings["price"] == "random"
-    with pytest.raises(AttreeError, match="line randm is unknown — did you mean random"):
+    with refused("unknown-name", "random"):
         planned(entry, price="randm")
 
 

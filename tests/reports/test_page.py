@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
     PARSES_SCHEMA,
@@ -32,6 +31,7 @@ from attree.reports.page.page import embedded, write_page
 from attree.reports.page.run import ReportedRun
 from attree.reports.tables import build
 from attree.trees.trees import Trees
+from tests.refusals import refused
 from tests.reports.conftest import EVIL, PARSERS, TREEBANKS
 from tests.scoring.reference import attention
 
@@ -322,7 +322,7 @@ def test_a_damaged_file_costs_what_hangs_on_it_and_is_named(copied: Path) -> Non
 
 
 def test_a_folder_without_scores_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(AttreeError, match="no scores here yet"):
+    with refused("no-scores"):
         write_page(tmp_path, tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
 
@@ -333,13 +333,13 @@ def test_a_missing_library_is_one_line(
     find = importlib.util.find_spec
     gone = lambda name, *more: None if name == "matplotlib" else find(name, *more)  # noqa: E731
     monkeypatch.setattr(importlib.util, "find_spec", gone)
-    with pytest.raises(AttreeError, match=r"made with matplotlib, not .* pip install 'attree\["):
+    with refused("not-installed"):
         write_page(results, tmp_path / "page.html")
 
 
 def test_a_wrong_description_of_the_run_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text('{"tables": 3}')
-    with pytest.raises(AttreeError, match=r"run\.json: this run is not valid: tables"):
+    with refused("bad-form", file="run.json"):
         ReportedRun.read(tmp_path / "run.json")
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from attree.base.errors import AttreeError
 from attree.scoring import ASSOCIATIONS, SCORES
 from attree.scoring.prefix import prefix_sums
 from attree.scoring.tables import TRANSFORMS, SplitScores, split_scores, transform
+from tests.refusals import refused
 from tests.scoring.reference import SPLITS, Matrix, attention, matrices, s_in, s_span
 
 
@@ -85,7 +85,7 @@ def test_log_is_of_the_mean_with_a_floor() -> None:
 
 def test_registries_agree_and_refuse_unknown_names() -> None:
     assert tuple(TRANSFORMS) == ASSOCIATIONS
-    with pytest.raises(AttreeError, match="choose one of raw, log"):
+    with refused("unknown-name", "raw"):
         transform(np.ones(1), "sqrt")
-    with pytest.raises(AttreeError, match="unknown score 'outer' — choose one of outside, "):
+    with refused("unknown-name", "outer", "outside"):
         split_scores(np.ones(1), np.array([1]), "outer")

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.base.schemas import (
     ASSOCIATIONS_SCHEMA,
     PARSES_SCHEMA,
@@ -29,6 +28,7 @@ from attree.training.parts import BatchSource
 from attree.training.recipes import RECIPES, TrainingPlan
 from attree.trees.parses import Parses
 from tests.command_line import CliRunner
+from tests.refusals import refused
 from tests.training.conftest import table
 
 
@@ -85,7 +85,7 @@ def test_of_several_treebanks_it_is_said_how_many_were_trained_on(model, test_se
 
 
 def test_sentences_that_were_trained_on_are_refused(model, treebank, tmp_path):
-    with pytest.raises(AttreeError, match="10 of the sentences to be evaluated"):
+    with refused("overlap", "10"):
         write_parses(model, treebank, tmp_path / "p.parquet")
     write_parses(model, treebank, tmp_path / "p.parquet", allow_overlap=True)
 
@@ -102,7 +102,7 @@ def test_sentences_past_the_limit_follow_the_policy(policy, model, test_set, tmp
         return write_parses(model, tmp_path / "s.parquet", out, too_long=policy)
 
     if policy == "error":
-        with pytest.raises(AttreeError, match=r"sentence 1 has .* word pieces"):
+        with refused("too-many-pieces", "1"):
             parse()
         return
     row = parse().to_pylist()[1]

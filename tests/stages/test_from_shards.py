@@ -10,13 +10,13 @@ import pytest
 
 from attree.association.columns import mean_column
 from attree.association.shards import open_shard
-from attree.base.errors import AttreeError
 from attree.base.files import write_json
 from attree.base.schemas import PARSES_SCHEMA, read_table
 from attree.cli.main import app
 from attree.decoding.batch import decode
 from attree.stages.from_shards import selection_data
 from tests.command_line import CliRunner
+from tests.refusals import refused
 from tests.scoring.reference import Spans, attention, pairs
 
 HEADS = [(4, 7), (1, 7)]
@@ -121,19 +121,19 @@ def test_metadata_says_what_the_heads_were_chosen_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"encoder": "f2"}, "selected with another encoder than tiny"),
-        ({"heads": [(0, 0)]}, "no association 0.0 here"),
-        ({"score": None}, "does not say which score — give --score"),
+        ({"encoder": "f2"}, "other-encoder tiny"),
+        ({"heads": [(0, 0)]}, "unknown-association 0.0"),
+        ({"score": None}, "bad-selection --score"),
     ],
 )
 def test_a_selection_that_does_not_fit_is_refused(
     tmp_path: Path, changes: dict[str, Any], said: str
 ) -> None:
-    with pytest.raises(AttreeError, match=said):
+    with refused(*said.split()):
         run(lay_out(tmp_path), select(tmp_path, **changes))
     assert not (tmp_path / "p.parquet").exists()
 
 
 def test_sentences_that_do_not_add_up_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(AttreeError, match="6 sentences where the manifest counts 7"):
+    with refused("sentence-count", "6", "7", file="a.json"):
         run(lay_out(tmp_path, counted=7), select(tmp_path))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.base.files import read_json, write_json
 from attree.cli.decode import speed_command
 from tests.association.conftest import MakeTable, encoder, make_table
+from tests.refusals import refused
 
 __all__ = ["encoder", "make_table"]
 
@@ -40,7 +40,7 @@ def test_every_parser_has_its_speed(
 def test_parsers_without_a_path_or_of_one_name_are_one_line(
     make_table: MakeTable, given: list[str], tmp_path: Path
 ) -> None:
-    with pytest.raises(AttreeError, match="give each as NAME=PATH"):
+    with refused("bad-option", "NAME=PATH"):
         speed_command(
             [make_table()], parser=given, encoder=tmp_path / "e.json", output=tmp_path / "out.json"
         )

@@ -13,6 +13,7 @@ from attree.base.errors import AttreeError
 from attree.cli.main import app
 from attree.stages.train import check_output
 from tests.command_line import CliRunner, attree
+from tests.refusals import refused
 
 
 def train(output: Path, treebank: Path, resolved: Path, *options: object) -> dict[str, str]:
@@ -145,7 +146,7 @@ def test_a_card_is_replaced_with_its_parser_and_a_readme_of_others_is_not(
 ) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/README.md").write_text("mine")
-    with pytest.raises(AttreeError, match=r"this folder holds other files \(README.md\)"):
+    with refused("foreign-folder", "README.md", file="mine"):
         check_output(tmp_path / "mine", overwrite=True)
     train(tmp_path / "p", treebank, resolved, "--seed", 1)
     facts = train(tmp_path / "p", treebank, resolved, "--seed", 2, "--overwrite")

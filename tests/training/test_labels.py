@@ -13,7 +13,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attree.base.errors import AttreeError
 from attree.base.schemas import read_table
 from attree.parsers.parser import Parser
 from attree.training import label_fit
@@ -27,6 +26,7 @@ from attree.training.parser import TrainedModel, load_parser, save_parser
 from attree.training.parts import BatchSource, LabelPart
 from attree.training.recipes import LABELLED, RECIPES, TrainingPlan, adapted
 from attree.training.scores import SpanScores
+from tests.refusals import refused
 from tests.training import reference
 
 NESTED = ("tree-crf-labelled", "tree-crf-full")
@@ -161,14 +161,14 @@ def test_labels_are_learned_saved_and_parsed(encoder, treebank: Path, tmp_path: 
 )
 def test_choices_that_need_labels_are_told(change: dict[str, object]):
     adapted(RECIPES["tree-crf-labelled"], **change)
-    with pytest.raises(AttreeError, match="needs a parser with labels"):
+    with refused("needs-labels"):
         adapted(RECIPES["tree-crf-full"], **change)
 
 
 def test_trees_without_labels_are_told(encoder, treebank: Path):
     trees = learnable(treebank)
     bare = replace(trees, gold=[replace(tree, labels=()) for tree in trees.gold])
-    with pytest.raises(AttreeError, match="these trees have no labels"):
+    with refused("no-labels"):
         fit(encoder, bare, TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1,)))
 
 

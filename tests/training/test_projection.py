@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from attree.base.errors import AttreeError
 from attree.scoring import FLOOR
 from attree.training import projection as projections
 from attree.training.features import Layout, SentenceFeatures, read_back
 from attree.training.projection import Projection, StateBatch, association_of, initialise
+from tests.refusals import refused
 
 HIDDEN = 12
 
@@ -120,9 +120,9 @@ def test_random_start_has_its_seed():
 
 
 def test_bad_sizes_are_refused():
-    with pytest.raises(AttreeError, match="does not divide into 5 heads"):
+    with refused("bad-size", "5"):
         Projection(1, HIDDEN, HIDDEN, heads=5)
-    with pytest.raises(AttreeError, match="choose one of encoder, random"):
+    with refused("unknown-name", "encoder"):
         initialise(Projection(1, HIDDEN, HIDDEN), weights(0), how="zeros")
-    with pytest.raises(AttreeError, match="cannot start from the encoder"):
+    with refused("bad-size"):
         initialise(Projection(1, HIDDEN, 24, heads=2), weights(0))

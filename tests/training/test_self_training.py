@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.base.schemas import SENTENCES_SCHEMA, read_table, write_table
 from attree.rivals import self_training
 from attree.rivals.self_training import fit_in_rounds, sure_trees, sureness
@@ -19,6 +18,7 @@ from attree.training.gold import GoldTrees, read_trees
 from attree.training.options import Choice, Fitting
 from attree.training.recipes import TrainingPlan, recipe
 from attree.trees.trees import Trees
+from tests.refusals import refused
 
 PLAN = TrainingPlan(recipe("fss"), layers=(1,), steps=30, batch=4, seed=1, size=8)
 
@@ -126,10 +126,10 @@ def test_there_must_be_raw_sentences_that_fit(
     encoder, trees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     too_long = ["word"] * 400
-    with pytest.raises(AttreeError, match="no other sentence of three words and more is left"):
+    with refused("no-sentences"):
         fit_in_rounds(encoder, trees, PLAN, [["two", "words"], too_long])
     monkeypatch.setattr(self_training, "sureness", lambda trees: np.full(len(trees), -np.inf))
-    with pytest.raises(AttreeError, match="finds no phrase in the raw sentences — train span"):
+    with refused("no-phrases"):
         fit_in_rounds(encoder, trees, PLAN, [["three", "words", "here"]])
-    with pytest.raises(AttreeError, match="no room for trees of another set"):
+    with refused("two-treebanks"):
         fit_in_rounds(encoder, trees + trees, PLAN, [])

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from attree.base.errors import AttreeError
 from attree.base.schemas import read_table
 from attree.treebank.cleaning import CleaningCounts, prepare
 from attree.treebank.formats import FORMATS, read_files, resolve, sniff
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
+from tests.refusals import refused
 from tests.treebank.test_command import TREE
 
 ICEPAHC = """( (IP-MAT (NP-SBJ (N-N Mót$-mót) (D-N $ið-hinn))
@@ -152,7 +152,7 @@ def test_xml_says_its_encoding(tmp_path: Path) -> None:
 def test_formats_of_one_split_must_agree(tmp_path: Path) -> None:
     (tmp_path / "a.mrg").write_text(TREE)
     (tmp_path / "b.export").write_text("#BOS 1\n")
-    with pytest.raises(AttreeError, match="not known from the files' extensions"):
+    with refused("unknown-format", file="a.mrg"):
         resolve(SplitSettings(), [tmp_path / "a.mrg", tmp_path / "b.export"])
 
 

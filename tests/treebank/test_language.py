@@ -13,6 +13,7 @@ import pytest
 from attree.base.errors import AttreeError
 from attree.base.schemas import read_table
 from attree.treebank.language import Language, discover
+from tests.refusals import refused
 
 TREE = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))\n"
 
@@ -57,7 +58,7 @@ class TestFolders:
         assert list(catalogue) == ["klingon"]
         assert len(catalogue.warnings) == 1
         assert "no train, dev or test" in catalogue.warnings[0]
-        with pytest.raises(AttreeError, match="no train, dev or test"):
+        with refused("no-splits", file="scripts"):
             catalogue["scripts"]
 
     def test_later_folders_replace_earlier_ones(self, tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ class TestFolders:
 
     def test_unknown_extension(self, tmp_path: Path) -> None:
         put(tmp_path / "klingon", "test.txt")
-        with pytest.raises(AttreeError, match=r"test\.txt: the format of this file"):
+        with refused("unknown-format", file="test.txt"):
             only(tmp_path)
         put(tmp_path / "klingon", "language.yaml", text="format: ptb\n")
         assert only(tmp_path).split("test").settings.format == "ptb"
@@ -77,9 +78,9 @@ class TestFolders:
     def test_missing_split_and_unknown_language(self, tmp_path: Path) -> None:
         put(tmp_path / "klingon", "train.mrg")
         catalogue = discover([tmp_path])
-        with pytest.raises(AttreeError, match=r"klingon has no split test .*it has train"):
+        with refused("unknown-split", file="klingon"):
             catalogue["klingon"].files("test")
-        with pytest.raises(AttreeError, match="did you mean klingon"):
+        with refused("unknown-language", "klingon"):
             catalogue["klingonn"]
 
 
@@ -108,7 +109,7 @@ class TestSettings:
         inline = {"folder": "$KLINGON_HOME/elsewhere", "splits": {"dev": "wsj_{0001..0002}.mrg"}}
         assert len(discover([], {"klingon": inline})["klingon"].files("dev")) == 2
         monkeypatch.delenv("KLINGON_HOME")
-        with pytest.raises(AttreeError, match="KLINGON_HOME is not set"):
+        with refused("unset-variable", "KLINGON_HOME"):
             discover([], {"klingon": inline})["klingon"]
 
     def test_derived_splits(self, tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ class TestLayouts:
         assert swedish.files("train")[0].name == "train5k.swedish.gold.ptb"
         assert swedish.split("test").settings.punctuation == "keep"
         assert catalogue["polish"].splits == {}
-        with pytest.raises(AttreeError, match="no file for split test"):
+        with refused("no-files"):
             catalogue["polish"].files("test")
 
 

@@ -62,7 +62,9 @@ try:
     config["published"] = expand_variables(config["published"], "published")
     if config["published"] and not Path(config["published"]).is_file():
         raise AttreeError(
-            "published: this file does not exist", file=config["published"]
+            "missing-file",
+            "published: this file does not exist",
+            file=config["published"],
         )
     LANGUAGES = discover(**config["treebanks"])
     splits = {name: one.splits for name, one in LANGUAGES.items()}

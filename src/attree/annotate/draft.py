@@ -75,7 +75,7 @@ class Draft:
         """
         self._check(span)
         if _width(span) != 1:
-            raise AttreeError("a tag is a word's", fix="choose one word")
+            raise AttreeError("tag-of-phrase", "a tag is a word's", fix="choose one word")
         name = checked_label(tag)
         others = {place: one for place, one in self.tags.items() if place != span[0]}
         return replace(self, tags={**others, span[0]: name} if name else others)
@@ -181,17 +181,25 @@ class Draft:
 
     def _check(self, span: Span) -> None:
         if not 0 <= span[0] < span[1] <= self.n_words:
-            raise AttreeError("these words are not in the sentence", fix="choose others")
+            raise AttreeError(
+                "span-outside", "these words are not in the sentence", fix="choose others"
+            )
 
     def _wide(self, span: Span) -> None:
         self._check(span)
         if _width(span) < 2:
-            raise AttreeError("a phrase of many needs two words", fix="choose more words")
+            raise AttreeError(
+                "short-phrase", "a phrase of many needs two words", fix="choose more words"
+            )
 
     def _inner(self, span: Span) -> None:
         self._check(span)
         if span == (0, self.n_words):
-            raise AttreeError("the whole sentence is always a phrase", fix="choose another phrase")
+            raise AttreeError(
+                "whole-sentence",
+                "the whole sentence is always a phrase",
+                fix="choose another phrase",
+            )
 
 
 def proposed(tree: Tree) -> dict[Span, str]:
@@ -229,14 +237,20 @@ def checked_label(label: str) -> str:
     wrong = next((sign for sign in ("(", ")", "##") if sign in label), "")
     if wrong or len(label.split()) > 1 or not label.isprintable():
         problem = f"a label cannot have {wrong} in it" if wrong else "a label is one word"
-        raise AttreeError(problem, fix="write it with letters, digits and signs such as - _ /")
+        raise AttreeError(
+            "label-characters", problem, fix="write it with letters, digits and signs such as - _ /"
+        )
     if not all(label.split(CHAIN)) and label:
-        raise AttreeError("a label is missing beside +", fix="write a chain as S+VP")
+        raise AttreeError("empty-label", "a label is missing beside +", fix="write a chain as S+VP")
     if {"-NONE-", NO_LABEL, *MARKS} & set(label.split(CHAIN)):
-        raise AttreeError(f"{label} stands for no label in treebanks", fix="choose another")
+        raise AttreeError(
+            "label-reserved", f"{label} stands for no label in treebanks", fix="choose another"
+        )
     if len(label) > _LONGEST_LABEL:
         raise AttreeError(
-            f"a label has at most {_LONGEST_LABEL} characters", fix="choose a shorter one"
+            "label-too-long",
+            f"a label has at most {_LONGEST_LABEL} characters",
+            fix="choose a shorter one",
         )
     return label
 

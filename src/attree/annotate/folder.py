@@ -105,7 +105,7 @@ class Folder:
             self.trees = self._known.get(TREES, b"").decode()
         except UnicodeDecodeError:
             raise AttreeError(
-                "this file is not UTF-8", file=self.path / TREES, fix="convert it"
+                "encoding", "this file is not UTF-8", file=self.path / TREES, fix="convert it"
             ) from None
         self.log = self._known.get(LOG, b"").decode("utf-8", "replace")
         self.trees, self.log = (
@@ -160,7 +160,12 @@ class Folder:
                 known,
                 new[name],  # of a save that ended half way between the two
             ):
-                raise AttreeError(_CHANGED, file=path, fix="end attree annotate and start it again")
+                raise AttreeError(
+                    "changed-meanwhile",
+                    _CHANGED,
+                    file=path,
+                    fix="end attree annotate and start it again",
+                )
         with contextlib.ExitStack() as stack:  # the last entered, the trees, are renamed first
             for name, content in new.items():
                 part = stack.enter_context(whole_file(self.path / name))
@@ -176,16 +181,21 @@ def check(folder: Path) -> None:
             not make.
     """
     if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
-        raise AttreeError("the output is not a folder", file=folder, fix="name a new --output")
+        raise AttreeError(
+            "not-a-folder", "the output is not a folder", file=folder, fix="name a new --output"
+        )
     for name in (TREES, LOG):
         if (folder / name).is_symlink():
-            raise AttreeError(f"{name} in this folder is a link", file=folder, fix="name another")
+            raise AttreeError(
+                "link", f"{name} in this folder is a link", file=folder, fix="name another"
+            )
     if _is_ours(folder / LOG):
         return
     others = [path.name for path in treebank_files(folder)]
     others += [name for name in (TREES, LOG) if (folder / name).exists() and name not in others]
     if others:
         raise AttreeError(
+            "foreign-folder",
             f"this folder holds a treebank that attree annotate did not make ({others[0]})",
             file=folder,
             fix="name a new folder with --output",

@@ -254,7 +254,7 @@ def gold_trees(sentences: Sequence[Sentence]) -> GoldTrees:
     """
     usable = [one for one in sentences if _usable(one)]
     if not usable:
-        raise AttreeError("no tree of three words or more is saved yet")
+        raise AttreeError("no-trees", "no tree of three words or more is saved yet")
     gold = [_gold(one) for one in usable]
     return GoldTrees(list(range(len(usable))), [list(one.words) for one in usable], gold)
 

@@ -244,7 +244,7 @@ def do(session: Session, asked: PageRequest) -> None:
     with session.lock:  # of two actions on one state, one is behind
         if asked.version != session.version:
             problem = "the tree has changed, in another window or by a new parser: here it is"
-            raise StaleError(problem)
+            raise StaleError("stale", problem)
         if asked.action in whole:
             whole[asked.action]()
         else:
@@ -267,7 +267,9 @@ def listen(port: int) -> socket.socket:
         found.close()
         reason = os.strerror(error.errno or 0).lower()
         raise AttreeError(
-            f"port {port} cannot be used ({reason})", fix="leave --port out for a free one"
+            "port-taken",
+            f"port {port} cannot be used ({reason})",
+            fix="leave --port out for a free one",
         ) from None
     return found
 

@@ -170,7 +170,7 @@ class Session:
         with self.lock:
             shown = self._current()
             if action not in CORRECTIONS:
-                raise AttreeError(f"unknown action {action!r}")
+                raise AttreeError("unknown-action", f"unknown action {action!r}")
             draft = CORRECTIONS[action](shown.drafts[-1], (start, end), to, label)
             shown.proposal = shown.chart.propose(draft)
             shown.drafts.append(draft)
@@ -196,7 +196,7 @@ class Session:
             elif self._finished:
                 self._reopen()
             else:
-                raise AttreeError("there is nothing to undo")
+                raise AttreeError("nothing-to-undo", "there is nothing to undo")
             self.version += 1
 
     def accept(self) -> None:
@@ -310,7 +310,7 @@ class Session:
 
     def _current(self) -> Shown:
         if self.shown is None:
-            raise AttreeError("all sentences are done")
+            raise AttreeError("all-done", "all sentences are done")
         return self.shown
 
     def _note(self, shown: Shown, action: str, **more: Any) -> None:
@@ -439,7 +439,9 @@ def _to_annotate(
         for path in asked.texts:
             if path.resolve().is_relative_to(folder.path.resolve()):
                 fix = "name another --output"
-                raise AttreeError("this input is in the output folder", file=path, fix=fix)
+                raise AttreeError(
+                    "input-in-output", "this input is in the output folder", file=path, fix=fix
+                )
         return "", TreesToCorrect(asked.texts, done, asked.labels)
     files, _ = find_inputs(asked.texts, without=folder.path)
     refuse_treebanks(files)
@@ -454,11 +456,16 @@ def _nothing(text: Path, sentences: TextSentences | TreesToCorrect, *, before: b
     """Say why no sentence is shown."""
     passed = {name: count for name, count in sentences.passed.items() if name != "repeated"}
     if before:
-        return AttreeError("every sentence of this text is done", file=text, fix="give more text")
+        return AttreeError(
+            "all-done", "every sentence of this text is done", file=text, fix="give more text"
+        )
     if not passed:
-        return AttreeError("this text has no sentence", file=text, fix="give another text")
+        return AttreeError(
+            "no-sentences", "this text has no sentence", file=text, fix="give another text"
+        )
     counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in passed.items())
     return AttreeError(
+        "no-sentences",
         f"no sentence of this text can be annotated: {counts}",
         file=text,
         fix="give one sentence a line, or a higher --max-words",

@@ -64,7 +64,9 @@ class TreesToCorrect:
                 self.passed[FAILED] += 1
             elif one.half:
                 problem = "only some brackets of these trees are known"
-                raise AttreeError(problem, file=one.file, fix="give whole trees")
+                raise AttreeError(
+                    "partly-known-trees", problem, file=one.file, fix="give whole trees"
+                )
             elif one.words in shown:
                 self.passed[REPEATED] += 1
             elif one.words not in self._done:
@@ -81,7 +83,12 @@ def are_treebanks(paths: Sequence[Path]) -> bool:
     trees = [path.is_file() and format_of(path) not in (None, "parquet") for path in paths]
     if any(trees) and not all(trees):
         problem = "this is a treebank, and other inputs are text"
-        raise AttreeError(problem, file=paths[trees.index(True)], fix="give one kind at a time")
+        raise AttreeError(
+            "treebank-among-texts",
+            problem,
+            file=paths[trees.index(True)],
+            fix="give one kind at a time",
+        )
     return all(trees)
 
 

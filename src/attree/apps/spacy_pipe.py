@@ -197,7 +197,9 @@ class TreePipe(Pipe):
             found = msgspec.msgpack.decode(data)
         except msgspec.DecodeError:
             fix = "make them anew: nlp.to_bytes()"
-            raise AttreeError("these bytes are no settings of the pipe attree", fix=fix) from None
+            raise AttreeError(
+                "bad-settings", "these bytes are no settings of the pipe attree", fix=fix
+            ) from None
         self._take(_settings(found))
         return self
 
@@ -215,6 +217,7 @@ def check_parser(parser: str) -> None:
     """
     if parser not in ready_parsers() and not os.path.lexists(parser):
         raise AttreeError(
+            "unknown-parser",
             f"there is no parser {parser[:200]!r} here",
             fix=f"give one of {', '.join(ready_parsers())} or the folder's new place: "
             'config={"parser": …}; for spacy.load '
@@ -332,7 +335,9 @@ class _Checked(dict[str, Any]):
 def _parse_of(doc: Doc) -> Parse:
     found = doc.user_data.get(KEY)
     if found is None:
-        raise AttreeError("this document has no trees", fix='nlp.add_pipe("attree") sets them')
+        raise AttreeError(
+            "no-parse", "this document has no trees", fix='nlp.add_pipe("attree") sets them'
+        )
     if not isinstance(found, _Checked):
         what, fix = f"document's data ({KEY})", "parse the document anew"
         parse = described(found, Parse, what=what, fix=fix)
@@ -340,6 +345,7 @@ def _parse_of(doc: Doc) -> Parse:
         found.parse = parse
     if found.parse.length != len(doc):
         raise AttreeError(
+            "tokens-changed",
             "this document's tokens are not those that were parsed",
             fix="merge and split tokens before attree runs: nlp.add_pipe(…, before='attree')",
         )
@@ -362,7 +368,9 @@ def _place(span: Span) -> tuple[Parse, int, int, int]:
             return parse, at, first, end
         at += 1
     raise NonConstituentError(
-        f"{span.text!r} is no constituent", fix="see list(sent._.constituents) of its sentence"
+        "no-constituent",
+        f"{span.text!r} is no constituent",
+        fix="see list(sent._.constituents) of its sentence",
     )
 
 
@@ -475,6 +483,7 @@ def install() -> None:
             kind.set_extension(name, getter=getter)  # type: ignore[attr-defined]
         elif kind.get_extension(name)[2] is not getter:  # type: ignore[attr-defined]
             raise AttreeError(
+                "name-taken",
                 f"{kind.__name__.lower()}._.{name} is set by another component",
                 fix="use one constituency parser in a process",
             )

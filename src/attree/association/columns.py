@@ -81,7 +81,7 @@ def check_selected_with(
     """Refuse a selection of heads of another encoder than the one of this slug and fingerprint."""
     if selection.get("encoder", fingerprint) != fingerprint:
         problem = f"these heads were selected with another encoder than {slug}"
-        raise AttreeError(problem, file=file, fix=fix)
+        raise AttreeError("other-encoder", problem, file=file, fix=fix)
 
 
 _Place = Annotated[int, msgspec.Meta(ge=0, le=999)]

@@ -108,6 +108,7 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
     short, long = ([row for row, x in enumerate(pieces) if x.too_long is y] for y in (False, True))
     if long and task.settings.too_long == "error":
         raise AttreeError(
+            "too-many-pieces",
             f"this sentence has {len(pieces[long[0]].ids)} word pieces, the encoder "
             f"{encoder.slug} takes {encoder.max_pieces}",
             file=sentences["file"][long[0]].as_py(),

@@ -114,6 +114,7 @@ def rank(
             agreed = also if agreed is None else agreed + also
     if counts is None or not counts.scored.any():
         raise AttreeError(
+            "no-sentences",
             "no sentence here has two words and more, so heads cannot be ranked",
             file=manifest,
             fix="tune on a split with longer sentences",
@@ -134,6 +135,7 @@ def _rows(gold: Parses, batch: AssociationBatch, manifest: str | Path) -> NDArra
     same = gold.sentence.size > 0 and np.array_equal(gold.sentence[within], batch.sentence)
     if batch.sentence.size and not (same and np.array_equal(gold.n_words[within], batch.n_words)):
         raise AttreeError(
+            "other-sentences",
             "the attention was computed from other sentences than these",
             file=manifest,
             fix="run `attree attention` again on this sentence table",

@@ -53,7 +53,7 @@ class HeadSelection:
             return cls("above", number=float(argument))
         if kind == "list" and (heads := listed(argument)):
             return cls("list", heads=heads)
-        raise AttreeError(f"this is not a selection of heads: {text!r}", fix=_FORM)
+        raise AttreeError("bad-selection", f"this is not a selection of heads: {text!r}", fix=_FORM)
 
     @property
     def text(self) -> str:
@@ -84,6 +84,7 @@ class HeadSelection:
         if self.kind == "best":
             if self.number > len(ranked):
                 raise AttreeError(
+                    "too-few-heads",
                     f"the {self.number:g} best heads are asked for, the encoder has {len(ranked)}",
                     fix=f"choose best:{len(ranked)} or fewer, or all",
                 )
@@ -92,6 +93,7 @@ class HeadSelection:
         if not chosen:
             layer, head = ranked[0]
             raise AttreeError(
+                "no-head-above",
                 f"no head is above {self.number:g} {what}: the best, {layer}.{head}, has "
                 f"{f1[layer, head]:.2f}",
                 fix="lower the threshold, or choose best:K",

@@ -205,7 +205,9 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     """
     found = read_json(path, what="manifest of attention shards")
     if not isinstance(found, dict) or not {"columns", "shards"} <= found.keys():
-        raise AttreeError("this is not a manifest of attention shards", file=path, fix=_AGAIN)
+        raise AttreeError(
+            "not-a-manifest", "this is not a manifest of attention shards", file=path, fix=_AGAIN
+        )
     described(found, _Manifest, file=path, what="manifest of attention shards", fix=_AGAIN)
     return found
 
@@ -218,6 +220,7 @@ def column_heads(manifest: Mapping[str, Any], column: str, path: str | Path) -> 
     """
     if column not in manifest["columns"]:
         raise AttreeError(
+            "unknown-association",
             f"there is no association {column} here, only {', '.join(manifest['columns'])}",
             file=path,
             fix="run `attree attention` with this source and this selection of heads",
@@ -260,8 +263,8 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
                     matrices_each=matrices,
                 )
     except FileNotFoundError:
-        raise AttreeError("a shard is missing", file=path, fix=_AGAIN) from None
+        raise AttreeError("missing-shard", "a shard is missing", file=path, fix=_AGAIN) from None
     except (pa.ArrowException, OSError, ValueError, KeyError, AssertionError) as error:
         # pages have checksums; a footer that is not what was written raises this or that
         problem = f"a shard is damaged ({(str(error) or type(error).__name__).splitlines()[0]})"
-        raise AttreeError(problem, file=path, fix=_AGAIN) from None
+        raise AttreeError("damaged-shard", problem, file=path, fix=_AGAIN) from None

@@ -99,6 +99,7 @@ def within(heads: Sequence[Head], n_layers: int, n_heads: int) -> list[Head]:
     for layer, head in heads:
         if not (0 <= layer < n_layers and 0 <= head < n_heads):
             raise AttreeError(
+                "no-such-head",
                 f"there is no head {layer}.{head}",
                 fix=f"layers are 0 to {n_layers - 1}, heads 0 to {n_heads - 1}, both from 0",
             )

@@ -129,6 +129,7 @@ class Cluster(ABC):
             if not equals or not value or key not in cls.options:
                 kind = cls.__name__.lower()
                 raise AttreeError(
+                    "bad-cluster-setting",
                     f"--{kind} {option} is not a setting",
                     fix=f"write --{kind} KEY=VALUE; keys: {', '.join(cls.options)}",
                 )
@@ -198,7 +199,9 @@ class Address(Cluster):
         given = {key: value for key, value in self.wanted.options.items() if key != "address"}
         for path in given.values():
             if not Path(path).is_file():
-                raise AttreeError("this certificate or key does not exist", file=path)
+                raise AttreeError(
+                    "missing-file", "this certificate or key does not exist", file=path
+                )
         return Security(**given, **({"require_encryption": True} if given else {}))
 
     @contextlib.contextmanager
@@ -225,9 +228,14 @@ class Slurm(Cluster):
         found = {**super().parse(given), "job_extra_directives": extra}
         cores = found.get("job_cpu", "1")
         if not cores.isascii() or not cores.isdigit() or not 0 < int(cores[:6]) < 10_000:
-            raise AttreeError(f"--slurm cores={cores} is not a number", fix="write --slurm cores=4")
+            raise AttreeError(
+                "not-a-number",
+                f"--slurm cores={cores} is not a number",
+                fix="write --slurm cores=4",
+            )
         if shutil.which("sbatch") is None:
             raise AttreeError(
+                "no-slurm",
                 "--slurm needs Slurm's command sbatch, which is not on this machine",
                 fix="run on a login node of the cluster, or use --workers",
             )
@@ -303,6 +311,7 @@ def _check_job(script: str) -> None:
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no reason is given"])[0]
         raise AttreeError(
+            "slurm-refused",
             f"Slurm refuses a worker's job ({reason.removeprefix('sbatch: error: ')})",
             fix="check each --slurm KEY=VALUE, and that the cluster is up",
         )
@@ -398,6 +407,7 @@ def _client(target: Any, security: Security) -> Client:
         return Client(target, timeout=_SECONDS_TO_CONNECT, set_as_default=False, security=security)
     except (OSError, ValueError, TimeoutError) as error:
         raise AttreeError(
+            "no-scheduler",
             f"the Dask scheduler {target} cannot be reached ({error})",
             fix="check the address, that it runs, and your TLS certificates for it",
         ) from None

@@ -11,6 +11,8 @@ class AttreeError(Exception):
     The command line prints ``str(error)`` without a traceback and exits with status 1.
 
     Args:
+        code: the kind of problem, such as ``missing-file``: what programs and tests ask for, and
+            what stays when the words change. Several places may share one.
         problem: what is wrong, in plain words.
         file: the file at fault, if one is.
         line: its 1-based line, if one is known.
@@ -19,19 +21,21 @@ class AttreeError(Exception):
 
     def __init__(
         self,
+        code: str,
         problem: str,
         *,
         file: str | Path | None = None,
         line: int | None = None,
         fix: str | None = None,
     ) -> None:
-        self.problem, self.file, self.line, self.fix = problem, file, line, fix
+        self.code, self.problem = code, problem
+        self.file, self.line, self.fix = file, line, fix
         where = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
         super().__init__(f"{where}{problem}" + (f" — {fix}" if fix else ""))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the parts when the error crosses a process boundary (a Dask worker)."""
-        return (_rebuild, (type(self), self.problem, self.file, self.line, self.fix))
+        return (_rebuild, (type(self), self.code, self.problem, self.file, self.line, self.fix))
 
 
 class NotFiniteError(AttreeError):
@@ -40,9 +44,10 @@ class NotFiniteError(AttreeError):
 
 def _rebuild(
     cls: type[AttreeError],
+    code: str,
     problem: str,
     file: str | Path | None,
     line: int | None,
     fix: str | None,
 ) -> AttreeError:
-    return cls(problem, file=file, line=line, fix=fix)
+    return cls(code, problem, file=file, line=line, fix=fix)

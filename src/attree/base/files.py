@@ -57,13 +57,15 @@ def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
         make_folder(path.parent)
     if os.path.lexists(path) and not (path.is_symlink() or path.is_file()):
         kind = "a folder" if path.is_dir() else "a device or pipe"
-        raise AttreeError(f"this is {kind}", file=path, fix="name a file to write")
+        raise AttreeError("not-regular", f"this is {kind}", file=path, fix="name a file to write")
     part = path.with_name(_part_of(path))
     with temporary(part):
         try:
             part.touch()
         except FileNotFoundError:  # such as in /proc
-            raise AttreeError("no file can be made here", file=path, fix="name another") from None
+            raise AttreeError(
+                "cannot-make", "no file can be made here", file=path, fix="name another"
+            ) from None
         yield part
         with part.open("rb") as written:
             os.fsync(written.fileno())
@@ -84,6 +86,7 @@ def make_folder(path: Path) -> None:
         reason = os.strerror(error.errno or 0).lower()
         taken = isinstance(error, FileExistsError | NotADirectoryError)
         raise AttreeError(
+            "cannot-make",
             "this is not a folder" if taken else f"no folder can be made here ({reason})",
             file=error.filename,
             fix="choose another output",
@@ -101,7 +104,10 @@ def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
         own = _identities(output)
         if not taken.isdisjoint(own):
             raise AttreeError(
-                "the output is the input, or another output", file=output, fix="name another file"
+                "output-is-input",
+                "the output is the input, or another output",
+                file=output,
+                fix="name another file",
             )
         taken |= own
 
@@ -129,6 +135,7 @@ def check_new(outputs: Iterable[Path | None], *, overwrite: bool) -> None:
     for path in filter(None, outputs):
         if os.path.lexists(path) and not path.is_dir() and not overwrite and _is_kept(path):
             raise AttreeError(
+                "file-exists",
                 "this file is here already",
                 file=path,
                 fix="name another, or add --overwrite to replace it",
@@ -165,7 +172,10 @@ def check_folder(
     above = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
     if not above.is_dir():
         raise AttreeError(
-            "this is a file where a folder is needed", file=above, fix="choose another --output"
+            "not-a-folder",
+            "this is a file where a folder is needed",
+            file=above,
+            fix="choose another --output",
         )
     there = {one.name for one in folder.iterdir()} if above == folder else set()
     ours = set(files) if there.intersection(signs) else set()
@@ -177,12 +187,14 @@ def check_folder(
     )
     if foreign:
         raise AttreeError(
+            "foreign-folder",
             f"this folder holds other files ({foreign[0]})",
             file=folder,
             fix="choose another --output",
         )
     if last in there and not overwrite:
         raise AttreeError(
+            "folder-exists",
             f"{what} is here already",
             file=folder,
             fix="choose another --output, or add --overwrite to replace it",
@@ -220,18 +232,25 @@ def check_regular(
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         dangling = ", only a link to nothing" if path.is_symlink() else ""
-        raise AttreeError(f"this {what} does not exist{dangling}", file=path) from None
+        raise AttreeError(
+            "missing-file", f"this {what} does not exist{dangling}", file=path
+        ) from None
     except OSError as error:  # a loop of links, a name too long, no permission
         raise AttreeError(
-            f"this {what} cannot be read ({os.strerror(error.errno or 0).lower()})", file=path
+            "unreadable",
+            f"this {what} cannot be read ({os.strerror(error.errno or 0).lower()})",
+            file=path,
         ) from None
     if stream and stat.S_ISFIFO(found.st_mode) and str(path).startswith(_STARTED_WITH):
         return 0
     if not stat.S_ISREG(found.st_mode):
         kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or pipe"
-        raise AttreeError(f"this {what} is {kind}", file=path, fix="give a regular file")
+        raise AttreeError(
+            "not-regular", f"this {what} is {kind}", file=path, fix="give a regular file"
+        )
     if largest is not None and found.st_size > largest:
         raise AttreeError(
+            "too-large",
             f"this {what} is too large: {found.st_size:,} bytes, at most {largest:,} are read",
             file=path,
             fix="check that it is the right file",
@@ -266,7 +285,9 @@ def opened(
             yield handle
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
-        raise AttreeError(f"this {what} cannot be read ({reason})", file=path) from None
+        raise AttreeError(
+            "unreadable", f"this {what} cannot be read ({reason})", file=path
+        ) from None
 
 
 def read_bytes(path: str | Path, *, what: str, largest: int = LARGEST_DESCRIPTION) -> bytes:
@@ -282,6 +303,7 @@ def read_json(path: str | Path, *, what: str = "JSON file") -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise AttreeError(
+            "not-json",
             f"this {what} is not valid JSON",
             file=path,
             line=getattr(error, "lineno", None),
@@ -320,11 +342,11 @@ def read_described(
         at = re.search(r"\(byte (\d+)\)", str(error))
         line = 1 + text.count(b"\n", 0, int(at[1])) if at else None
         raise AttreeError(
-            f"this {what} is not valid JSON", file=path, line=line, fix=fix or _FIX_JSON
+            "not-json", f"this {what} is not valid JSON", file=path, line=line, fix=fix or _FIX_JSON
         ) from None
     except RecursionError:
         raise AttreeError(
-            f"this {what} is nested too deeply", file=path, fix=fix or _FIX_JSON
+            "too-deep", f"this {what} is nested too deeply", file=path, fix=fix or _FIX_JSON
         ) from None
 
 
@@ -358,7 +380,10 @@ def _not_of_the_form(said: str, path: str | Path | None, what: str, fix: str | N
     problem = problem.replace("`", "")
     problem = problem[:1].lower() + problem[1:]
     return AttreeError(
-        f"this {what} is not valid: " + (f"{key}: " if key else "") + problem, file=path, fix=fix
+        "bad-form",
+        f"this {what} is not valid: " + (f"{key}: " if key else "") + problem,
+        file=path,
+        fix=fix,
     )
 
 
@@ -441,13 +466,17 @@ def lock(path: str | Path, *, what: str, wait: bool = False) -> Iterator[None]:
         except BlockingIOError:
             holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip()
             raise AttreeError(
+                "locked",
                 f"{what} is being written by {holder or 'another process'}",
                 file=path,
                 fix="wait for it to end, or stop it, then run again",
             ) from None
         if os.pread(handle, len(_HOLDER), 0) not in (b"", _HOLDER):
             raise AttreeError(
-                "this file is not a lock of attree", file=path, fix="choose another output"
+                "not-a-lock",
+                "this file is not a lock of attree",
+                file=path,
+                fix="choose another output",
             )
         os.ftruncate(handle, 0)
         os.pwrite(handle, _HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
@@ -464,12 +493,18 @@ def _opened_to_lock(path: Path) -> Iterator[int]:
             raise
         kind = "a link" if path.is_symlink() else "a folder"
         raise AttreeError(
-            f"this is {kind} where a lock file should be", file=path, fix="choose another output"
+            "not-a-lock",
+            f"this is {kind} where a lock file should be",
+            file=path,
+            fix="choose another output",
         ) from error
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise AttreeError(
-                "this is a device or pipe, not a lock file", file=path, fix="choose another output"
+                "not-a-lock",
+                "this is a device or pipe, not a lock file",
+                file=path,
+                fix="choose another output",
             )
         yield handle
     finally:

@@ -57,6 +57,7 @@ def code_of(language: str) -> str:
         found = langcodes.Language.get("und")
     if not found.is_valid() or found.language in (None, "und", "zxx", "mul", "mis"):
         raise AttreeError(
+            "unknown-language",
             f"there is no language {language!r}",
             fix=f"give its name or its ISO code, such as icelandic or is; {ANY} for any language",
         )

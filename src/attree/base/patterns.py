@@ -94,7 +94,9 @@ def expand(pattern: str, braces: re.Pattern[str] = _LIST) -> list[str]:
             continue
         members = _members(found)
         if len(members) + len(left) + len(done) > _MOST:
-            raise AttreeError(f"the pattern {pattern} stands for more than {_MOST:,} names")
+            raise AttreeError(
+                "too-many-names", f"the pattern {pattern} stands for more than {_MOST:,} names"
+            )
         left += [one[: found.start()] + member + one[found.end() :] for member in members[::-1]]
     return done
 
@@ -104,7 +106,7 @@ def _members(found: re.Match[str]) -> list[str]:
         return found[1].split(",")
     first, last = int(found[1]), int(found[2])
     if last - first > _MOST:
-        raise AttreeError(f"the range {found[0]} is longer than {_MOST:,}")
+        raise AttreeError("range-too-long", f"the range {found[0]} is longer than {_MOST:,}")
     return [str(number).zfill(len(found[1])) for number in range(first, last + 1)]
 
 

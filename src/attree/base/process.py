@@ -48,6 +48,7 @@ def use_threads(threads: Any) -> None:
         return
     if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
         raise AttreeError(
+            "bad-threads",
             f"threads: {str(threads)[:40]!r} is no whole number from 1 to {MOST_THREADS}",
             fix="give as many as cores may be used, or none: then torch chooses",
         )

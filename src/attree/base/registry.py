@@ -45,7 +45,7 @@ def check_name(
     names = tuple(names)
     if name not in names:
         fix = nearest(str(name), names) if near else f"choose one of {', '.join(names)}"
-        raise AttreeError(problem, file=file, fix=fix)
+        raise AttreeError("unknown-name", problem, file=file, fix=fix)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -29,6 +29,7 @@ def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) ->
     described = output / PROVENANCE
     if not described.is_file():
         raise AttreeError(
+            "foreign-output",
             "this exists and is no result of such a run",
             file=output,
             fix="choose another output folder",
@@ -39,6 +40,7 @@ def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) ->
         return True
     if not restart:
         raise AttreeError(
+            "other-run",
             "this folder holds the result of other settings, text or code",
             file=output,
             fix="pass --restart to replace it, or choose another output folder",
@@ -65,6 +67,7 @@ def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) 
             begun = {found.parent for found in work.glob("*/checkpoint-*")}
             if begun and not restart:
                 raise AttreeError(
+                    "other-run",
                     "here are checkpoints of another run that was interrupted",
                     file=work,
                     fix="repeat that run's options to continue it, or pass --restart to drop it",

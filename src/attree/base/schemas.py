@@ -184,18 +184,22 @@ def read_table(
         reason = getattr(error, "strerror", None)
         problem = f"cannot be read: {reason}" if reason else "is not a whole Parquet file"
         fix = "run the stage that writes it again"
-        raise AttreeError(f"this {what} {problem}", file=path, fix=fix) from None
+        raise AttreeError(
+            "unreadable-table", f"this {what} {problem}", file=path, fix=fix
+        ) from None
     metadata = unpack(table.schema)
     if schema is PARSES_SCHEMA and LABELS.name in table.schema.names:
         schema = TAGGED_PARSES if TAGS.name in table.schema.names else LABELLED_PARSES
     if schema is HALF_KNOWN and HALF.name not in table.schema.names:
         schema = SENTENCES_SCHEMA
     if schema is not None and table.schema.names != schema.names:
-        raise AttreeError(_not_this(table.schema, asked or schema), file=path)
+        raise AttreeError("other-table", _not_this(table.schema, asked or schema), file=path)
     for field in schema or ():
         if not field.nullable and table[field.name].null_count:
             problem = f"column {field.name} of this {what} has rows without a value"
-            raise AttreeError(problem, file=path, fix="run the stage that writes it again")
+            raise AttreeError(
+                "empty-cells", problem, file=path, fix="run the stage that writes it again"
+            )
     return table, metadata
 
 

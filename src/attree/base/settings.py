@@ -62,7 +62,7 @@ def checked(value: Any, kind: Any, *, file: str | Path | None = None) -> Any:
     try:
         return _checked(value, kind, "", "")
     except AttreeError as error:
-        raise AttreeError(error.problem, file=file, fix=error.fix) from None
+        raise AttreeError(error.code, error.problem, file=file, fix=error.fix) from None
 
 
 def _checked(value: Any, kind: Any, key: str, said: str) -> Any:
@@ -145,7 +145,7 @@ def _filled(given: Mapping[Any, Any], kind: type[Keys], key: str, said: str) -> 
 
 
 def _mistake(key: str, problem: str, fix: str) -> AttreeError:
-    return AttreeError(f"{key}: {problem}" if key else problem, fix=fix)
+    return AttreeError("bad-setting", f"{key}: {problem}" if key else problem, fix=fix)
 
 
 @functools.cache
@@ -269,6 +269,7 @@ def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os
         name = found[1] or found[2]
         if not environment.get(name):
             raise AttreeError(
+                "unset-variable",
                 f"{where}: the environment variable {name} is not set",
                 fix=f"export {name}=… before the run, or write the path out",
             )

@@ -170,6 +170,8 @@ def saved_tables(path: str | Path) -> list[Table]:
 
     _, metadata = read_table(path)
     if "tables" not in metadata:
-        raise AttreeError("this is no table to show", file=path, fix="name one of `attree table`")
+        raise AttreeError(
+            "not-a-table", "this is no table to show", file=path, fix="name one of `attree table`"
+        )
     packed = described(metadata["tables"], list[_Packed], file=path, what="table")
     return [Table(*one) for one in packed]

@@ -111,6 +111,7 @@ class DaskWorkers:
         self._checked = now
         if self._client.status != "running":
             raise AttreeError(
+                "scheduler-lost",
                 "the Dask scheduler was lost",
                 fix="finished shards are kept: run the same command again to continue",
             )
@@ -129,7 +130,9 @@ class DaskWorkers:
             print("attree: waiting for workers", file=sys.stderr, flush=True)
         elif now - self._alone_since > _SECONDS_WITHOUT_WORKERS and not self._cluster.replaces:
             raise AttreeError(
-                "no Dask worker is left", fix="start some, then run the same command again"
+                "no-workers",
+                "no Dask worker is left",
+                fix="start some, then run the same command again",
             )
 
     def _look(self) -> None:

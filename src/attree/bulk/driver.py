@@ -199,7 +199,9 @@ class Driver:
         lost = self._workers.lost(error)
         if lost:
             raise AttreeError(
-                lost, fix="finished shards are kept: run the same command again to continue"
+                "workers-lost",
+                lost,
+                fix="finished shards are kept: run the same command again to continue",
             )
         attempts = self._attempts.get(shard.number, 0) + 1
         self._attempts[shard.number] = attempts

@@ -54,6 +54,7 @@ def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
         while left := [] if unlock else _left_writers(folder):
             if time.monotonic() > until:
                 raise AttreeError(
+                    "still-writing",
                     f"{_named(left)} of an earlier run may still be writing",
                     file=folder,
                     fix="end it and run again, or pass --unlock if you are sure that run is dead",
@@ -78,13 +79,17 @@ def check_output(folder: Path) -> None:
     """
     if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
         raise AttreeError(
-            "the output is not a folder", file=folder, fix="name a new folder with --output"
+            "not-a-folder",
+            "the output is not a folder",
+            file=folder,
+            fix="name a new folder with --output",
         )
     if not folder.is_dir():
         return
     entries = [entry for entry in folder.iterdir() if not _OURS_BEFORE.fullmatch(entry.name)]
     if entries and not (folder / MANIFEST).is_file():
         raise AttreeError(
+            "foreign-folder",
             f"this folder holds something else (such as {entries[0].name})",
             file=folder,
             fix="name a new or an empty folder with --output",
@@ -92,6 +97,7 @@ def check_output(folder: Path) -> None:
     for entry in entries:
         if entry.is_symlink() and (entry.is_dir() or entry.name.endswith(".json")):
             raise AttreeError(
+                "link",
                 f"{entry.name} in the output folder is a link",
                 file=folder,
                 fix="name a new folder with --output",
@@ -177,7 +183,10 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of an output folder, or fail if it is none."""
     if not (folder / MANIFEST).is_file():
         raise AttreeError(
-            "this folder holds no run of `attree parse`", file=folder, fix="name another folder"
+            "no-run",
+            "this folder holds no run of `attree parse`",
+            file=folder,
+            fix="name another folder",
         )
     return Manifest.read(folder / MANIFEST)
 
@@ -240,6 +249,7 @@ def check_there(folder: Path) -> None:
     """
     if not (folder / MANIFEST).is_file():
         raise AttreeError(
+            "folder-removed",
             "this folder was removed while a run wrote to it",
             file=folder,
             fix="run the same command again to begin anew",

@@ -98,7 +98,10 @@ class Manifest:
         found = read_json(path, what="corpus manifest")
         if not isinstance(found, dict) or found.get("version") != _VERSION:
             raise AttreeError(
-                "this manifest is of another version of attree", file=path, fix="use a new folder"
+                "other-version",
+                "this manifest is of another version of attree",
+                file=path,
+                fix="use a new folder",
             )
         fix = "use a new folder"
         written = described(found, _Written, file=path, what="corpus manifest", fix=fix)
@@ -174,9 +177,12 @@ def check_unchanged(file: InputFile, problem: str) -> None:
     try:
         now = Path(file.path).stat()
     except OSError:
-        raise AttreeError("this input has gone", file=file.path, fix="put it back") from None
+        raise AttreeError(
+            "input-gone", "this input has gone", file=file.path, fix="put it back"
+        ) from None
     if (now.st_size, now.st_mtime_ns) != (file.size, file.changed):
         raise AttreeError(
+            "unreadable",
             f"this input {problem}",
             file=file.path,
             fix="wait until it is written, then name a new output folder",
@@ -219,6 +225,7 @@ def payloads(
 def _changed(manifest: Manifest, shard: Shard) -> AttreeError:
     part = shard.parts[0]
     return AttreeError(
+        "input-changed",
         "this input has changed since it was cut into shards",
         file=manifest.files[part.file].path,
         line=part.first,
@@ -236,6 +243,7 @@ def check_same(old: Manifest, new: Manifest, folder: Path) -> None:
         before, now = old.settings.get(key), new.settings.get(key)
         if before != now:
             raise AttreeError(
+                "other-settings",
                 f"the run in this folder has another setting: {_difference(key, before, now)}",
                 file=folder,
                 fix="repeat its settings, pass --restart to replace its trees, or name another",
@@ -244,6 +252,7 @@ def check_same(old: Manifest, new: Manifest, folder: Path) -> None:
     if names[0] != names[1]:
         differing = sorted(set(names[0]) ^ set(names[1])) or names[1]
         raise AttreeError(
+            "other-inputs",
             f"the run in this folder has other input files (such as {differing[0]})",
             file=folder,
             fix="name the same input again, or a new folder",
@@ -251,6 +260,7 @@ def check_same(old: Manifest, new: Manifest, folder: Path) -> None:
     for before_file, now_file in zip(old.files, new.files, strict=True):
         if before_file.size != now_file.size:
             raise AttreeError(
+                "input-changed",
                 "this input has changed since it was cut into shards",
                 file=now_file.path,
                 fix="parse it into a new output folder",

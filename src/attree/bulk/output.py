@@ -248,7 +248,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 def _damaged(path: Path, error: Exception) -> AttreeError:
     reason = str(error).splitlines()[0]
     fix = "parse into a new output folder"
-    return AttreeError(f"this shard is damaged ({reason})", file=path, fix=fix)
+    return AttreeError("damaged-shard", f"this shard is damaged ({reason})", file=path, fix=fix)
 
 
 def read_trees(folder: Path) -> Iterator[dict[str, Any]]:

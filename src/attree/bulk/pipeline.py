@@ -186,6 +186,7 @@ class Pipeline:
         for row, status in zip(rows.asked, rows.prepared.status.tolist(), strict=True):
             if status == TOO_LONG and self._settings.too_long == "error":
                 raise AttreeError(
+                    "too-long",
                     f"a sentence of {len(rows.words[row]):,} words is too long",
                     file=rows.file[row],
                     line=rows.line[row],

@@ -157,7 +157,10 @@ def _manifest(request: BulkRequest) -> Manifest:
             say(f"attree: starting again: {difference.problem}")
     elif whole_shards(request.folder):
         raise AttreeError(
-            "this folder has trees but no manifest", file=request.folder, fix="name a new one"
+            "no-manifest",
+            "this folder has trees but no manifest",
+            file=request.folder,
+            fix="name a new one",
         )
     if request.run.shard_lines is None:
         lines = _LINES_ON_GPU if gpus(request.setup.device) else _LINES_ON_CPU
@@ -181,6 +184,7 @@ def _resumed(old: Manifest, request: BulkRequest, files: tuple[InputFile, ...]) 
     # touched, perhaps only that: what counts is what stands in them
     if touched and _cut(request, files) != old.shards:
         raise AttreeError(
+            "input-changed",
             "this input has changed since it was cut into shards",
             file=touched[0].path,
             fix="parse it into a new output folder",

@@ -70,6 +70,7 @@ def stream(
     """
     if output is not None or PARQUET in rows.output.formats:
         raise AttreeError(
+            "stdin-to-folder",
             "standard input is parsed to standard output, in brackets",
             fix="leave --output out and use --to brackets, or parse a file",
         )

@@ -66,7 +66,9 @@ def annotate_command(
         import uvicorn  # noqa: F401
     except ImportError:
         raise AttreeError(
-            "attree annotate needs Starlette and uvicorn", fix="pip install 'attree[annotate]'"
+            "not-installed",
+            "attree annotate needs Starlette and uvicorn",
+            fix="pip install 'attree[annotate]'",
         ) from None
     from attree.annotate.folder import opened
     from attree.annotate.server import guarded, listen, serve
@@ -77,7 +79,9 @@ def annotate_command(
 
     if output is None:
         if not are_treebanks(text) or len(text) > 1:
-            raise AttreeError("no folder for the treebank is named", fix="add --output FOLDER")
+            raise AttreeError(
+                "no-output", "no folder for the treebank is named", fix="add --output FOLDER"
+            )
         output = Path(f"{text[0].name.partition('.')[0] or 'treebank'}-corrected")
     if parser is None:
         parser = usual_parser(encoder=encoder, heads=heads)

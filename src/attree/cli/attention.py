@@ -79,6 +79,7 @@ def _asked(heads: list[str]) -> tuple[bool, list[tuple[tuple[int, int], ...]]]:
     known = [one for one in sets if one is not None]
     if len(known) < len(sets):
         raise AttreeError(
+            "heads-by-f1",
             "only `attree heads` can choose heads by their F1",
             fix="give --heads all, --heads list:LAYER.HEAD,… or --selection",
         )

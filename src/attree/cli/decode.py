@@ -157,7 +157,9 @@ def speed_command(
     named = dict(one.partition("=")[::2] for one in parser)
     if "" in named.values() or len(named) < len(parser):
         raise AttreeError(
-            "a --parser has no path, or two have one name", fix="give each as NAME=PATH"
+            "bad-option",
+            "a --parser has no path, or two have one name",
+            fix="give each as NAME=PATH",
         )
     with as_table(sentences) as table:
         write_speeds(named, table, encoder, output, first=first, device=device)

@@ -51,7 +51,9 @@ def resolve_command(
     given = {"hub": hub, "path": path, "package": package}
     named = {kind: value for kind, value in given.items() if value is not None}
     if not named:
-        raise AttreeError(f"encoder {slug} has no source", fix="use --hub, --path or --package")
+        raise AttreeError(
+            "no-source", f"encoder {slug} has no source", fix="use --hub, --path or --package"
+        )
     ((kind, value),) = named.items()
     source = EncoderSource(slug=slug, kind=kind, id=value, revision=revision, dtype=dtype)
     # Beside the output and not in it: a workflow deletes outputs before it runs a job again.

@@ -98,6 +98,7 @@ def evaluate_command(
         return
     if asked not in _TRAINED:
         raise AttreeError(
+            "nothing-to-evaluate",
             "it is not clear what to evaluate",
             fix="give --test, or PREDICTIONS and --gold, or --train and --test, or "
             "one file and --split 100:",
@@ -148,5 +149,5 @@ def _train(
 def _numbers(parts: Sequence[str]) -> tuple[int, ...]:
     if not all(re.fullmatch("0*[1-9][0-9]{0,8}", part) for part in parts):
         problem = f"--trees {','.join(parts)} is not numbers of trees"
-        raise AttreeError(problem, fix="write 10,20,40")
+        raise AttreeError("not-a-number", problem, fix="write 10,20,40")
     return tuple(map(int, parts))

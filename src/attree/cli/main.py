@@ -211,7 +211,7 @@ def _said(error: Exception) -> str:
         return f"{_misused(error)} — see `{command} --help`"
     if isinstance(error, OSError) and error.errno in _SAID:
         reason, fix = _SAID[error.errno]
-        return str(AttreeError(reason, file=error.filename, fix=fix))
+        return str(AttreeError("system", reason, file=error.filename, fix=fix))
     if isinstance(error, AttreeError):
         return str(error)
     first = str(error).strip().splitlines()[:1]

@@ -73,7 +73,7 @@ def parse_command(
     if rows.output.marginals and (not found.has_distribution or output is None):
         fix = "take one that `attree train` made by a tree CRF, such as tree-crf-full"
         problem = "--marginals needs --output, and a parser with a distribution over trees"
-        raise AttreeError(problem, fix=fix)
+        raise AttreeError("no-distribution", problem, fix=fix)
     elsewhere = place.cluster is not None
     found = replace(found, encoder=settled(found.encoder, device, elsewhere=elsewhere))
     if all(".half" in path.suffixes for path in inputs):  # their words are given
@@ -83,7 +83,7 @@ def parse_command(
         return
     if output is None or output == STANDARD_INPUT:
         fix = "add --output FOLDER, or: cat FILE | attree parse - --to brackets"
-        raise AttreeError("no folder for the trees is named", fix=fix)
+        raise AttreeError("no-output", "no folder for the trees is named", fix=fix)
     how = how_split(found, text, first_lines(inputs, text.column))
     rows = replace(rows, tokenizer=how.name, sentences=how.sentences, column=text.column)
     setup = WorkerSetup(found, rows, str(output.absolute()), device, threads)

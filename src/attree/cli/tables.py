@@ -128,7 +128,9 @@ def comparison(
 def _average(text: str) -> tuple[str, list[str]]:
     name, _, members = text.partition("=")
     if not (name and members):
-        raise AttreeError(f"this is no average: {text}", fix="write AVERAGE=SYSTEM,SYSTEM")
+        raise AttreeError(
+            "bad-average", f"this is no average: {text}", fix="write AVERAGE=SYSTEM,SYSTEM"
+        )
     return name, members.split(",")
 
 

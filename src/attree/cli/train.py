@@ -88,7 +88,9 @@ def train_command(
     }
     for option in (name for name, is_so in unused.items() if is_so):
         raise AttreeError(
-            f"{parser} has no use for {option}", fix="leave it out, or choose another --parser"
+            "option-without-effect",
+            f"{parser} has no use for {option}",
+            fix="leave it out, or choose another --parser",
         )
     session.check_output(output, overwrite=overwrite)
     trained = [*sentences, *(structure or ())]

@@ -133,14 +133,14 @@ def run(
     from attree.treebank.jobs import of_files, of_folder, of_language
 
     if output is None and rejected is None and not check:
-        raise AttreeError("nothing to do", fix="add --output FILE, or --check")
+        raise AttreeError("nothing-to-do", "nothing to do", fix="add --output FILE, or --check")
     given = reading.given() | trees.given() | words.given()
     folders = [name for name in files or [] if check and Path(name).is_dir()]
     if folders:
         others = len(folders) < len(files or [])
         if others or output or rejected or exclude or language or split_name:
             fix = "give --check and folders alone, or name files"
-            raise AttreeError("a folder is checked whole, by itself", fix=fix)
+            raise AttreeError("folder-by-itself", "a folder is checked whole, by itself", fix=fix)
         _check_each([job for place in folders for job in of_folder(Path(place), given)])
         return
     if files:
@@ -148,7 +148,7 @@ def run(
     else:
         jobs = list(of_language(language, split_name, folder, given))
     if len(jobs) > 1 and (output or rejected):
-        raise AttreeError("one table holds one split", fix="add --split-name")
+        raise AttreeError("one-split-a-table", "one table holds one split", fix="add --split-name")
     check_apart(filter(None, (output, rejected)), [file for job in jobs for file in job.files])
     check_new((output, rejected), overwrite=overwrite)
     scripts = {job.title: _convert(job, output, rejected, check=check) for job in jobs}
@@ -214,7 +214,7 @@ def _check_each(jobs: list[ReadingJob]) -> None:
             failed += 1
     if failed:
         problem = f"{failed} of {len(jobs)} treebanks could not be read"
-        raise AttreeError(problem, fix="see the lines above")
+        raise AttreeError("unreadable-treebanks", problem, fix="see the lines above")
 
 
 def _convert(job: ReadingJob, output: Path | None, rejected: Path | None, *, check: bool) -> str:

@@ -91,7 +91,9 @@ def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], C
     from attree.treebank.sentence import SplitSettings
 
     if sentence is not None:
-        raise AttreeError("--constraints has its own sentences", fix="leave SENTENCE out")
+        raise AttreeError(
+            "two-inputs", "--constraints has its own sentences", fix="leave SENTENCE out"
+        )
     for one in read_whole([path], SplitSettings(), say, half=True):
         yield list(one.words), known(one)
 

@@ -60,13 +60,16 @@ def average(
 
 def _check(members: Sequence[Trees], threshold: float | None) -> None:
     if not members:
-        raise AttreeError("an average needs the trees of at least one parser")
+        raise AttreeError("no-parsers", "an average needs the trees of at least one parser")
     if threshold is not None and not 0 <= threshold <= 1:
-        raise AttreeError(f"threshold {threshold} is not a share", fix="give one from 0 to 1")
+        raise AttreeError(
+            "not-a-share", f"threshold {threshold} is not a share", fix="give one from 0 to 1"
+        )
     words = members[0].n_words
     for number, one in enumerate(members[1:], 2):
         if len(one) != words.size:
             raise AttreeError(
+                "other-sentences",
                 f"parser {number} has trees of {len(one):,} sentences and parser 1 of"
                 f" {words.size:,}",
                 fix="average parsers of the same sentences",
@@ -75,6 +78,7 @@ def _check(members: Sequence[Trees], threshold: float | None) -> None:
         if unequal.size:
             at = int(unequal[0])
             raise AttreeError(
+                "other-sentences",
                 f"sentence {at} has {one.n_words[at]} words by parser {number} and {words[at]} by"
                 " parser 1",
                 fix="average parsers of the same sentences",
@@ -86,7 +90,9 @@ def _votes(weights: Sequence[float] | None, members: int) -> NDArray[np.float64]
     given = np.array([1.0] * members if weights is None else weights)
     if given.size != members or not (np.isfinite(given) & (given > 0)).all():
         problem = f"there are {members} parsers, and weights {given.tolist()}"
-        raise AttreeError(problem, fix="give each parser a number above 0, or give none")
+        raise AttreeError(
+            "bad-weights", problem, fix="give each parser a number above 0, or give none"
+        )
     return given / given.sum()
 
 

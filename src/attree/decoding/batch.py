@@ -180,6 +180,7 @@ def _not_finite(tree: int, matrices_each: int, sentences: ArrayLike | None) -> N
     name = sentence if sentences is None else int(np.asarray(sentences)[sentence])
     which = f"association {matrix}" if matrices_each > 1 else "the association"
     return NotFiniteError(
+        "not-finite",
         f"{which} of sentence {name} holds NaN or infinite values",
         fix="check the encoder and its dtype (float16 overflows in some models; try float32)",
     )

@@ -48,6 +48,7 @@ def decode_under(scores: SplitScores, decoder: str, constraints: Constraints) ->
     """
     if decoder not in TERMS:
         raise AttreeError(
+            "decoder-ignores-constraints",
             f"the decoder {decoder} keeps to no constraints",
             fix=f"parse with one of {', '.join(TERMS)}",
         )
@@ -127,7 +128,7 @@ class SplitChart:
         chosen = transform(values, recipe["association"])
         scores = split_scores(chosen, words, recipe["score"])
         if scores.not_finite >= 0:
-            raise NotFiniteError("this sentence's association is NaN or infinite")
+            raise NotFiniteError("not-finite", "this sentence's association is NaN or infinite")
         return cls(scores, recipe["decoder"])
 
     def trees(self, constraints: Constraints) -> Trees:
@@ -142,6 +143,7 @@ class SplitChart:
         """
         if self.decoder not in TERMS or self.decoder == "greedy":
             raise AttreeError(
+                "no-whole-trees",
                 f"this parser's decoder, {self.decoder}, compares splits and not whole trees",
                 fix="take a parser that decodes by a chart, such as upio-log or tree-crf-full",
             )
@@ -174,6 +176,7 @@ class SplitChart:
 def no_distribution() -> AttreeError:
     """Return the error of a parser that has scores of trees, and no probabilities."""
     return AttreeError(
+        "no-distribution",
         "this parser has no distribution over trees",
         fix="take one that `attree train` made by a tree CRF, such as tree-crf-full",
     )

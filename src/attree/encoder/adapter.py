@@ -30,11 +30,11 @@ def read_adapter(path: str | Path) -> dict[str, NDArray[Any]]:
             found = {x: file.get_tensor(x) for x in file.keys() if x.startswith(PREFIX)}  # noqa: SIM118
     except (SafetensorError, OSError, TypeError, AttributeError):
         problem = "these weights are cut short or belong to another parser"
-        raise AttreeError(problem, file=path, fix="train it again") from None
+        raise AttreeError("damaged-weights", problem, file=path, fix="train it again") from None
     for name, one in found.items():
         if one.dtype != np.float16 or not np.isfinite(one).all():
             problem = f"the weights {name} are no finite numbers of 16 bits"
-            raise AttreeError(problem, file=path, fix="train it again")
+            raise AttreeError("damaged-weights", problem, file=path, fix="train it again")
     return found
 
 

@@ -112,6 +112,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / _CONFIG
     if not path.is_file():
         raise AttreeError(
+            "missing-config",
             "no checkpoint here: config.json is missing",
             file=folder,
             fix="give the folder that `save_pretrained` wrote",
@@ -122,6 +123,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     for key in ("attn_implementation", "_attn_implementation", "_attn_implementation_internal"):
         if values.get(key) is not None and values[key] not in _ATTENTION:
             raise AttreeError(
+                "unknown-attention",
                 f"{key}: {values[key]!r} is attention that attree does not know",
                 file=path,
                 fix="take the key out",
@@ -129,12 +131,14 @@ def read_config(folder: Path) -> dict[str, Any]:
     for key, allowed in _ALLOWED.items():
         if values.get(key) not in allowed:
             raise AttreeError(
+                "unknown-attention",
                 f"{key}: attree cannot read the attention of such a model ({values[key]!r})"[:300],
                 file=path,
                 fix="use another encoder",
             )
     if not values.get("model_type"):
         raise AttreeError(
+            "no-model-type",
             "this model configuration does not say of which type the model is (model_type)",
             file=path,
             fix="give the folder that `save_pretrained` wrote",
@@ -153,6 +157,7 @@ def shape_of(folder: Path) -> Shape:
         key, value = stated(config, size)
         if not value:
             raise AttreeError(
+                "no-attention",
                 "this model has no attention to parse with: its configuration states no "
                 f"{size} ({key})",
                 file=path,
@@ -169,6 +174,7 @@ def shape_of(folder: Path) -> Shape:
     shape = described(found, Shape, file=path, what="model configuration")
     if shape.hidden_size % shape.n_heads:
         raise AttreeError(
+            "bad-shape",
             f"{hidden}: {shape.hidden_size} cannot be shared by {shape.n_heads} heads",
             file=path,
             fix="check that the download or copy is whole",
@@ -197,6 +203,7 @@ def _check_size(shape: Shape, config: dict[str, Any], folder: Path) -> None:
     there = sum(file.stat().st_size for file in weight_files(folder))
     if least > there:
         raise AttreeError(
+            "too-few-bytes",
             f"this configuration describes {least:,} weights or more, the files hold {there:,} "
             "bytes",
             file=folder / _CONFIG,
@@ -213,6 +220,7 @@ def checkpoint_files(folder: Path) -> list[Path]:
     names = {file.name for file in tokeniser}
     if not names & {"tokenizer.json", "vocab.txt"} and not {"vocab.json", "merges.txt"} <= names:
         raise AttreeError(
+            "no-tokeniser",
             "this checkpoint has no fast tokeniser (tokenizer.json)",
             file=folder,
             fix="write one with AutoTokenizer.from_pretrained(...).save_pretrained(...)",
@@ -238,6 +246,7 @@ def weight_files(folder: Path) -> list[Path]:
         return [folder / INDEX, *_indexed(folder)]
     pickled = sorted([*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt")])
     raise AttreeError(
+        "no-safetensors",
         f"the weights are stored only as a pickle ({pickled[0].name}), which can run code"
         if pickled
         else "the weights (model.safetensors) are missing",
@@ -252,6 +261,7 @@ def _indexed(folder: Path) -> list[Path]:
     for name in sorted(set(index.weight_map.values())):
         if not name.endswith(".safetensors") or Path(name).name != name or "\0" in name:
             raise AttreeError(
+                "bad-index",
                 f"this index names {name!r}: only .safetensors files beside it are read",
                 file=folder / INDEX,
                 fix="save the model anew with `save_pretrained`",

@@ -108,13 +108,15 @@ def _files(name: str, about: Carried) -> list[Path]:
     if lacking:
         which = lacking[0] if len(about.parts) == 1 else ", ".join(lacking)
         raise AttreeError(
-            f"the encoder {name} is in a package that is not installed ({which})", fix=about.pip
+            "not-installed",
+            f"the encoder {name} is in a package that is not installed ({which})",
+            fix=about.pip,
         )
     for file in found:
         try:
             check_regular(file, what="file of an encoder")
         except AttreeError as error:
-            raise AttreeError(error.problem, file=file, fix=_again(about)) from None
+            raise AttreeError(error.code, error.problem, file=file, fix=_again(about)) from None
     return found
 
 
@@ -162,7 +164,9 @@ def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> Non
             with _joined(files, folder.parent) as source:
                 form(about.form).convert(source, part)
         except AttreeError as error:
-            raise AttreeError(error.problem, file=files[0], fix=_again(about)) from error
+            raise AttreeError(
+                error.code, error.problem, file=files[0], fix=_again(about)
+            ) from error
         record = _Record(_fingerprint(about), stamps(checkpoint_files(part)), sources)
         write_json(part / _RECORD, msgspec.structs.asdict(record))
 
@@ -179,6 +183,7 @@ def _check_hash(name: str, about: Carried, files: Sequence[Path]) -> None:
     versions = {distribution(package).version for package in about.parts}
     other = " and ".join(sorted(versions - {about.version}))
     raise AttreeError(
+        "altered-package",
         f"version {other} of the package has another encoder than attree knows"
         if other
         else f"the encoder {name} is cut or altered: its SHA-256 is {found[:12]}…, not "
@@ -202,7 +207,9 @@ def _cache_errors(about: Carried) -> Iterator[None]:
             reason = os.strerror(number).lower() if number else str(error)
             problem = f"there is no cache to keep a converted encoder in ({reason})"
             fix = "set XDG_CACHE_HOME to a folder that only you can write"
-        raise AttreeError(problem, file=getattr(error, "filename", None), fix=fix) from error
+        raise AttreeError(
+            "no-cache", problem, file=getattr(error, "filename", None), fix=fix
+        ) from error
 
 
 @contextmanager

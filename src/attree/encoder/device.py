@@ -25,11 +25,17 @@ def choose_device(name: str | None) -> torch.device:
     if name is None:
         return torch.device("cuda" if there else "cpu")
     if not re.fullmatch(r"cpu|cuda(:\d{1,3})?", name):
-        raise AttreeError(f"unknown device {name!r}", fix="choose cpu, cuda, or cuda:0, cuda:1, …")
+        raise AttreeError(
+            "unknown-device",
+            f"unknown device {name!r}",
+            fix="choose cpu, cuda, or cuda:0, cuda:1, …",
+        )
     chosen = torch.device(name)
     if chosen.type == "cuda" and (chosen.index or 0) >= there:
         has = "no CUDA device" if not there else f"{there} CUDA devices, numbered from 0"
-        raise AttreeError(f"--device {name}: this machine has {has}", fix="leave --device out")
+        raise AttreeError(
+            "no-device", f"--device {name}: this machine has {has}", fix="leave --device out"
+        )
     return chosen
 
 

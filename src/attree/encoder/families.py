@@ -85,6 +85,7 @@ def _projection(layer: torch.nn.Module, names: tuple[str, ...]) -> Any:
         if path.rpartition(".")[2] in names and weight is not None and weight.ndim == 2:
             return module
     raise AttreeError(
+        "no-projection",
         f"a layer of this encoder has no {names[0]} projection that attree can find",
         fix="train a parser whose parts do not begin at the encoder's own projections",
     )

@@ -167,6 +167,7 @@ class Encoder:
         """Refuse a model that did not call attree's attention: the result is unwritten memory."""
         if not everything:
             raise AttreeError(
+                "incomplete-output",
                 f"the encoder {self.slug} did not give all the attention or states asked for",
                 fix="use another encoder: attree cannot read the attention of this one",
             )
@@ -224,12 +225,14 @@ class Encoder:
         for layer, head in heads:
             if not (0 <= layer < self.n_layers and 0 <= head < self.n_heads):
                 raise AttreeError(
+                    "no-such-head",
                     f"the encoder {self.slug} has no head {layer}.{head}",
                     fix=f"layers are 0 to {self.n_layers - 1}, heads 0 to {self.n_heads - 1}",
                 )
         for layer in states:
             if not 0 <= layer <= self.n_layers:
                 raise AttreeError(
+                    "no-such-layer",
                     f"the encoder {self.slug} has no hidden states of layer {layer}",
                     fix=f"choose a layer from 0 to {self.n_layers}",
                 )
@@ -237,6 +240,7 @@ class Encoder:
 
 def _refused(problem: str, family: str, folder: Path) -> AttreeError:
     return AttreeError(
+        "unknown-family",
         f"this encoder {problem}: attree cannot read models of type {family!r}",
         file=folder,
         fix="use another encoder",

@@ -84,6 +84,7 @@ def merge(layers: nn.ModuleList, weights: Mapping[str, NDArray[Any]], slug: str)
         fits = a.ndim == b.ndim == 2 and len(a) == b.shape[1]
         if part is None or not fits or (len(b), a.shape[1]) != part.weight.shape:
             raise AttreeError(
+                "foreign-weights",
                 f"the weights {name} are of no part of the encoder {slug}",
                 fix="parse with the encoder that the parser was trained with",
             )

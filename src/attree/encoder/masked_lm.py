@@ -60,6 +60,7 @@ def load_for_masking(folder: Path, *, seed: int) -> tuple[PreTrainedModel, bool]
     family = values.pop("model_type")
     if family not in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         raise AttreeError(
+            "no-masked-lm",
             f"models of type {family!r} cannot be tuned: they have no masked-LM head",
             file=folder,
             fix="use an encoder that was trained as a masked language model",
@@ -98,6 +99,7 @@ class Sequences(Dataset[dict[str, np.ndarray]]):
         for name in ("pad_token", "mask_token"):
             if getattr(tokeniser, name) is None:
                 raise AttreeError(
+                    "no-mask-piece",
                     f"this encoder's tokeniser has no {name}, which masked-LM training needs",
                     file=tokeniser.name_or_path,
                     fix="use an encoder that was trained as a masked language model",
@@ -171,6 +173,7 @@ class _Trainer(Trainer):
         loss = super().training_step(*arguments, **named)
         if not loss.isfinite():
             raise AttreeError(
+                "loss-not-finite",
                 f"the training loss is not a number at step {self.state.global_step + 1}",
                 fix="run again with a lower --learning-rate",
             )
@@ -239,7 +242,7 @@ def train(
     chosen = choose_device(device)
     if chosen.index:
         fix = f"use --device cuda with CUDA_VISIBLE_DEVICES={chosen.index} set"
-        raise AttreeError("training takes the first CUDA device", fix=fix)
+        raise AttreeError("first-device", "training takes the first CUDA device", fix=fix)
     last = last_checkpoint(folder) if resume else None
     arguments = TrainingArguments(
         output_dir=str(folder),

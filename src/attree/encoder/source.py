@@ -138,6 +138,7 @@ def find_encoder(name: str | Path, *, dtype: str = DTYPES[0]) -> ResolvedEncoder
         if carried(text) is not None or not error.problem.endswith("is not installed"):
             raise
         raise AttreeError(
+            "unknown-encoder",
             f"no encoder {text!r}: no such description, folder, name in {DESCRIPTIONS} or package",
             fix="give results/encoders/….json, a folder of save_pretrained, an installed package, "
             "or a hub id such as FacebookAI/xlm-roberta-base",
@@ -195,6 +196,7 @@ def verify(encoder: ResolvedEncoder) -> Path:
     files = checkpoint_files(folder)
     if stamps(_hashed(files, encoder)) != encoder.stamps and _changed(folder, files, encoder):
         raise AttreeError(
+            "encoder-changed",
             f"the encoder {encoder.slug} has changed since it was resolved",
             file=folder,
             fix="run `attree encoder resolve` again",
@@ -202,6 +204,7 @@ def verify(encoder: ResolvedEncoder) -> Path:
     for key, value in asdict(shape).items():
         if getattr(encoder, key) != value:
             raise AttreeError(
+                "description-misfit",
                 f"the description of the encoder {encoder.slug} does not fit it: {key} is "
                 f"{getattr(encoder, key)} there, {value} here",
                 file=folder,
@@ -255,6 +258,7 @@ def _from_path(source: EncoderSource, record: str | Path | None) -> tuple[Path, 
         folder = Path(source.id)
     if not source.id or not folder.is_dir():
         raise AttreeError(
+            "missing-folder",
             f"the encoder {source.slug} has no such folder",
             file=folder,
             fix="correct its `path`",
@@ -272,6 +276,7 @@ def _from_package(source: EncoderSource, record: str | Path | None) -> tuple[Pat
     found = importlib.util.find_spec(name) if name.isidentifier() and name != "__main__" else None
     if found is None or not found.submodule_search_locations:
         raise AttreeError(
+            "not-installed",
             f"the package {source.id} with the encoder {source.slug} is not installed",
             fix=f"pip install {source.id}",
         )
@@ -279,7 +284,7 @@ def _from_package(source: EncoderSource, record: str | Path | None) -> tuple[Pat
     for folder in (root / _MODEL_FOLDER, root, *sorted(root.iterdir())):
         if (folder / "config.json").is_file():
             return folder, None
-    raise AttreeError(f"the package {source.id} holds no checkpoint", file=root)
+    raise AttreeError("no-checkpoint", f"the package {source.id} holds no checkpoint", file=root)
 
 
 def _from_hub(source: EncoderSource, record: str | Path | None) -> tuple[Path, str]:
@@ -319,6 +324,7 @@ def _refuse_change(name: str, recorded: str, record: str | Path | None) -> None:
     current = _current_revision(name)
     if current is not None and current != recorded:
         raise AttreeError(
+            "revision-changed",
             f"the hub's {name} is now at revision {current}, the first run used {recorded}",
             file=record,
             fix=f"set `revision: {recorded}` to keep it, or delete this file to move on",
@@ -362,4 +368,4 @@ def _download(name: str, revision: str | None) -> Path:
     except (LocalEntryNotFoundError, OfflineModeIsEnabled, HfHubHTTPError, OSError):
         problem = f"the hub cannot be reached, and {named} is not in the local cache"
         fix = "fetch it once with a connection, or use an encoder of kind `path` or `package`"
-    raise AttreeError(problem, fix=fix)
+    raise AttreeError("no-hub", problem, fix=fix)

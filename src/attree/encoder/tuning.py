@@ -139,6 +139,7 @@ def _tuned(
     for name, least in (("text", recipe.batch), ("held_out", 1)):
         if name in texts and len(texts[name]) < least:
             raise AttreeError(
+                "too-little-text",
                 f"too little text ({name}): {len(texts[name])} sequences of at most {length} "
                 f"pieces, at least {least} are needed",
                 fix="give more text, or a smaller --batch",

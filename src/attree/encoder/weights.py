@@ -73,6 +73,7 @@ def _quietly(folder: Path, what: str) -> Iterator[None]:
         if "mismatched" in reason:  # transformers' line names an option of its own
             reason = "its weights have other shapes than config.json describes"
         raise AttreeError(
+            "unloadable",
             f"the {what} cannot be loaded ({reason[:300]})",
             file=folder,
             fix="check that the download or copy is whole",
@@ -86,6 +87,7 @@ def check_lacking(names: Iterable[str], folder: Path) -> None:
     missing = sorted(name for name in names if "pooler" not in name)
     if missing:
         raise AttreeError(
+            "lacking-weights",
             f"the checkpoint lacks {len(missing)} of the model's weights ({missing[0]}, …)",
             file=folder,
             fix="check that config.json and model.safetensors belong together",
@@ -106,6 +108,7 @@ def _check_finite(model: nn.Module, folder: Path) -> None:
         # The sum first: it reads each weight once, and is finite unless a weight is not or is huge.
         if not weight.sum().isfinite() and not weight.isfinite().all():
             raise AttreeError(
+                "not-finite",
                 f"the weights hold NaN or infinite numbers ({name})",
                 file=folder,
                 fix="use a whole checkpoint: no tree could be read from this one",
@@ -163,6 +166,7 @@ def layers_of(model: nn.Module, n_layers: int, folder: Path) -> nn.ModuleList:
     ]
     if len(found) != 1:
         raise AttreeError(
+            "unknown-family",
             f"this model does not hold its {n_layers} layers in one list: its attention cannot be"
             " read",
             file=folder,
@@ -229,6 +233,7 @@ def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
     if not isinstance(tokeniser, PreTrainedTokenizerFast) or tokeniser.unk_token_id is None:
         what = "no unknown piece" if tokeniser.is_fast else "no fast version"
         raise AttreeError(
+            "bad-tokeniser",
             f"this checkpoint's tokeniser has {what}",
             file=folder,
             fix="write tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained(...)",
@@ -254,6 +259,7 @@ def _check_pieces(pieces: int, model: nn.Module, folder: Path) -> None:
     embeddings: Any = model
     if pieces > embeddings.get_input_embeddings().num_embeddings:
         raise AttreeError(
+            "piece-count",
             "the tokeniser has more pieces than the encoder has embeddings",
             file=folder,
             fix="check that tokeniser and model.safetensors belong together",

@@ -202,5 +202,5 @@ def confusion_of(summary: Mapping[str, Any], path: Path) -> Confusion | None:
     side = len(found.labels) + 1
     if [len(row) for row in found.counts] != [side] * side:
         problem = f"this {what} has no row and column for each label"
-        raise AttreeError(problem, file=path, fix=fix)
+        raise AttreeError("not-square", problem, file=path, fix=fix)
     return Confusion(tuple(found.labels), np.array(found.counts, np.int64))

@@ -54,12 +54,14 @@ def read_parameters(path: str | Path) -> Parameters:
             continue
         wanted = 2 if keyword in _PAIRS else 1
         if len(values) < wanted:
-            raise AttreeError(f"{keyword} needs {wanted} values", file=path, line=line)
+            raise AttreeError(
+                "bad-parameter", f"{keyword} needs {wanted} values", file=path, line=line
+            )
         if keyword in _NUMBERS:
             number = values[0]
             if not re.fullmatch(r"\d{1,9}", number):
                 problem = f"{keyword} {number[:20]} is not a number of at most nine digits"
-                raise AttreeError(problem, file=path, line=line)
+                raise AttreeError("bad-parameter", problem, file=path, line=line)
             found[_NUMBERS[keyword]] = bool(int(number)) if keyword == "LABELED" else int(number)
         elif keyword in _SETS:
             found.setdefault(_SETS[keyword], set()).add(values[0])
@@ -68,7 +70,9 @@ def read_parameters(path: str | Path) -> Parameters:
         else:
             known = ", ".join([*_NUMBERS, *_SETS, *_PAIRS])
             fix = f"the keywords are {known}"
-            raise AttreeError(f"unknown keyword {keyword}", file=path, line=line, fix=fix)
+            raise AttreeError(
+                "unknown-name", f"unknown keyword {keyword}", file=path, line=line, fix=fix
+            )
     for name, value in found.items():
         found[name] = frozenset(value) if isinstance(value, set) else value
     return Parameters(**found)
@@ -402,6 +406,7 @@ def report(
             errors += 1
             if errors > parameters.max_errors:
                 raise AttreeError(
+                    "too-many-errors",
                     f"more than {parameters.max_errors} errors",
                     fix="check that both files have the same sentences, or raise MAX_ERROR",
                 )

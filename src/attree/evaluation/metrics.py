@@ -221,6 +221,7 @@ def upper_bound(
     crossing = first_crossing(right)
     if crossing >= 0:
         raise AttreeError(
+            "crossing-spans",
             f"the spans of the gold tree of sentence {gold.sentence[crossing]} cross",
             fix="read the treebank with a format that makes its trees continuous",
         )
@@ -264,6 +265,7 @@ def check_same_sentences(gold: Parses, parses: Parses) -> None:
         missing = np.setdiff1d(one.sentence, other.sentence)
         if missing.size:
             raise AttreeError(
+                "other-sentences",
                 f"sentence {missing[0]} has no row among the {which}"
                 + (f" (nor have {missing.size - 1} others)" if missing.size > 1 else ""),
                 fix="score the parses with the sentence table they were made from",
@@ -272,11 +274,14 @@ def check_same_sentences(gold: Parses, parses: Parses) -> None:
         numbers, times = np.unique(
             np.concatenate([gold.sentence, parses.sentence]), return_counts=True
         )
-        raise AttreeError(f"sentence {numbers[times > 2][0]} has more than one row")
+        raise AttreeError(
+            "sentence-twice", f"sentence {numbers[times > 2][0]} has more than one row"
+        )
     unequal = np.flatnonzero(gold.n_words != parses.n_words)
     if unequal.size:
         at = unequal[0]
         raise AttreeError(
+            "other-sentences",
             f"sentence {gold.sentence[at]} has {gold.n_words[at]} words in the gold tree and"
             f" {parses.n_words[at]} in the parse",
             fix="score the parses with the sentence table they were made from",

@@ -96,7 +96,7 @@ class Gold:
             for number, one in enumerate(trees, start=1)
         ]
         if not sentences:
-            raise AttreeError("there are no trees to score by", fix="give some")
+            raise AttreeError("no-trees", "there are no trees to score by", fix="give some")
         return cls.of_table(to_table(sentences))
 
     def take(self, rows: Sequence[int]) -> Gold:
@@ -151,6 +151,7 @@ class System:
         if not found:
             first = f" (first: {refused[0]})" if refused else ""
             raise AttreeError(
+                "other-sentences",
                 f"{name}: no sentence has the words of a gold sentence{first}",
                 fix="check that it is of the same sentences",
             )
@@ -351,6 +352,7 @@ class Evaluation:
         for row in self.rows:
             if row.missing > max(MOST_SENTENCES, accept_loss) * total:
                 raise AttreeError(
+                    "missing-trees",
                     f"{row.name}: {row.missing:,} of {total:,} sentences have no tree",
                     fix="give the trees of the same sentences; if this is right, --accept-loss "
                     f"{np.ceil(100 * row.missing / total) / 100:g}",

@@ -72,7 +72,9 @@ def paired_bootstraps(
     """
     parsers = len(parts)
     if not (parts[:, :, 1].sum(axis=1) > 0).all():
-        raise AttreeError("no sentence here can be scored", fix="compare on longer sentences")
+        raise AttreeError(
+            "nothing-to-score", "no sentence here can be scored", fix="compare on longer sentences"
+        )
     sums = _resampled_sums(np.concatenate(list(parts), axis=1), resamples, seed)
     drawn = _percent(sums.reshape(resamples, parsers, 2))
     whole = _percent(parts.sum(axis=1))

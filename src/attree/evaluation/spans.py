@@ -57,7 +57,8 @@ def distinct_spans(
         name = tree if sentences is None else int(np.asarray(sentences)[tree])
         span = f"[{trees.starts[bad]}, {trees.ends[bad]})"
         raise AttreeError(
-            f"{what} of sentence {name}: the span {span} lies outside its {words[tree]} words"
+            "span-outside",
+            f"{what} of sentence {name}: the span {span} lies outside its {words[tree]} words",
         )
     return DistinctSpans(words, found, keys[: found[-1]])
 

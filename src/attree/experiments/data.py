@@ -90,6 +90,7 @@ def drawn(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
     every = draw_trees(sentences.table, None, seed=row.seed, apart_from=aside)
     if row.words and not every:
         raise AttreeError(
+            "no-trees",
             f"{row.train} has no tree of {row.words[0]} to {row.words[1]} words left to draw",
             fix="widen `words`",
         )
@@ -130,6 +131,7 @@ def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], places: list[in
         read[other.train] = [*read.get(other.train, []), *beside]
     if row.test in read:
         raise AttreeError(
+            "overlap",
             f"{row.parser}: trees of {row.test} would be both trained on and scored",
             fix="name another set in `test`",
         )

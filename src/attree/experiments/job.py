@@ -92,7 +92,9 @@ def _runner(
         trainer = functools.cache(lambda: Trainer(load(), read, records, output.parent))
         return lambda row: trainer().run(row)
     raise AttreeError(
-        f"a job has rows of one kind, not of {len(kinds)}", fix="run each kind by itself"
+        "mixed-rows",
+        f"a job has rows of one kind, not of {len(kinds)}",
+        fix="run each kind by itself",
     )
 
 

@@ -44,7 +44,9 @@ def write_weights(
         for side, matrix in zip(sides, weights or [], strict=False):
             drawn.setdefault(f"{label}, {column}{side}", []).append(matrix)
     if not drawn:
-        raise AttreeError("no row of this experiment learns weights over heads", file=prefix)
+        raise AttreeError(
+            "nothing-to-draw", "no row of this experiment learns weights over heads", file=prefix
+        )
     means = {title: np.mean(each, axis=0) for title, each in drawn.items()}
     write_maps(means, prefix, {"x": "head", "y": "layer"}, layout["title"])
     return means
@@ -103,7 +105,9 @@ def write_sentence(
     test = read[rows[0].test]
     position = int(np.searchsorted(test.gold.sentence, number - 1))
     if position == test.gold.sentence.size or test.gold.sentence[position] != number - 1:
-        raise AttreeError(f"{test.name} has no sentence {number}", file=test.path)
+        raise AttreeError(
+            "no-such-sentence", f"{test.name} has no sentence {number}", file=test.path
+        )
     words = test.words[position]
     pieces = encoder.tokenise([words])
     flat = int(np.random.default_rng(number).integers(encoder.n_layers * encoder.n_heads))
@@ -157,7 +161,7 @@ def write_reliability(
                 cell = (f"{label}, {column}", kind, int(counted["bin"]))
                 drawn.setdefault(cell, []).append(counted)
     if not drawn:
-        raise AttreeError("no row of this experiment is calibrated", file=prefix)
+        raise AttreeError("nothing-to-draw", "no row of this experiment is calibrated", file=prefix)
     rows = [
         {"line": line, "kind": kind, "bin": number, **_together(each)}
         for (line, kind, number), each in sorted(drawn.items())

@@ -194,6 +194,7 @@ def placed_records(
         record = store.get(names[row]) if row in names else None
         if record is None:
             raise AttreeError(
+                "missing-record",
                 f"the row {label!r}, column {column}, has no record",
                 file=records,
                 fix="run the workflow again",

@@ -345,6 +345,7 @@ class Trainer:
         rest = [place for place in draw_trees(table, None, seed=row.seed) if place not in seen]
         if not rest:
             raise AttreeError(
+                "no-trees",
                 f"{row.parser}: every tree of {row.train} is trained on, so that none is left to "
                 "choose a threshold on",
                 fix="draw fewer trees, or write the threshold as a number",
@@ -367,6 +368,7 @@ class Trainer:
         apart = set_apart(row, self.sets[row.train])
         if not apart or "tree_crf" not in parser.recipe.objective:
             raise AttreeError(
+                "not-calibrated",
                 f"{row.parser}: `calibrated` needs a tree CRF, and trees set apart",
                 fix="choose tree-crf-full, and set `apart` to 40 or so",
             )

@@ -148,6 +148,7 @@ def _source_of(parser: str, overrides: Overrides) -> ParserSource:
     path = Path(parser)
     if is_grammar(parser):
         raise AttreeError(
+            "grammar-without-encoder",
             "this is a grammar, which has no encoder",
             file=path,
             fix="parse with `attree grammar parse`, or `attree try --parser` without --encoder",
@@ -156,6 +157,7 @@ def _source_of(parser: str, overrides: Overrides) -> ParserSource:
         return _trained(path, overrides)
     if parser and path.is_dir():
         raise AttreeError(
+            "no-parser",
             "this folder holds no parser (there is no parser.json in it)",
             file=path,
             fix="give a folder of `attree train`, a file of `attree heads`, or a ready parser: "
@@ -165,6 +167,7 @@ def _source_of(parser: str, overrides: Overrides) -> ParserSource:
         return _selected(path, overrides)
     if parser not in ready_parsers():
         raise AttreeError(
+            "unknown-parser",
             f"unknown parser {parser!r}",
             fix=f"{nearest(parser, ready_parsers())} — or a folder of `attree train`, or a file of "
             "`attree heads` (results/heads/….json)",
@@ -185,6 +188,7 @@ def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
     heads = {known["fingerprint"]: known["heads"] for known in ready["encoders"].values()}
     if encoder.fingerprint not in heads:
         raise AttreeError(
+            "no-heads-known",
             f"{parser} does not say which heads of {encoder.slug}",
             fix="give --heads list:LAYER.HEAD,… or --parser results/heads/….json",
         )
@@ -230,6 +234,7 @@ def _listed(text: str, encoder: ResolvedEncoder, source: str) -> list[Head]:
     selection = HeadSelection.parse(text)
     if selection.kind not in ("all", "list"):
         raise AttreeError(
+            "heads-by-f1",
             f"heads cannot be chosen by F1 here: {text}",
             fix="give --parser a selection of attree heads, or --heads list:LAYER.HEAD,…",
         )
@@ -242,7 +247,9 @@ def _encoder(overrides: Overrides, beside: Path | None) -> ResolvedEncoder:
     if overrides.encoder is not None:
         return find_encoder(overrides.encoder, dtype=DTYPE)
     if beside is None or not beside.is_file():
-        raise AttreeError("no encoder is given", fix="give --encoder results/encoders/….json")
+        raise AttreeError(
+            "no-encoder", "no encoder is given", fix="give --encoder results/encoders/….json"
+        )
     return ResolvedEncoder.read(beside)
 
 
@@ -253,7 +260,10 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
         if getattr(overrides, name) is not None:
             problem = f"--{name} has no effect beside this parser, which was trained"
             raise AttreeError(
-                problem, file=folder, fix="leave it out, or name upoa, upio, upio-log"
+                "option-without-effect",
+                problem,
+                file=folder,
+                fix="leave it out, or name upoa, upio, upio-log",
             )
     description = read_description(folder)
     weights = folder / WEIGHTS
@@ -261,6 +271,7 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     encoder = with_adapter(_encoder_of(description, folder, overrides), weights)
     if description.encoder.fingerprint != encoder.fingerprint:
         raise AttreeError(
+            "other-encoder",
             f"this parser was trained with another encoder than {encoder.slug}",
             file=folder,
             fix="name its encoder with --encoder",

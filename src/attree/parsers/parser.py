@@ -100,7 +100,7 @@ class Chart:
                 split by split.
         """
         if k < 1:
-            raise AttreeError(f"{k} trees are asked for", fix="ask for 1 or more")
+            raise AttreeError("bad-count", f"{k} trees are asked for", fix="ask for 1 or more")
         ranked = self.scores.best(k)
         chances: Sequence[float | None] = ranked.probabilities or [None] * len(ranked.scores)
         trees = ranked.trees.each([self.words] * len(ranked.scores))
@@ -432,7 +432,7 @@ class Parser:
         long = pieces[0].too_long or len(words) > (self._max_words or np.inf)
         if long or not words:
             problem = "is too long for the encoder" if long else "has no word"
-            raise AttreeError(f"this sentence {problem}", fix="give another one")
+            raise AttreeError("too-many-pieces", f"this sentence {problem}", fix="give another one")
         return self.model.features(pieces)
 
     def words(self, sentence: Sentence) -> list[str]:
@@ -516,6 +516,7 @@ def _check_words(sentence: Any) -> None:
 
 def _no_sentence(given: Any, what: str = "sentence") -> AttreeError:
     return AttreeError(
+        "not-a-sentence",
         f"{str(given)[:40]!r} ({type(given).__name__}) is no {what}",
         fix="give a text, a list of words, or a list of those",
     )

@@ -622,5 +622,7 @@ def configured(config: Mapping[str, Any]) -> dict[str, Any]:
     try:
         done: dict[str, Any] = checked(config, Configuration)
     except AttreeError as error:
-        raise AttreeError(f"configuration: {error.problem}", fix=error.fix) from None
+        raise AttreeError(
+            "bad-configuration", f"configuration: {error.problem}", fix=error.fix
+        ) from None
     return done

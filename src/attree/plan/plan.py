@@ -207,6 +207,7 @@ def _check_starts(config: Mapping[str, Any]) -> None:
         start = one.get("start", STARTS[0])
         if start not in STARTS and folder_of_start(start) is None:
             raise AttreeError(
+                "no-parser",
                 f"trained.{name}: start: {start}: no parser of `attree train` is there",
                 fix="write encoder, random, universal, or the folder of a trained parser",
             )
@@ -224,7 +225,9 @@ def _check_treebanks(parser: str, config: Mapping[str, Any], found: _Found) -> N
     if folder := folders_of(config).get(parser):
         if not Path(folder, "parser.json").is_file():
             problem = f"trained.{parser}: folder: no parser of `attree train` is there"
-            raise AttreeError(problem, file=folder, fix="name the folder that was its --output")
+            raise AttreeError(
+                "no-parser", problem, file=folder, fix="name the folder that was its --output"
+            )
         return
     if "sources" not in own:
         found.check(config["training"]["language"], config["training"]["split"], "training")
@@ -275,6 +278,7 @@ class _Found:
         if split not in self.splits[language]:
             has = ", ".join(self.splits[language]) or "none"
             raise AttreeError(
+                "unknown-split",
                 f"{where}: language {language} has no split {split}",
                 fix=f"it has {has}; add {split}.* to its folder or name another split",
             )
@@ -284,6 +288,7 @@ class _Found:
         found = [language for language, own in self.splits.items() if split in own]
         if not found:
             raise AttreeError(
+                "unknown-split",
                 f"{where}: no language has a split {split}",
                 fix=f"put <language>/{split}.* into a folder of treebanks.folders",
             )
@@ -383,18 +388,19 @@ def _check_names(config: Mapping[str, Any], taken: Iterable[str]) -> None:
     for name in taken:
         if name in config["encoders"]:
             problem = f"encoders: the name {name} is taken"
-            raise AttreeError(problem, fix="give the encoder another name")
+            raise AttreeError("name-taken", problem, fix="give the encoder another name")
     others = {name for key in ("parsers", "systems", "averages") for name in config.get(key, {})}
     for name in config.get("grammars", {}):
         if name in others:
             problem = f"grammars: another parser has the name {name}"
-            raise AttreeError(problem, fix="give one of them another name")
+            raise AttreeError("name-taken", problem, fix="give one of them another name")
 
 
 def _check_compared(grammar: str, where: str) -> None:
     """Raise unless a grammar is asked for where its rows are marked as undertrained if they are."""
     if not where.startswith("comparisons."):
         raise AttreeError(
+            "grammar-in-table",
             f"{where}: the grammar {grammar} stands in a table",
             fix="name it in a run of `comparisons`, which `snakemake grammars` makes",
         )
@@ -426,15 +432,17 @@ def _check_trained(parser: str, is_other: bool, config: Mapping[str, Any], where
     """Raise unless a few-shot parser's name is its own and its settings are of such rows."""
     if is_other:
         problem = f"{where}: two parsers have the name {parser}"
-        raise AttreeError(problem, fix="give one of them another name")
+        raise AttreeError("name-taken", problem, fix="give one of them another name")
     own = config.get("trained", {}).get(parser, {})
     for key in own.keys() - {"folder", *APPLIED} if "folder" in own else ():
         problem = f"trained.{parser}: {key} is of no effect on a parser that is trained already"
-        raise AttreeError(problem, fix="leave it out")
+        raise AttreeError("option-without-effect", problem, fix="leave it out")
     for key in ("heads", "label_layers", "weight_decay"):
         if key in own:
             problem = f"trained.{parser}: {key} is for experiments alone"
-            raise AttreeError(problem, fix=f"leave it out, or do not name it in {where}")
+            raise AttreeError(
+                "experiments-alone", problem, fix=f"leave it out, or do not name it in {where}"
+            )
 
 
 def _has_trees(
@@ -443,6 +451,7 @@ def _has_trees(
     """Raise unless a system has trees of a split."""
     if f"{language}/{split}" not in config["systems"][system]:
         raise AttreeError(
+            "missing-trees",
             f"{where}: system {system} has no trees of {language}/{split}",
             fix=f"add `{language}/{split}: FILE` to systems.{system}",
         )

@@ -31,7 +31,7 @@ class Window:
         """
         if not 2 <= self.least <= self.most:
             problem = f"no sentence to annotate has {self.least} to {self.most} words"
-            raise AttreeError(problem, fix="give a smaller number first, from 2 on")
+            raise AttreeError("bad-words", problem, fix="give a smaller number first, from 2 on")
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ def read_pool(
         why = ", ".join(f"{count:,} {reason}" for reason, count in pool.left_out.items())
         problem = f"no sentence to choose from ({why or 'no line'})"
         fix = "give another --min-words or --max-words, or other text"
-        raise AttreeError(problem, file=files[0].path, fix=fix)
+        raise AttreeError("no-sentences", problem, file=files[0].path, fix=fix)
     generator.shuffle(pool.words)
     return pool
 

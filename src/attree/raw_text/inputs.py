@@ -100,9 +100,14 @@ def find_inputs(
     left_out: list[Path] = []
     for path in paths:
         if not path.exists():
-            raise AttreeError("this input does not exist", file=path)
+            raise AttreeError("missing-file", "this input does not exist", file=path)
         if without is not None and path.resolve().is_relative_to(without.resolve()):
-            raise AttreeError("this input is in the output folder", file=path, fix="name another")
+            raise AttreeError(
+                "input-in-output",
+                "this input is in the output folder",
+                file=path,
+                fix="name another",
+            )
         if path.is_file():
             kind, compression = _kind(path)
             found.append((path, kind or "text", compression))
@@ -119,7 +124,10 @@ def find_inputs(
                 left_out.append(file)
     if not found:
         raise AttreeError(
-            "no input files", file=path, fix=f"attree reads {', '.join(KINDS)}, also compressed"
+            "no-inputs",
+            "no input files",
+            file=path,
+            fix=f"attree reads {', '.join(KINDS)}, also compressed",
         )
     return [
         _described(file, kind, zipped, _shared(found)) for file, kind, zipped in found
@@ -152,6 +160,7 @@ def _described(path: Path, kind: str, compression: str, shared: Path) -> InputFi
         about = path.stat()
     except OSError as error:
         raise AttreeError(
+            "unreadable",
             f"this input cannot be read ({error.strerror})",
             file=path,
             fix="repair it or leave it out",
@@ -178,7 +187,10 @@ def open_input(file: InputFile, *, column: str) -> Iterator[Reader]:
         where = "" if reader is None else f" at {reader.offset:,} bytes unpacked"
         problem = "is cut short" if is_cut_short(error) else f"cannot be read ({error})"
         raise AttreeError(
-            f"this input {problem}{where}", file=file.path, fix="repair it or leave it out"
+            "unreadable",
+            f"this input {problem}{where}",
+            file=file.path,
+            fix="repair it or leave it out",
         ) from None
     finally:
         if reader is not None:
@@ -282,6 +294,7 @@ class _ParquetReader:
         names = self._file.schema_arrow.names
         if column not in names:
             raise AttreeError(
+                "no-column",
                 f"no column {column!r} in this input",
                 file=path,
                 fix=f"name one with --column: {', '.join(names)}",

@@ -289,4 +289,4 @@ def refuse_treebanks(files: Iterable[InputFile]) -> None:
         for what, pattern in _NO_TEXT.items():
             if pattern.match(head.replace("\r\n", "\n")):
                 fix = _FIXES.get(what, _FIX)
-                raise AttreeError(f"this is {what}, not text", file=file.path, fix=fix)
+                raise AttreeError("not-text", f"this is {what}, not text", file=file.path, fix=fix)

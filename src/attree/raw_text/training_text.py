@@ -47,7 +47,9 @@ def read_texts(files: Iterable[InputFile], passed: Counter[str] | None = None) -
             for line, (text, status) in enumerate(zip(texts, statuses, strict=True), first):
                 if status == UNDECODABLE:
                     fix = "convert it with `iconv`"
-                    raise AttreeError("this text is not UTF-8", file=file.path, line=line, fix=fix)
+                    raise AttreeError(
+                        "encoding", "this text is not UTF-8", file=file.path, line=line, fix=fix
+                    )
                 if status not in (OK, EMPTY) and passed is not None:
                     passed[status] += 1
                 words = text if isinstance(text, str) else " ".join(text)
@@ -64,7 +66,7 @@ def table_words(path: str | Path) -> tuple[list[list[str]], dict[str, Any]]:
     table, metadata = read_table(path)
     if "words" not in table.schema.names:
         fix = "write it with `attree treebank`"
-        raise AttreeError("this table has no column `words`", file=path, fix=fix)
+        raise AttreeError("no-column", "this table has no column `words`", file=path, fix=fix)
     return table["words"].to_pylist(), metadata
 
 
@@ -83,5 +85,5 @@ def measure(files: Sequence[InputFile]) -> dict[str, Any]:
     for status, count in passed.items():
         say(f"attree: {count:,} lines of the text are passed over: {status}")
     if not lines:
-        raise AttreeError("this file has no text", file=files[0].path if files else None)
+        raise AttreeError("no-text", "this file has no text", file=files[0].path if files else None)
     return {"hash": whole.hexdigest()[:32], "lines": lines, "characters": characters}

@@ -101,11 +101,13 @@ def settle(
     """
     if tokenizer not in (None, *TOKENIZERS):
         fix = f"choose {' or '.join(TOKENIZERS)}; --language says the language"
-        raise AttreeError(f"unknown tokenizer {tokenizer!r}", fix=fix)
+        raise AttreeError("unknown-tokenizer", f"unknown tokenizer {tokenizer!r}", fix=fix)
     if tokenizer == WHITESPACE:
         if language is not None:
             fix = "leave --language or --tokenizer out"
-            raise AttreeError("words between spaces need no language's rules", fix=fix)
+            raise AttreeError(
+                "option-without-effect", "words between spaces need no language's rules", fix=fix
+            )
         return Splitting(WHITESPACE, bool(sentences))
     split = sentences is not False
     first = list(islice(texts, _FIRST))
@@ -152,6 +154,7 @@ def tokeniser(name: str, *, split: bool) -> Tokeniser:
         return functools.partial(rules, split=split)
     if split:
         raise AttreeError(
+            "not-split",
             "lines of words with spaces between are not split into sentences",
             fix="leave --tokenizer whitespace or --sentences out",
         )
@@ -321,6 +324,7 @@ class _Rules:
                 import spacy
         except ImportError:
             raise AttreeError(
+                "not-installed",
                 "splitting text into words needs spaCy and icu4py",
                 fix="pip install 'attree[corpus]', or give lines of words: --tokenizer whitespace",
             ) from None

@@ -63,6 +63,7 @@ def fit_in_rounds(
     """
     if plan.recipe.rounds and len(trees.sources) > 1:
         raise AttreeError(
+            "two-treebanks",
             "self-training leaves no room for trees of another set",
             fix="give one treebank, or train span-parser",
         )
@@ -87,6 +88,7 @@ def _usable(encoder: Encoder, raw: Sequence[Sequence[str]], seed: int) -> list[l
     found = [words for words, one in zip(long, pieces, strict=True) if not one.too_long]
     if not found:
         raise AttreeError(
+            "no-sentences",
             "no other sentence of three words and more is left to train on as raw text",
             fix="draw fewer trees than there are, or train span-parser",
         )
@@ -107,6 +109,7 @@ def sure_trees(
     kept = np.sort(ranked[: max(round(_KEPT * len(sentences)), 1)]).tolist()
     if not kept:
         raise AttreeError(
+            "no-phrases",
             "the parser of the first round finds no phrase in the raw sentences",
             fix="train span-parser, or on more trees or steps",
         )

@@ -76,7 +76,7 @@ def columns_for(
         mean_column(checked(source, heads, *size), precision, source) for source, heads in wanted
     )
     if not found:
-        raise AttreeError("no heads are asked for", fix="give --heads or --selection")
+        raise AttreeError("no-heads", "no heads are asked for", fix="give --heads or --selection")
     return found
 
 

@@ -61,6 +61,7 @@ def write_imported(
     if not found:
         first = f" (first: {refused[0]})" if refused else ""
         raise AttreeError(
+            "other-sentences",
             f"no tree has the words of a sentence{first}",
             file=predictions[0],
             fix=f"check that it parses the sentences of {sentences}",
@@ -72,6 +73,7 @@ def write_imported(
         print(f"attree: {safe(line)}", file=sys.stderr)
     if len(gold) - len(found) > max(MOST_SENTENCES, accept_loss) * len(gold):
         raise AttreeError(
+            "missing-trees",
             f"only {len(found):,} of {len(gold):,} sentences have a tree (first: {refused[0]})",
             file=predictions[0],
             fix="give the trees of the same sentences; if this is right, --accept-loss SHARE"
@@ -106,6 +108,7 @@ def write_average(
     for path, one in zip(members[1:], parses[1:], strict=True):
         if not np.array_equal(one.sentence, parses[0].sentence):
             raise AttreeError(
+                "other-sentences",
                 f"these are not the sentences of {members[0]}",
                 file=path,
                 fix="average parsers of one split",

@@ -81,6 +81,7 @@ def write_parses(
         place = int(np.flatnonzero(status == TOO_LONG)[0])
         pieces = len(model.encoder.tokenise([words[place]])[0].ids)
         raise AttreeError(
+            "too-many-pieces",
             f"sentence {place} has {pieces} word pieces, the encoder takes "
             f"{model.encoder.max_pieces}",
             fix="pass --too-long right_branching or --too-long skip",
@@ -110,7 +111,7 @@ def _known(table: pa.Table) -> Iterator[Constraints]:
             yield Constraints.of_tree(len(row["words"]), spans, half=half)
         except AttreeError as error:
             raise AttreeError(
-                error.problem, file=row["file"], line=row["line"], fix=error.fix
+                error.code, error.problem, file=row["file"], line=row["line"], fix=error.fix
             ) from None
 
 

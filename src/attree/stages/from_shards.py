@@ -43,6 +43,7 @@ def write_parses(
     used = {name: value or chosen.get(name) for name, value in recipe.items()}
     if missing := [name for name, value in used.items() if value is None]:
         raise AttreeError(
+            "bad-selection",
             f"this selection does not say which {missing[0]}",
             file=selection,
             fix=f"give --{missing[0]}",
@@ -57,6 +58,7 @@ def write_parses(
         parses = parse_shards(attention, column, used, policy, advance=advance)
     if len(parses) != total or (np.diff(parses.sentence) == 0).any():
         raise AttreeError(
+            "sentence-count",
             f"the shards hold {len(parses):,} sentences where the manifest counts {total:,}",
             file=attention,
             fix="run `attree attention` again",

@@ -192,6 +192,7 @@ def _check_start(request: TrainingRequest) -> None:
     start = request.fitting.start
     if request.recipe.rank and folder_of_start(start):
         raise AttreeError(
+            "adapts-and-starts",
             f"a parser that adapts its encoder starts from the encoder, not from {start}",
             fix="leave --start out, or take --parser tree-crf-joint",
         )
@@ -282,7 +283,9 @@ def _plan(
     if chosen.tuning is None:
         return plan, []
     if not any(PARTS[name].reads_layers for name in recipe.parts):
-        raise AttreeError("head weights have no layer to tune", fix="leave --tune-on out")
+        raise AttreeError(
+            "no-layer", "head weights have no layer to tune", fix="leave --tune-on out"
+        )
     wanted = request.tune_layers or tuple((number,) for number in range(encoder.n_layers + 1))
     plans = grid(plan, layers=wanted, dropouts=request.tune_dropouts)
     return choose(encoder, chosen.trees, chosen.tuning, plans, first=first)
@@ -310,7 +313,9 @@ def parse_layers(text: str) -> Layers:
     try:
         return tuple(int(part) for part in re.split("[+,]", text))
     except ValueError:
-        raise AttreeError(f"{text!r} is not a list of layers", fix="write 3, or 2+3+4") from None
+        raise AttreeError(
+            "bad-layers", f"{text!r} is not a list of layers", fix="write 3, or 2+3+4"
+        ) from None
 
 
 def summary(parser: TrainedParser, output: Path) -> Iterator[str]:

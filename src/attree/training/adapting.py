@@ -53,7 +53,9 @@ class LiveSource(BatchSource):
         self._encoder, self._scorer = encoder, scorer
         self._layers = scorer.layout().layers
         if scorer.layout().heads:
-            raise AttreeError("a parser that reads attention cannot adapt its encoder")
+            raise AttreeError(
+                "cannot-adapt", "a parser that reads attention cannot adapt its encoder"
+            )
         self._model = read_model(folder, torch.float32, encoder.device)
         layers = layers_of(self._model, encoder.n_layers, folder)
         attention.watch(layers)
@@ -61,6 +63,7 @@ class LiveSource(BatchSource):
         self.adapted = adapt(layers, max(self._layers), plan.recipe.rank, plan.seed)
         if not self.adapted:
             raise AttreeError(
+                "cannot-adapt",
                 f"the layers of the encoder {encoder.slug} have no linear parts to adapt",
                 fix="take tree-crf-joint, which leaves the encoder as it is",
             )
@@ -115,6 +118,7 @@ def adapted_to(
     """
     if encoder.adapter:
         raise AttreeError(
+            "adapted-already",
             f"the encoder {encoder.slug} of this parser is adapted to trees already",
             fix="take tree-crf-joint, or start from the encoder itself",
         )

@@ -112,7 +112,9 @@ def published(card: str, *, licence: str, sources: str, tables: Iterable[str] = 
         AttreeError: it is filled in already, or is no such card.
     """
     if not (_OPEN in card and card.endswith(_OPEN_LICENCE)):
-        raise AttreeError("this model card is filled in already", fix="train the parser again")
+        raise AttreeError(
+            "filled-in", "this model card is filled in already", fix="train the parser again"
+        )
     below = "".join(f"{table.strip()}\n\n" for table in tables)
     if below:
         card = re.sub(r"^\| F1 \| .*$", "| F1 | in the tables below |", card, flags=re.M)

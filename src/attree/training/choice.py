@@ -157,6 +157,7 @@ def _training_rows(
         rows = by_id(table, choice.ids)
         if shared := left_out.intersection(rows):
             raise AttreeError(
+                "all-evaluated-on",
                 f"{len(shared)} of the sentences of --ids are to be evaluated on",
                 fix="choose other sentences, or pass --allow-overlap",
             )
@@ -194,6 +195,7 @@ def _asked(choice: Choice, treebanks: int) -> list[int | None]:
         return wanted if choice.shares is None else wanted * treebanks
     if len(wanted) != treebanks:
         raise AttreeError(
+            "tree-counts",
             f"--trees {','.join(choice.trees or ())} is of {len(wanted)} treebanks, there are "
             f"{treebanks}",
             fix="give one number for all, or one for each",
@@ -211,6 +213,7 @@ def _counts(asked: Sequence[int | None], there: Sequence[int], apart: int) -> li
     """
     if not all(there):
         raise AttreeError(
+            "all-evaluated-on",
             "every tree is among the sentences to be evaluated on: none is left to train on",
             fix="choose other trees, or pass --allow-overlap",
         )
@@ -227,7 +230,9 @@ def _number_of_trees(text: str) -> int | None:
     if text == "all":
         return None
     if not re.fullmatch("[0-9]{1,9}", text):
-        raise AttreeError(f"{text!r} is not a number of trees", fix="write it in digits")
+        raise AttreeError(
+            "not-a-number", f"{text!r} is not a number of trees", fix="write it in digits"
+        )
     if int(text) < 1:
-        raise AttreeError(f"{text} trees are asked for", fix="ask for 1 or more")
+        raise AttreeError("bad-count", f"{text} trees are asked for", fix="ask for 1 or more")
     return int(text)

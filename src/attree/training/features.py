@@ -112,6 +112,7 @@ def pieces_of(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Piec
     for place, sentence in enumerate(pieces):
         if sentence.too_long:
             raise AttreeError(
+                "too-many-pieces",
                 f"sentence {place} has {len(sentence.ids)} word pieces, the encoder takes "
                 f"{encoder.max_pieces}",
                 fix="choose other trees",

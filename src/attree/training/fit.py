@@ -71,6 +71,7 @@ def fit(
     """
     if plan.recipe.rank and not encoder.adapter:
         raise AttreeError(
+            "adapted-already",
             "this parser is trained on an encoder that is adapted to its trees",
             fix="train it with `attree train`, or take tree-crf-joint",
         )
@@ -159,6 +160,7 @@ def _refuse_half(trees: GoldTrees, plan: TrainingPlan) -> None:
     half = next((tree for tree in trees.gold if tree.known is not None), None)
     if half is not None and not plan.recipe.has_distribution:
         raise AttreeError(
+            "half-known",
             f"tree {half.name} is half known, and {plan.recipe.objective} needs whole trees",
             fix="train a tree CRF, such as --parser tree-crf-full",
         )
@@ -182,6 +184,7 @@ def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
     )
     if not same or not both or not all(alike):
         raise AttreeError(
+            "other-parts",
             "the parser to start from has another encoder, or other parts or sizes",
             fix="train it with the same --encoder, --parser, --layer and --size",
         )
@@ -213,6 +216,7 @@ def label_names(trees: GoldTrees) -> tuple[str, ...]:
     found = sorted({label for tree in trees.gold for _, _, label in tree.labels if label})
     if not found:
         raise AttreeError(
+            "no-labels",
             "these trees have no labels",
             fix="train a parser without labels, such as tree-crf-full",
         )
@@ -285,7 +289,7 @@ def choose(
         the plan, and each plan's settings with its F1.
     """
     if not plans:
-        raise AttreeError("no settings to choose from", fix="name some layers")
+        raise AttreeError("no-settings", "no settings to choose from", fix="name some layers")
     layouts = [untrained(encoder, plan).layout() for plan in plans]
     layers = {layer for layout in layouts for layer in layout.layers}
     layout = Layout(tuple(sorted(layers)), max(layout.heads for layout in layouts))

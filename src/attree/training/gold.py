@@ -111,12 +111,16 @@ def gold_tree(
     each = [(int(start), int(end)) for start, end in spans]
     everything = set(each)
     if not everything:
-        raise AttreeError(f"tree {name} has no brackets", fix="leave it out, or mend the treebank")
+        raise AttreeError(
+            "no-brackets", f"tree {name} has no brackets", fix="leave it out, or mend the treebank"
+        )
     try:
         splits = binarise(n_words, everything, factor=factor).astype(np.int64)
     except AttreeError as error:
         raise AttreeError(
-            f"tree {name}: {error.problem}", fix="leave it out, or make the treebank continuous"
+            error.code,
+            f"tree {name}: {error.problem}",
+            fix="leave it out, or make the treebank continuous",
         ) from None
     kept = {(start, end) for start, end in everything if end - start > 1}
     brackets = sorted(kept | {(0, n_words)}) if n_words > 1 else []
@@ -144,7 +148,7 @@ def half_known_tree(
         known = Constraints.of_marks(marked)
         known.check(n_words)
     except AttreeError as error:
-        raise AttreeError(f"tree {name}: {error.problem}", fix="correct it") from None
+        raise AttreeError(error.code, f"tree {name}: {error.problem}", fix="correct it") from None
     wide = {span for span in known.chains() if span[1] - span[0] > 1}
     brackets = np.array(sorted(wide | {(0, n_words)}), np.int64).reshape(-1, 2)
     named = [(i, j, label) for i, j, label in known.required if label is not None]

@@ -134,7 +134,7 @@ def span_chances(scores: SpanScores, known: Conditions | None = None) -> NDArray
     """
     span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
     if not np.isfinite(span.sum()):
-        raise NotFiniteError("a sentence's span scores are NaN or infinite")
+        raise NotFiniteError("not-finite", "a sentence's span scores are NaN or infinite")
     if known is not None:
         starts, ends = known.spans
         span = span + known.weights(_chances(scores, (np.zeros_like(starts), starts, ends)))
@@ -151,7 +151,7 @@ def _chances(
     there = tuple(torch.from_numpy(each).to(scores.labels.device) for each in places)
     chances = scores.labels.detach()[there].double().softmax(-1).cpu().numpy()
     if not np.isfinite(chances.sum()):
-        raise NotFiniteError("a sentence's label scores are NaN or infinite")
+        raise NotFiniteError("not-finite", "a sentence's label scores are NaN or infinite")
     return chances if known is None else known.renormalised(chances, *places[1:])
 
 

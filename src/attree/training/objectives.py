@@ -70,7 +70,9 @@ def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> 
     impossible = torch.isneginf(compatible)
     if impossible.any():
         name = gold.names[int(impossible.nonzero()[0])]
-        raise AttreeError(f"tree {name} has crossing brackets", fix="leave it out of training")
+        raise AttreeError(
+            "crossing-spans", f"tree {name} has crossing brackets", fix="leave it out of training"
+        )
     return free - compatible
 
 
@@ -220,6 +222,7 @@ def _orders(
         return batches(len(usable), size, steps, generator)
     if len(shares) != len(trees) or not all(0 < one < np.inf for one in shares):
         raise AttreeError(
+            "bad-shares",
             f"there are {len(trees)} treebanks, and the shares of a batch are "
             f"{', '.join(f'{one:g}' for one in shares)}",
             fix="give each treebank one above 0",
@@ -228,6 +231,7 @@ def _orders(
     counts = np.bincount(np.searchsorted(ends, usable, side="right"), minlength=len(ends))
     if not counts.all():
         raise AttreeError(
+            "no-trees",
             f"treebank {int(counts.argmin()) + 1} of {len(counts)} has no tree of three words",
             fix="leave it out",
         )
@@ -266,10 +270,11 @@ def train(
         AttreeError: no tree of three words or more, no steps, or a loss that is not a number.
     """
     if plan.steps < 1 or plan.batch < 1:
-        raise AttreeError("training needs at least one step, and one tree a batch")
+        raise AttreeError("bad-count", "training needs at least one step, and one tree a batch")
     usable = [place for place, tree in enumerate(gold) if tree.n_words > 2]
     if not usable:
         raise AttreeError(
+            "short-trees",
             "all trees chosen for training have one or two words, which have one tree only",
             fix="choose others",
         )
@@ -336,6 +341,7 @@ def _refuse_nan(losses: Tensor, gold: GoldBatch, step: int) -> None:
     if broken.any():
         name = gold.names[int(broken.nonzero()[0])]
         raise AttreeError(
+            "loss-not-finite",
             f"the loss of tree {name} is not a number at step {step}",
             fix="lower the learning rate, or leave the tree out",
         )

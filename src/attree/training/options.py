@@ -73,6 +73,7 @@ class Choice:
         if len(found) != treebanks or not all(0 < one < math.inf for one in found):
             given = ",".join(self.shares)
             raise AttreeError(
+                "bad-shares",
                 f"--shares {given} is not a number above 0 for each of {treebanks} treebanks",
                 fix=f"write even, or {','.join('1' * treebanks)}",
             )

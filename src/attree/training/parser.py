@@ -90,6 +90,7 @@ class TrainedParser:
         """Refuse an encoder that this parser was not trained with."""
         if encoder.fingerprint != self.encoder["fingerprint"]:
             raise AttreeError(
+                "other-encoder",
                 f"this parser belongs to the encoder {self.encoder['slug']} "
                 f"({self.encoder['fingerprint'][:12]}), not to {encoder.slug} "
                 f"({encoder.fingerprint[:12]})",
@@ -109,6 +110,7 @@ class TrainedParser:
                 value > there[key] or (key != "layers" and value < there[key])
             ):
                 raise AttreeError(
+                    "bad-shape",
                     f"this {DESCRIPTION} is not valid: shape.{part}.{key}: {value}, where the "
                     f"encoder {encoder.slug} has {there[key]}",
                     file=ABOUT,
@@ -160,6 +162,7 @@ class TrainedParser:
         if text == "chosen":
             if "threshold" not in self.about:
                 raise AttreeError(
+                    "no-threshold",
                     "no threshold was chosen for this parser",
                     fix="train a tree CRF with --held-out, or give a number",
                 )
@@ -169,7 +172,9 @@ class TrainedParser:
         except ValueError:
             found = -1.0
         if not 0 <= found <= 1:
-            raise AttreeError(f"{text!r} is not a probability", fix="give 0 to 1, or chosen")
+            raise AttreeError(
+                "not-a-share", f"{text!r} is not a probability", fix="give 0 to 1, or chosen"
+            )
         return found
 
     def describe(self) -> dict[str, Any]:
@@ -257,7 +262,7 @@ def load_parser(
         scorer.load_state_dict(tensors)
     except (SafetensorError, RuntimeError, KeyError, OSError):
         problem = "these weights are cut short or belong to another parser"
-        raise AttreeError(problem, file=path, fix=_AGAIN) from None
+        raise AttreeError("damaged-weights", problem, file=path, fix=_AGAIN) from None
     scorer = scorer.to(device).eval()
     parts = (about.shape, scorer, about.raw["encoder"], about.raw["about"])
     return TrainedParser(recipe, *parts, trained_on, adapter)
@@ -269,9 +274,11 @@ def _check_types(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
         if tensor.dtype not in _FLOATS:
             kind = str(tensor.dtype).removeprefix("torch.")
             problem = f"the weights {name} are {kind}, where floats of 16 or 32 bits are meant"
-            raise AttreeError(problem, file=path, fix=_AGAIN)
+            raise AttreeError("damaged-weights", problem, file=path, fix=_AGAIN)
         if not tensor.isfinite().all():
-            raise AttreeError(f"the weights {name} are not all finite", file=path, fix=_AGAIN)
+            raise AttreeError(
+                "damaged-weights", f"the weights {name} are not all finite", file=path, fix=_AGAIN
+            )
 
 
 def _scorer(about: Description, path: Path, there: int) -> SpanScorer:
@@ -282,6 +289,7 @@ def _scorer(about: Description, path: Path, there: int) -> SpanScorer:
         least = sum(parameter.numel() for parameter in empty.parameters())
         if least > there:
             raise AttreeError(
+                "too-few-bytes",
                 f"parser.json describes {least:,} weights or more, this file holds {there:,} "
                 "bytes: they do not belong together",
                 file=path.with_name(WEIGHTS),
@@ -289,7 +297,9 @@ def _scorer(about: Description, path: Path, there: int) -> SpanScorer:
             )
         return SpanScorer(about.recipe, about.shape)
     except (TypeError, KeyError):
-        raise AttreeError(f"this is not the {DESCRIPTION}", file=path, fix=_AGAIN) from None
+        raise AttreeError(
+            "other-parser", f"this is not the {DESCRIPTION}", file=path, fix=_AGAIN
+        ) from None
 
 
 class TrainedModel:

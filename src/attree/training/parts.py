@@ -474,7 +474,7 @@ def with_tags(trees: Trees, scores: SpanScores) -> Trees:
     place = torch.arange(scores.tags.shape[1], device=scores.tags.device)
     words = scores.tags[place < scores.n_words[:, None]]
     if not words.sum().isfinite():
-        raise NotFiniteError("a sentence's tag scores are NaN or infinite")
+        raise NotFiniteError("not-finite", "a sentence's tag scores are NaN or infinite")
     codes = words.argmax(-1).int().cpu().numpy()
     return replace(trees, tags=codes, tag_names=scores.tag_names)
 
@@ -588,7 +588,9 @@ class SpanScorer(nn.Module):
             found = part.attention(batch.features[name])
             if found is not None:
                 return found
-        raise AttreeError("this parser has no trained association", fix="choose fpio or fpoa")
+        raise AttreeError(
+            "no-association", "this parser has no trained association", fix="choose fpio or fpoa"
+        )
 
     def groups(self) -> list[dict[str, Any]]:
         """Parameter groups for the optimiser, each part at its own learning rate."""

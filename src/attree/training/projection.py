@@ -76,6 +76,7 @@ class Projection(nn.Module):
         super().__init__()
         if size % heads:
             raise AttreeError(
+                "bad-size",
                 f"a projection of size {size} does not divide into {heads} heads",
                 fix="choose a size that is a multiple of the number of heads",
             )
@@ -155,6 +156,7 @@ def initialise(
     layers, hidden, size = projection.query.shape
     if how not in STARTS:
         raise AttreeError(
+            "unknown-name",
             f"unknown start {how!r}",
             fix=f"choose one of {', '.join(STARTS)}, or a trained parser's folder",
         )
@@ -178,6 +180,7 @@ def _truncated(query: Tensor, key: Tensor, size: int, heads: int) -> tuple[Tenso
     rank, width = size // heads, query.shape[1] // heads
     if rank > min(width, query.shape[0]) or query.shape[1] % heads:
         raise AttreeError(
+            "bad-size",
             f"a projection of size {size} with {heads} heads cannot start from the encoder's query "
             f"and key of size {query.shape[1]}",
             fix="choose a smaller size, or a random start",

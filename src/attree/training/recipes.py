@@ -223,12 +223,16 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
             check_name(value, CHOICES[key], f"unknown {key} {value!r}")
     rate = given.get("learning_rate", base.learning_rate)
     if not (isinstance(rate, float) and 0 < rate < math.inf):
-        raise AttreeError(f"the learning rate is {rate}", fix="give one above 0, such as 0.001")
+        raise AttreeError(
+            "bad-rate", f"the learning rate is {rate}", fix="give one above 0, such as 0.001"
+        )
     wrong = next((value for value in given.values() if value in LABELLED), None)
     wrong = "label_layers" if "label_layers" in given else wrong
     if wrong is not None and "labels" not in base.parts:
         raise AttreeError(
-            f"{wrong} needs a parser with labels", fix="choose tree-crf-labelled, or leave it out"
+            "needs-labels",
+            f"{wrong} needs a parser with labels",
+            fix="choose tree-crf-labelled, or leave it out",
         )
     return replace(base, **given)  # type: ignore[arg-type]
 
@@ -301,7 +305,9 @@ def read_description(folder: str | Path) -> Description:
             check_name(name, names, problem, file=path)
     if not 0 <= found.recipe.dropout < 1:
         problem = f"recipe.dropout: {found.recipe.dropout}"
-        raise AttreeError(f"this {DESCRIPTION} is not valid: {problem}", file=path, fix=_AGAIN)
+        raise AttreeError(
+            "bad-form", f"this {DESCRIPTION} is not valid: {problem}", file=path, fix=_AGAIN
+        )
     _check_shape(found.shape, path)
     return found
 
@@ -319,6 +325,7 @@ def _check_shape(shape: dict[str, dict[str, Any]], path: Path) -> None:
                 good &= all(isinstance(one, int) and least <= one <= _LARGEST for one in each)
             if not good:
                 raise AttreeError(
+                    "bad-shape",
                     f"this {DESCRIPTION} is not valid: shape.{part}.{key}: {value}",
                     file=path,
                     fix=_AGAIN,

@@ -180,7 +180,7 @@ def decode(
     """
     span = scores.span.detach().cpu().numpy()
     if not np.isfinite(span.sum()):
-        raise NotFiniteError("a sentence's span scores are NaN or infinite")
+        raise NotFiniteError("not-finite", "a sentence's span scores are NaN or infinite")
     n_words = scores.n_words.cpu().numpy()
     risk, optional = decoder == "minimum_risk", decoder == "optional_chart"
     asked = span if constraints is None else span + constraints.penalties(int(n_words[0]))

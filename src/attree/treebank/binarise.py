@@ -64,12 +64,15 @@ def _children(n_words: int, spans: Iterable[tuple[int, int]]) -> Iterable[list[i
             yield _closed(*opened.pop())
         if start < 0 or end > n_words:
             raise AttreeError(
-                f"the span {(start, end)} is not inside a sentence of {n_words} words"
+                "span-outside",
+                f"the span {(start, end)} is not inside a sentence of {n_words} words",
             )
         if opened:
             around, bounds = opened[-1]
             if end > around:
-                raise AttreeError(f"the spans {(bounds[0], around)} and {(start, end)} cross")
+                raise AttreeError(
+                    "crossing-spans", f"the spans {(bounds[0], around)} and {(start, end)} cross"
+                )
             bounds += range(bounds[-1] + 1, start + 1)
             bounds.append(end)
         opened.append((end, [start]))

@@ -106,7 +106,9 @@ def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) 
         while left and left[-1][0] == place:
             _, end, label = left.pop()
             if not place < end <= (ends[-1] if ends else n):
-                raise AttreeError(f"the span {(place, end)} crosses another or is out of order")
+                raise AttreeError(
+                    "span-order", f"the span {(place, end)} crosses another or is out of order"
+                )
             ends.append(end)
             parts.append(f" ({_written(label)}")
         parts.append(f" ({_written(tag) or 'X'} {_written(word)})")
@@ -114,7 +116,7 @@ def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) 
             ends.pop()
             parts.append(")")
     if left:
-        raise AttreeError(f"the span {left[-1][:2]} is out of order")
+        raise AttreeError("span-order", f"the span {left[-1][:2]} is out of order")
     return "".join(parts).strip()
 
 

@@ -126,6 +126,7 @@ def refuse(
     setting = f"format: {sniffed}" if sniffed else _setting(seen.lost or seen.unread)
     if counts.read == 0:
         raise AttreeError(
+            "no-sentences",
             f"no sentence could be read ({totals(counts)})" + _first(seen),
             file=file,
             fix=f"set {setting}" if setting else "check format, encoding and punctuation",
@@ -144,7 +145,10 @@ def refuse(
         return
     accept = f"accept_loss: {math.ceil(100 * share) / 100:g}"
     raise AttreeError(
-        problem, file=file, fix=f"set {setting} in language.yaml, or {accept} if this is right"
+        "many-removed",
+        problem,
+        file=file,
+        fix=f"set {setting} in language.yaml, or {accept} if this is right",
     )
 
 

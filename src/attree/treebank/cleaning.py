@@ -67,7 +67,9 @@ def policy(name: str) -> Keep | None:
     """
     kind, _, argument = name.partition(":")
     if kind not in POLICIES or bool(argument.strip()) != bool(POLICIES[kind]):
-        raise AttreeError(f"unknown punctuation policy {name!r}", fix=f"choose {policies()}")
+        raise AttreeError(
+            "unknown-policy", f"unknown punctuation policy {name!r}", fix=f"choose {policies()}"
+        )
     if kind == "ptb":
         return lambda sentence: [tag in PTB_TAGS for tag in sentence.tags]
     if kind == "unicode":
@@ -200,7 +202,7 @@ def parts(text: str) -> tuple[range, int]:
         first, last, of = (int(one) for one in found.groups(default=found[1]))
         if first <= last <= of:
             return range(first - 1, last), of
-    raise AttreeError(f"{text!r} is no part", fix="write 1/5, or 2-5/5")
+    raise AttreeError("bad-part", f"{text!r} is no part", fix="write 1/5, or 2-5/5")
 
 
 def prepare(

@@ -59,6 +59,7 @@ def target(output: Path) -> str:
         if one == name or (name not in writable() and family and FORMATS[one].family == family):
             return one
     raise AttreeError(
+        "unknown-format",
         "the format is not known from this file's extension",
         file=output,
         fix=f"add --to with one of {', '.join(writable())}",
@@ -99,7 +100,7 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
         if not done.written:
             first = done.rejected[0] if done.rejected else Rejected(str(output), 1, "", "failed")
             problem = f"no sentence could be read ({first.reason})"
-            raise AttreeError(problem, file=first.file, line=first.line)
+            raise AttreeError("no-sentences", problem, file=first.file, line=first.line)
     return done
 
 
@@ -134,7 +135,9 @@ def _relabelled(graphs: Iterator[Graph], settings: SplitSettings) -> Iterator[Gr
     """Yield graphs with the labels that are asked for, universal ones without functions."""
     labelling, usual = Labelling.of(settings.labels), FORMATS[settings.format or ""].labels
     if labelling.kind == "unknown":
-        raise AttreeError("unknown labels stand in half-known trees only", fix="add --to half")
+        raise AttreeError(
+            "unknown-labels", "unknown labels stand in half-known trees only", fix="add --to half"
+        )
     if labelling.kind == "treebank" or usual == UNIVERSAL:
         yield from graphs
         return

@@ -121,6 +121,7 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
             word = graph.words[place] if place < n else f"#{_FIRST + place - n}"
             if place < n and (_NODE.fullmatch(word) or re.search(r"[\t\n]", word)):
                 raise AttreeError(
+                    "word-of-blanks",
                     f"NEGRA export cannot hold the word {word!r}",
                     file=graph.file,
                     line=graph.line,

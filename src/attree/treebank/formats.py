@@ -125,7 +125,9 @@ def together(path: Path, format: str | None = None) -> list[list[Path]]:
         return [matching(path)]
     groups, _ = in_folder(path, format)
     if not groups:
-        raise AttreeError("no treebank is in this folder", file=path, fix="name its files")
+        raise AttreeError(
+            "no-treebank", "no treebank is in this folder", file=path, fix="name its files"
+        )
     return list(groups.values())
 
 
@@ -151,6 +153,7 @@ def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettin
             for file in files:
                 check_regular(file, what="treebank file")
             raise AttreeError(
+                "unknown-format",
                 "the format is not known from the files' extensions",
                 file=files[0] if files else None,
                 fix=f"add --format with one of {', '.join(FORMATS)}; where there is no --format, "

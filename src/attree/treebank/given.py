@@ -64,12 +64,12 @@ class Treebank:
             check.refuse(seen, how, counts, str(path), sniff(path, how))
         except AttreeError as error:
             fix = f"see `attree treebank {path} --check`, and write a table with the settings there"
-            raise AttreeError(error.problem, file=path, fix=fix) from None
+            raise AttreeError(error.code, error.problem, file=path, fix=fix) from None
         table = builder.tables()[0]
         if HALF.name in table.schema.names and not half:
             problem = "only some brackets of these trees are known"
             fix = "give whole trees; `attree train` and `attree parse` take these"
-            raise AttreeError(problem, file=path, fix=fix)
+            raise AttreeError("partly-known-trees", problem, file=path, fix=fix)
         policy = counts.punctuation
         if policy == "keep" and is_table(path):  # words were removed when it was made
             policy = read_metadata(path).get("punctuation") or policy
@@ -90,7 +90,7 @@ class Treebank:
         if len(policies) > 1:
             problem = f"punctuation is not removed alike from these: {', '.join(policies)}"
             fix = "give tables of `attree treebank`, made with one --punctuation"
-            raise AttreeError(problem, file=groups[0][0], fix=fix)
+            raise AttreeError("mixed-punctuation", problem, file=groups[0][0], fix=fix)
         refused = [line for one in read for line in one.refused]
         return cls(joined([one.table for one in read]), refused, policies[0])
 
@@ -183,7 +183,9 @@ def check_files(paths: Iterable[Path], option: str) -> None:
     for path in paths:
         if matching(path)[0].is_file() and is_table(path):
             fix = f"leave {option} out, or give the treebank's own file"
-            raise AttreeError("this table was cleaned when it was made", file=path, fix=fix)
+            raise AttreeError(
+                "cleaned-already", "this table was cleaned when it was made", file=path, fix=fix
+            )
 
 
 def _read(path: Path, settings: SplitSettings | None, *, half: bool) -> Treebank:

@@ -68,9 +68,9 @@ def read_line(line: str) -> Sentence:
     found = list(brackets.read(_tagged(line), "", _LINE))
     for one in found:
         if isinstance(one, Rejected):
-            raise AttreeError(one.reason.partition(" — ")[0], fix=_ONE_A_LINE)
+            raise AttreeError("not-one-tree", one.reason.partition(" — ")[0], fix=_ONE_A_LINE)
     if len(found) != 1:
-        raise AttreeError("these brackets are not one tree", fix=_ONE_A_LINE)
+        raise AttreeError("not-one-tree", "these brackets are not one tree", fix=_ONE_A_LINE)
     (one,) = found
     assert isinstance(one, Sentence)
     return dataclasses.replace(one, spans=_spans(one), half=True)
@@ -108,7 +108,7 @@ def known(one: Sentence) -> Constraints:
         found = Constraints.of_tree(len(one.words), one.spans, half=one.half)
         found.check(len(one.words))
     except AttreeError as error:
-        raise AttreeError(_in_words(error.problem, one.words), fix=error.fix) from None
+        raise AttreeError(error.code, _in_words(error.problem, one.words), fix=error.fix) from None
     return found
 
 
@@ -133,7 +133,11 @@ def _checked(one: Sentence) -> Sentence | Rejected:
         one = dataclasses.replace(one, spans=_spans(one), half=True)
         constraints = known(one)
         if not constraints:
-            raise AttreeError("nothing is known of this tree", fix="bracket a phrase, or leave it")
+            raise AttreeError(
+                "nothing-known",
+                "nothing is known of this tree",
+                fix="bracket a phrase, or leave it",
+            )
     except AttreeError as error:
         return Rejected(one.file, one.line, str(error), "failed")
     whole = (0, len(one.words), COMPLETE)
@@ -152,18 +156,19 @@ def _spans(one: Sentence) -> tuple[tuple[int, int, str], ...]:
             white space, which no parser counts.
     """
     if not all(word.strip() for word in one.words):
-        raise AttreeError("a word is nothing but white space", fix="leave it out")
+        raise AttreeError("empty-word", "a word is nothing but white space", fix="leave it out")
     for start, end, label in one.spans:
         if label[:1] in MARKS and label not in MARKS:
             words = " ".join(one.words[start:end])
             raise AttreeError(
+                "bad-mark",
                 f"{label!r} around {words!r} is no mark and no label",
                 fix=f"the marks are {', '.join(MARKS)}, each alone",
             )
     for word, tag in zip(one.words, one.tags, strict=True):
         if tag in MARKS:
             raise AttreeError(
-                f"{tag} is the tag of {word!r}", fix=f"write ({tag} ({_NO_TAG} {word}))"
+                "bad-mark", f"{tag} is the tag of {word!r}", fix=f"write ({tag} ({_NO_TAG} {word}))"
             )
     return tuple((start, end, label or UNKNOWN) for start, end, label in one.spans)
 

@@ -68,7 +68,7 @@ def of_language(
 ) -> Iterator[ReadingJob]:
     """Yield the splits of a language that lies in a folder of treebanks; all, or the one named."""
     if not language:
-        raise AttreeError("no files are given", fix="name some, or a --language")
+        raise AttreeError("no-inputs", "no files are given", fix="name some, or a --language")
     options = as_settings(check_settings(given, "command line"))
     catalogue = discover(folders or _FOLDERS)
     language = _named(language, catalogue)
@@ -103,7 +103,7 @@ def of_folder(folder: Path, given: dict[str, Any]) -> Iterator[ReadingJob]:
         say(f"{folder}: not in {kind}: {shown}{more}")
     if not groups:
         fix = f"name its files, with --format: '{folder}/*'"
-        raise AttreeError("no treebank is in this folder", file=folder, fix=fix)
+        raise AttreeError("no-treebank", "no treebank is in this folder", file=folder, fix=fix)
     for place, files in groups.items():
         yield ReadingJob(tuple(files), resolve(settings, files), place=str(place))
 
@@ -118,12 +118,12 @@ def _found(patterns: Sequence[str], exclude: Sequence[str], format: str | None) 
             continue
         matched = find([pattern])
         if not matched.files:
-            raise AttreeError("no such file", file=pattern, fix="check its name")
+            raise AttreeError("missing-file", "no such file", file=pattern, fix="check its name")
         found.update(dict.fromkeys(matched.files))
         if matched.missing:
             say(f"warning: {len(matched.missing)} of {pattern} do not exist")
     excluded = set(find(exclude).files)
     files = tuple(file for file in found if file not in excluded)
     if not files:
-        raise AttreeError("every file is excluded", fix="correct --exclude")
+        raise AttreeError("all-excluded", "every file is excluded", fix="correct --exclude")
     return files

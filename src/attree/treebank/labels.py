@@ -47,7 +47,9 @@ class Labelling(NamedTuple):
         """
         kind, colon, table = text.partition(":")
         if kind not in KINDS or (colon and kind != UNIVERSAL):
-            raise AttreeError(f"unknown labels {text!r}", fix=f"choose {', '.join(KINDS)}")
+            raise AttreeError(
+                "unknown-labels", f"unknown labels {text!r}", fix=f"choose {', '.join(KINDS)}"
+            )
         if colon:
             check_name(table, tables(), f"no table of labels is called {table!r}")
         return cls(kind, table)
@@ -151,6 +153,7 @@ def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
     if _known(labels, best) < _LEAST * sum(labels.values()):
         shown = ", ".join(sorted(labels, key=lambda label: -labels[label])[:_SHOWN])
         raise AttreeError(
+            "unknown-labels",
             f"no table of universal labels has most of this treebank's ({shown})",
             file=file or None,
             fix=f"name one: universal:{{{','.join(tables())}}}",

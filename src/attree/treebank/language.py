@@ -93,9 +93,12 @@ class Language:
             return self.details[name]
         if name in self.absent:
             problem = f"language {self.name}: no file for split {name} ({self.absent[name]})"
-            raise AttreeError(problem, file=self.folder, fix="add the file, or correct splits:")
+            raise AttreeError(
+                "no-files", problem, file=self.folder, fix="add the file, or correct splits:"
+            )
         has = ", ".join(self.details) or "none"
         raise AttreeError(
+            "unknown-split",
             f"language {self.name} has no split {name}",
             file=self.folder,
             fix=f"it has {has}; add {name}.* to its folder, or name its files under splits:",
@@ -156,7 +159,9 @@ class Catalogue(Mapping[str, Language]):
             return self.found[name]
         if name in self.problems:
             raise self.problems[name]
-        raise AttreeError(f"unknown language {name}", fix=nearest(name, self.found))
+        raise AttreeError(
+            "unknown-language", f"unknown language {name}", fix=nearest(name, self.found)
+        )
 
     def __contains__(self, name: object) -> bool:
         """Tell whether a language can be read."""
@@ -209,7 +214,7 @@ def discover(
         except (AttreeError, OSError) as error:
             if isinstance(error, OSError):
                 reason = error.strerror or "it cannot be read"
-                error = AttreeError(f"language {name}: {reason}", file=error.filename)
+                error = AttreeError("unreadable", f"language {name}: {reason}", file=error.filename)
             catalogue.problems[name] = error
             catalogue.warnings.append(str(error))
             continue
@@ -262,6 +267,7 @@ def _language(name: str, place: Path | None, overrides: Any) -> Language:
     where = f"treebanks.languages.{name}"
     if not is_name(name):
         raise AttreeError(
+            "bad-name",
             f"{name!r} cannot name a language",
             file=place,
             fix="use letters, digits, _ and -, nothing twenty times in a row",
@@ -270,13 +276,19 @@ def _language(name: str, place: Path | None, overrides: Any) -> Language:
     if "folder" in own:
         place = _path(own["folder"], f"{where}.folder")
     if place is None:
-        raise AttreeError(f"language {name}: no folder of treebanks has it", fix="add folder:")
+        raise AttreeError(
+            "missing-folder", f"language {name}: no folder of treebanks has it", fix="add folder:"
+        )
     if not place.is_dir():
-        raise AttreeError(f"language {name}: this folder does not exist", file=place)
+        raise AttreeError(
+            "missing-folder", f"language {name}: this folder does not exist", file=place
+        )
     described = place / "language.yaml"
     settings = read_language_file(described) if os.path.lexists(described) else {}
     if "folder" in settings:
-        raise AttreeError("folder can be set in the workflow's configuration only", file=described)
+        raise AttreeError(
+            "folder-key", "folder can be set in the workflow's configuration only", file=described
+        )
     layout = LAYOUTS.get(own.get("layout", settings.get("layout", "")), {})
     layers = [layout, settings, own]
     merged = {key: value for layer in layers for key, value in layer.items()}
@@ -285,6 +297,7 @@ def _language(name: str, place: Path | None, overrides: Any) -> Language:
         specs |= layer.get("splits") or {}
     if not specs:
         raise AttreeError(
+            "no-splits",
             "this folder is not a language: it has no train, dev or test file",
             file=place,
             fix=_meant(treebank_files(place)),
@@ -328,6 +341,7 @@ def _usual_splits(place: Path, given: str | None) -> dict[str, list[str]]:
             specs[split] = patterns
         elif there:
             raise AttreeError(
+                "unknown-format",
                 "the format of this file is not known from its name",
                 file=place / there[0],
                 fix="end its name in .mrg, .ptb or .conllu, or set format in language.yaml",
@@ -357,7 +371,7 @@ def _read_splits(
     left_out: set[Path] = set()
     for name, spec in specs.items():
         if not is_name(name):
-            raise AttreeError(f"{name!r} cannot name a split", file=where)
+            raise AttreeError("bad-name", f"{name!r} cannot name a split", file=where)
         spec = spec if isinstance(spec, Mapping) else {"files": spec}
         patterns = _patterns(name, spec, specs, where)
         found = find(patterns, place)
@@ -387,6 +401,7 @@ def _patterns(
         if source is None:
             known = [one for one in specs if one != name]
             raise AttreeError(
+                "unknown-split",
                 f"splits.{name}.from: there is no split {other} with files of its own",
                 file=where,
                 fix=nearest(other, known),

@@ -242,10 +242,13 @@ def read_yaml(path: Path, *, what: str, aliases: bool = False) -> Any:
         text = read_bytes(path, what=what, largest=_LARGEST).decode("utf-8")
         return _Loader(text, aliases=aliases).get_single_data()
     except UnicodeDecodeError:
-        raise AttreeError("this is not UTF-8", file=path, fix="save it as UTF-8") from None
+        raise AttreeError(
+            "encoding", "this is not UTF-8", file=path, fix="save it as UTF-8"
+        ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise AttreeError(
+            "not-yaml",
             f"this is not YAML ({getattr(error, 'problem', None) or 'characters not allowed'})",
             file=path,
             line=mark.line + 1 if mark else None,
@@ -266,7 +269,9 @@ def check_settings(values: Any, file: str | Path) -> dict[str, Any]:
     values = {} if values is None else values
     if not isinstance(values, Mapping):
         keys = ", ".join(one.encode_name for one in msgspec.structs.fields(LanguageKeys))
-        raise AttreeError("expected keys and values", file=file, fix=f"the keys are {keys}")
+        raise AttreeError(
+            "not-a-mapping", "expected keys and values", file=file, fix=f"the keys are {keys}"
+        )
     return dict(checked(values, LanguageKeys, file=file))
 
 

@@ -33,22 +33,30 @@ def read_text(path: str | Path, encoding: str) -> str:
     with opened(path, what="treebank file") as handle:
         data = handle.read()
     if encoding.lower() in _UTF8 and data.startswith(_UTF16):
-        raise AttreeError("this file is UTF-16", file=path, fix="set encoding: utf-16")
+        raise AttreeError("encoding", "this file is UTF-16", file=path, fix="set encoding: utf-16")
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         text = data.decode(encoding, errors="surrogateescape")
     except LookupError:
         raise AttreeError(
-            f"unknown encoding {encoding!r}", fix="use a name such as utf-8 or latin-1"
+            "unknown-encoding",
+            f"unknown encoding {encoding!r}",
+            fix="use a name such as utf-8 or latin-1",
         ) from None
     except UnicodeDecodeError as error:  # a codec that cannot carry bad bytes along
         line = data.count(b"\n", 0, error.start) + 1
         raise AttreeError(
-            f"this file is not {encoding}", file=path, line=line, fix="set another encoding"
+            "encoding",
+            f"this file is not {encoding}",
+            file=path,
+            line=line,
+            fix="set another encoding",
         ) from None
     except ValueError:  # "idna" and "undefined" are codecs, and what follows a NUL is no name
         fix = "use a name such as utf-8 or latin-1"
-        raise AttreeError(f"{encoding!r} is no encoding of text", file=path, fix=fix) from None
+        raise AttreeError(
+            "unknown-encoding", f"{encoding!r} is no encoding of text", file=path, fix=fix
+        ) from None
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text

@@ -54,21 +54,23 @@ class Constraints:
         spans = [(start, end) for start, end, _ in self.required]
         for start, end in (*spans, *self.forbidden):
             if not 0 <= start < end:
-                raise AttreeError(f"{_named((start, end))} is no span", fix="give start < end")
+                raise AttreeError(
+                    "not-a-span", f"{_named((start, end))} is no span", fix="give start < end"
+                )
         if any(label is not None and not label.strip() for _, _, label in self.required):
-            raise AttreeError("a label is empty", fix="name it, or leave it unknown")
+            raise AttreeError("empty-label", "a label is empty", fix="name it, or leave it unknown")
         both = set(spans) & set(self.forbidden)
         if both:
             problem = f"{_named(min(both))} is both required and forbidden"
-            raise AttreeError(problem, fix=_UNDO)
+            raise AttreeError("contradiction", problem, fix=_UNDO)
         for span, labels in self.chains().items():
             if None in labels and len(labels) > 1:
                 problem = f"{_named(span)} has the label {labels[labels[0] is None]} and an unknown"
-                raise AttreeError(f"{problem} one", fix=_UNDO)
+                raise AttreeError("contradiction", f"{problem} one", fix=_UNDO)
         crossed = _crossed(spans)
         if crossed is not None:
             problem = f"{_named(crossed[0])} and {_named(crossed[1])} are required, and cross"
-            raise AttreeError(problem, fix=_UNDO)
+            raise AttreeError("crossing-spans", problem, fix=_UNDO)
 
     @classmethod
     def of_marks(cls, spans: Iterable[tuple[int, int, str]]) -> Constraints:
@@ -126,10 +128,10 @@ class Constraints:
         for start, end in (*self.chains(), *self.forbidden):
             if end > n_words:
                 problem = f"{_named((start, end))} is outside a sentence of {n_words} words"
-                raise AttreeError(problem, fix="leave it out")
+                raise AttreeError("span-outside", problem, fix="leave it out")
         if (0, n_words) in self.forbidden:
             problem = f"{_named((0, n_words))} is the whole sentence, and is always a phrase"
-            raise AttreeError(problem, fix="leave it out")
+            raise AttreeError("whole-sentence", problem, fix="leave it out")
 
     def crossed(self, n_words: int) -> NDArray[np.bool_]:
         """(n + 1, n + 1) bool: the spans that cross a required one.
@@ -190,7 +192,7 @@ def paired(
     for number, (one, known) in enumerate(zip_longest(sentences, constraints, fillvalue=...)):
         if one is ... or known is ...:
             problem = "there are not as many constraints as sentences"
-            raise AttreeError(problem, fix="give None where nothing is known")
+            raise AttreeError("constraint-count", problem, fix="give None where nothing is known")
         found = words(one)
         if known:
             _check_pair(number, one, found, known)
@@ -202,11 +204,13 @@ def _check_pair(
 ) -> None:
     if not isinstance(sentence, str) and len(words) < len(sentence):
         problem = f"sentence {number} has an empty word, and constraints count words"
-        raise AttreeError(problem, fix="leave the word out")
+        raise AttreeError("empty-word", problem, fix="leave the word out")
     try:
         known.check(len(words))
     except AttreeError as error:
-        raise AttreeError(f"sentence {number}: {error.problem}", fix=error.fix) from None
+        raise AttreeError(
+            error.code, f"sentence {number}: {error.problem}", fix=error.fix
+        ) from None
 
 
 def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np.bool_]:
@@ -234,13 +238,13 @@ def _outermost(regions: Iterable[Span]) -> list[Span]:
     for start, end in sorted(set(regions), key=lambda region: (region[0], -region[1])):
         if end - start > LONGEST:
             problem = f"{end - start:,} words are too many to be known completely"
-            raise AttreeError(problem, fix=f"mark parts of at most {LONGEST} words")
+            raise AttreeError("too-long", problem, fix=f"mark parts of at most {LONGEST} words")
         if not found or end > found[-1][1]:
             found.append((start, end))
     words = sum(end - start for start, end in found)
     if words > _LONGEST_ALL:
         problem = f"{words:,} words are too many to be known completely in one sentence"
-        raise AttreeError(problem, fix=f"mark at most {_LONGEST_ALL:,}")
+        raise AttreeError("too-long", problem, fix=f"mark at most {_LONGEST_ALL:,}")
     return found
 
 

@@ -52,6 +52,7 @@ def draw_trees(
         return usable
     if not 0 < trees <= len(usable):
         raise AttreeError(
+            "too-few-trees",
             f"{trees} trees were asked for, there are {len(usable)} of three words and more",
             fix="ask for fewer, or take all",
         )
@@ -74,6 +75,7 @@ def usable_trees(table: pa.Table, *, apart_from: Iterable[int] = ()) -> list[int
     usable = np.flatnonzero(lengths > 2)
     if not len(usable):
         raise AttreeError(
+            "short-trees",
             f"all {len(lengths)} trees have one or two words: nothing to learn from",
             fix="choose another treebank",
         )
@@ -91,10 +93,14 @@ def by_id(table: pa.Table, ids: Sequence[int]) -> list[int]:
     unknown = [number for number in ids if number not in row_of]
     if unknown:
         raise AttreeError(
-            f"the treebank has no sentence {unknown[0]}", fix=f"it has {len(row_of)} sentences"
+            "no-such-sentence",
+            f"the treebank has no sentence {unknown[0]}",
+            fix=f"it has {len(row_of)} sentences",
         )
     if len(set(ids)) < len(ids):
-        raise AttreeError("a sentence is chosen twice", fix="name each number once")
+        raise AttreeError(
+            "sentence-twice", "a sentence is chosen twice", fix="name each number once"
+        )
     return [row_of[number] for number in ids]
 
 
@@ -135,6 +141,7 @@ def refuse_overlap(
     shared = int(np.isin(fingerprints(evaluated), trained).sum())
     if shared and not allow:
         raise AttreeError(
+            "overlap",
             f"{shared} of the sentences to be evaluated are among the training trees, which would "
             "flatter the score",
             fix="choose other trees, or pass --allow-overlap",

@@ -57,7 +57,7 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
             was trained on.
     """
     if len(set(names)) < len(names):
-        raise AttreeError("a parser is named twice", fix="name each once")
+        raise AttreeError("named-twice", "a parser is named twice", fix="name each once")
     trees = {name: found for name in names if (found := _trees_of(Path(name), how.settings))}
     parsers = {
         name: Parser.load(name, encoder=how.encoder, device=how.device)
@@ -115,6 +115,7 @@ def _not_trained_on(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold, li
         return gold, []
     if seen.all():
         raise AttreeError(
+            "all-trained-on",
             f"every sentence is among the training trees of {', '.join(counts)}",
             fix="score other trees, or pass --allow-overlap",
         )

@@ -79,6 +79,7 @@ class FewShotPlan:
             check_name(name, known, f"unknown parser {name!r}", near=True)
         if self.start and self.parsers and not set(self.parsers) & set(RECIPES):
             raise AttreeError(
+                "option-without-effect",
                 f"--start has no effect on {', '.join(self.parsers)}, which no trees train",
                 fix="leave it out, or name a parser of attree train",
             )
@@ -100,6 +101,7 @@ def split(whole: Treebank, tested: str, path: Path) -> tuple[Treebank, Treebank]
     found = re.fullmatch("([0-9]{0,9}):([0-9]{0,9})", tested.strip())
     if found is None:
         raise AttreeError(
+            "bad-split",
             f"--split {tested} is no slice of sentences",
             fix="write 100: to test on all after the first 100, or 100:200",
         )
@@ -107,6 +109,7 @@ def split(whole: Treebank, tested: str, path: Path) -> tuple[Treebank, Treebank]
     if not 0 < stop - start < count:
         left = "test on" if stop <= start else "train on"
         raise AttreeError(
+            "empty-split",
             f"--split {tested} leaves nothing to {left}: there are {count:,} sentences",
             file=path,
             fix=f"write {count // 2}: to test on the second half",
@@ -162,6 +165,7 @@ def _without(train: Treebank, test: Treebank) -> Treebank:
     left = np.setdiff1d(np.arange(len(words)), shared)
     if not left.size:
         raise AttreeError(
+            "all-evaluated-on",
             "every training tree is among the sentences to be evaluated on",
             fix="choose other trees, or pass --allow-overlap",
         )

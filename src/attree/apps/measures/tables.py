@@ -77,7 +77,7 @@ class Reading:
     def _of_files(self, files: Sequence[Path]) -> Iterator[MeasuredTrees]:
         path = files[0]
         if not path.exists():
-            raise AttreeError("this file does not exist", file=path)
+            raise AttreeError("missing-file", "this file does not exist", file=path)
         number, sentences = (
             0,
             read_whole(files, self.settings, self._refuse, punctuation=self.settings.punctuation),
@@ -86,7 +86,7 @@ class Reading:
             yield _of_sentences(some, number)
             number += len(some)
         if not number:
-            raise AttreeError("no sentence could be read", file=path)
+            raise AttreeError("no-sentences", "no sentence could be read", file=path)
 
     def _refuse(self, line: str) -> None:
         self.refused += 1
@@ -121,6 +121,7 @@ def of_folder(folder: Path) -> Iterator[MeasuredTrees]:
         shards += 1
     if not shards:
         raise AttreeError(
+            "no-run",
             "this folder has no trees of `attree parse`",
             file=folder,
             fix="give its --output folder, or treebank files",

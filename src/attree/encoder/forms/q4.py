@@ -59,7 +59,9 @@ def convert(source: BinaryIO, folder: Path) -> None:
     reader.skip(size)
     weights = _weights(reader, shape)
     if pieces.count > shape.vocabulary:
-        raise AttreeError(f"{pieces.count} word pieces, but {shape.vocabulary} embeddings")
+        raise AttreeError(
+            "piece-count", f"{pieces.count} word pieces, but {shape.vocabulary} embeddings"
+        )
     _write_json(folder / "config.json", shape.config(pieces))
     pieces.tokeniser().save(str(folder / "tokenizer.json"), pretty=False)
     _write_json(folder / "tokenizer_config.json", pieces.settings(shape.positions))
@@ -85,7 +87,7 @@ class _Reader:
     def skip(self, count: int) -> None:
         """Pass over bytes."""
         if not 0 <= count <= len(self.data) - self.at:
-            raise AttreeError("the file ends too early, or a length in it is wrong")
+            raise AttreeError("cut-short", "the file ends too early, or a length in it is wrong")
         self.at += count
 
     def take(self, form: str) -> tuple[Any, ...]:
@@ -102,18 +104,22 @@ class _Shape:
 
     def __init__(self, reader: _Reader) -> None:
         if reader.bytes(4) != _MAGIC:
-            raise AttreeError("this is no E5S1 file")
+            raise AttreeError("not-e5s1", "this is no E5S1 file")
         (version,) = reader.take("i")
         if version != _FORMAT:
-            raise AttreeError(f"E5S1 of version {version}, attree reads {_FORMAT}")
+            raise AttreeError(
+                "format-version", f"E5S1 of version {version}, attree reads {_FORMAT}"
+            )
         sizes = reader.take("7i")
         self.hidden, self.layers, self.heads, self.inner = sizes[:4]
         self.vocabulary, self.positions, self.types = sizes[4:]
         self.epsilon, block = reader.take("fi")
         if block != _BLOCK:
-            raise AttreeError(f"blocks of {block} weights, attree reads {_BLOCK}")
+            raise AttreeError("block-size", f"blocks of {block} weights, attree reads {_BLOCK}")
         if not all(0 < size <= _LARGEST for size in sizes) or self.hidden % self.heads:
-            raise AttreeError(f"sizes that cannot be: {', '.join(map(str, sizes))}")
+            raise AttreeError(
+                "impossible-sizes", f"sizes that cannot be: {', '.join(map(str, sizes))}"
+            )
 
     def config(self, pieces: _Pieces) -> dict[str, Any]:
         """Return what ``config.json`` says."""
@@ -161,19 +167,21 @@ class _Pieces:
         self.count, self.bos, self.eos, self.pad, self.unknown = reader.take("5i")
         (size,) = reader.take("Q")
         if not 0 < self.count <= _LARGEST:
-            raise AttreeError(f"{self.count} word pieces")
+            raise AttreeError("piece-count", f"{self.count} word pieces")
         offsets = reader.array("<u4", self.count + 1).tolist()
         self.scores = reader.array("<f4", self.count).tolist()
         text = reader.bytes(size)
         if offsets[0] != 0 or offsets[-1] > size or offsets != sorted(offsets):
-            raise AttreeError("the word pieces' places are not in order, or past the end")
+            raise AttreeError(
+                "piece-offsets", "the word pieces' places are not in order, or past the end"
+            )
         try:
             self.names = [text[start:end].decode() for start, end in pairwise(offsets)]
         except UnicodeDecodeError:
-            raise AttreeError("a word piece is no UTF-8") from None
+            raise AttreeError("encoding", "a word piece is no UTF-8") from None
         for special in (self.bos, self.eos, self.pad, self.unknown):
             if not 0 <= special < self.count:
-                raise AttreeError(f"no word piece has the number {special}")
+                raise AttreeError("no-special-piece", f"no word piece has the number {special}")
 
     def settings(self, positions: int) -> dict[str, Any]:
         """Return what ``tokenizer_config.json`` says."""
@@ -224,11 +232,12 @@ def _weights(reader: _Reader, shape: _Shape) -> dict[str, NDArray[np.float32]]:
     found = {}
     for name, (short, size) in shape.tensors().items():
         if short not in there:
-            raise AttreeError(f"the tensor {short} is missing")
+            raise AttreeError("missing-tensor", f"the tensor {short} is missing")
         kind, count, start, length = there[short]
         if count != np.prod(size, dtype=np.int64):
             raise AttreeError(
-                f"the tensor {short} has {count:,} weights, not {' × '.join(map(str, size))}"
+                "tensor-size",
+                f"the tensor {short} has {count:,} weights, not {' × '.join(map(str, size))}",
             )
         reader.at = 0
         reader.skip(start)
@@ -252,8 +261,9 @@ def _tensor(data: bytes, kind: int, count: int, name: str) -> NDArray[np.float32
         found = found.reshape(-1)
     else:
         raise AttreeError(
-            f"the tensor {name}: {len(data):,} bytes of type {kind} are not {count:,} weights"
+            "tensor-size",
+            f"the tensor {name}: {len(data):,} bytes of type {kind} are not {count:,} weights",
         )
     if not np.isfinite(found.sum()):
-        raise AttreeError(f"the tensor {name} holds NaN or infinite numbers")
+        raise AttreeError("not-finite", f"the tensor {name} holds NaN or infinite numbers")
     return found

@@ -140,11 +140,13 @@ def _check_way(way: str, kind: str, trees: int | str, first: int, where: str) ->
         return
     if kind == "heads":
         raise AttreeError(
+            "draw-without-parser",
             f"{where}: draw {way} is for parsers of `trained` and of attree train",
             fix=f"write draw: [{RANDOM}] for averaged heads",
         )
     if not isinstance(trees, int) or trees <= first:
         raise AttreeError(
+            "draw-too-few",
             f"{where}: draw {way} chooses none of {trees} trees, of which the first {first} are "
             "drawn at random",
             fix="ask for more trees, or lower `first`",
@@ -158,7 +160,9 @@ def _words(given: Sequence[int] | None, where: str) -> tuple[int, int] | None:
     least, most = given
     if least > most:
         raise AttreeError(
-            f"{where}: words: {least} is more than {most}", fix="write the smaller one first"
+            "bad-words",
+            f"{where}: words: {least} is more than {most}",
+            fix="write the smaller one first",
         )
     return least, most
 
@@ -203,7 +207,11 @@ def _parser(
         return "heads", found | ({"heads": run["heads"]} if run["heads"] else {})
     if name in folders_of(config):
         problem = f"{where}: {name} is trained already, and an experiment trains its parsers"
-        raise AttreeError(problem, fix="name it under `trained` of a table's or comparison's run")
+        raise AttreeError(
+            "trained-already",
+            problem,
+            fix="name it under `trained` of a table's or comparison's run",
+        )
     known = [*config["parsers"], *config["trained"], *recipes]
     check_name(name, known, f"{where}: unknown parser {name}", near=True)
     own = dict(config["trained"].get(name) or {})
@@ -220,6 +228,7 @@ def _check_cells(rows: Sequence[Placed], where: str) -> None:
         place = (one.panel, one.label, one.column, one.row.encoder, one.row.seed)
         if place in seen:
             raise AttreeError(
+                "cell-twice",
                 f"{where}: two rows fall into line {one.label!r}, column {one.column}",
                 fix="give one of the runs another label, such as '{parser}, layer {layer}'",
             )
@@ -298,6 +307,7 @@ class Experiments:
         language, _, split = one.partition("/")
         if split not in self.plan.splits.get(language, ()):
             raise AttreeError(
+                "unknown-set",
                 f"experiments: {where.partition('.')[0]} asks for the unknown set {one}",
                 fix=f"the languages are {', '.join(self.plan.splits)}",
             )

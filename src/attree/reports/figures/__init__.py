@@ -28,6 +28,7 @@ def check_format(output: Path) -> None:
     """Refuse a picture of another format, before it is drawn."""
     if output.suffix not in FORMATS:
         raise AttreeError(
+            "picture-format",
             f"no pictures of the format {output.suffix or '(none)'} are drawn",
             file=output,
             fix=f"end its name in one of {', '.join(FORMATS)}",

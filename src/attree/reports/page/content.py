@@ -41,7 +41,9 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
     found = scores.read_scores(results, run)
     rows, notes = found.rows, list(run.warnings)
     if not any(map(scores.is_parser, rows)):
-        raise AttreeError("no scores here yet", file=results, fix="run `snakemake` first")
+        raise AttreeError(
+            "no-scores", "no scores here yet", file=results, fix="run `snakemake` first"
+        )
     return {
         "sentences": scores.sentences(run, rows),
         "in_short": scores.in_short(rows),

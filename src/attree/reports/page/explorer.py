@@ -116,7 +116,7 @@ def _parses(results: Path, row: ScoreRow, one: _Set) -> tuple[Parses, NDArray[np
     parses = Parses.of_table(read_table(path, schema=PARSES_SCHEMA)[0])
     parses = replace(parses, trees=_with_marginals(results, row, parses))
     if not np.array_equal(parses.sentence, one.gold.sentence):
-        raise AttreeError(f"these are not the sentences of {name}", file=path)
+        raise AttreeError("other-sentences", f"these are not the sentences of {name}", file=path)
     scores, _ = read_table(
         path_of(SENTENCE_SCORES, name, results=results, **place), schema=SCORES_SCHEMA
     )
@@ -141,7 +141,12 @@ def _with_marginals(results: Path, row: ScoreRow, parses: Parses) -> Trees:
     each = [known.get(number) or [np.nan] * length for number, length in places]
     marginals = np.array([value for one in each for value in one])
     if [len(one) for one in each] != lengths:
-        raise AttreeError("this table is of other trees", file=path, fix="run `snakemake` again")
+        raise AttreeError(
+            "other-sentences",
+            "this table is of other trees",
+            file=path,
+            fix="run `snakemake` again",
+        )
     return replace(parses.trees, marginals=None if np.isnan(marginals).all() else marginals)
 
 

@@ -62,7 +62,7 @@ def _check_installed() -> None:
     missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
     if missing:
         problem = f"the report is made with {' and '.join(missing)}, not installed here"
-        raise AttreeError(problem, fix="pip install 'attree[workflow]'")
+        raise AttreeError("not-installed", problem, fix="pip install 'attree[workflow]'")
 
 
 def embedded(value: Any) -> str:

@@ -104,6 +104,7 @@ def differences(a: SentenceCounts, b: SentenceCounts) -> dict[str, Difference]:
     """
     if not np.array_equal(a.sentence, b.sentence):
         raise AttreeError(
+            "other-sentences",
             f"the two tables score different sentences ({a.sentence.size:,} and "
             f"{b.sentence.size:,})",
             fix="compare two parsers on one split, scored with the same max_words",
@@ -294,12 +295,19 @@ def read_published(path: Path | None, table: str) -> Published:
     if path is None:
         return {}
     if not path.is_file():
-        raise AttreeError("this file of published figures does not exist", file=path)
+        raise AttreeError(
+            "missing-file", "this file of published figures does not exist", file=path
+        )
     with path.open(encoding="utf-8", newline="") as handle:
         reader = csv.DictReader(handle)
         wanted = {"table", "row", "language", "metric", "value"}
         if missing := wanted - set(reader.fieldnames or ()):
-            raise AttreeError(f"missing columns {', '.join(sorted(missing))}", file=path, line=1)
+            raise AttreeError(
+                "missing-columns",
+                f"missing columns {', '.join(sorted(missing))}",
+                file=path,
+                line=1,
+            )
         return {
             (row["row"].lower(), row["language"].lower(), row["metric"].lower()): float(
                 row["value"]
@@ -334,7 +342,9 @@ def score_rows(
 def _check_has(summary: Mapping[str, Any], names: Iterable[str], path: Path) -> None:
     for name in names:
         if name not in summary:
-            raise AttreeError(f"this score summary has no {name!r}", file=path, fix=_AGAIN)
+            raise AttreeError(
+                "missing-columns", f"this score summary has no {name!r}", file=path, fix=_AGAIN
+            )
 
 
 def _row(summary: Mapping[str, Any], published: Published, path: Path, resample: bool) -> ScoreRow:
@@ -531,7 +541,9 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
         AttreeError: this is no such summary.
     """
     if not isinstance(summary.get("protocol"), Mapping) or "sentences" not in summary["protocol"]:
-        raise AttreeError("this is no summary of scores", fix="name one of `attree score`")
+        raise AttreeError(
+            "not-a-summary", "this is no summary of scores", fix="name one of `attree score`"
+        )
     name = summary.get("parser") or "parses"
     rows = summary.get("baselines") or {name: summary}
     shown = {

@@ -102,7 +102,9 @@ def read_figures(path: Path | None, rows: Iterable[str]) -> Figures:
         name, _, wanted = row.partition("@")
         if not (system and table and name and path):
             problem = f"this is no published row: {text}"
-            raise AttreeError(problem, fix="write SYSTEM=TABLE/ROW, and give --published")
+            raise AttreeError(
+                "bad-reference", problem, fix="write SYSTEM=TABLE/ROW, and give --published"
+            )
         own = found.setdefault(system, {})
         there = False
         for (line, language, metric), value in read_published(path, table).items():
@@ -112,7 +114,10 @@ def read_figures(path: Path | None, rows: Iterable[str]) -> Figures:
                 there = True
         if not there:
             raise AttreeError(
-                f"there is no row {row} of table {table}", file=path, fix="see its columns"
+                "no-such-row",
+                f"there is no row {row} of table {table}",
+                file=path,
+                fix="see its columns",
             )
     return found
 
@@ -298,6 +303,7 @@ def _tested(own: Sequence[ScoreRow]) -> list[dict[str, Any]]:
     for one, each in zip(own, scores, strict=True):
         if not np.array_equal(each.sentence, scores[0].sentence):
             raise AttreeError(
+                "other-sentences",
                 f"{one.name} is scored on other sentences than {own[0].name}",
                 fix="score every system on the same split, with the same max_words",
             )

@@ -102,7 +102,7 @@ def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
         problem = (
             f"this {_WHAT} is not valid: words: a word stands twice, or the unknown one not first"
         )
-        raise AttreeError(problem, file=folder / ABOUT, fix=_AGAIN)
+        raise AttreeError("bad-form", problem, file=folder / ABOUT, fix=_AGAIN)
     what = "provenance of a grammar"
     described(about.provenance, _Made, file=folder / ABOUT, what=what, fix=_AGAIN)
     return _read_weights(folder / WEIGHTS, about), Vocabulary(tuple(about.words)), about
@@ -121,10 +121,10 @@ def _read_weights(path: Path, about: About) -> CompoundPCFG:
     except (SafetensorError, RuntimeError, KeyError, OSError):
         raise _not_these(path) from None
     if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
-        raise AttreeError("these weights are NaN or infinite", file=path, fix=_AGAIN)
+        raise AttreeError("not-finite", "these weights are NaN or infinite", file=path, fix=_AGAIN)
     return model.eval()
 
 
 def _not_these(path: Path) -> AttreeError:
     problem = "these weights are cut short or belong to another grammar"
-    return AttreeError(problem, file=path, fix=_AGAIN)
+    return AttreeError("damaged-weights", problem, file=path, fix=_AGAIN)

@@ -120,6 +120,7 @@ def _parts(
             parts[number % every == 0].append(words)
     if not all(parts):
         raise AttreeError(
+            "too-few-sentences",
             f"{len(sentences):,} sentences, of which {len(parts[0])} of {_SHORTEST} to"
             f" {recipe.longest} words can be trained on and {len(parts[1])} held out",
             file=names[0],

@@ -59,4 +59,4 @@ class GrammarRecipe:
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
         if not 0 < self.held_out < 0.5:
-            raise AttreeError("the held-out share must lie between 0 and 0.5")
+            raise AttreeError("bad-share", "the held-out share must lie between 0 and 0.5")

@@ -76,7 +76,7 @@ class GrammarModel:
         """
         likely = features.likely
         if not np.isfinite(likely).all():
-            raise NotFiniteError("a sentence's probabilities are not finite")
+            raise NotFiniteError("not-finite", "a sentence's probabilities are not finite")
         found = best_trees(torch.from_numpy(likely), torch.from_numpy(features.n_words))
         kept = {place: self.chart(features, place).trees(one) for place, one in known.items()}
         found = found.replaced(kept)
@@ -92,5 +92,7 @@ class GrammarModel:
     def associations(self, features: Marginals) -> list[NDArray[np.float32]]:
         """Refuse: a grammar has none."""
         raise AttreeError(
-            "a grammar has no association between words", fix="take a parser of an encoder"
+            "no-association",
+            "a grammar has no association between words",
+            fix="take a parser of an encoder",
         )

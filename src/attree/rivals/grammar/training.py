@@ -168,6 +168,7 @@ class GrammarRun:
     def _check(self, epoch: Epoch) -> None:
         if not math.isfinite(epoch.trained + epoch.held_out):
             raise AttreeError(
+                "loss-not-finite",
                 f"the perplexity is not a number in epoch {epoch.epoch}",
                 file=self.folder.parent,
                 fix="run again with a lower --learning-rate",
@@ -188,7 +189,9 @@ class GrammarRun:
             state = torch.load(self._checkpoint, weights_only=True)
         except (RuntimeError, EOFError, UnpicklingError):
             fix = "learn the grammar anew with --restart"
-            raise AttreeError("a damaged checkpoint", file=self._checkpoint, fix=fix) from None
+            raise AttreeError(
+                "damaged-checkpoint", "a damaged checkpoint", file=self._checkpoint, fix=fix
+            ) from None
         self.curve = [Epoch(**epoch) for epoch in state["curve"]]
         self.best = state["best"]
         self.model.load_state_dict(state["now"])
