@@ -83,4 +83,4 @@ def test_an_error_keeps_its_parts_across_processes() -> None:
     error = AttreeError("unbalanced", "unbalanced tree", file="a.mrg", line=3, fix="close it")
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error) == "a.mrg:3: unbalanced tree — close it"
-    assert (copy.file, copy.line) == ("a.mrg", 3)
+    assert (copy.code, copy.file, copy.line) == ("unbalanced", "a.mrg", 3)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 
 class AttreeError(Exception):
@@ -33,21 +35,21 @@ class AttreeError(Exception):
         where = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
         super().__init__(f"{where}{problem}" + (f" — {fix}" if fix else ""))
 
+    def but(self, **other: Any) -> AttreeError:
+        """Return the same error told with another ``problem``, ``file``, ``line`` or ``fix``."""
+        parts: dict[str, Any] = {
+            "problem": self.problem,
+            "file": self.file,
+            "line": self.line,
+            "fix": self.fix,
+        }
+        return AttreeError(self.code, **(parts | other))
+
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the parts when the error crosses a process boundary (a Dask worker)."""
-        return (_rebuild, (type(self), self.code, self.problem, self.file, self.line, self.fix))
+        place: dict[str, Any] = {"file": self.file, "line": self.line, "fix": self.fix}
+        return partial(type(self), self.code, self.problem, **place), ()
 
 
 class NotFiniteError(AttreeError):
     """An association or a score that is NaN or infinite."""
-
-
-def _rebuild(
-    cls: type[AttreeError],
-    code: str,
-    problem: str,
-    file: str | Path | None,
-    line: int | None,
-    fix: str | None,
-) -> AttreeError:
-    return cls(code, problem, file=file, line=line, fix=fix)

@@ -62,7 +62,7 @@ def checked(value: Any, kind: Any, *, file: str | Path | None = None) -> Any:
     try:
         return _checked(value, kind, "", "")
     except AttreeError as error:
-        raise AttreeError(error.code, error.problem, file=file, fix=error.fix) from None
+        raise error.but(file=file) from None
 
 
 def _checked(value: Any, kind: Any, key: str, said: str) -> Any:

@@ -73,7 +73,8 @@ def parse_command(
     if rows.output.marginals and (not found.has_distribution or output is None):
         fix = "take one that `attree train` made by a tree CRF, such as tree-crf-full"
         problem = "--marginals needs --output, and a parser with a distribution over trees"
-        raise AttreeError("no-distribution", problem, fix=fix)
+        code = "no-output" if found.has_distribution else "no-distribution"
+        raise AttreeError(code, problem, fix=fix)
     elsewhere = place.cluster is not None
     found = replace(found, encoder=settled(found.encoder, device, elsewhere=elsewhere))
     if all(".half" in path.suffixes for path in inputs):  # their words are given

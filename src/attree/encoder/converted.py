@@ -116,7 +116,7 @@ def _files(name: str, about: Carried) -> list[Path]:
         try:
             check_regular(file, what="file of an encoder")
         except AttreeError as error:
-            raise AttreeError(error.code, error.problem, file=file, fix=_again(about)) from None
+            raise error.but(file=file, fix=_again(about)) from None
     return found
 
 
@@ -164,9 +164,7 @@ def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> Non
             with _joined(files, folder.parent) as source:
                 form(about.form).convert(source, part)
         except AttreeError as error:
-            raise AttreeError(
-                error.code, error.problem, file=files[0], fix=_again(about)
-            ) from error
+            raise error.but(file=files[0], fix=_again(about)) from error
         record = _Record(_fingerprint(about), stamps(checkpoint_files(part)), sources)
         write_json(part / _RECORD, msgspec.structs.asdict(record))
 

@@ -431,8 +431,10 @@ class Parser:
         pieces = self.encoder.tokenise([words])
         long = pieces[0].too_long or len(words) > (self._max_words or np.inf)
         if long or not words:
-            problem = "is too long for the encoder" if long else "has no word"
-            raise AttreeError("too-many-pieces", f"this sentence {problem}", fix="give another one")
+            code, problem = (
+                ("too-long", "is too long for the encoder") if long else ("no-word", "has no word")
+            )
+            raise AttreeError(code, f"this sentence {problem}", fix="give another one")
         return self.model.features(pieces)
 
     def words(self, sentence: Sentence) -> list[str]:

@@ -64,7 +64,7 @@ class Treebank:
             check.refuse(seen, how, counts, str(path), sniff(path, how))
         except AttreeError as error:
             fix = f"see `attree treebank {path} --check`, and write a table with the settings there"
-            raise AttreeError(error.code, error.problem, file=path, fix=fix) from None
+            raise error.but(file=path, fix=fix) from None
         table = builder.tables()[0]
         if HALF.name in table.schema.names and not half:
             problem = "only some brackets of these trees are known"

@@ -108,7 +108,7 @@ def known(one: Sentence) -> Constraints:
         found = Constraints.of_tree(len(one.words), one.spans, half=one.half)
         found.check(len(one.words))
     except AttreeError as error:
-        raise AttreeError(error.code, _in_words(error.problem, one.words), fix=error.fix) from None
+        raise error.but(problem=_in_words(error.problem, one.words)) from None
     return found
 
 

@@ -208,9 +208,7 @@ def _check_pair(
     try:
         known.check(len(words))
     except AttreeError as error:
-        raise AttreeError(
-            error.code, f"sentence {number}: {error.problem}", fix=error.fix
-        ) from None
+        raise error.but(problem=f"sentence {number}: {error.problem}") from None
 
 
 def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np.bool_]:
