@@ -58,9 +58,7 @@ def annotate_command(
         port: Port of the page.
         no_browser: Only print the link.
     """
-    from attree.base import process
 
-    process.follow()
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

@@ -41,12 +41,10 @@ def attention_command(
         partition_size: Sentences in one shard.
     """
     from attree.association.compute import StageSettings
-    from attree.base import process
     from attree.encoder.source import find_encoder
     from attree.stages.attention import columns_for, compute_attention
     from attree.treebank.given import as_table
 
-    process.follow()
     described = find_encoder(encoder)
     every, sets = _asked(heads or [])
     columns = columns_for(

@@ -21,10 +21,8 @@ def decode_command(
     decoder: Annotated[options.Decoder | None, Parameter(completer=completion.decoders)] = None,
 ) -> None:
     """Parse every sentence by the mean attention of the selected heads."""
-    from attree.base import process
     from attree.stages.from_shards import write_parses
 
-    process.follow()
     recipe = {"association": association, "score": score, "decoder": decoder}
     write_parses(attention, selection, output, recipe=recipe)
 
@@ -56,7 +54,6 @@ def apply_command(
             spans are (Parquet).
         keep_known: Keep what the trees of SENTENCES say; half-known trees (.half) will do.
     """
-    from attree.base import process
     from attree.encoder.load import load_encoder
     from attree.encoder.source import find_encoder, with_adapter
     from attree.stages.from_parser import write_parses
@@ -64,7 +61,6 @@ def apply_command(
     from attree.training.recipes import WEIGHTS
     from attree.treebank.given import as_table
 
-    process.follow()
     described = with_adapter(find_encoder(encoder), Path(parser) / WEIGHTS)
     loaded = load_encoder(described, device=device)
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
@@ -92,13 +88,11 @@ def import_command(
     accept_loss: options.AcceptLoss = 0.0,
 ) -> None:
     """Take another parser's trees as parses, sentence by sentence, by their words."""
-    from attree.base import process
     from attree.stages.from_others import write_imported
     from attree.treebank.formats import together
     from attree.treebank.given import as_table
     from attree.treebank.sentence import SplitSettings
 
-    process.follow()
     settings = SplitSettings(format=format, encoding=encoding)
     files = [file for one in predictions for some in together(one, format) for file in some]
     with as_table(sentences) as table:
@@ -121,10 +115,8 @@ def average_command(
             be binary.
         weight: How much a table counts: one for each, in their order.
     """
-    from attree.base import process
     from attree.stages.from_others import write_average
 
-    process.follow()
     write_average(parses, output, threshold=majority, weights=weight or None)
 
 
@@ -148,12 +140,10 @@ def speed_command(
         parser: Parser: NAME=PATH, a selection of `attree heads` or a folder of `attree train`.
         output: Where to write: the speeds (JSON).
     """
-    from attree.base import process
     from attree.base.errors import AttreeError
     from attree.stages.speed import write_speeds
     from attree.treebank.given import as_table
 
-    process.follow()
     named = dict(one.partition("=")[::2] for one in parser)
     if "" in named.values() or len(named) < len(parser):
         raise AttreeError(

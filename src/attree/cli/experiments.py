@@ -36,10 +36,8 @@ def rows(
         job: Name of a job of the plan.
         output: Where to write: the list of the rows' records (JSON).
     """
-    from attree.base import process
     from attree.experiments.job import run_job
 
-    process.follow()
     asked, results = _entry(plan, "jobs", job)
     run_job(**_inputs(asked, results), encoder=encoder, output=output, device=device)
 
@@ -54,11 +52,9 @@ def sentence(
     device: options.Device | None = None,
 ) -> None:
     """Draw one sentence's association: a random head, and the heads and parsers of the rows."""
-    from attree.base import process
     from attree.encoder.load import load_encoder
     from attree.experiments.pictures import write_sentence
 
-    process.follow()
     asked, results = _entry(plan, "rows", experiment)
     write_sentence(
         **_inputs(asked, results),

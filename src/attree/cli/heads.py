@@ -58,12 +58,10 @@ def heads_command(
         trees: How many trees are drawn at random: a number, or all.
     """
     from attree.association.ranking import rank_heads
-    from attree.base import process
     from attree.base.errors import AttreeError
     from attree.decoding import Recipe
     from attree.treebank.given import as_table
 
-    process.follow()
     check_name(rank_by, RANKED_BY, f"heads are not ranked by {rank_by!r}")
     if not re.fullmatch("all|[1-9][0-9]{0,8}", trees):
         raise AttreeError(

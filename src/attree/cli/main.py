@@ -257,6 +257,7 @@ def console() -> None:
     """Run the command line as a program of its own, which may end without tidying up."""
     process.yield_cores()
     process.heed_termination()
+    process.follow()
     try:
         main()
     except SystemExit as done:

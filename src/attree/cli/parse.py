@@ -54,7 +54,6 @@ def parse_command(
             from standard input.
         output: Where to write: a folder for the trees; an interrupted run continues there.
     """
-    from attree.base import process
     from attree.base.errors import AttreeError
     from attree.base.progress import progress
     from attree.bulk.driver import Stop
@@ -65,7 +64,6 @@ def parse_command(
     from attree.parsers.find import find_parser
     from attree.trees.parses import POLICIES
 
-    process.follow()
     check_name(rows.too_long, POLICIES, f"unknown policy {rows.too_long!r}")
     if parser is None:
         parser = usual_parser(encoder=own.encoder, heads=own.heads)

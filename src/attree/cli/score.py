@@ -56,11 +56,9 @@ def score_command(
         encoder_name: The encoder's name in tables.
         parser_name: The parser's name in tables.
     """
-    from attree.base import process
     from attree.evaluation.summary import score_parses
     from attree.treebank.given import as_table
 
-    process.follow()
     with as_table(sentences) as gold:
         found = score_parses(
             parses,
@@ -99,11 +97,9 @@ def baselines_command(
         output: Where to write: the summary (JSON).
         seeds: Seeds of each kind of random trees.
     """
-    from attree.base import process
     from attree.evaluation.baselines import write_baselines
     from attree.treebank.given import as_table
 
-    process.follow()
     with as_table(sentences) as gold:
         write_baselines(gold, output, seeds=seeds, **counting.settings())
 
