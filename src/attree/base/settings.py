@@ -82,7 +82,8 @@ def _checked(value: Any, kind: Any, key: str, takes: str) -> Any:
         raise _mistake(key, f"{_shown(value)} is not one of its values", fix)
     done = value
     try:
-        if isinstance(value, _container(bare)):
+        holds: bool = isinstance(value, _container(bare))
+        if holds:
             least, most = _last(notes, "min_length"), _last(notes, "max_length")
             good = (least or 0) <= len(value) <= (len(value) if most is None else most)
             done = _inside(value, bare, key, takes)

@@ -94,7 +94,7 @@ def import_command(
     from attree.treebank.sentence import SplitSettings
 
     settings = SplitSettings(format=format, encoding=encoding)
-    files = [file for one in predictions for some in together(one, format) for file in some]
+    files = [file for path in predictions for some in together(path, format) for file in some]
     with as_table(sentences) as table:
         write_imported(files, table, output, settings, accept_loss=accept_loss)
 
@@ -144,12 +144,9 @@ def speed_command(
     from attree.stages.speed import write_speeds
     from attree.treebank.given import as_table
 
-    named = dict(one.partition("=")[::2] for one in parser)
+    named = dict(word.partition("=")[::2] for word in parser)
     if "" in named.values() or len(named) < len(parser):
-        raise AttreeError(
-            "bad-option",
-            "a --parser has no path, or two have one name",
-            fix="give each as NAME=PATH",
-        )
+        problem = "a --parser has no path, or two have one name"
+        raise AttreeError("bad-option", problem, fix="give each as NAME=PATH")
     with as_table(sentences) as table:
         write_speeds(named, table, encoder, output, first=first, device=device)
