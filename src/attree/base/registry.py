@@ -71,12 +71,12 @@ def choices(registry: str) -> list[str]:
     """
     module, _, path = registry.partition(":")
     name, *keys = path.split(".")
-    if not keys and (names := _written(module, name)):
-        return names
-    registry = named(f"{module}:{name}")
+    if not keys and (written := _written(module, name)):
+        return written
+    names = named(f"{module}:{name}")
     for key in keys:
-        registry = registry[key]
-    return list(registry)
+        names = names[key]
+    return list(names)
 
 
 def _written(module: str, name: str) -> list[str]:

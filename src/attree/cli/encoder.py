@@ -49,11 +49,12 @@ def resolve_command(
     from attree.encoder.source import EncoderSource, resolve
 
     sources = {"hub": hub, "path": path, "package": package}
-    kind = next((kind for kind, id in sources.items() if id is not None), None)
-    if kind is None:
+    named = [(kind, id) for kind, id in sources.items() if id is not None]
+    if not named:
         problem = f"encoder {slug} has no source"
         raise AttreeError("no-source", problem, fix="use --hub, --path or --package")
-    source = EncoderSource(slug=slug, kind=kind, id=sources[kind], revision=revision, dtype=dtype)
+    ((kind, id),) = named
+    source = EncoderSource(slug=slug, kind=kind, id=id, revision=revision, dtype=dtype)
     # Beside the output and not in it: a workflow deletes outputs before it runs a job again.
     resolve(source, record=output.with_name(f"{output.stem}.revision.json")).write(output)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -108,14 +108,11 @@ def evaluate_command(
         names, numbers, draws, encoder, steps, device, max_words, allow_overlap, start
     )
     trained = train or predictions or ()
-    treebanks: Sequence[Treebank] = [
-        Treebank.of(paths, settings) for paths in (trained, test) if paths
-    ]
+    treebanks = [Treebank.of(paths, settings) for paths in (trained, test) if paths]
     for treebank in treebanks:
         _tell(treebank.refused)
-    if split is not None:
-        treebanks = split_by(treebanks[0], split, trained[0])
-    show(evaluate_trained(*treebanks, plan).tables())
+    one, other = treebanks if split is None else split_by(treebanks[0], split, trained[0])
+    show(evaluate_trained(one, other, plan).tables())
 
 
 def _tell(refused: Iterable[str]) -> None:

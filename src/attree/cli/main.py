@@ -7,7 +7,6 @@ A command lives in the package that it is about. It is imported when it is calle
 from __future__ import annotations
 
 import errno
-import functools
 import os
 import sys
 import traceback
@@ -105,7 +104,10 @@ def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None
 
 def called(path: tuple[str, ...]) -> App:
     """Return the command, or group of commands, that words call."""
-    return functools.reduce(App.__getitem__, path, app)
+    command: App = app
+    for name in path:
+        command = command[name]
+    return command
 
 
 def _check_effect(command: Any, given: set[str]) -> None:

@@ -58,7 +58,7 @@ def score_command(
     from attree.evaluation.summary import score_parses
     from attree.treebank.given import as_table
 
-    names = {"encoder": encoder_name, "parser": parser_name}
+    names: dict[str, Any] = {"encoder": encoder_name, "parser": parser_name}
     with as_table(sentences) as gold:
         scores = score_parses(
             parses, gold, output=output, summary=summary, **names, **counting.settings()
