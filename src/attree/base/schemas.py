@@ -31,14 +31,7 @@ def schema_of(*nullable: str, **columns: pa.DataType) -> pa.Schema:
 #: nodes in pre-order: one-word phrases and unary chains are kept (EVALB counts them), the dummy
 #: root, traces and preterminals are not.
 SENTENCES_SCHEMA = schema_of(
-    sentence=INT,
-    file=TEXT,
-    line=INT,
-    words=TEXTS,
-    tags=TEXTS,
-    starts=INTS,
-    ends=INTS,
-    labels=TEXTS,
+    sentence=INT, file=TEXT, line=INT, words=TEXTS, tags=TEXTS, starts=INTS, ends=INTS, labels=TEXTS
 )
 
 #: The column of a table of trees some of which are known by half: whether each is. Their labels may

@@ -66,12 +66,7 @@ def sentence(
 
 @app.command
 def weights(
-    lists: Lists,
-    /,
-    *,
-    experiment: Name,
-    plan: PlanFile,
-    output_prefix: options.OutputPrefix,
+    lists: Lists, /, *, experiment: Name, plan: PlanFile, output_prefix: options.OutputPrefix
 ) -> None:
     """Draw the weights over the encoder's heads that rows have learned."""
     from attree.experiments.pictures import write_weights
@@ -82,12 +77,7 @@ def weights(
 
 @app.command
 def reliability(
-    lists: Lists,
-    /,
-    *,
-    experiment: Name,
-    plan: PlanFile,
-    output_prefix: options.OutputPrefix,
+    lists: Lists, /, *, experiment: Name, plan: PlanFile, output_prefix: options.OutputPrefix
 ) -> None:
     """Draw how often spans are right over how probable rows hold them."""
     from attree.experiments.pictures import write_reliability
@@ -119,12 +109,7 @@ def table(
 
 
 @app.command
-def picture(
-    table: Path,
-    /,
-    *,
-    output: options.PictureOutput,
-) -> None:
+def picture(table: Path, /, *, output: options.PictureOutput) -> None:
     """Draw a table: a line a parser over its columns, the deviation of its draws as error bars.
 
     Args:

@@ -48,13 +48,7 @@ def train(
 
 
 @app.command
-def parse(
-    sentences: options.Trees,
-    /,
-    *,
-    grammar: Path,
-    output: options.ParsesOutput,
-) -> None:
+def parse(sentences: options.Trees, /, *, grammar: Path, output: options.ParsesOutput) -> None:
     """Parse every sentence by a grammar: most spans expected to be right.
 
     Example:

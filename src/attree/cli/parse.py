@@ -115,12 +115,7 @@ app = App(name="corpus", help="Bulk runs of attree parse.")
 
 
 @app.command(name="status")
-def show(
-    folder: Path,
-    /,
-    *,
-    as_json: options.AsJson = False,
-) -> None:
+def show(folder: Path, /, *, as_json: options.AsJson = False) -> None:
     """Show how far a run is, during it or afterwards.
 
     Args:

@@ -43,12 +43,7 @@ def crosslingual(
 
 
 @app.command
-def language(
-    summaries: Summaries,
-    /,
-    *,
-    output_prefix: options.OutputPrefix,
-) -> None:
+def language(summaries: Summaries, /, *, output_prefix: options.OutputPrefix) -> None:
     """One language's table: three F1 scores and label recall of every parser and baseline."""
     from attree.reports.tables import build
 
@@ -131,11 +126,7 @@ def _average(text: str) -> tuple[str, list[str]]:
 
 
 @app.command
-def compare(
-    first: Path,
-    second: Path,
-    /,
-) -> None:
+def compare(first: Path, second: Path, /) -> None:
     """Whether one parser beats another: difference in F1, 95 % interval, p (paired bootstrap).
 
     Example: attree table compare results/scores/minilm/upio/french/test.parquet
@@ -164,11 +155,7 @@ def compare(
 @app.command
 @options.needs(overwrite="svg")
 def show(
-    table: Path,
-    /,
-    *,
-    svg: options.Svg | None = None,
-    overwrite: options.Overwrite = False,
+    table: Path, /, *, svg: options.Svg | None = None, overwrite: options.Overwrite = False
 ) -> None:
     """Print a table, or a summary of `attree score`, to the terminal.
 

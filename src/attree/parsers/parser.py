@@ -286,9 +286,7 @@ class Parser:
         return list(self.stream(sentences, cast("Sequence[Constraints | None]", constraints)))
 
     def stream(
-        self,
-        sentences: Iterable[Sentence],
-        constraints: Iterable[Constraints | None] | None = None,
+        self, sentences: Iterable[Sentence], constraints: Iterable[Constraints | None] | None = None
     ) -> Iterator[Tree]:
         """Parse sentences one block after the other; order is kept, memory does not grow.
 
