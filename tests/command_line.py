@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -48,6 +50,14 @@ def attree(*words: object) -> Ran:
     done = CliRunner().invoke(main, [str(word) for word in words])
     assert done.exception is None, done.exception
     return Ran(done.exit_code, done.stdout, done.stderr)
+
+
+def python(code: str, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a process of its own."""
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True
+    )
 
 
 class CliRunner:

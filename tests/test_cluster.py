@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import python
 from tests.refusals import refused
 
 pytest.importorskip("distributed")
@@ -35,14 +35,8 @@ for protocol, security in tries:
 """
 
 
-@pytest.fixture
-def other_user() -> int:
-    if os.geteuid() != 0:
-        pytest.skip("only root can become another user")
-    return 65534
-
-
-def test_another_user_runs_nothing_and_scratch_is_private(other_user: int, tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_runs_nothing_and_scratch_is_private(tmp_path: Path) -> None:
     before = list(sys.path)
     with connected("local", Wanted(count=1)) as (client, _, running):
         address = running.scheduler_address
@@ -60,20 +54,20 @@ def test_another_user_runs_nothing_and_scratch_is_private(other_user: int, tmp_p
         canary = tmp_path / "canary"
         tmp_path.chmod(0o777)
         port = address.rsplit(":")[-1]
-        done = subprocess.run(
-            [sys.executable, "-c", ATTACK.replace("CANARY", str(canary)), port, str(other_user)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        done = python(ATTACK.replace("CANARY", str(canary)), port, 65534)
     assert not private.exists()
     assert done.stdout.split()[::2] == ["refused"] * 3, done.stdout + done.stderr[-2000:]
     assert not canary.exists()
 
 
-@pytest.mark.parametrize("option", ["queue", "foo=bar", "queue=", "=x", "cores=many", "cores=0"])
-def test_a_wrong_option_of_slurm_is_one_line(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def with_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+
+
+@pytest.mark.usefixtures("with_slurm")
+@pytest.mark.parametrize("option", ["queue", "foo=bar", "queue=", "=x", "cores=many", "cores=0"])
+def test_a_wrong_option_of_slurm_is_one_line(option: str) -> None:
     with pytest.raises(AttreeError, match="--slurm"):
         CLUSTERS["slurm"].parse([option])
 
@@ -86,8 +80,8 @@ def test_slurm_without_sbatch_is_refused_before_anything_starts(
         CLUSTERS["slurm"].parse(["queue=main"])
 
 
-def test_options_of_slurm_reach_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+@pytest.mark.usefixtures("with_slurm")
+def test_options_of_slurm_reach_the_cluster() -> None:
     found = CLUSTERS["slurm"].parse(["queue=a", "cores=2", "extra=--x=1", "extra=--y"])
     assert found == {"queue": "a", "job_cpu": 2, "job_extra_directives": ["--x=1", "--y"]}
 
@@ -106,6 +100,5 @@ def test_a_job_that_slurm_refuses_is_one_line_and_is_not_waited_for(
     sbatch.chmod(0o755)
     monkeypatch.setenv("PATH", str(sbatch.parent), prepend=":")
     wanted = Wanted(count=1, folder=tmp_path, options=CLUSTERS["slurm"].parse(["queue=nowhere"]))
-    no_partition = refused("slurm-refused")
-    with no_partition, connected("slurm", wanted):
+    with refused("slurm-refused"), connected("slurm", wanted):
         pass

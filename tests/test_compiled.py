@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 
 from attree.base import compiled
+from tests.command_line import python
 
 _DECODE = """
 import numpy as np
@@ -25,18 +24,8 @@ print(sum(kernels.add_best.stats.cache_hits.values()))
 
 
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    hits = [
-        subprocess.run(
-            [sys.executable, "-c", _DECODE],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.strip()
-        for _ in range(2)
-    ]
-    assert hits == ["0", "1"]
+    hits = [python(_DECODE, NUMBA_CACHE_DIR=str(tmp_path)).stdout for _ in range(2)]
+    assert hits == ["0\n", "1\n"]
 
 
 def test_without_any_folder_to_write_a_kernel_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,16 +79,16 @@ def test_a_folder_of_another_user_is_passed_over(
 
 @pytest.mark.parametrize("mode", [0o755, 0o777])
 def test_beside_the_code_nothing_is_cached_that_others_could_change(
-    tmp_path: Path, mode: int
+    tmp_path: Path, mode: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = Path(compiled.__file__).parent.parent
     shutil.copytree(package, tmp_path / "src/attree", ignore=shutil.ignore_patterns("__pycache__"))
     kernels = tmp_path / "src/attree/decoding"
     kernels.chmod(mode)
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    environment |= {"PYTHONPATH": str(tmp_path / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment.pop("NUMBA_CACHE_DIR", None)
-    subprocess.run([sys.executable, "-c", _DECODE], env=environment, check=True)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    more = {"PYTHONPATH": str(tmp_path / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    assert python(_DECODE, **more).returncode == 0
     beside = list(kernels.rglob("*.nbi"))
     own = list((tmp_path / "cache/attree/compiled").rglob("kernels*.nbi"))
     assert (bool(beside), bool(own)) == (mode == 0o755, mode == 0o777)

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from attree.scoring import ASSOCIATIONS, SCORES
 from attree.training.recipes import CHOICES, RECIPES
 from attree.treebank.convert import writable
 from attree.treebank.formats import FORMATS
+from tests.command_line import python
 
 _PROGRAM = "import sys; sys.argv[0] = 'attree'; from attree.cli.main import main; main()"
 #: What reads the answer of a script of completion for a line.
@@ -34,8 +35,11 @@ for each in "${{COMPREPLY[@]}}"; do echo "$each"; done
 """
 
 
+Asked = Callable[..., list[str]]
+
+
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., list[str]]]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     """What bash offers for the last word of a line, by the script that attree installs."""
     bash = shutil.which("bash")
     if bash is None:
@@ -57,10 +61,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., li
         assert ran.stderr == ""
         return ran.stdout.splitlines()
 
-    yield ask
-
-
-Asked = Callable[..., list[str]]
+    return ask
 
 
 def word(incomplete: str) -> Any:
@@ -131,9 +132,7 @@ def test_other_shells_have_scripts_too(shell: Literal["zsh", "fish"], tmp_path: 
 
 
 def test_it_is_installed(tmp_path: Path) -> None:
-    environment = {**os.environ, "HOME": str(tmp_path)}
-    command = [sys.executable, "-c", _PROGRAM, "--install-completion", "--shell", "bash"]
-    subprocess.run(command, env=environment, check=True, capture_output=True)
+    python(_PROGRAM, "--install-completion", "--shell", "bash", HOME=str(tmp_path))
     script = tmp_path / ".local/share/bash-completion/completions/attree"
     assert "complete -F _attree attree" in script.read_text(encoding="utf-8")
     assert str(script) in (tmp_path / ".bashrc").read_text(encoding="utf-8")

@@ -13,26 +13,19 @@ from pathlib import Path
 import pytest
 
 from attree.base.process import FOLLOWED, MOST_THREADS, use_threads
+from tests.command_line import python
 from tests.refusals import refused
 
-FOLLOWER = """
-import time
-from pathlib import Path
-from attree.base.process import follow
-follow()
-print("up", flush=True)
-time.sleep(60)
-"""
+FOLLOWER = (
+    "import time; from attree.base.process import follow; follow();"
+    "print('up', flush=True); time.sleep(60)"
+)
 
 
 def follower(pid: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", FOLLOWER],
-        env={**os.environ, FOLLOWED: pid},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command, environment = [sys.executable, "-c", FOLLOWER], {**os.environ, FOLLOWED: pid}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, env=environment, text=True, **pipes)
 
 
 def test_it_ends_when_the_one_it_follows_is_killed() -> None:
@@ -62,18 +55,11 @@ def test_without_one_to_follow_nothing_happens(pid: str) -> None:
     assert started.wait(timeout=20) == -signal.SIGKILL
 
 
-@pytest.mark.parametrize(("before", "said"), [("sys.modules['torch'] = sys", "a"), ("", "ab")])
+@pytest.mark.parametrize(("before", "said"), [("sys.modules['torch'] = sys", "a"), ("0", "ab")])
 def test_leaving_keeps_what_was_printed(before: str, said: str) -> None:
-    code = f"""
-import sys
-from attree.base.process import leave
-{before}
-print("a", end="")
-leave()
-print("b", end="")
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == said
+    code = f"import sys; from attree.base.process import leave; {before}"
+    code += "; print('a', end=''); leave(); print('b', end='')"
+    assert python(code).stdout == said
 
 
 @pytest.mark.parametrize(
@@ -86,14 +72,13 @@ print("b", end="")
     ids=["library", "command"],
 )
 @pytest.mark.parametrize(("asked", "kept"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
-def test_idle_threads_sleep_soon(code: str, asked: str | None, kept: str) -> None:
+def test_idle_threads_sleep_soon(
+    code: str, asked: str | None, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As the OpenMP library itself reports that it was told; a user's own choice is kept."""
-    told = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
-    environment = {key: value for key, value in os.environ.items() if key not in told}
-    environment |= {"OMP_DISPLAY_ENV": "VERBOSE"} | ({"OMP_WAIT_POLICY": asked} if asked else {})
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
+        monkeypatch.delenv(name, raising=False)
+    done = python(code, OMP_DISPLAY_ENV="VERBOSE", **({"OMP_WAIT_POLICY": asked} if asked else {}))
     if "GOMP_SPINCOUNT" not in done.stderr:
         pytest.skip(f"torch's OpenMP is not GNU's here: {done.stderr[:80]!r}")
     assert f"OMP_WAIT_POLICY = '{kept}'" in done.stderr
@@ -111,7 +96,7 @@ def test_as_many_threads_as_allowed_compute() -> None:
         "import torch; from attree.base.process import *; use_threads(MOST_THREADS);"
         "print(int((torch.ones(2000, 2000) + 1).sum()), torch.get_num_threads())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python(code)
     assert done.stdout == f"8000000 {MOST_THREADS}\n", done.stderr
 
 
@@ -134,7 +119,7 @@ def test_semaphores_that_are_left_are_removed_without_a_word(quiet: bool) -> Non
         "print(left._semlock.name, flush=True)\n"
         "os._exit(3)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python(code)
     assert done.returncode == 3
     assert ("leaked semaphore" in done.stderr) is not quiet
     assert not quiet or done.stderr == ""

@@ -16,6 +16,7 @@ import getpass
 import importlib.util
 import logging
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -36,6 +37,7 @@ from distributed.security import Security
 from tornado.web import ErrorHandler
 
 from attree.base.errors import AttreeError
+from attree.base.files import check_regular
 from attree.base.process import temporary, track_quietly
 
 LOOPBACK = "127.0.0.1"
@@ -109,10 +111,12 @@ class Cluster(ABC):
     Attributes:
         ours: whether attree started it, so that it can wait for its workers.
         replaces: whether workers that have gone are asked for again.
+        scattered: whether its workers run on other machines, which share the output's folder.
     """
 
     ours: ClassVar[bool] = True
     replaces: ClassVar[bool] = False
+    scattered: ClassVar[bool] = False
     #: option of the command line → argument of the cluster
     options: ClassVar[Mapping[str, str]] = {}
 
@@ -123,18 +127,16 @@ class Cluster(ABC):
         Raises:
             AttreeError: an unknown option, or a cluster that this machine cannot start.
         """
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for option in given:
-            key, equals, value = option.partition("=")
-            if not equals or not value or key not in cls.options:
+            key, _, value = option.partition("=")
+            if not value or key not in cls.options:
                 kind = cls.__name__.lower()
-                raise AttreeError(
-                    "bad-cluster-setting",
-                    f"--{kind} {option} is not a setting",
-                    fix=f"write --{kind} KEY=VALUE; keys: {', '.join(cls.options)}",
-                )
-            found[cls.options[key]] = value
-        return found
+                fix = f"write --{kind} KEY=VALUE; keys: {', '.join(cls.options)}"
+                problem = f"--{kind} {option} is not a setting"
+                raise AttreeError("bad-cluster-setting", problem, fix=fix)
+            settings[cls.options[key]] = value
+        return settings
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
@@ -143,10 +145,6 @@ class Cluster(ABC):
     def secured(self) -> Security:
         """Return who may connect: by default only those who have this run's certificate."""
         return Security.temporary()
-
-    def folder(self) -> Path | None:
-        """Return where the private folder of the run lies, None for the system's choice."""
-        return None
 
     @abstractmethod
     def running(self, private: Path) -> AbstractContextManager[Any]:
@@ -185,8 +183,8 @@ class Local(Cluster):
             workers[number] = {"cls": Nanny, "options": options}
         scheduler = {"cls": Scheduler, "options": wanted.scheduler(self.security)}
         how: dict[str, Any] = {"security": self.security, "silence_logs": logging.CRITICAL}
-        with SpecCluster(workers=workers, scheduler=scheduler, **how) as found:
-            yield found
+        with SpecCluster(workers=workers, scheduler=scheduler, **how) as running:
+            yield running
 
 
 class Address(Cluster):
@@ -196,13 +194,10 @@ class Address(Cluster):
 
     def secured(self) -> Security:
         """Return the certificates that the user named, else those of Dask's configuration."""
-        given = {key: value for key, value in self.wanted.options.items() if key != "address"}
-        for path in given.values():
-            if not Path(path).is_file():
-                raise AttreeError(
-                    "missing-file", "this certificate or key does not exist", file=path
-                )
-        return Security(**given, **({"require_encryption": True} if given else {}))
+        files = {key: value for key, value in self.wanted.options.items() if key != "address"}
+        for path in files.values():
+            check_regular(path, what="certificate or key")
+        return Security(**files, **({"require_encryption": True} if files else {}))
 
     @contextlib.contextmanager
     def running(self, private: Path) -> Iterator[Any]:
@@ -213,8 +208,7 @@ class Address(Cluster):
 class Slurm(Cluster):
     """One Slurm job a worker."""
 
-    replaces = True
-
+    replaces = scattered = True
     options: ClassVar[Mapping[str, str]] = {
         **{name: name for name in ("queue", "account", "memory", "walltime", "interface")},
         **{"cores": "job_cpu", "extra": "job_extra_directives"},
@@ -224,30 +218,17 @@ class Slurm(Cluster):
     def parse(cls, given: Iterable[str]) -> dict[str, Any]:
         """Read the options; ``extra`` may be repeated, ``cores`` is a number."""
         given = list(given)
-        extra = [one.partition("=")[2] for one in given if one.startswith("extra=")]
-        found = {**super().parse(given), "job_extra_directives": extra}
-        cores = found.get("job_cpu", "1")
-        if not cores.isascii() or not cores.isdigit() or not 0 < int(cores[:6]) < 10_000:
-            raise AttreeError(
-                "not-a-number",
-                f"--slurm cores={cores} is not a number",
-                fix="write --slurm cores=4",
-            )
+        extra = [option.partition("=")[2] for option in given if option.startswith("extra=")]
+        settings = {**super().parse(given), "job_extra_directives": extra}
+        cores = settings.get("job_cpu", "1")
+        if not re.fullmatch("0*[1-9][0-9]{0,3}", cores):
+            problem = f"--slurm cores={cores} is not a number"
+            raise AttreeError("not-a-number", problem, fix="write --slurm cores=4")
         if shutil.which("sbatch") is None:
-            raise AttreeError(
-                "no-slurm",
-                "--slurm needs Slurm's command sbatch, which is not on this machine",
-                fix="run on a login node of the cluster, or use --workers",
-            )
-        return found | ({"job_cpu": int(cores)} if "job_cpu" in found else {})
-
-    def __init__(self, wanted: Wanted) -> None:
-        super().__init__(wanted)
-        self._cluster: Any = None
-
-    def folder(self) -> Path | None:
-        """Return the output folder, which the jobs share with this process."""
-        return self.wanted.folder
+            problem = "--slurm needs Slurm's command sbatch, which is not on this machine"
+            fix = "run on a login node of the cluster, or use --workers"
+            raise AttreeError("no-slurm", problem, fix=fix)
+        return settings | ({"job_cpu": int(cores)} if "job_cpu" in settings else {})
 
     @contextlib.contextmanager
     def running(self, private: Path) -> Iterator[Any]:
@@ -284,15 +265,21 @@ class Slurm(Cluster):
         """Ask ``squeue``."""
         if not names:
             return names
-        command = ["squeue", "--noheader", "--format=%i", f"--user={getpass.getuser()}"]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_SECONDS_FOR_QUEUE, check=True
-            )
-        except (OSError, subprocess.SubprocessError):
+        told = _asked("squeue", "--noheader", "--format=%i", f"--user={getpass.getuser()}")
+        if told is None or told.returncode:
             return names
-        jobs, workers = set(done.stdout.split()), self._cluster.workers
+        jobs, workers = set(told.stdout.split()), self._cluster.workers
         return {name for name in names if name in workers and workers[name].job_id in jobs}
+
+
+def _asked(*command: str, input: str | None = None) -> subprocess.CompletedProcess[str] | None:
+    """Return what a command of Slurm's says; None where it does not answer in time."""
+    try:
+        return subprocess.run(
+            command, input=input, capture_output=True, text=True, timeout=_SECONDS_FOR_QUEUE
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
 
 
 def _check_job(script: str) -> None:
@@ -301,20 +288,13 @@ def _check_job(script: str) -> None:
     Raises:
         AttreeError: it does not, with its reason.
     """
-    command = ["sbatch", "--test-only"]
-    try:
-        done = subprocess.run(
-            command, input=script, capture_output=True, text=True, timeout=_SECONDS_FOR_QUEUE
-        )
-    except (OSError, subprocess.SubprocessError):
-        return  # a busy controller: the jobs are submitted, and waited for
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason is given"])[0]
-        raise AttreeError(
-            "slurm-refused",
-            f"Slurm refuses a worker's job ({reason.removeprefix('sbatch: error: ')})",
-            fix="check each --slurm KEY=VALUE, and that the cluster is up",
-        )
+    told = _asked("sbatch", "--test-only", input=script)
+    # where the controller is busy the jobs are submitted, and waited for
+    if told is not None and told.returncode:
+        reason = (told.stderr.strip().splitlines() or ["no reason is given"])[0]
+        problem = f"Slurm refuses a worker's job ({reason.removeprefix('sbatch: error: ')})"
+        fix = "check each --slurm KEY=VALUE, and that the cluster is up"
+        raise AttreeError("slurm-refused", problem, fix=fix)
 
 
 #: Name → kind of cluster. ``--NAME KEY=VALUE`` chooses one that has options.
@@ -339,16 +319,6 @@ def _forget(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _private_folder(parent: Path | None) -> Iterator[Path]:
-    """Yield a new folder of a name that nobody can guess and only this user can enter (0700)."""
-    made = Path(tempfile.mkdtemp(prefix=".attree-", dir=parent))
-    scratch = made / "dask-scratch-space"  # Dask adds this part to any other name
-    with temporary(made):
-        scratch.mkdir(mode=0o700)
-        yield scratch
-
-
-@contextlib.contextmanager
 def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]]:
     """Start or reach a cluster and connect to it.
 
@@ -365,7 +335,12 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     cluster = CLUSTERS[kind](wanted)
     with contextlib.ExitStack() as stack:
-        private = stack.enter_context(_private_folder(cluster.folder()))
+        # of a name that nobody can guess, and only this user can enter it (0700)
+        parent = wanted.folder if cluster.scattered else None
+        made = Path(tempfile.mkdtemp(prefix=".attree-", dir=parent))
+        stack.enter_context(temporary(made))
+        private = made / "dask-scratch-space"  # Dask adds this part to any other name
+        private.mkdir(mode=0o700)
         scratch = {"temporary-directory": str(private)}
         failures = {"distributed.scheduler.allowed-failures": wanted.allowed_failures}
         told = {} if wanted.has_dashboard else _UNTOLD
@@ -378,7 +353,14 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
         if cluster.ours and wanted.has_dashboard:
             _check_hosts(running.scheduler, running.dashboard_link)
             print(f"attree: dashboard: {running.dashboard_link}", file=sys.stderr, flush=True)
-        client = stack.enter_context(_client(running, cluster.security))
+        how: dict[str, Any] = {"set_as_default": False, "security": cluster.security}
+        try:
+            client = Client(running, timeout=_SECONDS_TO_CONNECT, **how)
+        except (OSError, ValueError, TimeoutError) as error:
+            problem = f"the Dask scheduler {running} cannot be reached ({error})"
+            fix = "check the address, that it runs, and your TLS certificates for it"
+            raise AttreeError("no-scheduler", problem, fix=fix) from None
+        stack.enter_context(client)
         if cluster.ours:
             client.register_plugin(_NoScratchOnPath(private))
         yield client, cluster, running
@@ -392,22 +374,11 @@ def _check_hosts(scheduler: Any, link: str) -> None:
     named = {urlsplit(link).hostname, "localhost", "127.0.0.1", "::1"}
     named |= {name.lower() for name in (socket.gethostname(), socket.getfqdn())}
     application = scheduler.http_application
-    found, refused = application.find_handler, application.get_handler_delegate
+    find, delegate = application.find_handler, application.get_handler_delegate
 
     def find_handler(request: Any, **more: Any) -> Any:
         if urlsplit(f"//{request.host}").hostname in named:
-            return found(request, **more)
-        return refused(request, ErrorHandler, {"status_code": 421})
+            return find(request, **more)
+        return delegate(request, ErrorHandler, {"status_code": 421})
 
     application.find_handler = find_handler
-
-
-def _client(target: Any, security: Security) -> Client:
-    try:
-        return Client(target, timeout=_SECONDS_TO_CONNECT, set_as_default=False, security=security)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise AttreeError(
-            "no-scheduler",
-            f"the Dask scheduler {target} cannot be reached ({error})",
-            fix="check the address, that it runs, and your TLS certificates for it",
-        ) from None

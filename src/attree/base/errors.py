@@ -37,18 +37,12 @@ class AttreeError(Exception):
 
     def but(self, **other: Any) -> AttreeError:
         """Return the same error told with another ``problem``, ``file``, ``line`` or ``fix``."""
-        parts: dict[str, Any] = {
-            "problem": self.problem,
-            "file": self.file,
-            "line": self.line,
-            "fix": self.fix,
-        }
-        return AttreeError(self.code, **(parts | other))
+        parts: dict[str, Any] = vars(self) | other
+        return AttreeError(**parts)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keep the parts when the error crosses a process boundary (a Dask worker)."""
-        place: dict[str, Any] = {"file": self.file, "line": self.line, "fix": self.fix}
-        return partial(type(self), self.code, self.problem, **place), ()
+        return partial(type(self), **vars(self)), ()
 
 
 class NotFiniteError(AttreeError):

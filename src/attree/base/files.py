@@ -17,7 +17,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar
 
 from attree.base.errors import AttreeError
 from attree.base.process import temporary
@@ -56,16 +56,15 @@ def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
     if make:
         make_folder(path.parent)
     if os.path.lexists(path) and not (path.is_symlink() or path.is_file()):
-        kind = "a folder" if path.is_dir() else "a device or pipe"
-        raise AttreeError("not-regular", f"this is {kind}", file=path, fix="name a file to write")
+        problem = f"this is {_kind(path.stat().st_mode)}"
+        raise AttreeError("not-regular", problem, file=path, fix="name a file to write")
     part = path.with_name(_part_of(path))
     with temporary(part):
         try:
             part.touch()
         except FileNotFoundError:  # such as in /proc
-            raise AttreeError(
-                "cannot-make", "no file can be made here", file=path, fix="name another"
-            ) from None
+            problem = "no file can be made here"
+            raise AttreeError("cannot-make", problem, file=path, fix="name another") from None
         yield part
         with part.open("rb") as written:
             os.fsync(written.fileno())
@@ -83,14 +82,19 @@ def make_folder(path: Path) -> None:
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise
-        reason = os.strerror(error.errno or 0).lower()
         taken = isinstance(error, FileExistsError | NotADirectoryError)
-        raise AttreeError(
-            "cannot-make",
-            "this is not a folder" if taken else f"no folder can be made here ({reason})",
-            file=error.filename,
-            fix="choose another output",
-        ) from None
+        problem = "this is not a folder" if taken else f"no folder can be made here ({_why(error)})"
+        fix = "choose another output"
+        raise AttreeError("cannot-make", problem, file=error.filename, fix=fix) from None
+
+
+def _why(error: OSError) -> str:
+    return os.strerror(error.errno or 0).lower()
+
+
+def _kind(mode: int) -> str:
+    """Return what a path is that is no regular file."""
+    return "a folder" if stat.S_ISDIR(mode) else "a device or pipe"
 
 
 def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
@@ -99,28 +103,23 @@ def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     Raises:
         AttreeError: two of them are one file or folder.
     """
-    taken = {one for path in inputs for one in _identities(path)}
+    taken: set[Any] = set().union(*map(_identities, inputs))
     for output in outputs:
-        own = _identities(output)
-        if not taken.isdisjoint(own):
-            raise AttreeError(
-                "output-is-input",
-                "the output is the input, or another output",
-                file=output,
-                fix="name another file",
-            )
-        taken |= own
+        if taken & (names := _identities(output)):
+            problem, fix = "the output is the input, or another output", "name another file"
+            raise AttreeError("output-is-input", problem, file=output, fix=fix)
+        taken |= names
 
 
 def _identities(path: Path) -> set[Path | tuple[int, int]]:
     """Return the paths and the inode of a file: two names of a file share one of them."""
     try:
-        about = path.stat()
+        status = path.stat()
     except OSError:
         return {path.absolute()}
-    if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
+    if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
         return set()  # such as /dev/null
-    return {path.absolute(), path.resolve(), (about.st_dev, about.st_ino)}
+    return {path.absolute(), path.resolve(), (status.st_dev, status.st_ino)}
 
 
 def check_new(outputs: Iterable[Path | None], *, overwrite: bool) -> None:
@@ -132,19 +131,11 @@ def check_new(outputs: Iterable[Path | None], *, overwrite: bool) -> None:
     Raises:
         AttreeError: one of them is there and ``overwrite`` is false.
     """
-    for path in filter(None, outputs):
-        if os.path.lexists(path) and not path.is_dir() and not overwrite and _is_kept(path):
-            raise AttreeError(
-                "file-exists",
-                "this file is here already",
-                file=path,
-                fix="name another, or add --overwrite to replace it",
-            )
-
-
-def _is_kept(path: Path) -> bool:
-    """Tell whether what is written would stay there, unlike in /dev/null."""
-    return path.is_symlink() or path.is_file()
+    for path in filter(None, () if overwrite else outputs):
+        # nothing stays in /dev/null
+        if os.path.lexists(path) and not path.is_dir() and (path.is_symlink() or path.is_file()):
+            fix = "name another, or add --overwrite to replace it"
+            raise AttreeError("file-exists", "this file is here already", file=path, fix=fix)
 
 
 def check_folder(
@@ -169,36 +160,20 @@ def check_folder(
     Raises:
         AttreeError: as above, files of ours that are links, or no folder can be made there.
     """
-    above = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+    fix = "choose another --output"
+    above = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     if not above.is_dir():
-        raise AttreeError(
-            "not-a-folder",
-            "this is a file where a folder is needed",
-            file=above,
-            fix="choose another --output",
-        )
-    there = {one.name for one in folder.iterdir()} if above == folder else set()
-    ours = set(files) if there.intersection(signs) else set()
-    links = {name for name in there if (folder / name).is_symlink()}
-    foreign = sorted(
-        name
-        for name in there
-        if name in links or not (name in ours or (name[0] == "." and name.endswith(".part")))
-    )
-    if foreign:
-        raise AttreeError(
-            "foreign-folder",
-            f"this folder holds other files ({foreign[0]})",
-            file=folder,
-            fix="choose another --output",
-        )
-    if last in there and not overwrite:
-        raise AttreeError(
-            "folder-exists",
-            f"{what} is here already",
-            file=folder,
-            fix="choose another --output, or add --overwrite to replace it",
-        )
+        problem = "this is a file where a folder is needed"
+        raise AttreeError("not-a-folder", problem, file=above, fix=fix)
+    held = {path.name: path for path in folder.iterdir()} if above == folder else {}
+    ours = {name for name in held if name[0] == "." and name.endswith(".part")}
+    ours |= set(files) if held.keys() & set(signs) else set()
+    if foreign := [name for name in held if name not in ours or held[name].is_symlink()]:
+        problem = f"this folder holds other files ({min(foreign)})"
+        raise AttreeError("foreign-folder", problem, file=folder, fix=fix)
+    if last in held and not overwrite:
+        fix += ", or add --overwrite to replace it"
+        raise AttreeError("folder-exists", f"{what} is here already", file=folder, fix=fix)
 
 
 def write_text(path: str | Path, text: str, *, make: bool = True) -> None:
@@ -229,33 +204,27 @@ def check_regular(
     """
     path = Path(path)
     try:
-        found = path.stat()
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        dangling = ", only a link to nothing" if path.is_symlink() else ""
-        raise AttreeError(
-            "missing-file", f"this {what} does not exist{dangling}", file=path
-        ) from None
+        problem = f"this {what} does not exist"
+        problem += ", only a link to nothing" if path.is_symlink() else ""
+        raise AttreeError("missing-file", problem, file=path) from None
     except OSError as error:  # a loop of links, a name too long, no permission
-        raise AttreeError(
-            "unreadable",
-            f"this {what} cannot be read ({os.strerror(error.errno or 0).lower()})",
-            file=path,
-        ) from None
-    if stream and stat.S_ISFIFO(found.st_mode) and str(path).startswith(_STARTED_WITH):
+        raise _unreadable(error, path, what) from None
+    if stream and stat.S_ISFIFO(status.st_mode) and str(path).startswith(_STARTED_WITH):
         return 0
-    if not stat.S_ISREG(found.st_mode):
-        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "a device or pipe"
-        raise AttreeError(
-            "not-regular", f"this {what} is {kind}", file=path, fix="give a regular file"
-        )
-    if largest is not None and found.st_size > largest:
-        raise AttreeError(
-            "too-large",
-            f"this {what} is too large: {found.st_size:,} bytes, at most {largest:,} are read",
-            file=path,
-            fix="check that it is the right file",
-        )
-    return found.st_size
+    if not stat.S_ISREG(status.st_mode):
+        problem = f"this {what} is {_kind(status.st_mode)}"
+        raise AttreeError("not-regular", problem, file=path, fix="give a regular file")
+    size = status.st_size
+    if largest is not None and size > largest:
+        problem = f"this {what} is too large: {size:,} bytes, at most {largest:,} are read"
+        raise AttreeError("too-large", problem, file=path, fix="check that it is the right file")
+    return size
+
+
+def _unreadable(error: OSError, path: str | Path, what: str) -> AttreeError:
+    return AttreeError("unreadable", f"this {what} cannot be read ({_why(error)})", file=path)
 
 
 @contextlib.contextmanager
@@ -284,10 +253,7 @@ def opened(
         with os.fdopen(os.open(path, flags), "rb") as handle:
             yield handle
     except OSError as error:
-        reason = os.strerror(error.errno or 0).lower()
-        raise AttreeError(
-            "unreadable", f"this {what} cannot be read ({reason})", file=path
-        ) from None
+        raise _unreadable(error, path, what) from None
 
 
 def read_bytes(path: str | Path, *, what: str, largest: int = LARGEST_DESCRIPTION) -> bytes:
@@ -302,13 +268,11 @@ def read_json(path: str | Path, *, what: str = "JSON file") -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise AttreeError(
-            "not-json",
-            f"this {what} is not valid JSON",
-            file=path,
-            line=getattr(error, "lineno", None),
-            fix=_FIX_JSON,
-        ) from None
+        raise _not_json(path, what, getattr(error, "lineno", None), _FIX_JSON) from None
+
+
+def _not_json(path: str | Path, what: str, line: int | None, fix: str) -> AttreeError:
+    return AttreeError("not-json", f"this {what} is not valid JSON", file=path, line=line, fix=fix)
 
 
 def read_described(
@@ -341,13 +305,10 @@ def read_described(
     except msgspec.DecodeError as error:
         at = re.search(r"\(byte (\d+)\)", str(error))
         line = 1 + text.count(b"\n", 0, int(at[1])) if at else None
-        raise AttreeError(
-            "not-json", f"this {what} is not valid JSON", file=path, line=line, fix=fix or _FIX_JSON
-        ) from None
+        raise _not_json(path, what, line, fix or _FIX_JSON) from None
     except RecursionError:
-        raise AttreeError(
-            "too-deep", f"this {what} is nested too deeply", file=path, fix=fix or _FIX_JSON
-        ) from None
+        problem = f"this {what} is nested too deeply"
+        raise AttreeError("too-deep", problem, file=path, fix=fix or _FIX_JSON) from None
 
 
 def described(
@@ -373,18 +334,15 @@ def described(
         raise _not_of_the_form(str(error), file, what, fix) from None
 
 
-def _not_of_the_form(said: str, path: str | Path | None, what: str, fix: str | None) -> AttreeError:
+def _not_of_the_form(
+    message: str, path: str | Path | None, what: str, fix: str | None
+) -> AttreeError:
     """Turn msgspec's "Expected `int`, got `str` - at `$.a.b`" into a line that begins with a.b."""
-    problem, _, place = said.partition(" - at ")
-    key = place.strip("`").removeprefix("$").removeprefix(".")
-    problem = problem.replace("`", "")
-    problem = problem[:1].lower() + problem[1:]
-    return AttreeError(
-        "bad-form",
-        f"this {what} is not valid: " + (f"{key}: " if key else "") + problem,
-        file=path,
-        fix=fix,
-    )
+    problem, _, position = message.partition(" - at ")
+    key = position.strip("`").removeprefix("$").removeprefix(".")
+    problem = problem[:1].lower() + problem[1:].replace("`", "")
+    problem = f"this {what} is not valid: " + (f"{key}: " if key else "") + problem
+    return AttreeError("bad-form", problem, file=path, fix=fix)
 
 
 @contextlib.contextmanager
@@ -460,31 +418,6 @@ def lock(path: str | Path, *, what: str, wait: bool = False) -> Iterator[None]:
     """
     path = Path(path)
     make_folder(path.parent)
-    with _opened_to_lock(path) as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip()
-            raise AttreeError(
-                "locked",
-                f"{what} is being written by {holder or 'another process'}",
-                file=path,
-                fix="wait for it to end, or stop it, then run again",
-            ) from None
-        if os.pread(handle, len(_HOLDER), 0) not in (b"", _HOLDER):
-            raise AttreeError(
-                "not-a-lock",
-                "this file is not a lock of attree",
-                file=path,
-                fix="choose another output",
-            )
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, _HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-        yield
-
-
-@contextlib.contextmanager
-def _opened_to_lock(path: Path) -> Iterator[int]:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         handle = os.open(path, flags, 0o666)
@@ -492,34 +425,37 @@ def _opened_to_lock(path: Path) -> Iterator[int]:
         if not path.is_symlink() and not path.is_dir():
             raise
         kind = "a link" if path.is_symlink() else "a folder"
-        raise AttreeError(
-            "not-a-lock",
-            f"this is {kind} where a lock file should be",
-            file=path,
-            fix="choose another output",
-        ) from error
-    try:
+        raise _not_a_lock(path, f"this is {kind} where a lock file should be") from error
+    with os.fdopen(handle, "r+b", buffering=0):
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise AttreeError(
-                "not-a-lock",
-                "this is a device or pipe, not a lock file",
-                file=path,
-                fix="choose another output",
-            )
-        yield handle
-    finally:
-        os.close(handle)
+            raise _not_a_lock(path, "this is a device or pipe, not a lock file")
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip()
+            problem = f"{what} is being written by {holder or 'another process'}"
+            fix = "wait for it to end, or stop it, then run again"
+            raise AttreeError("locked", problem, file=path, fix=fix) from None
+        if os.pread(handle, len(_HOLDER), 0) not in (b"", _HOLDER):
+            raise _not_a_lock(path, "this file is not a lock of attree")
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, _HOLDER + f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        yield
 
 
-def _plain(path: str | Path) -> BinaryIO:
+def _not_a_lock(path: Path, problem: str) -> AttreeError:
+    return AttreeError("not-a-lock", problem, file=path, fix="choose another output")
+
+
+def _plain(path: str | Path) -> Any:
     return Path(path).open("rb", buffering=0)
 
 
-def _zstd(path: str | Path) -> BinaryIO:
+def _zstd(path: str | Path) -> Any:
     import pyarrow as pa
 
     # pyarrow is installed anyway, and reads one frame after the other
-    return cast(BinaryIO, pa.input_stream(str(path), compression="zstd"))
+    return pa.input_stream(str(path), compression="zstd")
 
 
 #: suffix → how to open a file for reading bytes

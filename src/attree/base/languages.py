@@ -49,18 +49,13 @@ def code_of(language: str) -> str:
     import langcodes
 
     try:
-        if langcodes.tag_is_valid(given):
-            found = langcodes.Language.get(given)
-        else:
-            found = langcodes.find(given)
+        named = langcodes.get if langcodes.tag_is_valid(given) else langcodes.find
+        found = named(given)
     except LookupError:
-        found = langcodes.Language.get("und")
+        found = langcodes.get("und")
     if not found.is_valid() or found.language in (None, "und", "zxx", "mul", "mis"):
-        raise AttreeError(
-            "unknown-language",
-            f"there is no language {language!r}",
-            fix=f"give its name or its ISO code, such as icelandic or is; {ANY} for any language",
-        )
+        fix = f"give its name or its ISO code, such as icelandic or is; {ANY} for any language"
+        raise AttreeError("unknown-language", f"there is no language {language!r}", fix=fix)
     return str(found.prefer_macrolanguage().language)
 
 

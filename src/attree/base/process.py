@@ -47,11 +47,9 @@ def use_threads(threads: Any) -> None:
     if threads is None:
         return
     if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
-        raise AttreeError(
-            "bad-threads",
-            f"threads: {str(threads)[:40]!r} is no whole number from 1 to {MOST_THREADS}",
-            fix="give as many as cores may be used, or none: then torch chooses",
-        )
+        problem = f"threads: {str(threads)[:40]!r} is no whole number from 1 to {MOST_THREADS}"
+        fix = "give as many as cores may be used, or none: then torch chooses"
+        raise AttreeError("bad-threads", problem, fix=fix)
     import torch
 
     torch.set_num_threads(threads)
@@ -67,25 +65,24 @@ def follow() -> None:
     pid = os.environ.get(FOLLOWED, "")
     if not pid.isdigit() or not hasattr(os, "pidfd_open"):
         return
+
+    def stop() -> None:
+        message = f"attree: process {pid}, which started this, has died: stopping"
+        print(message, file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def wait(followed: int) -> None:
+        select.select([followed], [], [])
+        stop()
+
     try:
         followed = os.pidfd_open(int(pid))
     except ProcessLookupError:
-        _end(pid)
+        stop()
     except OSError:  # not allowed here: then there is nothing to be done
         return
     else:
-        threading.Thread(target=_wait, args=(followed, pid), daemon=True).start()
-
-
-def _wait(followed: int, pid: str) -> None:
-    select.select([followed], [], [])
-    _end(pid)
-
-
-def _end(pid: str) -> None:
-    print(f"attree: process {pid}, which started this, has died: stopping", file=sys.stderr)
-    sys.stderr.flush()
-    os.kill(os.getpid(), signal.SIGTERM)
+        threading.Thread(target=wait, args=(followed,), daemon=True).start()
 
 
 @contextlib.contextmanager
@@ -173,7 +170,7 @@ def end(status: int) -> NoReturn:
 
         # Python's tracker of semaphores ends by itself, when it has removed those that are left
         tracker = getattr(resource_tracker._resource_tracker, "_pid", None)
-        children = [one for one in psutil.Process().children(True) if one.pid != tracker]
+        children = [child for child in psutil.Process().children(True) if child.pid != tracker]
         for child in children:
             with contextlib.suppress(psutil.Error):
                 child.kill()

@@ -71,25 +71,34 @@ def choices(registry: str) -> list[str]:
     """
     module, _, path = registry.partition(":")
     name, *keys = path.split(".")
-    if not keys and (names := _written(module, name)):
-        return names
-    found = named(f"{module}:{name}")
+    if not keys and (written := _written(module, name)):
+        return written
+    names = named(f"{module}:{name}")
     for key in keys:
-        found = found[key]
-    return list(found)
+        names = names[key]
+    return list(names)
 
 
 def _written(module: str, name: str) -> list[str]:
     """Return the names in a literal at the top of a module; none if it is put together."""
+    literal = definition(f"{module}:{name}")
+    items = getattr(literal, "keys", None) or getattr(literal, "elts", [])
+    names = [str(item.value) for item in items if isinstance(item, ast.Constant)]
+    return names if len(names) == len(items) else []
+
+
+def definition(place: str) -> ast.FunctionDef | ast.expr | None:
+    """Return the function ``module:name``, or the value given to it there; nothing is imported."""
+    module, _, name = place.partition(":")
     spec = importlib.util.find_spec(module)
     assert spec is not None and spec.origin is not None, module
     for statement in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
         match statement:
+            case ast.FunctionDef(name=defined) if defined == name:
+                return statement
             case (
-                ast.Assign(targets=[ast.Name(id=given)], value=value)
-                | ast.AnnAssign(target=ast.Name(id=given), value=value)
-            ) if given == name:
-                items = getattr(value, "keys", None) or getattr(value, "elts", [])
-                names = [one.value for one in items if isinstance(one, ast.Constant)]
-                return [str(one) for one in names] if len(names) == len(items) else []
-    return []
+                ast.Assign(targets=[ast.Name(id=defined)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=defined), value=value)
+            ) if defined == name:
+                return value
+    return None

@@ -28,23 +28,16 @@ def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) ->
         return False
     described = output / PROVENANCE
     if not described.is_file():
-        raise AttreeError(
-            "foreign-output",
-            "this exists and is no result of such a run",
-            file=output,
-            fix="choose another output folder",
-        )
+        problem, fix = "this exists and is no result of such a run", "choose another output folder"
+        raise AttreeError("foreign-output", problem, file=output, fix=fix)
     made = read_json(described, what="provenance")
     if isinstance(made, dict) and made.get("configuration") == digest(identity):
         say(f"{output}: this run is finished")
         return True
     if not restart:
-        raise AttreeError(
-            "other-run",
-            "this folder holds the result of other settings, text or code",
-            file=output,
-            fix="pass --restart to replace it, or choose another output folder",
-        )
+        problem = "this folder holds the result of other settings, text or code"
+        fix = "pass --restart to replace it, or choose another output folder"
+        raise AttreeError("other-run", problem, file=output, fix=fix)
     return False
 
 
@@ -64,14 +57,11 @@ def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) 
         described = work / _RUN
         run = digest(identity)
         if not described.exists() or read_json(described, what="run").get("run") != run:
-            begun = {found.parent for found in work.glob("*/checkpoint-*")}
+            begun = {checkpoint.parent for checkpoint in work.glob("*/checkpoint-*")}
             if begun and not restart:
-                raise AttreeError(
-                    "other-run",
-                    "here are checkpoints of another run that was interrupted",
-                    file=work,
-                    fix="repeat that run's options to continue it, or pass --restart to drop it",
-                )
+                problem = "here are checkpoints of another run that was interrupted"
+                fix = "repeat that run's options to continue it, or pass --restart to drop it"
+                raise AttreeError("other-run", problem, file=work, fix=fix)
             for folder in begun:
                 shutil.rmtree(folder)
             write_json(described, {"run": run, **identity})

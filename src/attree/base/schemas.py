@@ -14,21 +14,24 @@ from attree.base.errors import AttreeError
 from attree.base.files import check_regular, whole_file
 
 _METADATA_KEY = b"attree"
+_AGAIN = "run the stage that writes it again"
+
+INT, FLOAT, TEXT = pa.int32(), pa.float64(), pa.string()
+INTS, TEXTS, SINGLES = pa.list_(INT), pa.list_(TEXT), pa.list_(pa.float32())
+
+
+def schema_of(*nullable: str, **columns: pa.DataType) -> pa.Schema:
+    """Return the schema of a table: column → type; values may be missing in ``nullable`` alone."""
+    return pa.schema(
+        [pa.field(name, kind, nullable=name in nullable) for name, kind in columns.items()]
+    )
+
 
 #: One row a sentence of a treebank, in file order. ``starts``, ``ends``, ``labels`` are the phrase
 #: nodes in pre-order: one-word phrases and unary chains are kept (EVALB counts them), the dummy
 #: root, traces and preterminals are not.
-SENTENCES_SCHEMA = pa.schema(
-    [
-        pa.field("sentence", pa.int32(), nullable=False),
-        pa.field("file", pa.string(), nullable=False),
-        pa.field("line", pa.int32(), nullable=False),
-        pa.field("words", pa.list_(pa.string()), nullable=False),
-        pa.field("tags", pa.list_(pa.string()), nullable=False),
-        pa.field("starts", pa.list_(pa.int32()), nullable=False),
-        pa.field("ends", pa.list_(pa.int32()), nullable=False),
-        pa.field("labels", pa.list_(pa.string()), nullable=False),
-    ]
+SENTENCES_SCHEMA = schema_of(
+    sentence=INT, file=TEXT, line=INT, words=TEXTS, tags=TEXTS, starts=INTS, ends=INTS, labels=TEXTS
 )
 
 #: The column of a table of trees some of which are known by half: whether each is. Their labels may
@@ -37,14 +40,7 @@ HALF = pa.field("half", pa.bool_(), nullable=False)
 HALF_KNOWN = SENTENCES_SCHEMA.append(HALF)
 
 #: One row a sentence that could not be read or was left empty by cleaning.
-REJECTED = pa.schema(
-    [
-        pa.field("file", pa.string(), nullable=False),
-        pa.field("line", pa.int32(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("status", pa.string(), nullable=False),
-    ]
-)
+REJECTED = schema_of(file=TEXT, line=INT, reason=TEXT, status=TEXT)
 
 #: What became of a sentence: parsed, given a right-branching tree in its place, or left without.
 OK, FALLBACK, SKIPPED = "ok", "right_branching", "skipped"
@@ -58,15 +54,7 @@ TOO_LONG, FAILED = "too_long", "failed"
 #: not be binary, and have one-word phrases and unary chains as gold trees do. Imported ones lack
 #: the whole sentence where it is no phrase. Where the parser tags words they have tags as well
 #: (:data:`TAGS`).
-PARSES_SCHEMA = pa.schema(
-    [
-        pa.field("sentence", pa.int32(), nullable=False),
-        pa.field("n_words", pa.int32(), nullable=False),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("starts", pa.list_(pa.int32()), nullable=False),
-        pa.field("ends", pa.list_(pa.int32()), nullable=False),
-    ]
-)
+PARSES_SCHEMA = schema_of(sentence=INT, n_words=INT, status=TEXT, starts=INTS, ends=INTS)
 
 #: The column of a table of parses whose trees are labelled.
 LABELS = pa.field("labels", pa.list_(pa.string()), nullable=False)
@@ -78,57 +66,49 @@ TAGGED_PARSES = LABELLED_PARSES.append(TAGS)
 #: What a trained parser says of a sentence beside its tree: the probability of each of its spans,
 #: in their order, null without a distribution over trees; and the words × words association,
 #: row-major, null where it has none or the sentence has more than ``WORDS_SHOWN`` words.
-ASSOCIATIONS_SCHEMA = pa.schema(
-    [
-        pa.field("sentence", pa.int32(), nullable=False),
-        pa.field("marginals", pa.list_(pa.float32())),
-        pa.field("association", pa.list_(pa.float32())),
-    ]
+ASSOCIATIONS_SCHEMA = schema_of(
+    "marginals", "association", sentence=INT, marginals=SINGLES, association=SINGLES
 )
 WORDS_SHOWN = 40
 
 
 #: One row an attention head: its F1 in percent on the tuning set, and whether it was selected.
-HEADS_SCHEMA = pa.schema(
-    [
-        pa.field("layer", pa.int32(), nullable=False),
-        pa.field("head", pa.int32(), nullable=False),
-        pa.field("corpus_f1", pa.float64(), nullable=False),
-        pa.field("corpus_f1_no_root", pa.float64(), nullable=False),
-        pa.field("sentence_f1", pa.float64(), nullable=False),
-        pa.field("agreement", pa.float64()),
-        pa.field("selected", pa.bool_(), nullable=False),
-    ]
+HEADS_SCHEMA = schema_of(
+    "agreement",
+    layer=INT,
+    head=INT,
+    corpus_f1=FLOAT,
+    corpus_f1_no_root=FLOAT,
+    sentence_f1=FLOAT,
+    agreement=FLOAT,
+    selected=pa.bool_(),
 )
 
 
 #: One row a sentence scored: distinct spans of two words and more, the whole sentence among them (0
 #: where there is no tree to score), and F1 in percent without it (null where it does not count).
-SCORES_SCHEMA = pa.schema(
-    [
-        pa.field("sentence", pa.int32(), nullable=False),
-        pa.field("n_words", pa.int32(), nullable=False),
-        pa.field("status", pa.string(), nullable=False),
-        pa.field("gold", pa.int32(), nullable=False),
-        pa.field("predicted", pa.int32(), nullable=False),
-        pa.field("matched", pa.int32(), nullable=False),
-        pa.field("sentence_f1", pa.float64()),
-    ]
+SCORES_SCHEMA = schema_of(
+    "sentence_f1",
+    sentence=INT,
+    n_words=INT,
+    status=TEXT,
+    gold=INT,
+    predicted=INT,
+    matched=INT,
+    sentence_f1=FLOAT,
 )
 
 
 #: What a message calls a table.
-_KINDS = (
-    (SENTENCES_SCHEMA, "sentence table"),
-    (HALF_KNOWN, "table of half-known trees"),
-    (REJECTED, "table of rejected sentences"),
-    (PARSES_SCHEMA, "table of parses"),
-    (LABELLED_PARSES, "table of parses"),
-    (ASSOCIATIONS_SCHEMA, "table of associations"),
-    (TAGGED_PARSES, "table of parses"),
-    (HEADS_SCHEMA, "head ranking"),
-    (SCORES_SCHEMA, "table of scores"),
-)
+_KINDS = {
+    "sentence table": (SENTENCES_SCHEMA,),
+    "table of half-known trees": (HALF_KNOWN,),
+    "table of rejected sentences": (REJECTED,),
+    "table of parses": (PARSES_SCHEMA, LABELLED_PARSES, TAGGED_PARSES),
+    "table of associations": (ASSOCIATIONS_SCHEMA,),
+    "head ranking": (HEADS_SCHEMA,),
+    "table of scores": (SCORES_SCHEMA,),
+}
 
 
 def pack(metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
@@ -183,10 +163,8 @@ def read_table(
     except (pa.ArrowInvalid, OSError) as error:
         reason = getattr(error, "strerror", None)
         problem = f"cannot be read: {reason}" if reason else "is not a whole Parquet file"
-        fix = "run the stage that writes it again"
-        raise AttreeError(
-            "unreadable-table", f"this {what} {problem}", file=path, fix=fix
-        ) from None
+        problem = f"this {what} {problem}"
+        raise AttreeError("unreadable-table", problem, file=path, fix=_AGAIN) from None
     metadata = unpack(table.schema)
     if schema is PARSES_SCHEMA and LABELS.name in table.schema.names:
         schema = TAGGED_PARSES if TAGS.name in table.schema.names else LABELLED_PARSES
@@ -197,17 +175,14 @@ def read_table(
     for field in schema or ():
         if not field.nullable and table[field.name].null_count:
             problem = f"column {field.name} of this {what} has rows without a value"
-            raise AttreeError(
-                "empty-cells", problem, file=path, fix="run the stage that writes it again"
-            )
+            raise AttreeError("empty-cells", problem, file=path, fix=_AGAIN)
     return table, metadata
 
 
 def _kind(schema: pa.Schema | None) -> str | None:
-    for known, name in _KINDS:
-        if schema is not None and schema.names == known.names:
-            return name
-    return None
+    names = None if schema is None else schema.names
+    fitting = (kind for kind, schemas in _KINDS.items() if names in [one.names for one in schemas])
+    return next(fitting, None)
 
 
 def _not_this(found: pa.Schema, expected: pa.Schema) -> str:

@@ -27,6 +27,7 @@ NONE: Any = []
 
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _LONGEST = 60  # characters of a value that an error shows
+_choices = functools.cache(choices)
 
 
 class Keys(msgspec.Struct, forbid_unknown_fields=True):
@@ -65,16 +66,16 @@ def checked(value: Any, kind: Any, *, file: str | Path | None = None) -> Any:
         raise error.but(file=file) from None
 
 
-def _checked(value: Any, kind: Any, key: str, said: str) -> Any:
-    """Check a value of any kind; ``said`` is what is known of it where the kind is silent."""
+def _checked(value: Any, kind: Any, key: str, takes: str) -> Any:
+    """Check a value of any kind; ``takes`` describes it where its kind does not."""
     bare, notes = _parts(kind)
-    said = _last(notes, "description") or said
+    takes = _last(notes, "description") or takes
     if _is_keys(bare):
-        said = str(bare.__doc__).partition("\n")[0].rstrip(".")
-        said = said[:1].lower() + said[1:]
+        takes = str(bare.__doc__).partition("\n")[0].rstrip(".")
+        takes = takes[:1].lower() + takes[1:]
     kinds = _alternatives(kind)
-    if len(kinds) > 1 and (one := _member(kinds, value)) is not None:
-        return _checked(value, one, key, said)
+    if len(kinds) > 1 and (member := _member(kinds, value)) is not None:
+        return _checked(value, member, key, takes)
     names = _names(bare, notes)
     if names and value not in names:
         fix = nearest(str(value)[:_LONGEST], map(str, names))
@@ -82,65 +83,64 @@ def _checked(value: Any, kind: Any, key: str, said: str) -> Any:
     done = value
     try:
         holds: bool = isinstance(value, _container(bare))
-        if not holds:
-            good = any(_fits(value, one) for one in kinds)
-        else:
+        if holds:
             least, most = _last(notes, "min_length"), _last(notes, "max_length")
             good = (least or 0) <= len(value) <= (len(value) if most is None else most)
-            done = _inside(value, bare, key, said)
+            done = _inside(value, bare, key, takes)
+        else:
+            good = any(_fits(value, alternative) for alternative in kinds)
         good = good and all(test(value) for test in notes if callable(test))
     except ValueError:  # as of a number of too many digits
         good = False
     if not good:
-        raise _mistake(key, f"{_shown(value)} does not fit", f"it takes {said}")
+        raise _mistake(key, f"{_shown(value)} does not fit", f"it takes {takes}")
     return done
 
 
-def _inside(value: Any, bare: Any, key: str, said: str) -> Any:
+def _inside(value: Any, bare: Any, key: str, takes: str) -> Any:
     """Check what a list or a mapping holds."""
     if _is_keys(bare):
-        return _filled(value, bare, key, said)
+        return _filled(value, bare, key, takes)
     if get_origin(bare) is list:
         (item,) = get_args(bare)
-        return [_checked(one, item, f"{key}[{n}]", said) for n, one in enumerate(value)]
+        return [_checked(one, item, f"{key}[{n}]", takes) for n, one in enumerate(value)]
     name, of_values = get_args(bare)
     for one in value:
-        _checked(one, name, key, said)
-    return {
-        k: _checked(v, of_values, f"{key}.{k}".removeprefix("."), said) for k, v in value.items()
-    }
+        _checked(one, name, key, takes)
+    return {k: _checked(v, of_values, _below(key, k), takes) for k, v in value.items()}
 
 
-def _filled(given: Mapping[Any, Any], kind: type[Keys], key: str, said: str) -> dict[str, Any]:
+def _below(key: str, name: object) -> str:
+    return f"{key}.{name}".removeprefix(".")
+
+
+def _filled(given: Mapping[Any, Any], kind: type[Keys], key: str, takes: str) -> dict[str, Any]:
     """Check a mapping of some keys, and fill in the defaults of the others."""
-    fields = {one.encode_name: one for one in msgspec.structs.fields(kind)}
-    hints = hints_of(kind)
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    hints, values = hints_of(kind), dict(given)
     for name in given:
         if name not in fields and kind.OTHERS is None:
-            unknown = f"unknown key {str(name)[:50]}"
-            raise _mistake(key, unknown, nearest(str(name), fields))
-    for name, one in fields.items():
-        if one.required and name not in given:
-            takes = f"add it: {describe(kind, name)}"
-            raise _mistake(key, f"the key {name} is missing", takes)
+            raise _mistake(key, f"unknown key {str(name)[:50]}", nearest(str(name), fields))
+    for name, field in fields.items():
+        if name in given:
+            continue
+        if field.required:
+            raise _mistake(key, f"the key {name} is missing", f"add it: {describe(kind, name)}")
+        if field.default is not OPTIONAL:
+            make = field.default_factory
+            values[name] = field.default if make is msgspec.NODEFAULT else make()
     for name, needed in kind.NEEDS.items():
         if name in given and needed not in given:
             raise _mistake(key, f"{name} means nothing without {needed}", "leave it out")
     if kind.EXACTLY_ONE and sum(name in given for name in kind.EXACTLY_ONE) != 1:
-        one_of = f"it takes exactly one of {', '.join(kind.EXACTLY_ONE)}"
-        raise _mistake(key, f"{_shown(given)} does not fit", one_of)
-    values = dict(given)
-    for name, one in fields.items():
-        if name not in given and one.default is not OPTIONAL:
-            make = one.default_factory
-            values[name] = one.default if make is msgspec.NODEFAULT else make()
+        fix = f"it takes exactly one of {', '.join(kind.EXACTLY_ONE)}"
+        raise _mistake(key, f"{_shown(given)} does not fit", fix)
     done = {}
     for name, value in values.items():
         if name in fields:
-            place = f"{key}.{name}".removeprefix(".")
-            done[name] = _checked(value, hints[name], place, describe(kind, name))
+            done[name] = _checked(value, hints[name], _below(key, name), describe(kind, name))
         else:
-            done |= _inside({name: value}, kind.OTHERS, key, said)
+            done |= _inside({name: value}, kind.OTHERS, key, takes)
     return done
 
 
@@ -152,7 +152,7 @@ def _mistake(key: str, problem: str, fix: str) -> AttreeError:
 def hints_of(kind: type[Keys]) -> dict[str, Any]:
     """Return key → annotation of a struct."""
     hints = get_type_hints(kind, include_extras=True)
-    return {one.encode_name: hints[one.name] for one in msgspec.structs.fields(kind)}
+    return {field.encode_name: hints[field.name] for field in msgspec.structs.fields(kind)}
 
 
 @functools.cache
@@ -210,10 +210,10 @@ def _container(bare: Any) -> tuple[type, ...]:
 
 def _member(kinds: list[Any], value: Any) -> Any:
     """Return the one of several kinds that a value must be of; None where it may be of any."""
-    kinds = [one for one in kinds if one is not type(None)]
+    kinds = [kind for kind in kinds if kind is not type(None)]
     if len(kinds) == 1:
         return None if value is None else kinds[0]
-    return next((one for one in kinds if isinstance(value, _container(_parts(one)[0]))), None)
+    return next((kind for kind in kinds if isinstance(value, _container(_parts(kind)[0]))), None)
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -226,21 +226,11 @@ def _fits(value: Any, kind: Any) -> bool:
     return True
 
 
-@functools.cache
-def _choices(registry: str) -> list[str]:
-    return choices(registry)
-
-
 def _names(kind: Any, notes: Iterable[Any]) -> list[Any]:
     """Return the names that a value must be one of; none where it can be anything else."""
-    registry = (_last(notes, "extra_json_schema") or {}).get("x-choices")
-    return (
-        _choices(registry)
-        if registry
-        else list(get_args(kind))
-        if get_origin(kind) is Literal
-        else []
-    )
+    if registry := (_last(notes, "extra_json_schema") or {}).get("x-choices"):
+        return _choices(registry)
+    return list(get_args(kind)) if get_origin(kind) is Literal else []
 
 
 def _shown(value: Any) -> str:
@@ -265,14 +255,12 @@ def expand_variables(value: Any, where: str, environment: Mapping[str, str] = os
     if not isinstance(value, str):
         return value
 
-    def filled(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
+    def filled(variable: re.Match[str]) -> str:
+        name = variable[1] or variable[2]
         if not environment.get(name):
-            raise AttreeError(
-                "unset-variable",
-                f"{where}: the environment variable {name} is not set",
-                fix=f"export {name}=… before the run, or write the path out",
-            )
+            problem = f"{where}: the environment variable {name} is not set"
+            fix = f"export {name}=… before the run, or write the path out"
+            raise AttreeError("unset-variable", problem, fix=fix)
         return environment[name]
 
     return _VARIABLE.sub(filled, value)

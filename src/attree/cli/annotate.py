@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -14,9 +15,6 @@ from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions, between
 from attree.ready import usual_parser
-
-if TYPE_CHECKING:
-    from attree.annotate.session import Session
 
 _PARSER, _TEXT, _PAGE = "Parser", "Text", "Page"
 
@@ -58,19 +56,12 @@ def annotate_command(
         port: Port of the page.
         no_browser: Only print the link.
     """
-    from attree.base import process
 
-    process.follow()
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError:
-        raise AttreeError(
-            "not-installed",
-            "attree annotate needs Starlette and uvicorn",
-            fix="pip install 'attree[annotate]'",
-        ) from None
-    from attree.annotate.folder import opened
+    if not (find_spec("starlette") and find_spec("uvicorn")):
+        problem = "attree annotate needs Starlette and uvicorn"
+        raise AttreeError("not-installed", problem, fix="pip install 'attree[annotate]'")
+    from attree.annotate.folder import TREES, opened
+    from attree.annotate.proposals import RECIPE
     from attree.annotate.server import guarded, listen, serve
     from attree.annotate.session import AnnotationRequest, begin
     from attree.annotate.text import are_treebanks
@@ -79,16 +70,15 @@ def annotate_command(
 
     if output is None:
         if not are_treebanks(text) or len(text) > 1:
-            raise AttreeError(
-                "no-output", "no folder for the treebank is named", fix="add --output FOLDER"
-            )
+            problem = "no folder for the treebank is named"
+            raise AttreeError("no-output", problem, fix="add --output FOLDER")
         output = Path(f"{text[0].name.partition('.')[0] or 'treebank'}-corrected")
     if parser is None:
         parser = usual_parser(encoder=encoder, heads=heads)
-    found = find_parser(parser, Overrides(encoder, heads))
-    asked = AnnotationRequest(tuple(text), found, parser, how, max_words, every, device, labels)
+    source = find_parser(parser, Overrides(encoder, heads))
+    request = AnnotationRequest(tuple(text), source, parser, how, max_words, every, device, labels)
     with opened(output) as folder, listen(port) as listening:
-        session = begin(asked, folder)
+        session = begin(request, folder)
         guard = guarded(session, listening.getsockname()[1])
         say(f"attree: the page is at {guard.link}")
         say("attree: the link works once, on this machine; Ctrl-C ends")
@@ -96,8 +86,14 @@ def annotate_command(
             _open(guard.link)
         serve(guard, listening)
         session.end()
-    for line in _summary(session, output, found.encoder.slug):
-        say(line)
+    trees, count = output / TREES, session.saved_now
+    say(f"attree: {count} tree{'s' * (count != 1)} saved, {session.saved} in all: {trees}")
+    if session.saved:
+        name = shlex.quote(f"parsers/{output.name}")
+        say(
+            f"next: attree train --sentences {shlex.quote(str(trees))} "
+            f"--encoder {source.encoder.slug} --parser {RECIPE} --trees all --output {name}"
+        )
 
 
 def _open(link: str) -> None:
@@ -105,23 +101,5 @@ def _open(link: str) -> None:
     import threading
     import webbrowser
 
-    if sys.platform == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
-        return
-    threading.Timer(0.5, webbrowser.open, [link]).start()
-
-
-def _summary(session: Session, output: Path, encoder: str) -> list[str]:
-    """Say what was saved, and what comes next."""
-    from attree.annotate.folder import TREES
-    from attree.annotate.proposals import RECIPE
-
-    trees = shlex.quote(str(output / TREES))
-    saved = f"{session.saved_now} tree{'s' * (session.saved_now != 1)} saved"
-    lines = [f"attree: {saved}, {session.saved} in all: {output / TREES}"]
-    if session.saved:
-        name = shlex.quote(f"parsers/{output.name}")
-        lines.append(
-            f"next: attree train --sentences {trees} --encoder {encoder} --parser {RECIPE} "
-            f"--trees all --output {name}"
-        )
-    return lines
+    if sys.platform != "linux" or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ):
+        threading.Timer(0.5, webbrowser.open, [link]).start()

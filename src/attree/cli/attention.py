@@ -41,12 +41,10 @@ def attention_command(
         partition_size: Sentences in one shard.
     """
     from attree.association.compute import StageSettings
-    from attree.base import process
     from attree.encoder.source import find_encoder
     from attree.stages.attention import columns_for, compute_attention
     from attree.treebank.given import as_table
 
-    process.follow()
     described = find_encoder(encoder)
     every, sets = _asked(heads or [])
     columns = columns_for(
@@ -75,12 +73,13 @@ def _asked(heads: list[str]) -> tuple[bool, list[tuple[tuple[int, int], ...]]]:
     from attree.association.columns import listed
     from attree.base.errors import AttreeError
 
-    sets = [listed(text.removeprefix("list:")) for text in heads if text != "all"]
-    known = [one for one in sets if one is not None]
-    if len(known) < len(sets):
-        raise AttreeError(
-            "heads-by-f1",
-            "only `attree heads` can choose heads by their F1",
-            fix="give --heads all, --heads list:LAYER.HEAD,… or --selection",
-        )
-    return "all" in heads, known
+    sets = []
+    for text in heads:
+        if text == "all":
+            continue
+        if (named := listed(text.removeprefix("list:"))) is None:
+            problem = "only `attree heads` can choose heads by their F1"
+            fix = "give --heads all, --heads list:LAYER.HEAD,… or --selection"
+            raise AttreeError("heads-by-f1", problem, fix=fix)
+        sets.append(named)
+    return "all" in heads, sets

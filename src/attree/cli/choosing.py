@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -17,7 +18,6 @@ from attree.ready import usual_parser
 if TYPE_CHECKING:
     from attree.choosing.ranking import SentenceMeasures
     from attree.parsers.find import ParserSource
-    from attree.raw_text.candidates import Pool
 
 _TEXT = "Text"
 
@@ -60,7 +60,7 @@ def choose_command(
         min_words: Shortest sentence, in words.
         pool: Chosen among so many drawn at random.
     """
-    from attree.base.files import check_apart, check_new
+    from attree.base.files import check_apart, check_new, write_text
     from attree.base.registry import choose
     from attree.bulk.stream import first_lines, how_split
     from attree.parsers.find import Overrides, find_parser
@@ -74,58 +74,48 @@ def choose_command(
         check_apart([output], inputs)
         check_new([output], overwrite=overwrite)
     window = Window(min_words, max_words)
-    found = find_parser(parser, Overrides(encoder)) if parser else None
-    how = how_split(found, text, first_lines(inputs, text.column))
+    source = find_parser(parser, Overrides(encoder)) if parser else None
+    how = how_split(source, text, first_lines(inputs, text.column))
     split = tokeniser(how.name, split=how.sentences)
     drawn = read_pool(inputs, split, window, size=pool, seed=seed, column=text.column)
-    measured = _measured(drawn, found, device)
-    places = rank(measured, number).tolist()
-    _write(drawn, measured, places, output)
-    cost = int(measured.brackets[places].sum())
-    say(f"{len(places):,} of {drawn.seen:,} sentences by {by}; their trees: {cost:,} brackets")
+    measured = _measured(drawn.words, source, device)
+    chosen = rank(measured, number).tolist()
+    lines = [" ".join(drawn.words[position]) for position in chosen]
+    if output is None:
+        print("\n".join(map(safe, lines)))
+    else:
+        if output.suffix == ".jsonl":
+            lines = [_in_json(drawn.words[position], measured, position) for position in chosen]
+        write_text(output, "".join(f"{line}\n" for line in lines))
+    cost = int(measured.brackets[chosen].sum())
+    say(f"{len(chosen):,} of {drawn.seen:,} sentences by {by}; their trees: {cost:,} brackets")
 
 
-def _measured(drawn: Pool, parser: ParserSource | None, device: str | None) -> SentenceMeasures:
-    """Measure the sentences of a pool; without a parser only what binary trees cost."""
+def _measured(
+    words: Sequence[Sequence[str]], source: ParserSource | None, device: str | None
+) -> SentenceMeasures:
+    """Measure sentences; without a parser only what binary trees cost."""
     import numpy as np
 
     from attree.choosing.ranking import SentenceMeasures
 
-    if parser is None:
-        lengths = np.array([len(words) for words in drawn.words])
+    if source is None:
+        lengths = np.array(list(map(len, words)))
         nothing = np.full(len(lengths), np.nan)
         return SentenceMeasures(nothing, np.zeros((len(lengths), 0), np.float32), lengths - 1)
     from attree.base.progress import progress
     from attree.choosing.measure import measure
     from attree.parsers.parser import Parser
 
-    loaded = Parser.of(parser, device=device)
-    with progress("measuring", total=len(drawn.words)) as advance:
-        return measure(loaded, drawn.words, advance=advance)
+    parser = Parser.of(source, device=device)
+    with progress("measuring", total=len(words)) as advance:
+        return measure(parser, words, advance=advance)
 
 
-def _write(drawn: Pool, measured: SentenceMeasures, places: list[int], output: Path | None) -> None:
-    """Write a sentence a line, words with spaces between; as JSON also what was measured."""
-    from attree.base.files import write_text
-
-    lines = [" ".join(drawn.words[place]) for place in places]
-    if output is None:
-        print("\n".join(map(safe, lines)))
-        return
-    if output.suffix == ".jsonl":
-        lines = [
-            json.dumps(
-                {
-                    "words": drawn.words[place],
-                    "brackets": int(measured.brackets[place]),
-                    "entropy_per_word": _number(float(measured.unsure[place])),
-                },
-                ensure_ascii=False,
-            )
-            for place in places
-        ]
-    write_text(output, "".join(f"{line}\n" for line in lines))
-
-
-def _number(value: float) -> float | None:
-    return round(value, 4) if value == value else None
+def _in_json(words: Sequence[str], measured: SentenceMeasures, position: int) -> str:
+    entropy = float(measured.unsure[position])
+    figures = {
+        "brackets": int(measured.brackets[position]),
+        "entropy_per_word": None if math.isnan(entropy) else round(entropy, 4),
+    }
+    return json.dumps({"words": words, **figures}, ensure_ascii=False)

@@ -21,10 +21,8 @@ def decode_command(
     decoder: Annotated[options.Decoder | None, Parameter(completer=completion.decoders)] = None,
 ) -> None:
     """Parse every sentence by the mean attention of the selected heads."""
-    from attree.base import process
     from attree.stages.from_shards import write_parses
 
-    process.follow()
     recipe = {"association": association, "score": score, "decoder": decoder}
     write_parses(attention, selection, output, recipe=recipe)
 
@@ -56,7 +54,6 @@ def apply_command(
             spans are (Parquet).
         keep_known: Keep what the trees of SENTENCES say; half-known trees (.half) will do.
     """
-    from attree.base import process
     from attree.encoder.load import load_encoder
     from attree.encoder.source import find_encoder, with_adapter
     from attree.stages.from_parser import write_parses
@@ -64,7 +61,6 @@ def apply_command(
     from attree.training.recipes import WEIGHTS
     from attree.treebank.given import as_table
 
-    process.follow()
     described = with_adapter(find_encoder(encoder), Path(parser) / WEIGHTS)
     loaded = load_encoder(described, device=device)
     trained = load_parser(parser, device=str(loaded.device), decoder=decoder)
@@ -92,15 +88,13 @@ def import_command(
     accept_loss: options.AcceptLoss = 0.0,
 ) -> None:
     """Take another parser's trees as parses, sentence by sentence, by their words."""
-    from attree.base import process
     from attree.stages.from_others import write_imported
     from attree.treebank.formats import together
     from attree.treebank.given import as_table
     from attree.treebank.sentence import SplitSettings
 
-    process.follow()
     settings = SplitSettings(format=format, encoding=encoding)
-    files = [file for one in predictions for some in together(one, format) for file in some]
+    files = [file for path in predictions for some in together(path, format) for file in some]
     with as_table(sentences) as table:
         write_imported(files, table, output, settings, accept_loss=accept_loss)
 
@@ -121,10 +115,8 @@ def average_command(
             be binary.
         weight: How much a table counts: one for each, in their order.
     """
-    from attree.base import process
     from attree.stages.from_others import write_average
 
-    process.follow()
     write_average(parses, output, threshold=majority, weights=weight or None)
 
 
@@ -148,18 +140,13 @@ def speed_command(
         parser: Parser: NAME=PATH, a selection of `attree heads` or a folder of `attree train`.
         output: Where to write: the speeds (JSON).
     """
-    from attree.base import process
     from attree.base.errors import AttreeError
     from attree.stages.speed import write_speeds
     from attree.treebank.given import as_table
 
-    process.follow()
-    named = dict(one.partition("=")[::2] for one in parser)
+    named = dict(word.partition("=")[::2] for word in parser)
     if "" in named.values() or len(named) < len(parser):
-        raise AttreeError(
-            "bad-option",
-            "a --parser has no path, or two have one name",
-            fix="give each as NAME=PATH",
-        )
+        problem = "a --parser has no path, or two have one name"
+        raise AttreeError("bad-option", problem, fix="give each as NAME=PATH")
     with as_table(sentences) as table:
         write_speeds(named, table, encoder, output, first=first, device=device)

@@ -48,14 +48,13 @@ def resolve_command(
     from attree.base.errors import AttreeError
     from attree.encoder.source import EncoderSource, resolve
 
-    given = {"hub": hub, "path": path, "package": package}
-    named = {kind: value for kind, value in given.items() if value is not None}
+    sources = {"hub": hub, "path": path, "package": package}
+    named = [(kind, id) for kind, id in sources.items() if id is not None]
     if not named:
-        raise AttreeError(
-            "no-source", f"encoder {slug} has no source", fix="use --hub, --path or --package"
-        )
-    ((kind, value),) = named.items()
-    source = EncoderSource(slug=slug, kind=kind, id=value, revision=revision, dtype=dtype)
+        problem = f"encoder {slug} has no source"
+        raise AttreeError("no-source", problem, fix="use --hub, --path or --package")
+    ((kind, id),) = named
+    source = EncoderSource(slug=slug, kind=kind, id=id, revision=revision, dtype=dtype)
     # Beside the output and not in it: a workflow deletes outputs before it runs a job again.
     resolve(source, record=output.with_name(f"{output.stem}.revision.json")).write(output)
 

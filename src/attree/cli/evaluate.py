@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from attree.base import completion, options
 from attree.base.errors import AttreeError
 from attree.base.options import ReadingOptions
-
-if TYPE_CHECKING:
-    from attree.apps.evaluate.systems import How
-    from attree.apps.evaluate.training import FewShotPlan
-    from attree.treebank.sentence import SplitSettings
 
 _TRAIN = "Train and score"
 _NUMBERS_OF_TREES = ["10", "20", "40"]
@@ -77,77 +71,50 @@ def evaluate_command(
             train, ready parsers, trees. Default: universal.
         start: First weights: encoder, random, or a parser. Default: as attree train has it.
     """
+    from attree.base.tables import show
     from attree.treebank.language_file import settings_of
 
     settings = settings_of(**reading.given(), accept_loss=accept_loss)
-    given = {
-        "predictions": predictions,
-        "gold": gold,
-        "train": train,
-        "test": test,
-        "split": split,
-    }
-    asked = {name for name, value in given.items() if value}
+    words = {"predictions": predictions, "gold": gold, "train": train, "test": test, "split": split}
+    asked = {name for name, value in words.items() if value}
     names = tuple(parser or ())
     if asked in _KEPT:
-        from attree.apps.evaluate.systems import How
+        from attree.apps.evaluate.systems import How, evaluate
+        from attree.evaluation.side_by_side import Gold
 
         how = How(settings, encoder, device, max_words, allow_overlap)
         kept = [*map(str, predictions or ()), *names] or ["universal"]
-        _score(kept, gold or test or (), how, worst, accept_loss)
+        gold_trees = Gold.read(gold or test or (), settings)
+        _tell(gold_trees.refused)
+        scored = evaluate(gold_trees, kept, how)
+        show(scored.tables())
+        for drawing in scored.worst(worst):
+            print(drawing)
+        scored.check_missing(accept_loss)
         return
     if asked not in _TRAINED:
-        raise AttreeError(
-            "nothing-to-evaluate",
-            "it is not clear what to evaluate",
-            fix="give --test, or PREDICTIONS and --gold, or --train and --test, or "
-            "one file and --split 100:",
-        )
-    from attree.apps.evaluate.training import FewShotPlan
-
-    plan = FewShotPlan(
-        names, _numbers(trees), draws, encoder, steps, device, max_words, allow_overlap, start
-    )
-    _train(train or predictions or (), test, split, plan, settings)
-
-
-def _score(
-    names: list[str], gold: Sequence[Path], how: How, worst: int, accept_loss: float
-) -> None:
-    from attree.apps.evaluate.systems import evaluate
-    from attree.base.tables import show
-    from attree.evaluation.side_by_side import Gold
-
-    found = Gold.read(gold, how.settings)
-    for line in found.refused:
-        print(line, file=sys.stderr)
-    made = evaluate(found, names, how)
-    show(made.tables())
-    for drawing in made.worst(worst):
-        print(drawing)
-    made.check_missing(accept_loss)
-
-
-def _train(
-    own: Sequence[Path],
-    test: Sequence[Path] | None,
-    tested: str | None,
-    plan: FewShotPlan,
-    how: SplitSettings,
-) -> None:
-    from attree.apps.evaluate.training import evaluate_trained, split
-    from attree.base.tables import show
+        fix = "give --test, or PREDICTIONS and --gold, or --train and --test, or "
+        fix += "one file and --split 100:"
+        raise AttreeError("nothing-to-evaluate", "it is not clear what to evaluate", fix=fix)
+    from attree.apps.evaluate.training import FewShotPlan, evaluate_trained
+    from attree.apps.evaluate.training import split as split_by
     from attree.treebank.given import Treebank
 
-    found = [Treebank.of(paths, how) for paths in (own, test) if paths]
-    for line in (line for one in found for line in one.refused):
-        print(line, file=sys.stderr)
-    train, other = found if tested is None else split(found[0], tested, own[0])
-    show(evaluate_trained(train, other, plan).tables())
-
-
-def _numbers(parts: Sequence[str]) -> tuple[int, ...]:
-    if not all(re.fullmatch("0*[1-9][0-9]{0,8}", part) for part in parts):
-        problem = f"--trees {','.join(parts)} is not numbers of trees"
+    if not all(re.fullmatch("0*[1-9][0-9]{0,8}", number) for number in trees):
+        problem = f"--trees {','.join(trees)} is not numbers of trees"
         raise AttreeError("not-a-number", problem, fix="write 10,20,40")
-    return tuple(map(int, parts))
+    numbers = tuple(map(int, trees))
+    plan = FewShotPlan(
+        names, numbers, draws, encoder, steps, device, max_words, allow_overlap, start
+    )
+    trained = train or predictions or ()
+    treebanks = [Treebank.of(paths, settings) for paths in (trained, test) if paths]
+    for treebank in treebanks:
+        _tell(treebank.refused)
+    one, other = treebanks if split is None else split_by(treebanks[0], split, trained[0])
+    show(evaluate_trained(one, other, plan).tables())
+
+
+def _tell(refused: Iterable[str]) -> None:
+    for line in refused:
+        print(line, file=sys.stderr)

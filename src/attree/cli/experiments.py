@@ -36,10 +36,8 @@ def rows(
         job: Name of a job of the plan.
         output: Where to write: the list of the rows' records (JSON).
     """
-    from attree.base import process
     from attree.experiments.job import run_job
 
-    process.follow()
     asked, results = _entry(plan, "jobs", job)
     run_job(**_inputs(asked, results), encoder=encoder, output=output, device=device)
 
@@ -54,11 +52,9 @@ def sentence(
     device: options.Device | None = None,
 ) -> None:
     """Draw one sentence's association: a random head, and the heads and parsers of the rows."""
-    from attree.base import process
     from attree.encoder.load import load_encoder
     from attree.experiments.pictures import write_sentence
 
-    process.follow()
     asked, results = _entry(plan, "rows", experiment)
     write_sentence(
         **_inputs(asked, results),
@@ -70,12 +66,7 @@ def sentence(
 
 @app.command
 def weights(
-    lists: Lists,
-    /,
-    *,
-    experiment: Name,
-    plan: PlanFile,
-    output_prefix: options.OutputPrefix,
+    lists: Lists, /, *, experiment: Name, plan: PlanFile, output_prefix: options.OutputPrefix
 ) -> None:
     """Draw the weights over the encoder's heads that rows have learned."""
     from attree.experiments.pictures import write_weights
@@ -86,12 +77,7 @@ def weights(
 
 @app.command
 def reliability(
-    lists: Lists,
-    /,
-    *,
-    experiment: Name,
-    plan: PlanFile,
-    output_prefix: options.OutputPrefix,
+    lists: Lists, /, *, experiment: Name, plan: PlanFile, output_prefix: options.OutputPrefix
 ) -> None:
     """Draw how often spans are right over how probable rows hold them."""
     from attree.experiments.pictures import write_reliability
@@ -123,12 +109,7 @@ def table(
 
 
 @app.command
-def picture(
-    table: Path,
-    /,
-    *,
-    output: options.PictureOutput,
-) -> None:
+def picture(table: Path, /, *, output: options.PictureOutput) -> None:
     """Draw a table: a line a parser over its columns, the deviation of its draws as error bars.
 
     Args:

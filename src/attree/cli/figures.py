@@ -16,12 +16,7 @@ app = App(name="figure", help="Draw figures from tables.")
 
 
 @app.command
-def heads(
-    *,
-    ranking: Path,
-    output: options.PictureOutput,
-    title: options.Title = "",
-) -> None:
+def heads(*, ranking: Path, output: options.PictureOutput, title: options.Title = "") -> None:
     """The layer × head heat map: F1 of every head, the selected ones framed.
 
     Args:
@@ -38,12 +33,7 @@ def heads(
 
 
 @app.command
-def labels(
-    *,
-    scores: Path,
-    output: options.PictureOutput,
-    title: options.Title = "",
-) -> None:
+def labels(*, scores: Path, output: options.PictureOutput, title: options.Title = "") -> None:
     """Which label is taken for which: gold × predicted, in percent of each gold label.
 
     Example:

@@ -37,26 +37,18 @@ def train(
             line, for no tree is looked at.
         output: Where to write: a folder, whole or not.
     """
-    from attree.base import process
-
-    process.follow()
+    from attree.base.process import use_threads
     from attree.rivals.grammar.learning import is_text, learn
     from attree.treebank.given import as_tables
 
-    process.use_threads(threads)
+    use_threads(threads)
     texts = [path for path in sentences if is_text(path)]
     with as_tables(path for path in sentences if not is_text(path)) as tables:
         learn([*tables, *texts], output, seed=seed, recipe=recipe, restart=restart)
 
 
 @app.command
-def parse(
-    sentences: options.Trees,
-    /,
-    *,
-    grammar: Path,
-    output: options.ParsesOutput,
-) -> None:
+def parse(sentences: options.Trees, /, *, grammar: Path, output: options.ParsesOutput) -> None:
     """Parse every sentence by a grammar: most spans expected to be right.
 
     Example:
@@ -66,9 +58,7 @@ def parse(
     Args:
         grammar: A folder of `attree grammar train`.
     """
-    from attree.base import process
 
-    process.follow()
     from attree.base.progress import progress
     from attree.base.schemas import OK, SENTENCES_SCHEMA, read_table
     from attree.parsers.parser import Parser

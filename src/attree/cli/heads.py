@@ -58,17 +58,14 @@ def heads_command(
         trees: How many trees are drawn at random: a number, or all.
     """
     from attree.association.ranking import rank_heads
-    from attree.base import process
     from attree.base.errors import AttreeError
     from attree.decoding import Recipe
     from attree.treebank.given import as_table
 
-    process.follow()
     check_name(rank_by, RANKED_BY, f"heads are not ranked by {rank_by!r}")
     if not re.fullmatch("all|[1-9][0-9]{0,8}", trees):
-        raise AttreeError(
-            "not-a-number", f"--trees {trees} is not a number of trees", fix="give a number, or all"
-        )
+        problem = f"--trees {trees} is not a number of trees"
+        raise AttreeError("not-a-number", problem, fix="give a number, or all")
     with as_table(sentences) as gold:
         rank_heads(
             attention,

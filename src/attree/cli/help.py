@@ -17,9 +17,9 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
+
+from attree.base.registry import definition
 
 if TYPE_CHECKING:
     from cyclopts import App, Argument
@@ -43,43 +43,41 @@ def of_command(app: App, path: str, below: Iterable[Row] = ()) -> str:
     A command without a function is a group of the commands ``below``; one may have both.
     """
     if app.default_command is None:
-        return of_group(path, app.help, {"Commands": below, _REST: [_HELP]})
-    arguments = options(app)
-    names = [_label(one) for one in arguments if _is_positional(one)]
-    parts = [f"Usage: {' '.join([path, *names, '[OPTIONS]'])}", *_paragraphs(app.help)]
+        return page(f"{path} COMMAND", app.help, {"Commands": below, _REST: [_HELP]})
     groups: dict[str, list[Row]] = {_ARGUMENTS: [], _REQUIRED: []}
-    for one in arguments:
-        groups.setdefault(_title(one), []).append(row(one))
+    for argument in options(app):
+        groups.setdefault(_title(argument), []).append(row(argument))
     rest = groups.pop(_REST, [])
-    groups["Commands"] = list(below)
-    groups[_REST] = [*rest, _HELP]
-    return "\n\n".join([*parts, *_sections(groups)])
+    names = [_label(argument) for argument in options(app) if argument.index is not None]
+    sections = {**groups, "Commands": below, _REST: [*rest, _HELP]}
+    return page(" ".join([path, *names]), app.help, sections)
 
 
-def of_group(path: str, about: str, sections: Mapping[str, Iterable[Row]]) -> str:
-    """Return the help of what has commands: usage, what it is for, and a line for each command."""
-    parts = [f"Usage: {path} COMMAND [OPTIONS]", *_paragraphs(about), *_sections(sections)]
-    return "\n\n".join(parts)
+def page(usage: str, purpose: str, sections: Mapping[str, Iterable[Row]]) -> str:
+    """Return usage, what a command or a group of commands is for, and its sections."""
+    tables = [[title, *_table(list(rows))] for title, rows in sections.items()]
+    shown = [f"{title}:\n" + "\n".join(lines) for title, *lines in tables if lines]
+    return "\n\n".join([f"Usage: {usage} [OPTIONS]", *_paragraphs(purpose), *shown])
 
 
 def options(app: App) -> list[Argument]:
     """Return the arguments and options of a command that are shown, in their order."""
-    found = app.assemble_argument_collection(parse_docstring=True)
-    return [one for one in found if one.show and one.parse]
+    arguments = app.assemble_argument_collection(parse_docstring=True)
+    return [argument for argument in arguments if argument.show and argument.parse]
 
 
-def row(one: Argument) -> Row:
+def row(argument: Argument) -> Row:
     """Return an argument's or option's names, and what it is for with its default."""
-    name = _label(one).strip("[]…")
-    if not _is_positional(one):
-        name = ", ".join(name for name in one.names if name not in one.negatives)
-        name += "".join(f"/{name}" for name in one.negatives[:1])
-    return name, " ".join(filter(None, (one.parameter.help, _default(one))))
+    name = _label(argument).strip("[]…")
+    if argument.index is None:
+        name = ", ".join(name for name in argument.names if name not in argument.negatives)
+        name += "".join(f"/{name}" for name in argument.negatives[:1])
+    return name, " ".join(filter(None, (argument.parameter.help, _default(argument))))
 
 
-def kind(one: Argument) -> str:
+def kind(argument: Argument) -> str:
     """Return the type of an argument's value, of a list that of an item: ``Path``."""
-    hint: Any = one.hint
+    hint: Any = argument.hint
     while inner := [each for each in get_args(hint) if each not in (type(None), ...)]:
         hint = inner[0]
     return str(getattr(hint, "__name__", hint))
@@ -96,59 +94,38 @@ def said_by(place: str) -> str:
 
     The file is read and not imported: most commands import what takes a while.
     """
-    module, _, name = place.partition(":")
-    spec = find_spec(module)
-    assert spec is not None and spec.origin is not None, module
-    for node in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            return ast.get_docstring(node) or ""
-        match node:
-            case ast.Assign(targets=[ast.Name(id=given)], value=ast.Call(keywords=keywords)) if (
-                given == name
-            ):
-                return next(ast.literal_eval(one.value) for one in keywords if one.arg == "help")
-    return ""
+    command = definition(place)
+    if isinstance(command, ast.FunctionDef):
+        return ast.get_docstring(command) or ""
+    assert isinstance(command, ast.Call), place
+    return next(ast.literal_eval(one.value) for one in command.keywords if one.arg == "help")
 
 
-def _is_positional(one: Argument) -> bool:
-    return one.index is not None
-
-
-def _label(one: Argument) -> str:
+def _label(argument: Argument) -> str:
     """Return how an argument is written in the line of usage."""
-    name = one.field_info.name.upper()
-    if one.token_count()[1]:
-        name += "…"
-    return name if one.required else f"[{name}]"
+    name = argument.field_info.name.upper() + ("…" if argument.token_count()[1] else "")
+    return name if argument.required else f"[{name}]"
 
 
-def _title(one: Argument) -> str:
-    if _is_positional(one):
+def _title(argument: Argument) -> str:
+    if argument.index is not None:
         return _ARGUMENTS
-    groups: Any = one.parameter.group or ()
-    named = [group.name for group in groups if group.name not in _UNNAMED]
-    if one.required:
+    if argument.required:
         return _REQUIRED
-    return str(named[0]) if named else _REST
+    groups: Any = argument.parameter.group or ()
+    return next((str(group.name) for group in groups if group.name not in _UNNAMED), _REST)
 
 
-def _default(one: Argument) -> str:
+def _default(argument: Argument) -> str:
     """Return the default in words, where there is one worth a word."""
-    shown = one.parameter.show_default
-    if isinstance(shown, str):
-        return f"[default: {shown}]"
-    default: Any = one.field_info.default
-    if default is one.field_info.empty or default in (None, False, "", (), []) or shown is False:
-        return ""
-    if isinstance(default, list | tuple):
-        default = ",".join(map(str, default))
-    return f"[default: {default}]"
-
-
-def _sections(groups: Mapping[str, Iterable[Row]]) -> Iterator[str]:
-    for title, rows in groups.items():
-        if rows := list(rows):
-            yield "\n".join([f"{title}:", *_table(rows)])
+    default: Any = argument.parameter.show_default
+    if not isinstance(default, str):
+        field = argument.field_info
+        if default is False or field.default in (field.empty, None, False, "", (), []):
+            return ""
+        default = field.default
+    items = default if isinstance(default, list | tuple) else [default]
+    return f"[default: {','.join(map(str, items))}]"
 
 
 def _table(rows: list[Row]) -> Iterator[str]:
@@ -199,14 +176,18 @@ class Declared:
 
 def declared(app: App, path: tuple[str, ...] = ()) -> Iterator[Declared]:
     """Yield the options and arguments of an app's commands, in their order."""
-    for name in [name for name in app if not name.startswith("-")]:
-        found, place = app[name], (*path, name)
-        if found.default_command is not None:
-            for one in options(found):
-                yield Declared(
-                    one.name, _meaning(one.parameter.help or ""), kind(one), " ".join(place)
-                )
-        yield from declared(found, place)
+    for name in commands_of(app):
+        command, words = app[name], (*path, name)
+        for one in options(command) if command.default_command is not None else ():
+            # what follows the first colon or full stop holds of one command only
+            meaning = re.split(r"[:.](?:\s|$)", " ".join((one.parameter.help or "").split()))[0]
+            yield Declared(one.name, meaning, kind(one), " ".join(words))
+        yield from declared(command, words)
+
+
+def commands_of(group: App) -> list[str]:
+    """Return the names of the commands of a group."""
+    return [name for name in group if not name.startswith("-")]
 
 
 def table(app: App) -> str:
@@ -214,15 +195,9 @@ def table(app: App) -> str:
     rows: dict[tuple[str, str, str], list[str]] = {}
     for one in declared(app):
         rows.setdefault((one.name, one.meaning, one.kind), []).append(one.command)
+    # arguments, whose names are in capitals, follow options
+    ordered = sorted(rows.items(), key=lambda row: (not row[0][0].startswith("-"), row))
     return "\n".join(
         f"{name} ({kind}): {meaning}\n{_filled(', '.join(commands), _WIDTH, 4, hyphens=True)}"
-        for (name, meaning, kind), commands in sorted(rows.items(), key=lambda row: _order(*row[0]))
+        for (name, meaning, kind), commands in ordered
     )
-
-
-def _order(name: str, meaning: str, kind: str) -> tuple[bool, str, str, str]:
-    return not name.startswith("-"), name, meaning, kind
-
-
-def _meaning(text: str) -> str:
-    return re.split(r"[:.](?:\s|$)", " ".join(text.split()))[0]

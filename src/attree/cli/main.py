@@ -82,7 +82,8 @@ def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None
     from attree.base.files import check_apart
     from attree.base.patterns import matching
 
-    for one in arguments.filter_by(has_tokens=True):
+    given = arguments.filter_by(has_tokens=True)
+    for one in given:
         for token in one.tokens if one.parameter.allow_leading_hyphen else []:  # it takes "-"
             if not token.value.startswith("--"):
                 continue
@@ -90,28 +91,32 @@ def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None
                 raise MissingArgumentError(argument=one, keyword=token.keyword)
             unknown = Token(keyword=token.value, source="cli")
             raise UnknownOptionError(token=unknown, argument_collection=arguments)
-    _check_effect(path, {one.name for one in arguments.filter_by(has_tokens=True)})
+    _check_effect(called(path).default_command, {one.name for one in given})
     paths: dict[bool, list[Path]] = {True: [], False: []}
-    for one in arguments:
+    for one in given:
         # FILES of treebanks are patterns, or names
         if one.index is not None or "Path" in help.kind(one):
-            items = [item for token in one.tokens for item in separated(token.value)]
-            paths[one.field_info.name in _WRITTEN] += [
-                file for one in items for file in matching(one)
-            ]
+            items = (item for token in one.tokens for item in separated(token.value))
+            is_written = one.field_info.name in _WRITTEN
+            paths[is_written] += [file for item in items for file in matching(item)]
     check_apart(outputs=paths[True], inputs=paths[False])
 
 
-def _check_effect(path: tuple[str, ...], given: set[str]) -> None:
-    """Refuse options that have no effect with the others, as the command says of them."""
-    found: App = app
+def called(path: tuple[str, ...]) -> App:
+    """Return the command, or group of commands, that words call."""
+    command: App = app
     for name in path:
-        found = found[name]
-    command = found.default_command
-    for one, leaders in getattr(command, NEEDS, {}).items():
+        command = command[name]
+    return command
+
+
+def _check_effect(command: Any, given: set[str]) -> None:
+    """Refuse options that have no effect with the others, as the command says of them."""
+    for follower, leaders in getattr(command, NEEDS, {}).items():
         names = [_option(name) for name in leaders.split()]
-        if _option(one) in given and given.isdisjoint(names):
-            raise CycloptsError(msg=f"{_option(one)} has no effect without {' or '.join(names)}")
+        if _option(follower) in given and given.isdisjoint(names):
+            effect = f"{_option(follower)} has no effect without {' or '.join(names)}"
+            raise CycloptsError(msg=effect)
     for together in getattr(command, EXCLUDES, ()):
         names = [name for name in map(_option, together.split()) if name in given]
         if len(names) > 1:
@@ -127,20 +132,21 @@ class _Attree(App):
 
     def help_print(self, tokens: Any = None, *, console: Any = None) -> None:
         """Print the help of the command that ``tokens`` name."""
-        chain, apps, _ = self.parse_commands(tokens)
-        found, path = apps[-1], " ".join(("attree", *chain))
-        if not chain:
-            commands = {
-                title: [
-                    (name, help.first_sentence(help.said_by(one))) for name, one in all_.items()
-                ]
-                for title, all_ in SECTIONS.items()
-            }
-            print(help.of_group(path, self.help, {**commands, "Options": _OPTIONS}))
+        chain, (*_, command), _ = self.parse_commands(tokens)
+        if chain:
+            below = [
+                (name, help.first_sentence(command[name].help))
+                for name in help.commands_of(command)
+            ]
+            print(help.of_command(command, " ".join(("attree", *chain)), below))
             return
-        below = [name for name in found if not name.startswith("-")]
-        rows = [(name, help.first_sentence(found[name].help)) for name in below]
-        print(help.of_command(found, path, rows))
+        sections = {
+            title: [
+                (name, help.first_sentence(help.said_by(place))) for name, place in all_.items()
+            ]
+            for title, all_ in SECTIONS.items()
+        }
+        print(help.page("attree COMMAND", self.help, {**sections, "Options": _OPTIONS}))
 
 
 _OPTIONS = [
@@ -230,8 +236,7 @@ def _misused(error: CycloptsError) -> str:
         case UnknownCommandError(unused_tokens=[str(word), *_], app=App() as group):
             from attree.base.registry import nearest
 
-            names = [name for name in group if not name.startswith("-")]
-            return f"there is no command {word}; {nearest(word, names)}"
+            return f"there is no command {word}; {nearest(word, help.commands_of(group))}"
         case UnusedCliTokensError(unused_tokens=list(words)):
             return f"too many arguments: {' '.join(words)}"
     return " ".join(str(error).split()).rstrip(".")
@@ -257,6 +262,7 @@ def console() -> None:
     """Run the command line as a program of its own, which may end without tidying up."""
     process.yield_cores()
     process.heed_termination()
+    process.follow()
     try:
         main()
     except SystemExit as done:

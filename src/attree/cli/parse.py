@@ -54,7 +54,6 @@ def parse_command(
             from standard input.
         output: Where to write: a folder for the trees; an interrupted run continues there.
     """
-    from attree.base import process
     from attree.base.errors import AttreeError
     from attree.base.progress import progress
     from attree.bulk.driver import Stop
@@ -65,29 +64,28 @@ def parse_command(
     from attree.parsers.find import find_parser
     from attree.trees.parses import POLICIES
 
-    process.follow()
     check_name(rows.too_long, POLICIES, f"unknown policy {rows.too_long!r}")
     if parser is None:
         parser = usual_parser(encoder=own.encoder, heads=own.heads)
-    found = find_parser(parser, own)
-    if rows.output.marginals and (not found.has_distribution or output is None):
+    source = find_parser(parser, own)
+    if rows.output.marginals and (not source.has_distribution or output is None):
         fix = "take one that `attree train` made by a tree CRF, such as tree-crf-full"
         problem = "--marginals needs --output, and a parser with a distribution over trees"
-        code = "no-output" if found.has_distribution else "no-distribution"
+        code = "no-output" if source.has_distribution else "no-distribution"
         raise AttreeError(code, problem, fix=fix)
     elsewhere = place.cluster is not None
-    found = replace(found, encoder=settled(found.encoder, device, elsewhere=elsewhere))
+    source = replace(source, encoder=settled(source.encoder, device, elsewhere=elsewhere))
     if all(".half" in path.suffixes for path in inputs):  # their words are given
         text = replace(text, tokenizer=text.tokenizer or "whitespace")
     if inputs == [STANDARD_INPUT]:
-        stream(found, output, rows, text, device, threads)
+        stream(source, output, rows, text, device, threads)
         return
     if output is None or output == STANDARD_INPUT:
         fix = "add --output FOLDER, or: cat FILE | attree parse - --to brackets"
         raise AttreeError("no-output", "no folder for the trees is named", fix=fix)
-    how = how_split(found, text, first_lines(inputs, text.column))
+    how = how_split(source, text, first_lines(inputs, text.column))
     rows = replace(rows, tokenizer=how.name, sentences=how.sentences, column=text.column)
-    setup = WorkerSetup(found, rows, str(output.absolute()), device, threads)
+    setup = WorkerSetup(source, rows, str(output.absolute()), device, threads)
     request = BulkRequest(tuple(inputs), output.absolute(), setup, place, run)
     summary = parse_corpus(request, progress=progress, stop=Stop())
     _show(summary, output)
@@ -117,12 +115,7 @@ app = App(name="corpus", help="Bulk runs of attree parse.")
 
 
 @app.command(name="status")
-def show(
-    folder: Path,
-    /,
-    *,
-    as_json: options.AsJson = False,
-) -> None:
+def show(folder: Path, /, *, as_json: options.AsJson = False) -> None:
     """Show how far a run is, during it or afterwards.
 
     Args:
@@ -130,28 +123,22 @@ def show(
     """
     from attree.bulk.folder import status
 
-    found = status(folder)
+    run = status(folder)
     if as_json:
-        print(in_json(found, indent=2))
+        print(in_json(run, indent=2))
         return
-    for line in _lines(found):
-        print(safe(line))
-
-
-def _lines(found: dict[str, Any]) -> list[str]:
-    whole, lines = found["lines_whole"], found["lines"]
+    whole, lines = run["lines_whole"], run["lines"]
     percent = 100.0 * whole / lines if lines else 100.0
-    shown = [
-        f"{found['folder']}: {found['state']}",
-        f"{whole:,} of {lines:,} lines ({percent:.1f} %), "
-        f"{found['shards_whole']:,} of {found['shards']:,} shards",
-    ]
-    now = found["progress"]
-    if found["state"] == "running" and now:
-        left = (lines - whole) * now["seconds"] / now["lines"] if now["lines"] else None
-        time_left = "" if left is None else f", about {left / 60:,.0f} min left"
-        shown.append(
+    print(safe(f"{run['folder']}: {run['state']}"))
+    shards = f"{run['shards_whole']:,} of {run['shards']:,} shards"
+    print(f"{whole:,} of {lines:,} lines ({percent:.1f} %), {shards}")
+    now = run["progress"]
+    if run["state"] == "running" and now:
+        left = (lines - whole) * now["seconds"] / now["lines"] / 60 if now["lines"] else None
+        print(
             f"{now['sentences_per_second']:,} sentences a second, "
-            f"{now['shards_in_flight']} shards in flight{time_left}"
+            f"{now['shards_in_flight']} shards in flight"
+            + ("" if left is None else f", about {left:,.0f} min left")
         )
-    return shown + [f"failed shard: {why}" for why in found["failed"].values()]
+    for why in run["failed"].values():
+        print(safe(f"failed shard: {why}"))

@@ -42,7 +42,8 @@ def publish_command(
     from attree.training.recipes import ABOUT, CARD, WEIGHTS
 
     load_parser(parser)
-    texts = [read_bytes(path, what=what).decode("utf-8") for path, what in _texts(parser, table)]
+    files = {parser / "README.md": "model card"} | dict.fromkeys(table or (), "table of F1")
+    texts = [read_bytes(path, what=what).decode("utf-8") for path, what in files.items()]
     card = published(texts[0], licence=licence, sources=sources, tables=texts[1:])
     check_output(output, overwrite=overwrite)
     output.mkdir(parents=True, exist_ok=True)
@@ -51,8 +52,3 @@ def publish_command(
             shutil.copyfile(parser / name, part)
     write_text(output / CARD, card)
     print(f"{output}: {licence}")
-
-
-def _texts(parser: Path, tables: list[Path] | None) -> list[tuple[Path, str]]:
-    """Return the files to read, and what each is."""
-    return [(parser / "README.md", "model card"), *((path, "table of F1") for path in tables or ())]

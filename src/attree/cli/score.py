@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,33 +55,18 @@ def score_command(
         encoder_name: The encoder's name in tables.
         parser_name: The parser's name in tables.
     """
-    from attree.base import process
     from attree.evaluation.summary import score_parses
     from attree.treebank.given import as_table
 
-    process.follow()
+    names: dict[str, Any] = {"encoder": encoder_name, "parser": parser_name}
     with as_table(sentences) as gold:
-        found = score_parses(
-            parses,
-            gold,
-            output=output,
-            summary=summary,
-            encoder=encoder_name,
-            parser=parser_name,
-            **counting.settings(),
+        scores = score_parses(
+            parses, gold, output=output, summary=summary, **names, **counting.settings()
         )
-    print(_told(found))
-
-
-def _told(summary: Mapping[str, Any]) -> str:
-    """Return what was found as a line: how many sentences, and each metric's value."""
-    counted = summary["protocol"]["sentences"]
-    found = [
-        f"{one.heading} {summary[name]:.2f}"
-        for name, one in METRICS.items()
-        if summary.get(name) is not None
-    ]
-    return f"{counted['scored']:,} of {counted['total']:,} sentences: {', '.join(found)}"
+    counted = scores["protocol"]["sentences"]
+    values = {metric.heading: scores.get(name) for name, metric in METRICS.items()}
+    shown = [f"{name} {value:.2f}" for name, value in values.items() if value is not None]
+    print(f"{counted['scored']:,} of {counted['total']:,} sentences: {', '.join(shown)}")
 
 
 def baselines_command(
@@ -99,11 +83,9 @@ def baselines_command(
         output: Where to write: the summary (JSON).
         seeds: Seeds of each kind of random trees.
     """
-    from attree.base import process
     from attree.evaluation.baselines import write_baselines
     from attree.treebank.given import as_table
 
-    process.follow()
     with as_table(sentences) as gold:
         write_baselines(gold, output, seeds=seeds, **counting.settings())
 
@@ -135,8 +117,6 @@ def evalb_command(
         unlabelled: Ignore labels.
         release: Print as the release of 2008, 2006 or 1997 does.
     """
-    from dataclasses import replace
-
     from attree.base.patterns import matching
     from attree.evaluation.evalb import RELEASES, Parameters, read_parameters, report, results
 
@@ -144,7 +124,6 @@ def evalb_command(
     parameters = Parameters() if prm is None else read_parameters(prm)
     if unlabelled:
         parameters = replace(parameters, labelled=False)
-    files = matching(gold), matching(test)
-    found = results(*files, parameters, punctuation=punctuation)
-    for line, is_error in report(found, parameters, release):
+    scored = results(matching(gold), matching(test), parameters, punctuation=punctuation)
+    for line, is_error in report(scored, parameters, release):
         print(line, file=sys.stderr if is_error else sys.stdout)

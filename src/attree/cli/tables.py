@@ -12,10 +12,7 @@ from attree.base import options
 from attree.base.errors import AttreeError
 from attree.base.options import between
 
-app = App(
-    name="table",
-    help="Make the tables of scores and sizes, or show one.",
-)
+app = App(name="table", help="Make the tables of scores and sizes, or show one.")
 
 Summaries = Annotated[
     list[Path],
@@ -46,12 +43,7 @@ def crosslingual(
 
 
 @app.command
-def language(
-    summaries: Summaries,
-    /,
-    *,
-    output_prefix: options.OutputPrefix,
-) -> None:
+def language(summaries: Summaries, /, *, output_prefix: options.OutputPrefix) -> None:
     """One language's table: three F1 scores and label recall of every parser and baseline."""
     from attree.reports.tables import build
 
@@ -117,29 +109,24 @@ def comparison(
 
     averages = dict(map(_average, average or ()))
     figures = read_figures(published, row or ())
-    how: dict[str, Any] = {"profile": profile, "max_words": max_words}
-    found = systems(summaries, sentences or (), speeds or (), figures, **how)
-    ordered, pairs = compared(found, lengths or ())
+    scored = systems(
+        *(summaries, sentences or (), speeds or (), figures), profile=profile, max_words=max_words
+    )
+    ordered, pairs = compared(scored, lengths or ())
     _save(f"{output_prefix}.pairs", pairs, [])
-    made = as_tables(ordered, title, timed, averages)
-    _save(output_prefix, [record_of(one) for one in ordered], made)
+    _save(output_prefix, list(map(record_of, ordered)), as_tables(ordered, title, timed, averages))
 
 
 def _average(text: str) -> tuple[str, list[str]]:
     name, _, members = text.partition("=")
     if not (name and members):
-        raise AttreeError(
-            "bad-average", f"this is no average: {text}", fix="write AVERAGE=SYSTEM,SYSTEM"
-        )
+        problem = f"this is no average: {text}"
+        raise AttreeError("bad-average", problem, fix="write AVERAGE=SYSTEM,SYSTEM")
     return name, members.split(",")
 
 
 @app.command
-def compare(
-    first: Path,
-    second: Path,
-    /,
-) -> None:
+def compare(first: Path, second: Path, /) -> None:
     """Whether one parser beats another: difference in F1, 95 % interval, p (paired bootstrap).
 
     Example: attree table compare results/scores/minilm/upio/french/test.parquet
@@ -156,10 +143,10 @@ def compare(
     both = SentenceCounts.read(first), SentenceCounts.read(second)
     whole = [one.f1() for one in both]
     lines = []
-    for metric, one in differences(*both).items():
-        figures = [f"{float(f1[metric][0]):.2f}" for f1 in whole] + [f"{one.difference:.2f}"]
-        interval = f"{one.low:.2f} to {one.high:.2f}"
-        lines.append([HEADINGS[metric], *figures, interval, f"{one.p:.3f}"])
+    for metric, found in differences(*both).items():
+        figures = [f"{float(f1[metric][0]):.2f}" for f1 in whole] + [f"{found.difference:.2f}"]
+        interval = f"{found.low:.2f} to {found.high:.2f}"
+        lines.append([HEADINGS[metric], *figures, interval, f"{found.p:.3f}"])
     headings = ["metric", "first", "second", "difference", "95 % interval", "p"]
     note = f"Paired bootstrap over sentences, {RESAMPLES:,} resamples; two-sided p."
     render.show([render.Table(f"{first} and {second}", headings, lines, note)])
@@ -168,11 +155,7 @@ def compare(
 @app.command
 @options.needs(overwrite="svg")
 def show(
-    table: Path,
-    /,
-    *,
-    svg: options.Svg | None = None,
-    overwrite: options.Overwrite = False,
+    table: Path, /, *, svg: options.Svg | None = None, overwrite: options.Overwrite = False
 ) -> None:
     """Print a table, or a summary of `attree score`, to the terminal.
 
@@ -188,10 +171,10 @@ def show(
     check_new([svg], overwrite=overwrite)
     console = Console(highlight=False, record=svg is not None)
     if table.suffix == ".json":
-        found = [summary_table(read_json(table, what="summary of scores"))]
+        tables = [summary_table(read_json(table, what="summary of scores"))]
     else:
-        found = render.saved_tables(table)
-    render.show(found, console)
+        tables = render.saved_tables(table)
+    render.show(tables, console)
     if svg is not None:
         write_text(svg, console.export_svg(title=f"attree table show {table.name}"))
 
@@ -200,9 +183,5 @@ def _save(prefix: str, records: Sequence[dict[str, Any]], tables: Sequence[Any])
     from attree.base import tables as render
     from attree.base.provenance import provenance
 
-    render.save(
-        prefix,
-        records,
-        tables,
-        provenance(code=["attree.cli.tables"], settings={"prefix": prefix}),
-    )
+    made = provenance(code=["attree.cli.tables"], settings={"prefix": prefix})
+    render.save(prefix, records, tables, made)

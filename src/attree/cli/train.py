@@ -66,9 +66,6 @@ def train_command(
         tune_dropout: Rates of dropout to choose from: 0.1,0.3.
         half_precision: Keep weights in 16 bits each.
     """
-    from attree.base import process
-
-    process.follow()
     from attree.base.progress import progress
     from attree.base.schemas import HALF_KNOWN, read_table
     from attree.base.text import say

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -41,9 +41,9 @@ Files = Annotated[
 
 def _of(key: str, *, several: bool = False) -> Parameter:
     """Return the option of a key of ``language.yaml``, with the help that the key has."""
-    sets = meanings(LanguageKeys)[key]
-    about = "several, or - for none" if several else form_of(LanguageKeys, key)
-    text = f"{sets[0].upper()}{sets[1:]} ({about})."
+    meaning = meanings(LanguageKeys)[key]
+    form = "several, or - for none" if several else form_of(LanguageKeys, key)
+    text = f"{meaning[0].upper()}{meaning[1:]} ({form})."
     if not several:
         return Parameter(help=text)
     option = f"--{key.removesuffix('s').replace('_', '-')}"
@@ -135,13 +135,13 @@ def run(
     if output is None and rejected is None and not check:
         raise AttreeError("nothing-to-do", "nothing to do", fix="add --output FILE, or --check")
     given = reading.given() | trees.given() | words.given()
-    folders = [name for name in files or [] if check and Path(name).is_dir()]
+    folders = [Path(name) for name in files or [] if check and Path(name).is_dir()]
     if folders:
         others = len(folders) < len(files or [])
         if others or output or rejected or exclude or language or split_name:
             fix = "give --check and folders alone, or name files"
             raise AttreeError("folder-by-itself", "a folder is checked whole, by itself", fix=fix)
-        _check_each([job for place in folders for job in of_folder(Path(place), given)])
+        _check_each([job for folder in folders for job in of_folder(folder, given)])
         return
     if files:
         jobs = [of_files(files, exclude or [], given, language=language, split=split_name)]
@@ -208,7 +208,7 @@ def _check_each(jobs: list[ReadingJob]) -> None:
     failed = 0
     for job in jobs:
         try:
-            _convert(job, None, None, check=True)
+            _convert(job, check=True)
         except AttreeError as error:
             say(f"error: {error}")
             failed += 1
@@ -217,7 +217,9 @@ def _check_each(jobs: list[ReadingJob]) -> None:
         raise AttreeError("unreadable-treebanks", problem, fix="see the lines above")
 
 
-def _convert(job: ReadingJob, output: Path | None, rejected: Path | None, *, check: bool) -> str:
+def _convert(
+    job: ReadingJob, output: Path | None = None, rejected: Path | None = None, *, check: bool
+) -> str:
     """Read one split; write it, or report what is in it. Return its script."""
     from attree.treebank.check import Inspector, refuse, report, totals, warnings
     from attree.treebank.cleaning import CleaningCounts, prepare
@@ -245,22 +247,22 @@ def _convert(job: ReadingJob, output: Path | None, rejected: Path | None, *, che
     if not check or counts.read == 0:
         refuse(seen, job.settings, counts, str(job.files[0]), sniffed)
     if builder is not None:
-        _write(job, builder, counts, output, rejected)
+        from attree.base.schemas import REJECTED, write_table
+
+        metadata = _metadata(job, counts)
+        sentences, others = builder.tables()
+        if rejected:
+            write_table(rejected, others, schema=REJECTED, metadata=metadata)
+        if output:
+            write_table(output, sentences, schema=sentences.schema, metadata=metadata)
     return seen.script()
 
 
-def _write(
-    job: ReadingJob,
-    builder: TableBuilder,
-    counts: CleaningCounts,
-    output: Path | None,
-    rejected: Path | None,
-) -> None:
+def _metadata(job: ReadingJob, counts: CleaningCounts) -> dict[str, Any]:
     from attree.base.provenance import provenance
-    from attree.base.schemas import REJECTED, write_table
 
     settings = dataclasses.asdict(job.settings)
-    metadata = provenance(
+    return provenance(
         code=_CODE,
         settings=settings | {"files": [str(file) for file in job.files]},
         language=job.language,
@@ -273,11 +275,6 @@ def _write(
         punctuation_reason=counts.reason,
         **{key: settings[key] for key in ("format", "derived")},
     )
-    sentences, others = builder.tables()
-    if rejected:
-        write_table(rejected, others, schema=REJECTED, metadata=metadata)
-    if output:
-        write_table(output, sentences, schema=sentences.schema, metadata=metadata)
 
 
 def _reading(job: ReadingJob) -> Iterator[Sentence | Rejected]:
@@ -298,6 +295,5 @@ def _tell(item: Sentence | Rejected, told: int) -> bool:
 
     if not isinstance(item, Rejected) or item.status == "skipped" or told > _SHOWN:
         return False
-    more = "… more: see the rejected table, or --check"
-    say(str(item) if told < _SHOWN else more)
+    say(str(item) if told < _SHOWN else "… more: see the rejected table, or --check")
     return True

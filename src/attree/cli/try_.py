@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from cyclopts import Parameter
 from attree.base import completion, options
 from attree.base.errors import AttreeError
 from attree.base.options import between
+from attree.base.text import in_json, safe, say, unread
 from attree.ready import usual_parser
 
 if TYPE_CHECKING:
@@ -57,147 +59,122 @@ def try_command(
         constraints: Half-known trees (.half): parse their sentences, keep what is known.
         brackets: Brackets on one line.
     """
-    from attree.base.files import check_new
-    from attree.base.text import safe
-    from attree.parsers.parser import Parser
+    from attree.base.files import check_new, write_text
+    from attree.parsers.parser import Candidate, Parser
     from attree.raw_text.words import ANY, WHITESPACE, settle
 
     check_new([svg], overwrite=overwrite)
     names = compare or [usual_parser(encoder=encoder) if parser is None else parser]
-    loaded = {name: Parser.load(name, encoder=encoder, language=language) for name in names}
-    drawn = "brackets" if brackets else "json" if as_json else "tree"
+    parsers = {name: Parser.load(name, encoder=encoder, language=language) for name in names}
+    form = "brackets" if brackets else "json" if as_json else "tree"
     by_spaces = settle(language, tokenizer, None, remembered=ANY).name == WHITESPACE
-    first = next(iter(loaded.values()))
-    known = _half_known(constraints, sentence) if constraints else None
-    for words, given in known or ((one, None) for one in _sentences(sentence, first, by_spaces)):
-        for name, one in loaded.items():
-            several = name if len(loaded) > 1 else None
-            if several and drawn != "json":
+    if constraints:
+        asked = _half_known(constraints, sentence)
+    else:
+        asked = _sentences(sentence, parsers[names[0]], by_spaces)
+    for words, known in asked:
+        for name, one in parsers.items():
+            several = name if len(parsers) > 1 else None
+            if several and form != "json":
                 print(f"{safe(several)}:")
-            found = _candidates(one, words, given, best)
-            for rank, each in enumerate(found, start=1):
-                print(_shown(each, drawn, rank if best else None, several))
-            _explain(found)
+            if best is None:
+                trees = [Candidate(one.parse([words], constraints=[known])[0], None, None)]
+            else:
+                trees = one.k_best(words, best)
+            for rank, candidate in enumerate(trees, start=1):
+                print(_shown(candidate, form, rank if best else None, several))
+            _explain(trees)
             if svg is not None:
-                _write_svg(found[0].tree, svg)
-            _warn(found[0].tree, one)
+                write_text(svg, trees[0].tree._repr_svg_())
+            _warn(trees[0].tree, one)
 
 
 def _half_known(path: Path, sentence: str | None) -> Iterator[tuple[list[str], Constraints | None]]:
     """Yield the words of half-known trees, and what is known; say what cannot be read."""
-    from attree.base.text import say
     from attree.treebank.half import known
     from attree.treebank.pairing import read_whole
     from attree.treebank.sentence import SplitSettings
 
     if sentence is not None:
-        raise AttreeError(
-            "two-inputs", "--constraints has its own sentences", fix="leave SENTENCE out"
-        )
+        problem = "--constraints has its own sentences"
+        raise AttreeError("two-inputs", problem, fix="leave SENTENCE out")
     for one in read_whole([path], SplitSettings(), say, half=True):
         yield list(one.words), known(one)
 
 
-def _candidates(
-    parser: Parser, words: list[str], known: Constraints | None, best: int | None
-) -> list[Candidate]:
-    from attree.parsers.parser import Candidate
-
-    if best is not None:
-        return parser.k_best(words, best)
-    return [Candidate(parser.parse([words], constraints=[known])[0], None, None)]
-
-
-def _sentences(sentence: str | None, parser: Parser, by_spaces: bool) -> Iterator[list[str]]:
+def _sentences(
+    sentence: str | None, parser: Parser, by_spaces: bool
+) -> Iterator[tuple[list[str], None]]:
     """Yield the words of the sentences that are asked for; say once whose rules split them."""
-    from attree.base.text import say
     from attree.raw_text.words import named
 
     texts: Iterable[str] = [sentence] if sentence is not None else _asked()
     if sentence == "-":
         texts = (line.rstrip("\n") for line in sys.stdin if line.strip())
-    said = {parser.language}
+    told = {parser.language}
     for text in texts:
         if by_spaces:
-            yield text.split()
+            yield text.split(), None
             continue
         code, sentences = parser.sentences(text)
-        if code not in said:
-            said.add(code)
+        if code not in told:
+            told.add(code)
             say(f"attree: words are split by the rules for {named(code)}, told from the text")
-        yield from sentences
+        yield from ((words, None) for words in sentences)
 
 
 def _asked() -> Iterator[str]:
     """Ask for sentences until an empty line or the end of input."""
-    while True:
-        try:
-            text = input("sentence> " if sys.stdin.isatty() else "").strip()
-        except EOFError:
-            return
-        if not text:
-            return
-        yield text
+    with contextlib.suppress(EOFError):
+        while text := input("sentence> " if sys.stdin.isatty() else "").strip():
+            yield text
 
 
-def _explain(found: list[Candidate]) -> None:
+def _explain(candidates: list[Candidate]) -> None:
     """Say why trees stand in another order than that of their probabilities, where they do."""
-    chances = [one.probability for one in found if one.probability is not None]
+    chances = [one.probability for one in candidates if one.probability is not None]
     if chances != sorted(chances, reverse=True):
-        print(
+        say(
             "attree: ranked by score, the number of phrases expected to be right; probability is "
-            "that of the whole tree being right, and ranks these otherwise",
-            file=sys.stderr,
+            "that of the whole tree being right, and ranks these otherwise"
         )
 
 
-def _shown(one: Candidate, how: str, rank: int | None, parser: str | None) -> str:
+def _shown(one: Candidate, form: str, rank: int | None, parser: str | None) -> str:
     """Return a tree as it is asked for; with its rank, what it scores too.
 
     ``parser`` is told in JSON, where there are several.
     """
-    from attree.base.text import in_json, safe
-
     tree = one.tree
-    if how == "json":
-        found: dict[str, Any] = {} if parser is None else {"parser": parser}
-        found |= {"words": tree.words, "spans": tree.spans}
+    if form == "json":
+        figures: dict[str, Any] = {} if parser is None else {"parser": parser}
+        figures |= {"words": tree.words, "spans": tree.spans}
         more = {name: getattr(tree, name) for name in ("labels", "tags", "marginals")}
-        found |= {name: values for name, values in more.items() if values is not None}
+        figures |= {name: values for name, values in more.items() if values is not None}
         if rank is not None:
-            found |= {"rank": rank, "total": one.score, "probability": one.probability}
-        return in_json(found | {"score": tree.score, "status": tree.status})
-    scored = []
-    if one.score is not None:
-        scored.append(f"score {one.score:.4f}")
-    if one.probability is not None:
-        scored.append(f"probability {one.probability:.3g}")
-    if how == "brackets":
+            figures |= {"rank": rank, "total": one.score, "probability": one.probability}
+        return in_json(figures | {"score": tree.score, "status": tree.status})
+    scored = [] if one.score is None else [f"score {one.score:.4f}"]
+    scored += [] if one.probability is None else [f"probability {one.probability:.3g}"]
+    if form == "brackets":
         return "\t".join([safe(tree.brackets()), *scored])
     heading = "" if rank is None else f"{', '.join([str(rank), *scored])}\n"
     return f"{heading}{tree}"
 
 
-def _write_svg(tree: Tree, path: Path) -> None:
-    from attree.base.files import write_text
-
-    write_text(path, tree._repr_svg_())
-
-
 def _warn(tree: Tree, parser: Parser) -> None:
     """Say on stderr what the tree does not show."""
-    from attree.base.text import unread
     from attree.rivals.grammar.model import Vocabulary
 
-    said = {
+    reasons = {
         "too_long": f"longer than the {parser.encoder.max_pieces} word pieces that the encoder "
         "takes: branched right",
         "failed": "the encoder's numbers for it are not finite: branched right",
     }
-    if tree.status in said:
-        print(f"attree: this sentence is {said[tree.status]}", file=sys.stderr)
+    if tree.status in reasons:
+        say(f"attree: this sentence is {reasons[tree.status]}")
     if isinstance(parser.encoder, Vocabulary):  # a grammar's, of one language
         return
     (pieces,) = parser.encoder.tokenise([tree.words])
     if warning := unread(pieces.n_unknown, len(tree.words)):
-        print(warning, file=sys.stderr)
+        say(warning)

@@ -123,6 +123,8 @@ class Overrides:
 #: What encoders that are named compute in, in Python and in bulk alike.
 DTYPE = "auto"
 
+_NAME_IT = "name its encoder with --encoder"
+
 
 def find_parser(parser: str, overrides: Overrides) -> ParserSource:
     """Find a parser.
@@ -145,58 +147,39 @@ def find_parser(parser: str, overrides: Overrides) -> ParserSource:
 
 
 def _source_of(parser: str, overrides: Overrides) -> ParserSource:
-    path = Path(parser)
+    path, names = Path(parser), ready_parsers()
     if is_grammar(parser):
-        raise AttreeError(
-            "grammar-without-encoder",
-            "this is a grammar, which has no encoder",
-            file=path,
-            fix="parse with `attree grammar parse`, or `attree try --parser` without --encoder",
-        )
+        problem = "this is a grammar, which has no encoder"
+        fix = "parse with `attree grammar parse`, or `attree try --parser` without --encoder"
+        raise AttreeError("grammar-without-encoder", problem, file=path, fix=fix)
     if parser and (path / "parser.json").is_file():
         return _trained(path, overrides)
     if parser and path.is_dir():
-        raise AttreeError(
-            "no-parser",
-            "this folder holds no parser (there is no parser.json in it)",
-            file=path,
-            fix="give a folder of `attree train`, a file of `attree heads`, or a ready parser: "
-            f"{', '.join(ready_parsers())}",
-        )
+        problem = "this folder holds no parser (there is no parser.json in it)"
+        fix = "give a folder of `attree train`, a file of `attree heads`, or a ready parser: "
+        raise AttreeError("no-parser", problem, file=path, fix=fix + ", ".join(names))
     if parser and (path.suffix == ".json" or path.exists()):
         return _selected(path, overrides)
-    if parser not in ready_parsers():
-        raise AttreeError(
-            "unknown-parser",
-            f"unknown parser {parser!r}",
-            fix=f"{nearest(parser, ready_parsers())} — or a folder of `attree train`, or a file of "
-            "`attree heads` (results/heads/….json)",
-        )
+    if parser not in names:
+        fix = f"{nearest(parser, names)} — or a folder of `attree train`, or a file of "
+        fix += "`attree heads` (results/heads/….json)"
+        raise AttreeError("unknown-parser", f"unknown parser {parser!r}", fix=fix)
     if folder := trained_folder(parser):
         return _trained(folder, overrides)
-    if overrides.heads is None:
-        return _ready(parser, overrides)
-    return _from_recipe(UNSUPERVISED[parser].settings(), overrides, _usual(overrides))
-
-
-def _usual(overrides: Overrides) -> ResolvedEncoder:
-    return find_encoder(overrides.encoder or ready_heads()["default"], dtype=DTYPE)
+    return _ready(parser, overrides)
 
 
 def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
-    ready, encoder = ready_heads(), _usual(overrides)
-    heads = {known["fingerprint"]: known["heads"] for known in ready["encoders"].values()}
-    if encoder.fingerprint not in heads:
-        raise AttreeError(
-            "no-heads-known",
-            f"{parser} does not say which heads of {encoder.slug}",
-            fix="give --heads list:LAYER.HEAD,… or --parser results/heads/….json",
-        )
-    return _from_recipe(
-        {**UNSUPERVISED[parser].settings(), "heads": heads[encoder.fingerprint][parser]},
-        overrides,
-        encoder,
-    )
+    recipe, ready = UNSUPERVISED[parser].settings(), ready_heads()
+    encoder = find_encoder(overrides.encoder or ready["default"], dtype=DTYPE)
+    if overrides.heads is None:
+        heads = {known["fingerprint"]: known["heads"] for known in ready["encoders"].values()}
+        if encoder.fingerprint not in heads:
+            problem = f"{parser} does not say which heads of {encoder.slug}"
+            fix = "give --heads list:LAYER.HEAD,… or --parser results/heads/….json"
+            raise AttreeError("no-heads-known", problem, fix=fix)
+        recipe["heads"] = heads[encoder.fingerprint][parser]
+    return _from_recipe(recipe, overrides, encoder)
 
 
 def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
@@ -210,8 +193,7 @@ def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
     ]
     encoder = _encoder(overrides, beside[0] if beside else None)
     parser = _from_recipe(selection, overrides, encoder)
-    which, fix = (encoder.slug, encoder.fingerprint), "name its encoder with --encoder"
-    check_selected_with(selection, *which, file=path, fix=fix)
+    check_selected_with(selection, encoder.slug, encoder.fingerprint, file=path, fix=_NAME_IT)
     return parser
 
 
@@ -220,26 +202,20 @@ def _from_recipe(
 ) -> AveragedHeads:
     chosen = {key: value for key, value in asdict(overrides).items() if value is not None}
     merged = {**given, **chosen}
-    for key, known in (("association", ASSOCIATIONS), ("score", SCORES), ("decoder", DECODERS)):
-        check_name(merged.get(key), known, f"unknown {key} {merged.get(key)!r}")
+    for key, names in (("association", ASSOCIATIONS), ("score", SCORES), ("decoder", DECODERS)):
+        check_name(merged.get(key), names, f"unknown {key} {merged.get(key)!r}")
     heads, source = merged["heads"], merged.get("source", HEADS)
+    size = encoder.n_layers, encoder.n_heads
     if isinstance(heads, str):
-        heads = _listed(heads, encoder, source)
-    heads = tuple(checked(source, heads, encoder.n_layers, encoder.n_heads))
+        selection = HeadSelection.parse(heads)
+        if selection.kind not in ("all", "list"):
+            problem = f"heads cannot be chosen by F1 here: {heads}"
+            fix = "give --parser a selection of attree heads, or --heads list:LAYER.HEAD,…"
+            raise AttreeError("heads-by-f1", problem, fix=fix)
+        heads = selection.apply(np.zeros(load_source(source).shape(*size)))
+    heads = tuple(checked(source, heads, *size))
     recipe = Recipe(merged["association"], merged["score"], merged["decoder"])
     return AveragedHeads(encoder, heads, recipe, source)
-
-
-def _listed(text: str, encoder: ResolvedEncoder, source: str) -> list[Head]:
-    selection = HeadSelection.parse(text)
-    if selection.kind not in ("all", "list"):
-        raise AttreeError(
-            "heads-by-f1",
-            f"heads cannot be chosen by F1 here: {text}",
-            fix="give --parser a selection of attree heads, or --heads list:LAYER.HEAD,…",
-        )
-    shape = load_source(source).shape(encoder.n_layers, encoder.n_heads)
-    return selection.apply(np.zeros(shape))
 
 
 def _encoder(overrides: Overrides, beside: Path | None) -> ResolvedEncoder:
@@ -247,9 +223,8 @@ def _encoder(overrides: Overrides, beside: Path | None) -> ResolvedEncoder:
     if overrides.encoder is not None:
         return find_encoder(overrides.encoder, dtype=DTYPE)
     if beside is None or not beside.is_file():
-        raise AttreeError(
-            "no-encoder", "no encoder is given", fix="give --encoder results/encoders/….json"
-        )
+        fix = "give --encoder results/encoders/….json"
+        raise AttreeError("no-encoder", "no encoder is given", fix=fix)
     return ResolvedEncoder.read(beside)
 
 
@@ -259,23 +234,15 @@ def _trained(folder: Path, overrides: Overrides) -> TrainedFolder:
     for name in ("heads", "association", "score", "decoder"):
         if getattr(overrides, name) is not None:
             problem = f"--{name} has no effect beside this parser, which was trained"
-            raise AttreeError(
-                "option-without-effect",
-                problem,
-                file=folder,
-                fix="leave it out, or name upoa, upio, upio-log",
-            )
+            fix = "leave it out, or name upoa, upio, upio-log"
+            raise AttreeError("option-without-effect", problem, file=folder, fix=fix)
     description = read_description(folder)
     weights = folder / WEIGHTS
     check_regular(weights, what="file of weights")
     encoder = with_adapter(_encoder_of(description, folder, overrides), weights)
     if description.encoder.fingerprint != encoder.fingerprint:
-        raise AttreeError(
-            "other-encoder",
-            f"this parser was trained with another encoder than {encoder.slug}",
-            file=folder,
-            fix="name its encoder with --encoder",
-        )
+        problem = f"this parser was trained with another encoder than {encoder.slug}"
+        raise AttreeError("other-encoder", problem, file=folder, fix=_NAME_IT)
     hashed = hashlib.sha256(weights.read_bytes()).hexdigest()
     return TrainedFolder(
         encoder,

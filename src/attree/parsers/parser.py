@@ -286,9 +286,7 @@ class Parser:
         return list(self.stream(sentences, cast("Sequence[Constraints | None]", constraints)))
 
     def stream(
-        self,
-        sentences: Iterable[Sentence],
-        constraints: Iterable[Constraints | None] | None = None,
+        self, sentences: Iterable[Sentence], constraints: Iterable[Constraints | None] | None = None
     ) -> Iterator[Tree]:
         """Parse sentences one block after the other; order is kept, memory does not grow.
 
@@ -326,8 +324,7 @@ class Parser:
         for first in range(0, max(len(words), 1), size):
             block = slice(first, first + size)
             prepared = self.prepare(words[block], constraints[block])
-            features = map(prepared.encode, prepared.batches)
-            trees.append(prepared.trees(_watched(features, prepared, first, watch)))
+            trees.append(prepared.trees(_encoded(prepared, first, watch)))
             statuses.append(prepared.status)
             advance(len(prepared.status))
         return Trees.concatenate(trees), np.concatenate(statuses)
@@ -429,18 +426,25 @@ class Parser:
     def _features(self, words: list[str]) -> Any:
         """Run the encoder over one sentence."""
         pieces = self.encoder.tokenise([words])
-        long = pieces[0].too_long or len(words) > (self._max_words or np.inf)
-        if long or not words:
-            code, problem = (
-                ("too-long", "is too long for the encoder") if long else ("no-word", "has no word")
-            )
-            raise AttreeError(code, f"this sentence {problem}", fix="give another one")
+        fix = "give another one"
+        if pieces[0].too_long or len(words) > (self._max_words or np.inf):
+            raise AttreeError("too-long", "this sentence is too long for the encoder", fix=fix)
+        if not words:
+            raise AttreeError("no-word", "this sentence has no word", fix=fix)
         return self.model.features(pieces)
 
     def words(self, sentence: Sentence) -> list[str]:
-        """Return the words of a sentence; a list of words is taken as it is, but for empty ones."""
+        """Return the words of a sentence; a list of words is taken as it is, but for empty ones.
+
+        Raises:
+            AttreeError: no list of words, or one with something else among them.
+        """
         if not isinstance(sentence, str):
-            _check_words(sentence)
+            if not isinstance(sentence, Iterable) or isinstance(sentence, bytes):
+                raise _no_sentence(sentence)
+            for word in sentence:
+                if not isinstance(word, str):
+                    raise _no_sentence(word, "word")
             return [encodable(word) for word in sentence if word.strip()]
         _, sentences = self._splitter(text := encodable(sentence), split=False)
         return text.split() if sentences is None else sentences[0]
@@ -471,12 +475,10 @@ class Parser:
 
         known = {position: one for position, one in enumerate(constraints) if one}
         pieces = self.encoder.tokenise(words)
-        status = np.full(len(pieces), OK, dtype="<U16")
-        longest = self._max_words or np.inf
-        for position, sentence in enumerate(pieces):
-            if sentence.too_long or sentence.n_words > longest:
-                status[position] = TOO_LONG
         n_words = np.array([sentence.n_words for sentence in pieces], np.int64)
+        too_long = np.array([sentence.too_long for sentence in pieces], bool)
+        too_long |= n_words > (self._max_words or np.inf)
+        status = np.where(too_long, TOO_LONG, OK).astype("<U16")
         wanted = np.flatnonzero((status == OK) & (n_words > 1))
         groups = batches(
             [len(pieces[position].ids) for position in wanted],
@@ -485,40 +487,23 @@ class Parser:
         )
         chosen = [wanted[group] for group in groups]
         # a word by itself has a tree to find only where a label is to be found
-        lone = [at for at in known if status[at] == OK and n_words[at] == 1]
+        lone = [position for position in known if status[position] == OK and n_words[position] == 1]
         if lone and self.model.labelled:
             chosen.append(np.array(lone, dtype=np.int64))
         return Prepared(self.model, n_words, status, chosen, known, pieces)
 
 
-def _watched(
-    each: Iterable[Any],
-    prepared: Prepared,
-    first: int,
-    watch: Callable[[NDArray[np.int64], Any], None],
+def _encoded(
+    prepared: Prepared, first: int, watch: Callable[[NDArray[np.int64], Any], None]
 ) -> Iterator[Any]:
     """Yield the features of each batch; tell ``watch`` of them, and of their sentences."""
-    for batch, features in zip(prepared.batches, each, strict=True):
+    for batch in prepared.batches:
+        features = prepared.encode(batch)
         watch(batch + first, features)
         yield features
 
 
-def _check_words(sentence: Any) -> None:
-    """Refuse what is no sentence.
-
-    Raises:
-        AttreeError: no list of words, or one with something else among them.
-    """
-    if not isinstance(sentence, Iterable) or isinstance(sentence, bytes):
-        raise _no_sentence(sentence)
-    for word in sentence:
-        if not isinstance(word, str):
-            raise _no_sentence(word, "word")
-
-
 def _no_sentence(given: Any, what: str = "sentence") -> AttreeError:
-    return AttreeError(
-        "not-a-sentence",
-        f"{str(given)[:40]!r} ({type(given).__name__}) is no {what}",
-        fix="give a text, a list of words, or a list of those",
-    )
+    problem = f"{str(given)[:40]!r} ({type(given).__name__}) is no {what}"
+    fix = "give a text, a list of words, or a list of those"
+    return AttreeError("not-a-sentence", problem, fix=fix)
