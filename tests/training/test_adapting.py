@@ -15,11 +15,17 @@ from safetensors.numpy import load_file, save_file
 
 from attree.base.schemas import read_table
 from attree.cli.main import app
-from attree.encoder.adapter import adapted_fingerprint, read_adapter
 from attree.encoder.converted import installed
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.low_rank import weights_of
-from attree.encoder.source import DTYPES, ResolvedEncoder, verify, with_adapter
+from attree.encoder.source import (
+    DTYPES,
+    ResolvedEncoder,
+    adapted_fingerprint,
+    read_adapter,
+    verify,
+    with_adapter,
+)
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.ready import trained_folder

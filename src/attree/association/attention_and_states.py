@@ -45,10 +45,6 @@ class AttentionSource:
         return self.compare(encoder.run(pieces, heads=units).attention, n_words)
 
 
-def _as_it_is(attention: torch.Tensor, n_words: Sequence[int]) -> torch.Tensor:
-    return attention
-
-
 def _jensen_shannon(attention: torch.Tensor, n_words: Sequence[int]) -> torch.Tensor:
     """Return ``-sqrt(JSD(p, q))`` of every two rows, ``JSD = H((p+q)/2) - (H(p) + H(q))/2``.
 
@@ -58,12 +54,12 @@ def _jensen_shannon(attention: torch.Tensor, n_words: Sequence[int]) -> torch.Te
 
     rows = _distributions(attention)
     entropy = -torch.xlogy(rows, rows).sum(-1)
-    found = torch.empty_like(rows)
+    divergence = torch.empty_like(rows)
     for word in range(rows.shape[2]):
         between = (rows + rows[:, :, word : word + 1]) / 2
         mixed = -torch.xlogy(between, between).sum(-1)
-        found[:, :, word] = mixed - (entropy + entropy[:, :, word : word + 1]) / 2
-    return -found.clamp_(min=0.0).sqrt_()
+        divergence[:, :, word] = mixed - (entropy + entropy[:, :, word : word + 1]) / 2
+    return -divergence.clamp_(min=0.0).sqrt_()
 
 
 def _hellinger(attention: torch.Tensor, n_words: Sequence[int]) -> torch.Tensor:
@@ -78,7 +74,7 @@ def _distributions(attention: torch.Tensor) -> torch.Tensor:
     return attention / attention.sum(-1, keepdim=True).clamp_(min=1e-12)
 
 
-PLAIN = AttentionSource(_as_it_is)
+PLAIN = AttentionSource(lambda attention, n_words: attention)
 JENSEN_SHANNON = AttentionSource(_jensen_shannon)
 HELLINGER = AttentionSource(_hellinger)
 
@@ -105,8 +101,8 @@ class StatesSource:
 
         output = encoder.run(pieces, states=[layer for layer, _ in units])
         mean = piece_to_word(output.batch)
-        found = [self.compare(mean @ output.states[layer].float()) for layer, _ in units]
-        return torch.stack(found, dim=1)
+        states = (output.states[layer].float() for layer, _ in units)
+        return torch.stack([self.compare(mean @ layer) for layer in states], dim=1)
 
 
 def piece_to_word(batch: PieceBatch) -> torch.Tensor:

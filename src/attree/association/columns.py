@@ -57,11 +57,6 @@ def listed(text: str) -> tuple[Head, ...] | None:
     return tuple((int(layer), int(head)) for layer, head in named)
 
 
-def listing(heads: Iterable[Head]) -> str:
-    """Return ``1.7,2.8``, which :func:`listed` reads."""
-    return ",".join(f"{layer}.{head}" for layer, head in heads)
-
-
 def read_selection(path: str | Path) -> dict[str, Any]:
     """Read what ``attree heads`` wrote: the heads selected, of which source, and how.
 
@@ -69,10 +64,10 @@ def read_selection(path: str | Path) -> dict[str, Any]:
         AttreeError: absent, damaged, or not a selection.
     """
     what, fix = "selection of heads", "make it with `attree heads`"
-    found = read_described(path, dict[str, Any], what=what, fix=fix)
-    checked = described(found, _Selection, file=path, what=what, fix=fix)
+    facts = read_described(path, dict[str, Any], what=what, fix=fix)
+    checked = described(facts, _Selection, file=path, what=what, fix=fix)
     check_name(checked.source, SOURCES, f"unknown source {checked.source!r}", file=path)
-    return {**found, "heads": checked.heads, "source": checked.source}
+    return {**facts, "heads": checked.heads, "source": checked.source}
 
 
 def check_selected_with(
@@ -84,11 +79,13 @@ def check_selected_with(
         raise AttreeError("other-encoder", problem, file=file, fix=fix)
 
 
-_Place = Annotated[int, msgspec.Meta(ge=0, le=999)]
+_Number = Annotated[int, msgspec.Meta(ge=0, le=999)]
 
 
 class _Selection(msgspec.Struct):
-    heads: Annotated[list[tuple[_Place, _Place]], msgspec.Meta(min_length=1, max_length=1_000_000)]
+    heads: Annotated[
+        list[tuple[_Number, _Number]], msgspec.Meta(min_length=1, max_length=1_000_000)
+    ]
     source: str = HEADS
 
 

@@ -7,7 +7,7 @@ without it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,16 +103,19 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
     Raises:
         AttreeError: a sentence is too long and the settings refuse that; the line names it.
     """
+    from attree.encoder.pieces import batches
+
     pieces = encoder.tokenise(sentences["words"].to_pylist())
     numbers = sentences["sentence"].to_numpy().astype(np.int32)
     short, long = ([row for row, x in enumerate(pieces) if x.too_long is y] for y in (False, True))
     if long and task.settings.too_long == "error":
+        first = long[0]
         raise AttreeError(
             "too-many-pieces",
-            f"this sentence has {len(pieces[long[0]].ids)} word pieces, the encoder "
-            f"{encoder.slug} takes {encoder.max_pieces}",
-            file=sentences["file"][long[0]].as_py(),
-            line=sentences["line"][long[0]].as_py(),
+            f"this sentence has {len(pieces[first].ids)} word pieces, the encoder {encoder.slug} "
+            f"takes {encoder.max_pieces}",
+            file=sentences["file"][first].as_py(),
+            line=sentences["line"][first].as_py(),
             fix="set the policy for too long sentences to right_branching or skip",
         )
     counts = {
@@ -120,9 +123,15 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
         "too_long": len(long),
         "unknown_words": sum(sentence.n_unknown for sentence in pieces),
     }
+    matrices = {(column.source, unit) for column in task.columns.values() for unit in column.heads}
+    groups = batches(
+        [len(pieces[row].ids) for row in short],
+        tokens_per_batch=task.settings.tokens_per_batch or encoder.tokens_per_batch,
+        cells_per_batch=_CELLS_PER_BATCH // max(1, len(matrices)),
+    )
     metadata = {**task.metadata, "counts": counts}
     with open_shard(Path(task.shard), task.columns, metadata=metadata) as shard:
-        for rows in _batches(encoder, pieces, short, task):
+        for rows in ([short[at] for at in group] for group in groups):
             batch = [pieces[row] for row in rows]
             _add(shard, numbers[rows], batch, OK, _values(encoder, batch, task.columns))
         if long:
@@ -130,31 +139,16 @@ def write_shard(encoder: Encoder, sentences: pa.Table, task: ShardTask) -> None:
             _add(shard, numbers[long], [pieces[row] for row in long], TOO_LONG, nothing)
 
 
-def _batches(
-    encoder: Encoder, pieces: Sequence[Pieces], short: Sequence[int], task: ShardTask
-) -> Iterator[list[int]]:
-    """Yield the sentences of one batch after the other."""
-    from attree.encoder.pieces import batches
-
-    matrices = {(own.source, unit) for own in task.columns.values() for unit in own.heads}
-    for chosen in batches(
-        np.array([len(pieces[place].ids) for place in short]),
-        tokens_per_batch=task.settings.tokens_per_batch or encoder.tokens_per_batch,
-        cells_per_batch=_CELLS_PER_BATCH // max(1, len(matrices)),
-    ):
-        yield [short[row] for row in chosen]
-
-
 def _add(
     shard: ShardWriter,
-    number: NDArray[np.int32],
+    numbers: NDArray[np.int32],
     batch: Sequence[Pieces],
     status: str,
     values: Mapping[str, NDArray[Any]],
 ) -> None:
-    n_words = np.array([one.n_words for one in batch], dtype=np.int32)
-    n_unknown = np.array([one.n_unknown for one in batch], dtype=np.int32)
-    shard.add(number, n_words, n_unknown, status=status, values=values)
+    n_words = np.array([sentence.n_words for sentence in batch], dtype=np.int32)
+    n_unknown = np.array([sentence.n_unknown for sentence in batch], dtype=np.int32)
+    shard.add(numbers, n_words, n_unknown, status=status, values=values)
 
 
 def _values(
@@ -164,10 +158,10 @@ def _values(
     n_words = [sentence.n_words for sentence in batch]
     values = {}
     for source in dict.fromkeys(column.source for column in columns.values()):
-        own = {name: column for name, column in columns.items() if column.source == source}
-        units = sorted({unit for column in own.values() for unit in column.heads})
+        of_source = {name: col for name, col in columns.items() if col.source == source}
+        units = sorted({unit for column in of_source.values() for unit in column.heads})
         matrices = load_source(source).matrices(encoder, batch, units)
-        for name, column in own.items():
+        for name, column in of_source.items():
             chosen = matrices
             if list(column.heads) != units:
                 chosen = matrices[:, [units.index(unit) for unit in column.heads]]

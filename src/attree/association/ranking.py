@@ -57,10 +57,10 @@ class Ranking:
 
     def grid(self, metric: str = RANKED_BY[0]) -> NDArray[np.float64]:
         """Return a name of ``RANKED_BY`` as (layers, heads)."""
-        found: NDArray[np.float64] | None
-        found = self.agreement if metric == AGREEMENT else getattr(self.f1, metric)
-        assert found is not None
-        return found.reshape(self.heads[-1][0] + 1, self.heads[-1][1] + 1)
+        each: NDArray[np.float64] | None
+        each = self.agreement if metric == AGREEMENT else getattr(self.f1, metric)
+        assert each is not None
+        return each.reshape(self.heads[-1][0] + 1, self.heads[-1][1] + 1)
 
 
 def rank(
@@ -105,27 +105,25 @@ def rank(
         if not wanted.all():
             batch = batch.take(np.flatnonzero(wanted))
         used.append(batch.sentence)
-        found = _trees(batch, recipe)
+        trees_of_heads = decode(
+            batch.values,
+            batch.n_words,
+            batch.matrices_each,
+            sentences=batch.sentence,
+            **recipe.settings(),
+        )
         right = gold_spans(gold.take(_rows(gold, batch, manifest)))
-        more = count_each(right, found, batch.matrices_each)
+        more = count_each(right, trees_of_heads, batch.matrices_each)
         counts = more if counts is None else counts + more
         if agreement:
-            also = Agreement.of(found, batch.matrices_each)
+            also = Agreement.of(trees_of_heads, batch.matrices_each)
             agreed = also if agreed is None else agreed + also
     if counts is None or not counts.scored.any():
-        raise AttreeError(
-            "no-sentences",
-            "no sentence here has two words and more, so heads cannot be ranked",
-            file=manifest,
-            fix="tune on a split with longer sentences",
-        )
+        problem = "no sentence here has two words and more, so heads cannot be ranked"
+        fix = "tune on a split with longer sentences"
+        raise AttreeError("no-sentences", problem, file=manifest, fix=fix)
     percent = None if agreed is None else agreed.percent()
     return Ranking(heads, counts, np.sort(np.concatenate(used)), without, percent)
-
-
-def _trees(batch: AssociationBatch, recipe: Recipe) -> Trees:
-    numbered = {"sentences": batch.sentence, **recipe.settings()}
-    return decode(batch.values, batch.n_words, batch.matrices_each, **numbered)
 
 
 def _rows(gold: Parses, batch: AssociationBatch, manifest: str | Path) -> NDArray[np.intp]:
@@ -134,12 +132,9 @@ def _rows(gold: Parses, batch: AssociationBatch, manifest: str | Path) -> NDArra
     within = np.minimum(rows, max(0, gold.sentence.size - 1))
     same = gold.sentence.size > 0 and np.array_equal(gold.sentence[within], batch.sentence)
     if batch.sentence.size and not (same and np.array_equal(gold.n_words[within], batch.n_words)):
-        raise AttreeError(
-            "other-sentences",
-            "the attention was computed from other sentences than these",
-            file=manifest,
-            fix="run `attree attention` again on this sentence table",
-        )
+        problem = "the attention was computed from other sentences than these"
+        fix = "run `attree attention` again on this sentence table"
+        raise AttreeError("other-sentences", problem, file=manifest, fix=fix)
     return within[: batch.sentence.size]
 
 
@@ -161,7 +156,7 @@ def rank_heads(
     ``rank_by`` is what the selection looks at; the others are as for :func:`rank`. By agreement
     the gold trees are not looked at; the F1 stand in the table for people.
     """
-    found = read_manifest(manifest)
+    about_shards = read_manifest(manifest)
     gold, about = read_table(sentences, schema=SENTENCES_SCHEMA)
     by_agreement = rank_by == AGREEMENT
     how: dict[str, Any] = {"source": source, "trees": trees, "seed": seed}
@@ -175,20 +170,19 @@ def rank_heads(
     settings |= {"rank_by": rank_by, "trees": trees, "seed": seed}
     facts: dict[str, Any] = {
         **settings,
-        "encoder": found["encoder"]["fingerprint"],
+        "encoder": about_shards["encoder"]["fingerprint"],
         "language": about.get("language"),
         "split": about.get("split"),
         "sentences": len(ranking.sentences),
         "without_attention": ranking.without,
     }
-    made = provenance(code=CODE, settings=settings, attention=found["provenance"])
+    made = provenance(code=CODE, settings=settings, attention=about_shards["provenance"])
+    nothing = pa.nulls(len(ranking.heads), pa.float64())
     rows = {
         "layer": [layer for layer, _ in ranking.heads],
         "head": [head for _, head in ranking.heads],
-        **{name: getattr(ranking.f1, name) for name, one in METRICS.items() if one.in_tables},
-        AGREEMENT: ranking.agreement
-        if by_agreement
-        else pa.nulls(len(ranking.heads), pa.float64()),
+        **{name: getattr(ranking.f1, name) for name, it in METRICS.items() if it.in_tables},
+        AGREEMENT: ranking.agreement if by_agreement else nothing,
         "selected": [head in set(chosen) for head in ranking.heads],
     }
     write_table(table, pa.table(rows), schema=HEADS_SCHEMA, metadata={**made, **facts})

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attree.association.columns import AGREEMENT, listed, listing
+from attree.association.columns import AGREEMENT, listed
 from attree.association.sources import within
 from attree.base.errors import AttreeError
 from attree.evaluation import METRICS
@@ -59,7 +59,7 @@ class HeadSelection:
     def text(self) -> str:
         """The text form that :meth:`parse` reads."""
         if self.kind == "list":
-            return f"list:{listing(self.heads)}"
+            return "list:" + ",".join(f"{layer}.{head}" for layer, head in self.heads)
         return self.kind if self.kind == "all" else f"{self.kind}:{self.number:g}"
 
     def apply(self, f1: NDArray[np.float64], what: str = "F1") -> list[Head]:
@@ -83,19 +83,16 @@ class HeadSelection:
         ranked = sorted(every, key=lambda head: (-f1[head], head))
         if self.kind == "best":
             if self.number > len(ranked):
-                raise AttreeError(
-                    "too-few-heads",
-                    f"the {self.number:g} best heads are asked for, the encoder has {len(ranked)}",
-                    fix=f"choose best:{len(ranked)} or fewer, or all",
+                problem = (
+                    f"the {self.number:g} best heads are asked for, the encoder has {len(ranked)}"
                 )
+                fix = f"choose best:{len(ranked)} or fewer, or all"
+                raise AttreeError("too-few-heads", problem, fix=fix)
             return sorted(ranked[: int(self.number)])
         chosen = [head for head in every if f1[head] > self.number]
         if not chosen:
-            layer, head = ranked[0]
-            raise AttreeError(
-                "no-head-above",
-                f"no head is above {self.number:g} {what}: the best, {layer}.{head}, has "
-                f"{f1[layer, head]:.2f}",
-                fix="lower the threshold, or choose best:K",
-            )
+            (layer, head), best = ranked[0], f1[ranked[0]]
+            problem = f"no head is above {self.number:g} {what}: the best, {layer}.{head}, has "
+            fix = "lower the threshold, or choose best:K"
+            raise AttreeError("no-head-above", f"{problem}{best:.2f}", fix=fix)
         return chosen

@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 #: Values of one row group, 16 or 32 MB: so that a reader needs little memory whatever the shard.
 _VALUES_AT_A_TIME = 8_000_000
 
-_FIXED = (
-    pa.field("sentence", pa.int32(), nullable=False),
-    pa.field("n_words", pa.int32(), nullable=False),
-    pa.field("status", pa.string(), nullable=False),
-    pa.field("n_unknown", pa.int32(), nullable=False),
-)
+_FIXED = {
+    "sentence": pa.int32(),
+    "n_words": pa.int32(),
+    "status": pa.string(),
+    "n_unknown": pa.int32(),
+}
 
 _AGAIN = "run `attree attention` again"
 
@@ -130,12 +130,8 @@ class ShardWriter:
             values: column → the matrices of all the sentences, one after the other.
         """
         cells = n_words.astype(np.int64) ** 2 if status == OK else np.zeros(len(n_words), np.int64)
-        arrays = [
-            pa.array(sentence, pa.int32()),
-            pa.array(n_words, pa.int32()),
-            pa.array([status] * len(sentence), pa.string()),
-            pa.array(n_unknown, pa.int32()),
-        ]
+        fixed = (sentence, n_words, [status] * len(sentence), n_unknown)
+        arrays = [pa.array(*each) for each in zip(fixed, _FIXED.values(), strict=True)]
         for column in list(self._schema)[len(arrays) :]:
             flat = values[column.name]
             matrices = len(flat) // max(1, int(cells.sum()))
@@ -161,32 +157,21 @@ def open_shard(
     path: Path, columns: Mapping[str, Column], *, metadata: Mapping[str, Any]
 ) -> Iterator[ShardWriter]:
     """Open a shard for writing; it appears at ``path`` whole when the block ends well, or not."""
-    schema = _schema(columns).with_metadata(pack(metadata))
+    lists = {
+        name: pa.list_(pa.field("element", pa.from_numpy_dtype(column.dtype), nullable=False))
+        for name, column in columns.items()
+    }
+    fields = [pa.field(name, kind, nullable=False) for name, kind in (_FIXED | lists).items()]
+    schema = pa.schema(fields, metadata=pack(metadata))
     # Attention hardly compresses, and dictionaries and minima of it are of no use.
+    options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     with (
         whole_file(path) as part,
-        pq.ParquetWriter(
-            part,
-            schema,
-            compression="none",
-            use_dictionary=False,
-            write_statistics=False,
-            write_page_checksum=True,
-        ) as parquet,
+        pq.ParquetWriter(part, schema, write_page_checksum=True, **options) as parquet,
     ):
         writer = ShardWriter(parquet, schema)
         yield writer
         writer.flush()
-
-
-def _schema(columns: Mapping[str, Column]) -> pa.Schema:
-    kept = {
-        name: pa.list_(pa.field("element", pa.from_numpy_dtype(column.dtype), nullable=False))
-        for name, column in columns.items()
-    }
-    return pa.schema(
-        [*_FIXED, *(pa.field(name, kind, nullable=False) for name, kind in kept.items())]
-    )
 
 
 def shard_metadata(path: Path) -> dict[str, Any] | None:
@@ -203,13 +188,12 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     Raises:
         AttreeError: absent, damaged, or no manifest.
     """
-    found = read_json(path, what="manifest of attention shards")
-    if not isinstance(found, dict) or not {"columns", "shards"} <= found.keys():
-        raise AttreeError(
-            "not-a-manifest", "this is not a manifest of attention shards", file=path, fix=_AGAIN
-        )
-    described(found, _Manifest, file=path, what="manifest of attention shards", fix=_AGAIN)
-    return found
+    what = "manifest of attention shards"
+    manifest = read_json(path, what=what)
+    if not isinstance(manifest, dict) or not {"columns", "shards"} <= manifest.keys():
+        raise AttreeError("not-a-manifest", f"this is not a {what}", file=path, fix=_AGAIN)
+    described(manifest, _Manifest, file=path, what=what, fix=_AGAIN)
+    return manifest
 
 
 def column_heads(manifest: Mapping[str, Any], column: str, path: str | Path) -> list[Head]:
@@ -218,14 +202,12 @@ def column_heads(manifest: Mapping[str, Any], column: str, path: str | Path) -> 
     Raises:
         AttreeError: the manifest at ``path`` has no such column; the line says what it has.
     """
-    if column not in manifest["columns"]:
-        raise AttreeError(
-            "unknown-association",
-            f"there is no association {column} here, only {', '.join(manifest['columns'])}",
-            file=path,
-            fix="run `attree attention` with this source and this selection of heads",
-        )
-    return [(layer, head) for layer, head in manifest["columns"][column]["heads"]]
+    columns = manifest["columns"]
+    if column not in columns:
+        problem = f"there is no association {column} here, only {', '.join(columns)}"
+        fix = "run `attree attention` with this source and this selection of heads"
+        raise AttreeError("unknown-association", problem, file=path, fix=fix)
+    return [(layer, head) for layer, head in columns[column]["heads"]]
 
 
 def read(path: str | Path, column: str) -> Iterator[AssociationBatch]:
@@ -250,8 +232,7 @@ def _read_shard(path: Path, column: str, matrices: int) -> Iterator[AssociationB
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as shard:
             for group in range(shard.num_row_groups):
-                names = ["sentence", "n_words", "status", column]
-                rows = shard.read_row_group(group, columns=names)
+                rows = shard.read_row_group(group, ["sentence", "n_words", "status", column])
                 lists = rows[column].combine_chunks()
                 values = lists.flatten() if isinstance(lists, pa.ListArray) else None
                 assert values is not None

@@ -68,13 +68,13 @@ def load_source(name: str) -> AssociationSource:
     Raises:
         AttreeError: there is none of this name; the line lists those that there are.
     """
-    found: AssociationSource = choose(SOURCES, name, what="source")
-    return found
+    source: AssociationSource = choose(SOURCES, name, what="source")
+    return source
 
 
 def spared(sources: Iterable[str]) -> tuple[str, ...]:
     """Return the packages that none of these sources runs, though one of the registry does."""
-    return () if any(one.startswith(_TREES) for one in sources) else _PARSING
+    return () if any(name.startswith(_TREES) for name in sources) else _PARSING
 
 
 def units(source: str, n_layers: int, n_heads: int) -> list[Head]:
@@ -98,9 +98,6 @@ def within(heads: Sequence[Head], n_layers: int, n_heads: int) -> list[Head]:
     """Return units sorted, each once, after checking that a grid of layers and heads has them."""
     for layer, head in heads:
         if not (0 <= layer < n_layers and 0 <= head < n_heads):
-            raise AttreeError(
-                "no-such-head",
-                f"there is no head {layer}.{head}",
-                fix=f"layers are 0 to {n_layers - 1}, heads 0 to {n_heads - 1}, both from 0",
-            )
+            fix = f"layers are 0 to {n_layers - 1}, heads 0 to {n_heads - 1}, both from 0"
+            raise AttreeError("no-such-head", f"there is no head {layer}.{head}", fix=fix)
     return sorted(set(heads))

@@ -47,19 +47,20 @@ class _Capture:
         self.layer = -1
         self.last_attention = max(heads, default=-1)
         self.last_state = max(states, default=-1)
-        self.found: dict[int, torch.Tensor] = {}
+        self.hidden: dict[int, torch.Tensor] = {}
 
     def enter(self, layer: int, states: torch.Tensor) -> None:
         """Note that ``layer`` is about to run on ``states``."""
         self.layer = layer
         if layer in self.states:
-            self.found[layer] = states
+            self.hidden[layer] = states
         if layer >= self.last_state and layer > self.last_attention:
             raise _Enough
 
-    def attended(self, layer: int) -> None:
-        """Note that the attention of ``layer`` has been captured."""
-        if layer >= self.last_attention and layer >= self.last_state:
+    def attend(self, probabilities: torch.Tensor) -> None:
+        """Keep the probabilities of the heads that are wanted of the layer that is running."""
+        self.keep(self.layer, probabilities)
+        if self.layer >= self.last_attention and self.layer >= self.last_state:
             raise _Enough
 
 
@@ -86,20 +87,15 @@ def _attention(
     """Attend as ``transformers`` asks (batch, heads, pieces, size), and keep what is wanted."""
     capture = _active.get()
     wanted = capture.heads.get(capture.layer) if capture is not None else None
-    if capture is None or not wanted:
-        return sdpa_attention_forward(
-            module, query, key, value, attention_mask, scaling=scaling, **options
-        )
-    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    n_heads = query.shape[1]
-    everything = list(wanted) == list(range(n_heads))
-    some = slice(None) if everything else list(wanted)
-    probabilities = _probabilities(query[:, some], key[:, some], attention_mask, scaling)
-    capture.keep(capture.layer, probabilities)
-    capture.attended(capture.layer)
-    if everything:  # the probabilities exist already: SDPA need not compute them again
-        output = torch.matmul(probabilities.to(value.dtype), value)
-        return output.transpose(1, 2).contiguous(), None
+    if capture is not None and wanted:
+        scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+        everything = list(wanted) == list(range(query.shape[1]))
+        some = slice(None) if everything else list(wanted)
+        probabilities = _probabilities(query[:, some], key[:, some], attention_mask, scaling)
+        capture.attend(probabilities)
+        if everything:  # the probabilities exist already: SDPA need not compute them again
+            output = torch.matmul(probabilities.to(value.dtype), value)
+            return output.transpose(1, 2).contiguous(), None
     return sdpa_attention_forward(
         module, query, key, value, attention_mask, scaling=scaling, **options
     )
@@ -124,8 +120,7 @@ class _Dropout(TorchFunctionMode):
             given = inputs[0] if inputs else (named or {})["input"]
             wanted = self._capture.heads.get(self._capture.layer)
             if wanted and tuple(given.shape) == self._shape:
-                self._capture.keep(self._capture.layer, given[:, list(wanted)].float())
-                self._capture.attended(self._capture.layer)
+                self._capture.attend(given[:, list(wanted)].float())
         return function(*inputs, **(named or {}))
 
 
@@ -184,14 +179,14 @@ def forward(
     capture = _Capture(heads, states, keep)
     token = _active.set(capture)
     shape = (len(ids), n_heads, ids.shape[1], ids.shape[1])
-    own = bool(heads) and not has_interface(model)
+    by_itself = bool(heads) and not has_interface(model)
     try:
-        with _Dropout(capture, shape) if own else contextlib.nullcontext():
+        with _Dropout(capture, shape) if by_itself else contextlib.nullcontext():
             output = model(input_ids=ids, attention_mask=mask)
         if n_layers in capture.states:
-            capture.found[n_layers] = output.last_hidden_state
+            capture.hidden[n_layers] = output.last_hidden_state
     except _Enough:
         pass
     finally:
         _active.reset(token)
-    return capture.found
+    return capture.hidden

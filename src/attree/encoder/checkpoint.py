@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,7 +21,6 @@ from msgspec import Meta
 
 from attree.base.errors import AttreeError
 from attree.base.files import check_regular, described, read_described
-from attree.encoder.families import stated, unused_positions
 
 _CONFIG = "config.json"
 _WEIGHTS = "model.safetensors"
@@ -41,12 +41,15 @@ _LARGEST_TOKENISER = 256 * 2**20
 Count = Annotated[int, Meta(ge=1, le=10_000_000)]
 Layers = Annotated[int, Meta(ge=1, le=1_000)]
 
-#: Attention of transformers' own, which attree's takes the place of.
-_ATTENTION = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention", "attree")
-
+#: Keys of ``config.json`` that choose the function of attention.
+_IMPLEMENTATION = (
+    "attn_implementation",
+    "_attn_implementation",
+    "_attn_implementation_internal",
+)
 #: Keys of ``config.json`` that change what the model's ``forward`` returns or is computed by.
 _NOT_THE_MODEL_S = {
-    *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
+    *_IMPLEMENTATION,
     *("auto_map", "return_dict", "use_return_dict", "torchscript"),
     *("output_attentions", "output_hidden_states", "torch_dtype", "dtype"),
 }
@@ -63,7 +66,7 @@ _KEYS: dict[Any, str] = {
     Annotated[float, Meta(ge=0, le=1_000)]: "initializer_range",
     Annotated[int, Meta(ge=-10_000_000, le=10_000_000)]: "pad_token_id",
     str: "model_type hidden_act hidden_activation activation position_embedding_type "
-    "attn_implementation _attn_implementation _attn_implementation_internal",
+    + " ".join(_IMPLEMENTATION),
     bool: "is_decoder add_cross_attention",
     dict[str, Any]: "quantization_config pruned_heads",
 }
@@ -74,11 +77,39 @@ _Config = msgspec.defstruct(
 #: Keys of ``config.json`` that would take attention out of attree's hands → what they may say.
 _ALLOWED: dict[str, tuple[Any, ...]] = {
     "position_embedding_type": (None, "absolute"),
+    # attention of transformers' own, which attree's takes the place of
+    **dict.fromkeys(
+        _IMPLEMENTATION,
+        (
+            None,
+            "eager",
+            "sdpa",
+            "flash_attention_2",
+            "flash_attention_3",
+            "flex_attention",
+            "attree",
+        ),
+    ),
     **dict.fromkeys(
         ("is_decoder", "add_cross_attention", "quantization_config", "pruned_heads"),
         (None, False, {}),
     ),
 }
+
+#: Families whose positions begin at 0, whatever the number of the padding piece is.
+_FROM_ZERO = ("bert", "electra", "distilbert", "deberta-v2", "modernbert")
+#: Families whose positions begin behind it, as those of most models do that have it at 1.
+_BEHIND_PADDING = ("roberta", "camembert", "xlm-roberta", "mpnet")
+
+#: What ``config.json`` may call a size, by family.
+_SIZES = {
+    "layers": ("num_hidden_layers", "n_layers", "num_layers", "n_layer"),
+    "attention heads": ("num_attention_heads", "n_heads", "n_head"),
+    "hidden size": ("hidden_size", "dim", "d_model", "emb_dim", "n_embd"),
+    "positions": ("max_position_embeddings", "n_positions"),
+}
+
+_SAVED = "give the folder that `save_pretrained` wrote"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,39 +142,40 @@ def read_config(folder: Path) -> dict[str, Any]:
     """
     path = folder / _CONFIG
     if not path.is_file():
-        raise AttreeError(
-            "missing-config",
-            "no checkpoint here: config.json is missing",
-            file=folder,
-            fix="give the folder that `save_pretrained` wrote",
-        )
+        problem = "no checkpoint here: config.json is missing"
+        raise AttreeError("missing-config", problem, file=folder, fix=_SAVED)
     what = "model configuration"
     values = read_described(path, dict[str, Any], what=what)
     described(values, _Config, file=path, what=what)
-    for key in ("attn_implementation", "_attn_implementation", "_attn_implementation_internal"):
-        if values.get(key) is not None and values[key] not in _ATTENTION:
-            raise AttreeError(
-                "unknown-attention",
-                f"{key}: {values[key]!r} is attention that attree does not know",
-                file=path,
-                fix="take the key out",
-            )
     for key, allowed in _ALLOWED.items():
         if values.get(key) not in allowed:
-            raise AttreeError(
-                "unknown-attention",
-                f"{key}: attree cannot read the attention of such a model ({values[key]!r})"[:300],
-                file=path,
-                fix="use another encoder",
-            )
+            problem = f"{key}: attree cannot read attention of such a kind ({values[key]!r})"[:300]
+            fix = "take the key out, or use another encoder"
+            raise AttreeError("unknown-attention", problem, file=path, fix=fix)
     if not values.get("model_type"):
-        raise AttreeError(
-            "no-model-type",
-            "this model configuration does not say of which type the model is (model_type)",
-            file=path,
-            fix="give the folder that `save_pretrained` wrote",
-        )
+        problem = "this model configuration does not say of which type the model is (model_type)"
+        raise AttreeError("no-model-type", problem, file=path, fix=_SAVED)
     return {key: value for key, value in values.items() if key not in _NOT_THE_MODEL_S}
+
+
+def _stated(config: Mapping[str, Any], size: str) -> tuple[str, Any]:
+    """Return the key of ``config.json`` that states a size of ``_SIZES``, and its value.
+
+    Where there is none the first key and None.
+    """
+    names = _SIZES[size]
+    key = next((name for name in names if config.get(name)), names[0])
+    return key, config.get(key)
+
+
+def _unused_positions(config: Mapping[str, Any]) -> int:
+    """Return how many positions come before the first that is used."""
+    family, padding = config.get("model_type"), config.get("pad_token_id")
+    if family in _FROM_ZERO:
+        return 0
+    if family in _BEHIND_PADDING:
+        return (1 if padding is None else int(padding)) + 1
+    return 2 if padding == 1 else 0
 
 
 def shape_of(folder: Path) -> Shape:
@@ -154,82 +186,58 @@ def shape_of(folder: Path) -> Shape:
     """
     config, path = read_config(folder), folder / _CONFIG
     for size in ("layers", "attention heads"):
-        key, value = stated(config, size)
+        key, value = _stated(config, size)
         if not value:
-            raise AttreeError(
-                "no-attention",
-                "this model has no attention to parse with: its configuration states no "
-                f"{size} ({key})",
-                file=path,
-                fix="choose an encoder with self-attention",
-            )
-    hidden, hidden_size = stated(config, "hidden size")
-    found = {
+            problem = f"this model has no attention to parse with: no {size} ({key}) are stated"
+            fix = "choose an encoder with self-attention"
+            raise AttreeError("no-attention", problem, file=path, fix=fix)
+    hidden, hidden_size = _stated(config, "hidden size")
+    sizes = {
         "family": config["model_type"],
-        "n_layers": stated(config, "layers")[1],
-        "n_heads": stated(config, "attention heads")[1],
+        "n_layers": _stated(config, "layers")[1],
+        "n_heads": _stated(config, "attention heads")[1],
         "hidden_size": hidden_size,
         "max_pieces": _longest(config, folder),
     }
-    shape = described(found, Shape, file=path, what="model configuration")
+    shape = described(sizes, Shape, file=path, what="model configuration")
     if shape.hidden_size % shape.n_heads:
-        raise AttreeError(
-            "bad-shape",
-            f"{hidden}: {shape.hidden_size} cannot be shared by {shape.n_heads} heads",
-            file=path,
-            fix="check that the download or copy is whole",
-        )
-    _check_size(shape, config, folder)
+        problem = f"{hidden}: {shape.hidden_size} cannot be shared by {shape.n_heads} heads"
+        fix = "check that the download or copy is whole"
+        raise AttreeError("bad-shape", problem, file=path, fix=fix)
+    # Refused before memory is taken: every layer has four square projections at least, and a
+    # weight has a byte at least.
+    narrow = min(shape.hidden_size, config.get("embedding_size") or shape.hidden_size)
+    least = 4 * shape.n_layers * shape.hidden_size**2 + narrow * (config.get("vocab_size") or 0)
+    size_of_files = sum(file.stat().st_size for file in weight_files(folder))
+    if least > size_of_files:
+        problem = f"{least:,} weights or more are described, the files hold {size_of_files:,} bytes"
+        fix = "check that config.json and model.safetensors belong together"
+        raise AttreeError("too-few-bytes", problem, file=path, fix=fix)
     return shape
 
 
 def _longest(config: dict[str, Any], folder: Path) -> int:
     """Return the pieces that the model takes, and that its tokeniser says it takes."""
-    limit = (stated(config, "positions")[1] or 512) - unused_positions(config)
+    limit = (_stated(config, "positions")[1] or 512) - _unused_positions(config)
     path = folder / "tokenizer_config.json"
     if path.is_file():
-        own = read_described(path, _TokeniserConfig, what="tokeniser configuration")
-        limit = min(limit, int(own.model_max_length or limit))
+        settings = read_described(path, _TokeniserConfig, what="tokeniser configuration")
+        limit = min(limit, int(settings.model_max_length or limit))
     return limit
-
-
-def _check_size(shape: Shape, config: dict[str, Any], folder: Path) -> None:
-    """Refuse a configuration of far more weights than there are, before memory is taken for them.
-
-    Every layer has four square projections at least, and a weight has a byte at least.
-    """
-    narrow = min(shape.hidden_size, config.get("embedding_size") or shape.hidden_size)
-    least = 4 * shape.n_layers * shape.hidden_size**2 + narrow * (config.get("vocab_size") or 0)
-    there = sum(file.stat().st_size for file in weight_files(folder))
-    if least > there:
-        raise AttreeError(
-            "too-few-bytes",
-            f"this configuration describes {least:,} weights or more, the files hold {there:,} "
-            "bytes",
-            file=folder / _CONFIG,
-            fix="check that config.json and model.safetensors belong together",
-        )
 
 
 def checkpoint_files(folder: Path) -> list[Path]:
     """Return configuration, weights and tokeniser files; refuse what cannot be loaded safely."""
     weights = weight_files(folder)
-    tokeniser = [folder / name for name in TOKENISER_FILES if _stands(folder / name)]
+    tokeniser = [folder / name for name in TOKENISER_FILES if os.path.lexists(folder / name)]
     for file in tokeniser:
         check_regular(file, what="tokeniser file", largest=_LARGEST_TOKENISER)
     names = {file.name for file in tokeniser}
     if not names & {"tokenizer.json", "vocab.txt"} and not {"vocab.json", "merges.txt"} <= names:
-        raise AttreeError(
-            "no-tokeniser",
-            "this checkpoint has no fast tokeniser (tokenizer.json)",
-            file=folder,
-            fix="write one with AutoTokenizer.from_pretrained(...).save_pretrained(...)",
-        )
+        problem = "this checkpoint has no fast tokeniser (tokenizer.json)"
+        fix = "write one with AutoTokenizer.from_pretrained(...).save_pretrained(...)"
+        raise AttreeError("no-tokeniser", problem, file=folder, fix=fix)
     return [folder / _CONFIG, *weights, *tokeniser]
-
-
-def _stands(path: Path) -> bool:
-    return path.exists() or path.is_symlink()
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -239,33 +247,24 @@ def weight_files(folder: Path) -> list[Path]:
         AttreeError: none, only pickles, not regular files, or an index that names anything but
             ``.safetensors`` files of this folder.
     """
-    if _stands(folder / _WEIGHTS):
+    fix = "save the model anew with `save_pretrained`, which writes model.safetensors"
+    if os.path.lexists(folder / _WEIGHTS):
         check_regular(folder / _WEIGHTS, what="file of weights")
         return [folder / _WEIGHTS]
-    if _stands(folder / INDEX):
-        return [folder / INDEX, *_indexed(folder)]
-    pickled = sorted([*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt")])
-    raise AttreeError(
-        "no-safetensors",
-        f"the weights are stored only as a pickle ({pickled[0].name}), which can run code"
-        if pickled
-        else "the weights (model.safetensors) are missing",
-        file=folder,
-        fix="save the model anew with `save_pretrained`, which writes model.safetensors",
-    )
-
-
-def _indexed(folder: Path) -> list[Path]:
+    if not os.path.lexists(folder / INDEX):
+        pickled = sorted([*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.ckpt")])
+        problem = "the weights (model.safetensors) are missing"
+        if pickled:
+            problem = (
+                f"the weights are stored only as a pickle ({pickled[0].name}), which can run code"
+            )
+        raise AttreeError("no-safetensors", problem, file=folder, fix=fix)
+    files = [folder / INDEX]
     index = read_described(folder / INDEX, _Index, what="index of weights")
-    files = []
     for name in sorted(set(index.weight_map.values())):
         if not name.endswith(".safetensors") or Path(name).name != name or "\0" in name:
-            raise AttreeError(
-                "bad-index",
-                f"this index names {name!r}: only .safetensors files beside it are read",
-                file=folder / INDEX,
-                fix="save the model anew with `save_pretrained`",
-            )
+            problem = f"this index names {name!r}: only .safetensors files beside it are read"
+            raise AttreeError("bad-index", problem, file=folder / INDEX, fix=fix)
         check_regular(folder / name, what="file of weights")
         files.append(folder / name)
     return files
@@ -283,8 +282,8 @@ def fingerprint(files: list[Path]) -> str:
 
 def stamps(files: Sequence[Path], *, whole: bool = False) -> dict[str, list[int]]:
     """Return size and time of each file, by its name or its ``whole`` path."""
-    found = {str(file) if whole else file.name: file.stat() for file in files}
-    return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in found.items()}
+    stats = {str(file) if whole else file.name: file.stat() for file in files}
+    return {name: [stat.st_size, stat.st_mtime_ns] for name, stat in stats.items()}
 
 
 @contextlib.contextmanager

@@ -63,12 +63,12 @@ def converted(name: str) -> Path | None:
     if about is None:
         return None
     files = _files(name, about)
-    fingerprint = _fingerprint(about)
     with _cache_errors(about):
-        folder = private_cache("encoders") / f"{name.replace('_', '-').lower()}-{fingerprint[:12]}"
-        if not _is_ready(folder, fingerprint, files):
+        short = _fingerprint(about)[:12]
+        folder = private_cache("encoders") / f"{name.replace('_', '-').lower()}-{short}"
+        if not _is_ready(folder, about, files):
             with lock(folder.with_suffix(".lock"), what=str(folder), wait=True):
-                if not _is_ready(folder, fingerprint, files):
+                if not _is_ready(folder, about, files):
                     _make(name, about, files, folder)
     return folder
 
@@ -88,8 +88,8 @@ def identity(folder: Path) -> str | None:
         inside = folder.resolve().parent == private_cache("encoders").resolve()
     except (OSError, RuntimeError):
         return None
-    found = _read_record(folder) if inside else None
-    return found.fingerprint if found is not None else None
+    record = _read_record(folder) if inside else None
+    return record.fingerprint if record is not None else None
 
 
 def _fingerprint(about: Carried) -> str:
@@ -99,25 +99,21 @@ def _fingerprint(about: Carried) -> str:
 
 def _files(name: str, about: Carried) -> list[Path]:
     """Return the pieces of the encoder's file, in order."""
-    found, lacking = [], []
-    for package, place in about.parts.items():
+    files, lacking = [], []
+    for package, path in about.parts.items():
         try:
-            found.append(Path(str(distribution(package).locate_file(place))))
+            files.append(Path(str(distribution(package).locate_file(path))))
         except PackageNotFoundError:
             lacking.append(package)
     if lacking:
-        which = lacking[0] if len(about.parts) == 1 else ", ".join(lacking)
-        raise AttreeError(
-            "not-installed",
-            f"the encoder {name} is in a package that is not installed ({which})",
-            fix=about.pip,
-        )
-    for file in found:
+        problem = f"the encoder {name} is in packages, not all installed ({', '.join(lacking)})"
+        raise AttreeError("not-installed", problem, fix=about.pip)
+    for file in files:
         try:
             check_regular(file, what="file of an encoder")
         except AttreeError as error:
             raise error.but(file=file, fix=_again(about)) from None
-    return found
+    return files
 
 
 def _again(about: Carried) -> str:
@@ -126,23 +122,20 @@ def _again(about: Carried) -> str:
 
 def _read_record(folder: Path) -> _Record | None:
     """Return the record of a folder whose files are as they were written, else None."""
-    if not (folder / _RECORD).is_file():
-        return None
     try:
-        found = read_described(folder / _RECORD, _Record, what="record of a converted encoder")
-        return found if stamps(checkpoint_files(folder)) == found.files else None
+        record = read_described(folder / _RECORD, _Record, what="record of a converted encoder")
+        return record if stamps(checkpoint_files(folder)) == record.files else None
     except (AttreeError, OSError):
         return None
 
 
-def _is_ready(folder: Path, fingerprint: str, files: Sequence[Path]) -> bool:
+def _is_ready(folder: Path, about: Carried, files: Sequence[Path]) -> bool:
     """Tell whether the checkpoint is there, and the package's files are those it was made from."""
-    found = _read_record(folder)
-    now = stamps(files, whole=True)
+    record = _read_record(folder)
     return (
-        found is not None
-        and found.fingerprint == fingerprint
-        and all(found.sources.get(file) == stamp for file, stamp in now.items())
+        record is not None
+        and record.fingerprint == _fingerprint(about)
+        and stamps(files, whole=True).items() <= record.sources.items()
     )
 
 
@@ -150,9 +143,9 @@ def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> Non
     """Check the package's files and write the checkpoint, where it is not there already."""
     sources = stamps(files, whole=True)
     _check_hash(name, about, files)
-    there = _read_record(folder)
-    if there is not None:  # the same files, in another environment or installed anew
-        record = _Record(there.fingerprint, there.files, {**there.sources, **sources})
+    record = _read_record(folder)
+    if record is not None:  # the same files, in another environment or installed anew
+        record.sources |= sources
         write_json(folder / _RECORD, msgspec.structs.asdict(record))
         return
     for left in folder.parent.glob(f".{folder.name[:40]}.*"):  # of a process that was killed
@@ -175,20 +168,15 @@ def _check_hash(name: str, about: Carried, files: Sequence[Path]) -> None:
         with file.open("rb") as piece:
             while chunk := piece.read(_CHUNK):
                 whole.update(chunk)
-    found = whole.hexdigest()
-    if found == about.sha256:
+    digest = whole.hexdigest()
+    if digest == about.sha256:
         return
-    versions = {distribution(package).version for package in about.parts}
-    other = " and ".join(sorted(versions - {about.version}))
-    raise AttreeError(
-        "altered-package",
-        f"version {other} of the package has another encoder than attree knows"
-        if other
-        else f"the encoder {name} is cut or altered: its SHA-256 is {found[:12]}…, not "
-        f"{about.sha256[:12]}…",
-        file=files[0],
-        fix=_again(about),
-    )
+    versions = {distribution(package).version for package in about.parts} - {about.version}
+    problem = f"version {' and '.join(sorted(versions))} of the package has another encoder"
+    if not versions:
+        problem = f"the encoder {name} is cut or altered: its SHA-256 is {digest[:12]}…, not "
+        problem += f"{about.sha256[:12]}…"
+    raise AttreeError("altered-package", problem, file=files[0], fix=_again(about))
 
 
 @contextmanager
@@ -205,9 +193,8 @@ def _cache_errors(about: Carried) -> Iterator[None]:
             reason = os.strerror(number).lower() if number else str(error)
             problem = f"there is no cache to keep a converted encoder in ({reason})"
             fix = "set XDG_CACHE_HOME to a folder that only you can write"
-        raise AttreeError(
-            "no-cache", problem, file=getattr(error, "filename", None), fix=fix
-        ) from error
+        where = getattr(error, "filename", None)
+        raise AttreeError("no-cache", problem, file=where, fix=fix) from error
 
 
 @contextmanager

@@ -21,22 +21,18 @@ def choose_device(name: str | None) -> torch.device:
     Raises:
         AttreeError: another name, or a GPU that this machine does not have.
     """
-    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name is None:
-        return torch.device("cuda" if there else "cpu")
+        return torch.device("cuda" if count else "cpu")
     if not re.fullmatch(r"cpu|cuda(:\d{1,3})?", name):
-        raise AttreeError(
-            "unknown-device",
-            f"unknown device {name!r}",
-            fix="choose cpu, cuda, or cuda:0, cuda:1, …",
-        )
-    chosen = torch.device(name)
-    if chosen.type == "cuda" and (chosen.index or 0) >= there:
-        has = "no CUDA device" if not there else f"{there} CUDA devices, numbered from 0"
-        raise AttreeError(
-            "no-device", f"--device {name}: this machine has {has}", fix="leave --device out"
-        )
-    return chosen
+        fix = "choose cpu, cuda, or cuda:0, cuda:1, …"
+        raise AttreeError("unknown-device", f"unknown device {name!r}", fix=fix)
+    device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= count:
+        has = f"{count} CUDA devices, numbered from 0" if count else "no CUDA device"
+        problem = f"--device {name}: this machine has {has}"
+        raise AttreeError("no-device", problem, fix="leave --device out")
+    return device
 
 
 def settled(
@@ -57,31 +53,22 @@ def settled(
         return encoder
     if elsewhere and device and device.startswith("cuda"):
         return replace(encoder, dtype="bfloat16")
-    chosen = torch.device("cpu") if elsewhere else choose_device(device)
-    encoder = replace(encoder, dtype=taken(encoder.dtype, chosen))
+    dtype = dtype_on(torch.device("cpu") if elsewhere else choose_device(device))
     if elsewhere:
-        say(
-            f"attree: workers compute in {encoder.dtype}, as auto means on this machine's processor"
-        )
-    return encoder
+        say(f"attree: workers compute in {dtype}, as auto means on this machine's processor")
+    return replace(encoder, dtype=dtype)
 
 
-def taken(name: str, device: torch.device) -> str:
-    """Return the dtype that ``auto`` stands for on a device; another name as it is."""
-    if name != "auto":
-        return name
-    return "bfloat16" if _multiplies_bfloat16(device) else "float32"
+def dtype_on(device: torch.device) -> str:
+    """Return the dtype that ``auto`` stands for on a device.
 
-
-def _multiplies_bfloat16(device: torch.device) -> bool:
-    """Tell whether a device has instructions for products of bfloat16, and does not emulate them.
-
+    It is bfloat16 where the device has instructions for its products, and does not emulate them.
     Capabilities are asked for and no product is timed: a run that is resumed, or continues at
     another worker, must take the same type again.
     """
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
-    if device.type != "cpu":
-        return False
-    able = torch.cpu.get_capabilities()
-    return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
+        able = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        has = torch.cpu.get_capabilities()
+        able = device.type == "cpu" and (has.get("amx_bf16") or has.get("avx512_bf16"))
+    return "bfloat16" if able else "float32"

@@ -10,13 +10,12 @@ from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.process import use_threads, without_collecting, yield_cores
-from attree.encoder.adapter import read_adapter
-from attree.encoder.families import query_key
 from attree.encoder.source import (
     EncoderSource,
     Head,
     ResolvedEncoder,
     find_encoder,
+    read_adapter,
     resolve,
     verify,
 )
@@ -26,9 +25,15 @@ with without_collecting():
     import torch
 
     from attree.encoder import attention, low_rank
-    from attree.encoder.device import choose_device, taken
+    from attree.encoder.device import choose_device, dtype_on
     from attree.encoder.pieces import PieceBatch, Pieces, PieceTokeniser, WordMerger, pad
-    from attree.encoder.weights import layers_of, pack, read_model, read_splitter
+    from attree.encoder.weights import (
+        layers_of,
+        pack,
+        query_key,
+        read_model,
+        read_splitter,
+    )
 
 #: Products of a size that oneDNN keeps code for, and what lies between it and torch.
 #: Their own 1,024 grow with every new shape of a batch and lie scattered among the freed tensors:
@@ -145,11 +150,11 @@ class Encoder:
             assert merge is not None
             captured.add(layer)
             merged = merge(probabilities)
-            for place, (at, head) in enumerate(heads):
+            for position, (at, head) in enumerate(heads):
                 if at == layer:
-                    words[:, place] = merged[:, by_layer[layer].index(head)]
+                    words[:, position] = merged[:, by_layer[layer].index(head)]
 
-        found = attention.forward(
+        hidden = attention.forward(
             self.model,
             batch.ids,
             batch.mask,
@@ -159,18 +164,12 @@ class Encoder:
             n_layers=self.n_layers,
             n_heads=self.n_heads,
         )
-        self._check_all_there(captured == set(by_layer) and set(found) == set(states))
-        highest = [place for place, (layer, _) in enumerate(heads) if layer == max(by_layer)]
-        return EncoderOutput(words, found, batch, highest)
-
-    def _check_all_there(self, everything: bool) -> None:
-        """Refuse a model that did not call attree's attention: the result is unwritten memory."""
-        if not everything:
-            raise AttreeError(
-                "incomplete-output",
-                f"the encoder {self.slug} did not give all the attention or states asked for",
-                fix="use another encoder: attree cannot read the attention of this one",
-            )
+        if captured != set(by_layer) or set(hidden) != set(states):  # else unwritten memory is read
+            problem = f"the encoder {self.slug} did not give all the attention or states asked for"
+            fix = "use another encoder: attree cannot read the attention of this one"
+            raise AttreeError("incomplete-output", problem, fix=fix)
+        highest = [position for position, (at, _) in enumerate(heads) if at == max(by_layer)]
+        return EncoderOutput(words, hidden, batch, highest)
 
     def _probe(self, folder: Path) -> None:
         """Refuse a model that sees the padding of a batch, or does not show its attention.
@@ -191,27 +190,29 @@ class Encoder:
             raise
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-            raise _refused(
-                f"cannot be run on a sentence ({reason})", self.family, folder
-            ) from error
+            raise self._refused(f"cannot be run on a sentence ({reason})", folder) from error
         attention = both.attention
         if not attention[1, :, 0, 1:].any():
-            raise _refused("lets a word attend to no later one", self.family, folder)
+            raise self._refused("lets a word attend to no later one", folder)
         most = 0.1 if self.dtype == torch.bfloat16 else 0.01
-        for row, (pieces, one) in enumerate(zip((short, long), alone, strict=True)):
-            n, there = pieces.n_words, len(pieces.ids)
-            pairs = [(attention[row, :, :n, :n], one.attention[0])]
-            pairs += [(both.states[at][row, :there], one.states[at][0]) for at in both.states]
-            for found, right in pairs:
-                apart = (found.float() - right.float()).norm() / right.float().norm()
+        for row, (pieces, single) in enumerate(zip((short, long), alone, strict=True)):
+            n, n_pieces = pieces.n_words, len(pieces.ids)
+            pairs = [(attention[row, :, :n, :n], single.attention[0])]
+            pairs += [(both.states[at][row, :n_pieces], single.states[at][0]) for at in both.states]
+            for padded, right in pairs:
+                apart = (padded.float() - right.float()).norm() / right.float().norm()
                 if apart > most:  # never of what is not finite, which is told sentence by sentence
-                    raise _refused("takes padding for words", self.family, folder)
+                    raise self._refused("takes padding for words", folder)
+
+    def _refused(self, problem: str, folder: Path) -> AttreeError:
+        problem = f"this encoder {problem}: attree cannot read models of type {self.family!r}"
+        return AttreeError("unknown-family", problem, file=folder, fix="use another encoder")
 
     def query_key(self, layer: int) -> tuple[torch.Tensor, ...]:
         """Return the query and key projections that read ``hidden_states[layer]``.
 
         They are those of encoder layer ``layer``; for the top state, which no layer reads, those
-        of the last layer. See :func:`attree.encoder.families.query_key`; a head is a run of
+        of the last layer. See :func:`attree.encoder.weights.query_key`; a head is a run of
         ``hidden_size / n_heads`` rows.
 
         Raises:
@@ -222,29 +223,17 @@ class Encoder:
 
     def check(self, *, heads: Sequence[Head] = (), states: Sequence[int] = ()) -> None:
         """Refuse heads and layers that this encoder does not have."""
+        n_layers, n_heads = self.n_layers, self.n_heads
         for layer, head in heads:
-            if not (0 <= layer < self.n_layers and 0 <= head < self.n_heads):
-                raise AttreeError(
-                    "no-such-head",
-                    f"the encoder {self.slug} has no head {layer}.{head}",
-                    fix=f"layers are 0 to {self.n_layers - 1}, heads 0 to {self.n_heads - 1}",
-                )
+            if not (0 <= layer < n_layers and 0 <= head < n_heads):
+                problem = f"the encoder {self.slug} has no head {layer}.{head}"
+                fix = f"layers are 0 to {n_layers - 1}, heads 0 to {n_heads - 1}"
+                raise AttreeError("no-such-head", problem, fix=fix)
         for layer in states:
-            if not 0 <= layer <= self.n_layers:
-                raise AttreeError(
-                    "no-such-layer",
-                    f"the encoder {self.slug} has no hidden states of layer {layer}",
-                    fix=f"choose a layer from 0 to {self.n_layers}",
-                )
-
-
-def _refused(problem: str, family: str, folder: Path) -> AttreeError:
-    return AttreeError(
-        "unknown-family",
-        f"this encoder {problem}: attree cannot read models of type {family!r}",
-        file=folder,
-        fix="use another encoder",
-    )
+            if not 0 <= layer <= n_layers:
+                problem = f"the encoder {self.slug} has no hidden states of layer {layer}"
+                fix = f"choose a layer from 0 to {n_layers}"
+                raise AttreeError("no-such-layer", problem, fix=fix)
 
 
 def load_encoder(
@@ -270,6 +259,7 @@ def load_encoder(
     use_threads(threads)
     for name, sizes in _SIZES_KEPT.items():
         os.environ.setdefault(name, sizes)
-    chosen = choose_device(device)
+    where = choose_device(device)
+    dtype = dtype_on(where) if source.dtype == "auto" else source.dtype
     with without_collecting():
-        return Encoder(source, verify(source), chosen, getattr(torch, taken(source.dtype, chosen)))
+        return Encoder(source, verify(source), where, getattr(torch, dtype))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from attree.base.errors import AttreeError
-from attree.encoder.adapter import PREFIX
+from attree.encoder.source import ADAPTER_PREFIX
 
 
 class LowRank(nn.Module):
@@ -54,17 +54,21 @@ def adapt(layers: nn.ModuleList, count: int, rank: int, seed: int) -> dict[str, 
         for name, part in layers.named_modules()
         if isinstance(part, nn.Linear) and int(name.partition(".")[0]) < count
     }
-    found = {name: LowRank(part, rank, generator) for name, part in linear.items()}
-    for name, part in found.items():
+    adapted = {name: LowRank(part, rank, generator) for name, part in linear.items()}
+    for name, part in adapted.items():
         above, _, last = name.rpartition(".")
         setattr(layers.get_submodule(above), last, part)
-    return found
+    return adapted
 
 
 def weights_of(parts: Mapping[str, LowRank]) -> dict[str, NDArray[Any]]:
     """Return the low-rank weights by the names that files have, float16."""
     return {
-        f"{PREFIX}{name}.{key}": getattr(part, key).detach().cpu().numpy().astype(np.float16)
+        f"{ADAPTER_PREFIX}{name}.{key}": getattr(part, key)
+        .detach()
+        .cpu()
+        .numpy()
+        .astype(np.float16)
         for name, part in parts.items()
         for key in "ab"
     }
@@ -79,15 +83,13 @@ def merge(layers: nn.ModuleList, weights: Mapping[str, NDArray[Any]], slug: str)
     """
     linear = {name: part for name, part in layers.named_modules() if isinstance(part, nn.Linear)}
     for name in sorted({name.rpartition(".")[0] for name in weights}):
-        part = linear.get(name.removeprefix(PREFIX))
+        part = linear.get(name.removeprefix(ADAPTER_PREFIX))
         a, b = (weights.get(f"{name}.{key}", np.empty(0)) for key in "ab")
         fits = a.ndim == b.ndim == 2 and len(a) == b.shape[1]
         if part is None or not fits or (len(b), a.shape[1]) != part.weight.shape:
-            raise AttreeError(
-                "foreign-weights",
-                f"the weights {name} are of no part of the encoder {slug}",
-                fix="parse with the encoder that the parser was trained with",
-            )
+            problem = f"the weights {name} are of no part of the encoder {slug}"
+            fix = "parse with the encoder that the parser was trained with"
+            raise AttreeError("foreign-weights", problem, fix=fix)
         added = torch.from_numpy(b.astype(np.float32) @ a.astype(np.float32))
         whole = part.weight.float() + added.to(part.weight.device)
         part.weight = nn.Parameter(whole.to(part.weight.dtype), requires_grad=False)

@@ -38,6 +38,8 @@ from attree.encoder.weights import check_lacking, read_checkpoint
 #: What the curve calls the Trainer's numbers.
 _NAMES = {"loss": "loss", "learning_rate": "learning_rate", "eval_loss": "held_out"}
 
+_FIX = "use an encoder that was trained as a masked language model"
+
 #: Of each epoch ``step``, ``loss`` (its mean), ``learning_rate``, ``held_out`` (loss afterwards).
 Curve = list[dict[str, float]]
 
@@ -59,12 +61,8 @@ def load_for_masking(folder: Path, *, seed: int) -> tuple[PreTrainedModel, bool]
     values = read_config(folder)
     family = values.pop("model_type")
     if family not in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        raise AttreeError(
-            "no-masked-lm",
-            f"models of type {family!r} cannot be tuned: they have no masked-LM head",
-            file=folder,
-            fix="use an encoder that was trained as a masked language model",
-        )
+        problem = f"models of type {family!r} cannot be tuned: they have no masked-LM head"
+        raise AttreeError("no-masked-lm", problem, file=folder, fix=_FIX)
     config = AutoConfig.for_model(family, **values)
     model, missing = _load(folder, config, seed)
     prefix = f"{model.base_model_prefix}."
@@ -98,15 +96,12 @@ class Sequences(Dataset[dict[str, np.ndarray]]):
     def __init__(self, lines: Iterable[str], tokeniser: PreTrainedTokenizerFast, length: int):
         for name in ("pad_token", "mask_token"):
             if getattr(tokeniser, name) is None:
-                raise AttreeError(
-                    "no-mask-piece",
-                    f"this encoder's tokeniser has no {name}, which masked-LM training needs",
-                    file=tokeniser.name_or_path,
-                    fix="use an encoder that was trained as a masked language model",
-                )
+                problem = f"this encoder's tokeniser has no {name}, which masked-LM training needs"
+                where = tokeniser.name_or_path
+                raise AttreeError("no-mask-piece", problem, file=where, fix=_FIX)
         self._pieces: list[np.ndarray] = []
-        waiting, special = iter(lines), set(tokeniser.all_special_ids)
-        while some := list(islice(waiting, 2_000)):
+        rest, special = iter(lines), set(tokeniser.all_special_ids)
+        while some := list(islice(rest, 2_000)):
             cut = tokeniser(
                 some,
                 truncation=True,
@@ -172,11 +167,9 @@ class _Trainer(Trainer):
     def training_step(self, *arguments: Any, **named: Any) -> torch.Tensor:
         loss = super().training_step(*arguments, **named)
         if not loss.isfinite():
-            raise AttreeError(
-                "loss-not-finite",
-                f"the training loss is not a number at step {self.state.global_step + 1}",
-                fix="run again with a lower --learning-rate",
-            )
+            problem = f"the training loss is not a number at step {self.state.global_step + 1}"
+            fix = "run again with a lower --learning-rate"
+            raise AttreeError("loss-not-finite", problem, fix=fix)
         return loss
 
     def evaluate(self, *arguments: Any, **named: Any) -> dict[str, float]:
@@ -272,7 +265,12 @@ def train(
     with progress(what, total=steps, unit="steps", done=done) as advance:
         trainer.add_callback(_Progress(advance))
         trainer.train(resume_from_checkpoint=last)
-    return _curve(trainer.state.log_history)
+    curve: dict[int, dict[str, float]] = {}
+    for entry in trainer.state.log_history:
+        numbers = {name: entry[key] for key, name in _NAMES.items() if key in entry}
+        if numbers:
+            curve.setdefault(entry["step"], {"step": entry["step"]}).update(numbers)
+    return [curve[step] for step in sorted(curve)]
 
 
 def last_checkpoint(folder: Path) -> str | None:
@@ -287,12 +285,3 @@ def last_checkpoint(folder: Path) -> str | None:
         except AttreeError:
             shutil.rmtree(checkpoint)
     return get_last_checkpoint(str(folder))
-
-
-def _curve(history: Iterable[dict[str, Any]]) -> Curve:
-    steps: dict[int, dict[str, float]] = {}
-    for entry in history:
-        known = {name: entry[key] for key, name in _NAMES.items() if key in entry}
-        if known:
-            steps.setdefault(entry["step"], {"step": entry["step"]}).update(known)
-    return [known for _, known in sorted(steps.items())]

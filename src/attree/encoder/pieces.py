@@ -96,11 +96,9 @@ class PieceTokeniser:
         return [encoding.ids for encoding in encoded]
 
     def _assemble(self, words: Sequence[str]) -> Pieces:
-        known = self._known
-        of_word = [known[word] for word in words]
+        of_word = [self._known[word] for word in words]
         counts = [len(ids) for ids in of_word]
-        before, after = self._before, self._after
-        n_pieces = sum(counts)
+        before, after, n_pieces = self._before, self._after, sum(counts)
         ids = np.fromiter(
             chain(before, chain.from_iterable(of_word), after),
             dtype=np.int32,
@@ -110,9 +108,7 @@ class PieceTokeniser:
         word_of[len(before) : len(before) + n_pieces] = np.repeat(
             np.arange(len(words), dtype=np.int32), counts
         )
-        n_unknown = 0
-        if self._unread:
-            n_unknown = sum(word in self._unread for word in words)
+        n_unknown = sum(word in self._unread for word in words) if self._unread else 0
         return Pieces(ids, word_of, len(words), n_unknown, len(ids) > self.max_pieces)
 
 
@@ -166,16 +162,17 @@ def batches(
     """
     lengths = np.asarray(lengths, dtype=np.int64)
     order = np.argsort(-lengths, kind="stable")
-    found = []
+    groups = []
     start = 0
     while start < len(order):
         longest = max(1, int(lengths[order[start]]))
         most = tokens_per_batch // longest
         if cells_per_batch is not None:
             most = min(most, cells_per_batch // (longest * longest))
-        found.append(order[start : start + max(1, most)])
-        start += max(1, most)
-    return found
+        end = start + max(1, most)
+        groups.append(order[start:end])
+        start = end
+    return groups
 
 
 @dataclass(slots=True)
@@ -201,29 +198,21 @@ class PieceBatch:
 
     def to(self, device: torch.device) -> PieceBatch:
         """Return the same batch on ``device``."""
-        return PieceBatch(
-            self.ids.to(device),
-            self.mask.to(device),
-            self.word_of.to(device),
-            self.n_words.to(device),
-        )
+        tensors = (self.ids, self.mask, self.word_of, self.n_words)
+        return PieceBatch(*(tensor.to(device) for tensor in tensors))
 
 
 def pad(sentences: Sequence[Pieces], pad_id: int) -> PieceBatch:
     """Put sentences into one padded batch, in their order."""
     lengths = np.array([len(sentence.ids) for sentence in sentences])
-    there = np.arange(lengths.max()) < lengths[:, None]
-    ids = np.full(there.shape, pad_id, dtype=np.int64)
-    ids[there] = np.concatenate([sentence.ids for sentence in sentences])
-    word_of = np.full(there.shape, -1, dtype=np.int64)
-    word_of[there] = np.concatenate([sentence.word_of for sentence in sentences])
+    is_piece = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(is_piece.shape, pad_id, dtype=np.int64)
+    ids[is_piece] = np.concatenate([sentence.ids for sentence in sentences])
+    word_of = np.full(is_piece.shape, -1, dtype=np.int64)
+    word_of[is_piece] = np.concatenate([sentence.word_of for sentence in sentences])
     n_words = np.array([sentence.n_words for sentence in sentences], dtype=np.int64)
-    return PieceBatch(
-        torch.from_numpy(ids),
-        torch.from_numpy(there.astype(np.int64)),
-        torch.from_numpy(word_of),
-        torch.from_numpy(n_words),
-    )
+    arrays = (ids, is_piece.astype(np.int64), word_of, n_words)
+    return PieceBatch(*map(torch.from_numpy, arrays))
 
 
 class WordMerger:

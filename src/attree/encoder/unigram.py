@@ -7,7 +7,6 @@ what is done here is the search for the pieces of highest probability, by its ru
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,30 +22,6 @@ _PLAIN = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 #: Files that may say more of special pieces.
 _MORE = ("special_tokens_map.json", "added_tokens.json")
-
-_Token = str | dict[str, Any] | None
-
-
-class _Settings(msgspec.Struct):
-    tokenizer_class: str | None = None
-    unk_token: _Token = None
-    pad_token: _Token = None
-
-
-class _Model(msgspec.Struct):
-    type: str = ""
-    unk_id: int | None = None
-    vocab: list[tuple[str, float]] = []
-    byte_fallback: bool = False
-
-
-class _Added(msgspec.Struct):
-    special: bool = False
-
-
-class _File(msgspec.Struct):
-    model: _Model
-    added_tokens: list[_Added] = []
 
 
 class Unigram:
@@ -71,33 +46,27 @@ class Unigram:
         for begin in range(length):
             so_far, single = best[begin], False
             for end in range(begin + 1, min(begin + self._longest, length) + 1):
-                found = self.ids.get(text[begin:end])
-                if found is None:
+                piece = self.ids.get(text[begin:end])
+                if piece is None:
                     continue
                 single = single or end == begin + 1
-                score = so_far + self._scores[found]
+                score = so_far + self._scores[piece]
                 if start[end] < 0 or score > best[end]:
-                    best[end], start[end], number[end] = score, begin, found
-            if not single:
-                score, end = so_far + self._cost, begin + 1
-                if start[end] < 0 or score > best[end]:
-                    best[end], start[end], number[end] = score, begin, self._unknown
-        return self._back(text, start, number)
-
-    def _back(self, text: str, start: list[int], number: list[int]) -> list[int]:
-        """Follow the best path from the end; unknown pieces in a row are one."""
-        found: list[int] = []
-        end = len(text)
+                    best[end], start[end], number[end] = score, begin, piece
+            score, end = so_far + self._cost, begin + 1
+            if not single and (start[end] < 0 or score > best[end]):
+                best[end], start[end], number[end] = score, begin, self._unknown
+        pieces: list[int] = []
+        end = length
         while end > 0:
-            begin = start[end]
-            if number[end] == self._unknown:
+            begin, piece = start[end], number[end]
+            if piece == self._unknown:  # several in a row are one
                 while begin > 0 and number[begin] == self._unknown:
                     begin = start[begin]
-                found.append(self.ids.get(text[begin:end], self._unknown))
-            else:
-                found.append(number[end])
+                piece = self.ids.get(text[begin:end], self._unknown)
+            pieces.append(piece)
             end = begin
-        return found[::-1]
+        return pieces[::-1]
 
 
 class UnigramTokeniser:
@@ -113,16 +82,14 @@ class UnigramTokeniser:
 
     def split(self, words: Sequence[str]) -> list[list[int]]:
         """Return the numbers of the pieces of each word."""
-        normaliser, splitter = (
-            self.backend_tokenizer.normalizer,
-            self.backend_tokenizer.pre_tokenizer,
-        )
-        found = []
+        backend = self.backend_tokenizer
+        normaliser, splitter = backend.normalizer, backend.pre_tokenizer
+        pieces = []
         for word in words:
             text = word if normaliser is None else normaliser.normalize_str(word)
             parts = [(text, None)] if splitter is None else splitter.pre_tokenize_str(text)
-            found.append([number for part, _ in parts for number in self.model(part)])
-        return found
+            pieces.append([number for part, _ in parts for number in self.model(part)])
+        return pieces
 
 
 def read_unigram(folder: Path) -> UnigramTokeniser | None:
@@ -133,32 +100,30 @@ def read_unigram(folder: Path) -> UnigramTokeniser | None:
     if any((folder / name).exists() for name in _MORE):
         return None
     try:
-        settings = msgspec.json.decode(
-            (folder / "tokenizer_config.json").read_bytes(), type=_Settings
+        settings, file = (
+            msgspec.json.decode((folder / name).read_bytes())
+            for name in ("tokenizer_config.json", "tokenizer.json")
         )
-        if settings.tokenizer_class not in _PLAIN:
-            return None
-        text = (folder / "tokenizer.json").read_bytes()
-        file = msgspec.json.decode(text, type=_File)
-        model = file.model
-        if model.type != "Unigram" or model.byte_fallback or model.unk_id is None:
-            return None
-        if not all(token.special for token in file.added_tokens):
-            return None
-        unigram = Unigram(model.vocab, model.unk_id)
-        unknown, padding = (
-            unigram.ids[_text(token)] for token in (settings.unk_token, settings.pad_token)
+        model = file["model"]
+        plain = (
+            settings["tokenizer_class"] in _PLAIN
+            and model["type"] == "Unigram"
+            and not model.get("byte_fallback")
+            and all(token["special"] for token in file.get("added_tokens", []))
         )
-        rest = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-        few = {"type": "Unigram", "unk_id": model.unk_id, "vocab": model.vocab[: model.unk_id + 1]}
-        whole = {**rest, "model": msgspec.Raw(json.dumps(few).encode())}
-        backend = Tokenizer.from_str(msgspec.json.encode(whole).decode())
+        if not plain:
+            return None
+        vocabulary, unknown = model["vocab"], model["unk_id"]
+        unigram = Unigram(vocabulary, unknown)
+        unk_id, padding = (
+            unigram.ids[_text(settings[name])] for name in ("unk_token", "pad_token")
+        )
+        few = {"type": "Unigram", "unk_id": unknown, "vocab": vocabulary[: unknown + 1]}
+        backend = Tokenizer.from_str(msgspec.json.encode({**file, "model": few}).decode())
     except Exception:
         return None
-    if unknown != model.unk_id:
-        return None
-    return UnigramTokeniser(unigram, backend, unknown, padding)
+    return UnigramTokeniser(unigram, backend, unknown, padding) if unk_id == unknown else None
 
 
-def _text(token: _Token) -> str:
+def _text(token: Any) -> str:
     return token["content"] if isinstance(token, dict) else str(token)

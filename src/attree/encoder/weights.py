@@ -30,6 +30,13 @@ _LONG_TABLE = 100_000
 #: Word pieces of a batch that weights are laid out for; other sizes are computed as well.
 _USUAL_PIECES = 1024
 
+#: What families call the query and key projections of a layer; one matrix may have both.
+_FUSED = ("Wqkv", "qkv", "qkv_proj")
+_PROJECTIONS = (
+    ("query", "q", "q_lin", "q_proj", "query_proj", *_FUSED),
+    ("key", "k", "k_lin", "k_proj", "key_proj", *_FUSED),
+)
+
 
 def read_checkpoint(kind: Any, folder: Path, **options: Any) -> tuple[Any, set[str]]:
     """Load a checkpoint of ``folder`` without news on stderr.
@@ -72,12 +79,9 @@ def _quietly(folder: Path, what: str) -> Iterator[None]:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if "mismatched" in reason:  # transformers' line names an option of its own
             reason = "its weights have other shapes than config.json describes"
-        raise AttreeError(
-            "unloadable",
-            f"the {what} cannot be loaded ({reason[:300]})",
-            file=folder,
-            fix="check that the download or copy is whole",
-        ) from error
+        problem = f"the {what} cannot be loaded ({reason[:300]})"
+        fix = "check that the download or copy is whole"
+        raise AttreeError("unloadable", problem, file=folder, fix=fix) from error
     finally:
         logging.set_verbosity(before)
 
@@ -86,33 +90,26 @@ def check_lacking(names: Iterable[str], folder: Path) -> None:
     """Refuse a checkpoint that lacks weights of the model; nothing here uses a pooler."""
     missing = sorted(name for name in names if "pooler" not in name)
     if missing:
-        raise AttreeError(
-            "lacking-weights",
-            f"the checkpoint lacks {len(missing)} of the model's weights ({missing[0]}, …)",
-            file=folder,
-            fix="check that config.json and model.safetensors belong together",
-        )
+        problem = f"the checkpoint lacks {len(missing)} of the model's weights ({missing[0]}, …)"
+        fix = "check that config.json and model.safetensors belong together"
+        raise AttreeError("lacking-weights", problem, file=folder, fix=fix)
 
 
-def _check_finite(model: nn.Module, folder: Path) -> None:
+def _check_finite(model: Any, folder: Path) -> None:
     """Refuse weights that are not finite.
 
     A table of a quarter of a million embeddings, most of them of words of other languages, is not
     read through: what a sentence takes of it is seen in its states.
     """
-    network: Any = model
-    table = network.get_input_embeddings().weight
+    table = model.get_input_embeddings().weight
     for name, weight in model.named_parameters():
         if weight is table and len(table) > _LONG_TABLE:
             continue
         # The sum first: it reads each weight once, and is finite unless a weight is not or is huge.
         if not weight.sum().isfinite() and not weight.isfinite().all():
-            raise AttreeError(
-                "not-finite",
-                f"the weights hold NaN or infinite numbers ({name})",
-                file=folder,
-                fix="use a whole checkpoint: no tree could be read from this one",
-            )
+            problem = f"the weights hold NaN or infinite numbers ({name})"
+            fix = "use a whole checkpoint: no tree could be read from this one"
+            raise AttreeError("not-finite", problem, file=folder, fix=fix)
 
 
 class _LongTable(torch.nn.Module):
@@ -153,26 +150,23 @@ def read_model(folder: Path, dtype: torch.dtype, device: torch.device) -> nn.Mod
         if isinstance(table, torch.nn.Embedding) and table.num_embeddings > _LONG_TABLE:
             model.set_input_embeddings(_LongTable(table, dtype))
         model.to(dtype)
-    found: nn.Module = model.eval().requires_grad_(False).to(device)
-    return found
+    whole: nn.Module = model.eval().requires_grad_(False).to(device)
+    return whole
 
 
 def layers_of(model: nn.Module, n_layers: int, folder: Path) -> nn.ModuleList:
     """Return the list of a model's layers; one without such a list is refused."""
-    found = [
+    lists = [
         module
         for module in model.modules()
         if isinstance(module, torch.nn.ModuleList) and len(module) == n_layers
     ]
-    if len(found) != 1:
-        raise AttreeError(
-            "unknown-family",
-            f"this model does not hold its {n_layers} layers in one list: its attention cannot be"
-            " read",
-            file=folder,
-            fix="use another encoder",
+    if len(lists) != 1:
+        problem = (
+            f"the {n_layers} layers of this model lie in no one list: its attention cannot be read"
         )
-    return found[0]
+        raise AttreeError("unknown-family", problem, file=folder, fix="use another encoder")
+    return lists[0]
 
 
 class _PackedLinear(torch.nn.Module):
@@ -215,6 +209,39 @@ def pack(layers: nn.Module) -> None:
                 setattr(module, name, _PackedLinear(part))
 
 
+def query_key(layer: nn.Module) -> tuple[torch.Tensor, ...]:
+    """Return the query and key projections of one layer: ``q = W_q x + b_q``.
+
+    Returns:
+        ``W_q`` (hidden, hidden), ``b_q`` (hidden,), ``W_k``, ``b_k`` as float32 copies on the
+        CPU; output features are rows. A family without biases gets zeros.
+
+    Raises:
+        AttreeError: the layer has no such projections.
+    """
+    parts = []
+    for number, names in enumerate(_PROJECTIONS):
+        linear = _projection(layer, names)
+        rows = slice(None)
+        if len(linear.weight) == 3 * linear.weight.shape[1]:  # query, key and value in one
+            size = linear.weight.shape[1]
+            rows = slice(number * size, (number + 1) * size)
+        weight = linear.weight[rows].detach().float().cpu().clone()
+        bias = weight.new_zeros(len(weight)) if linear.bias is None else linear.bias[rows]
+        parts += [weight, bias.detach().float().cpu().clone()]
+    return tuple(parts)
+
+
+def _projection(layer: nn.Module, names: tuple[str, ...]) -> Any:
+    for path, module in layer.named_modules():
+        weight = getattr(module, "weight", None)
+        if path.rpartition(".")[2] in names and weight is not None and weight.ndim == 2:
+            return module
+    problem = f"a layer of this encoder has no {names[0]} projection that attree can find"
+    fix = "train a parser whose parts do not begin at the encoder's own projections"
+    raise AttreeError("no-projection", problem, fix=fix)
+
+
 def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
     """Load a checkpoint's fast tokeniser, without news on stderr.
 
@@ -232,12 +259,9 @@ def read_tokeniser(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast:
         pieces = max(tokeniser.get_vocab().values(), default=0) + 1
     if not isinstance(tokeniser, PreTrainedTokenizerFast) or tokeniser.unk_token_id is None:
         what = "no unknown piece" if tokeniser.is_fast else "no fast version"
-        raise AttreeError(
-            "bad-tokeniser",
-            f"this checkpoint's tokeniser has {what}",
-            file=folder,
-            fix="write tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained(...)",
-        )
+        problem = f"this checkpoint's tokeniser has {what}"
+        fix = "write tokenizer.json with AutoTokenizer.from_pretrained(...).save_pretrained(...)"
+        raise AttreeError("bad-tokeniser", problem, file=folder, fix=fix)
     _check_pieces(pieces, model, folder)
     tokeniser.name_or_path = str(folder)
     return tokeniser
@@ -248,19 +272,15 @@ def read_splitter(folder: Path, model: nn.Module) -> PreTrainedTokenizerFast | U
 
     Arguments and errors are those of :func:`read_tokeniser`.
     """
-    found = read_unigram(folder)
-    if found is None:
+    tokeniser = read_unigram(folder)
+    if tokeniser is None:
         return read_tokeniser(folder, model)
-    _check_pieces(len(found), model, folder)
-    return found
+    _check_pieces(len(tokeniser), model, folder)
+    return tokeniser
 
 
-def _check_pieces(pieces: int, model: nn.Module, folder: Path) -> None:
-    embeddings: Any = model
-    if pieces > embeddings.get_input_embeddings().num_embeddings:
-        raise AttreeError(
-            "piece-count",
-            "the tokeniser has more pieces than the encoder has embeddings",
-            file=folder,
-            fix="check that tokeniser and model.safetensors belong together",
-        )
+def _check_pieces(pieces: int, model: Any, folder: Path) -> None:
+    if pieces > model.get_input_embeddings().num_embeddings:
+        problem = "the tokeniser has more pieces than the encoder has embeddings"
+        fix = "check that tokeniser and model.safetensors belong together"
+        raise AttreeError("piece-count", problem, file=folder, fix=fix)

@@ -111,7 +111,7 @@ def adapted_to(
         progress: shows how far it is.
 
     Returns:
-        the weights, float16, by the names of :mod:`attree.encoder.adapter`.
+        the weights, float16, by the names of :mod:`attree.encoder.source`.
 
     Raises:
         AttreeError: the encoder is adapted already; see :func:`attree.training.objectives.train`.

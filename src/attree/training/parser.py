@@ -21,9 +21,9 @@ from attree.base.files import check_regular, whole_file, write_json, write_text
 from attree.decoding.constrained import SplitChart, no_distribution
 from attree.decoding.fixed import fixed_trees
 from attree.decoding.k_best import Ranked
-from attree.encoder.adapter import read_adapter
 from attree.encoder.load import Encoder
 from attree.encoder.pieces import Pieces
+from attree.encoder.source import read_adapter
 from attree.evaluation.metrics import count_each
 from attree.evaluation.spans import DistinctSpans, distinct_spans
 from attree.training.features import run

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,15 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
-from tokenizers import (
-    Regex,
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-)
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from attree.base.errors import AttreeError
 
@@ -38,33 +31,43 @@ _LARGEST = 10_000_000
 
 _SPACE = "▁"
 
-#: name in the file → name in a ``BertModel``, "{}" being the layer
-_LINEAR = {
-    "q": "attention.self.query",
-    "k": "attention.self.key",
-    "v": "attention.self.value",
-    "ao": "attention.output.dense",
-    "fi": "intermediate.dense",
-    "fo": "output.dense",
-}
-_NORMS = {"aln": "attention.output.LayerNorm", "oln": "output.LayerNorm"}
+#: What ``config.json`` calls the sizes at the head of the file, in their order.
+_SIZES = (
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "vocab_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+)
 
 
 def convert(source: BinaryIO, folder: Path) -> None:
     """Write the checkpoint that ``source`` holds into ``folder``; see :class:`forms.Form`."""
     reader = _Reader(source.read())
-    shape = _Shape(reader)
+    sizes, epsilon = _read_head(reader)
     pieces = _Pieces(reader)
     _, size = reader.take("iI")  # a map of single characters that NMT and NFKC stand for here
-    reader.skip(size)
-    weights = _weights(reader, shape)
-    if pieces.count > shape.vocabulary:
-        raise AttreeError(
-            "piece-count", f"{pieces.count} word pieces, but {shape.vocabulary} embeddings"
-        )
-    _write_json(folder / "config.json", shape.config(pieces))
+    reader.bytes(size)
+    weights = _read_weights(reader, sizes)
+    if len(pieces.names) > sizes["vocab_size"]:
+        problem = f"{len(pieces.names)} word pieces, but {sizes['vocab_size']} embeddings"
+        raise AttreeError("piece-count", problem)
+    config = {
+        "architectures": ["BertModel"],
+        "model_type": "bert",
+        **sizes,
+        "layer_norm_eps": epsilon,
+        "hidden_act": "gelu",
+        "bos_token_id": pieces.bos,
+        "eos_token_id": pieces.eos,
+        "pad_token_id": pieces.pad,
+    }
+    _write_json(folder / "config.json", config)
     pieces.tokeniser().save(str(folder / "tokenizer.json"), pretty=False)
-    _write_json(folder / "tokenizer_config.json", pieces.settings(shape.positions))
+    settings = pieces.settings(sizes["max_position_embeddings"])
+    _write_json(folder / "tokenizer_config.json", settings)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -80,190 +83,162 @@ class _Reader:
 
     def bytes(self, count: int) -> bytes:
         """Return the next bytes."""
-        start = self.at
-        self.skip(count)
-        return self.data[start : self.at]
-
-    def skip(self, count: int) -> None:
-        """Pass over bytes."""
-        if not 0 <= count <= len(self.data) - self.at:
+        start, self.at = self.at, self.at + count
+        if not start <= self.at <= len(self.data):
             raise AttreeError("cut-short", "the file ends too early, or a length in it is wrong")
-        self.at += count
+        return self.data[start : self.at]
 
     def take(self, form: str) -> tuple[Any, ...]:
         """Return numbers of a form of :mod:`struct`."""
         return struct.unpack("<" + form, self.bytes(struct.calcsize("<" + form)))
 
-    def array(self, kind: str, count: int) -> NDArray[Any]:
-        """Return ``count`` numbers of a type of numpy's."""
-        return np.frombuffer(self.bytes(count * np.dtype(kind).itemsize), kind)
 
-
-class _Shape:
-    """The head of the file: what ``config.json`` is to say."""
-
-    def __init__(self, reader: _Reader) -> None:
-        if reader.bytes(4) != _MAGIC:
-            raise AttreeError("not-e5s1", "this is no E5S1 file")
-        (version,) = reader.take("i")
-        if version != _FORMAT:
-            raise AttreeError(
-                "format-version", f"E5S1 of version {version}, attree reads {_FORMAT}"
-            )
-        sizes = reader.take("7i")
-        self.hidden, self.layers, self.heads, self.inner = sizes[:4]
-        self.vocabulary, self.positions, self.types = sizes[4:]
-        self.epsilon, block = reader.take("fi")
-        if block != _BLOCK:
-            raise AttreeError("block-size", f"blocks of {block} weights, attree reads {_BLOCK}")
-        if not all(0 < size <= _LARGEST for size in sizes) or self.hidden % self.heads:
-            raise AttreeError(
-                "impossible-sizes", f"sizes that cannot be: {', '.join(map(str, sizes))}"
-            )
-
-    def config(self, pieces: _Pieces) -> dict[str, Any]:
-        """Return what ``config.json`` says."""
-        return {
-            "architectures": ["BertModel"],
-            "model_type": "bert",
-            "hidden_size": self.hidden,
-            "num_hidden_layers": self.layers,
-            "num_attention_heads": self.heads,
-            "intermediate_size": self.inner,
-            "vocab_size": self.vocabulary,
-            "max_position_embeddings": self.positions,
-            "type_vocab_size": self.types,
-            "layer_norm_eps": self.epsilon,
-            "hidden_act": "gelu",
-            "bos_token_id": pieces.bos,
-            "eos_token_id": pieces.eos,
-            "pad_token_id": pieces.pad,
-        }
-
-    def tensors(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Return name in the checkpoint → name in the file, and shape."""
-        hidden = (self.hidden,)
-        found: dict[str, tuple[str, tuple[int, ...]]] = {}
-        for table, rows in (("word", self.vocabulary), ("position", self.positions)):
-            short = {"word": "word", "position": "pos"}[table]
-            found[f"embeddings.{table}_embeddings.weight"] = (f"emb.{short}", (rows, *hidden))
-        found["embeddings.token_type_embeddings.weight"] = ("emb.type", (self.types, *hidden))
-        for suffix, short in (("weight", "w"), ("bias", "b")):
-            found[f"embeddings.LayerNorm.{suffix}"] = (f"emb.ln.{short}", hidden)
-            for layer in range(self.layers):
-                for name, long in (_LINEAR | _NORMS).items():
-                    place = f"encoder.layer.{layer}.{long}.{suffix}"
-                    n_in = self.inner if name == "fo" else self.hidden
-                    n_out = self.inner if name == "fi" else self.hidden
-                    square = short == "w" and name in _LINEAR
-                    found[place] = (f"l{layer}.{name}.{short}", (n_out, n_in)[: 1 + square])
-        return found
+def _read_head(reader: _Reader) -> tuple[dict[str, int], float]:
+    """Return the sizes, by their names in ``config.json``, and the ε of normalisations."""
+    if reader.bytes(4) != _MAGIC:
+        raise AttreeError("not-e5s1", "this is no E5S1 file")
+    (version,) = reader.take("i")
+    if version != _FORMAT:
+        raise AttreeError("format-version", f"E5S1 of version {version}, attree reads {_FORMAT}")
+    sizes = dict(zip(_SIZES, reader.take("7i"), strict=True))
+    epsilon, block = reader.take("fi")
+    if block != _BLOCK:
+        raise AttreeError("block-size", f"blocks of {block} weights, attree reads {_BLOCK}")
+    possible = all(0 < size <= _LARGEST for size in sizes.values())
+    if not possible or sizes["hidden_size"] % sizes["num_attention_heads"]:
+        problem = f"sizes that cannot be: {', '.join(map(str, sizes.values()))}"
+        raise AttreeError("impossible-sizes", problem)
+    return sizes, epsilon
 
 
 class _Pieces:
     """The word pieces, their scores, and which of them are special."""
 
     def __init__(self, reader: _Reader) -> None:
-        self.count, self.bos, self.eos, self.pad, self.unknown = reader.take("5i")
+        count, *special = reader.take("5i")
+        self.bos, self.eos, self.pad, self.unknown = special
         (size,) = reader.take("Q")
-        if not 0 < self.count <= _LARGEST:
-            raise AttreeError("piece-count", f"{self.count} word pieces")
-        offsets = reader.array("<u4", self.count + 1).tolist()
-        self.scores = reader.array("<f4", self.count).tolist()
+        if not 0 < count <= _LARGEST:
+            raise AttreeError("piece-count", f"{count} word pieces")
+        offsets = np.frombuffer(reader.bytes(4 * (count + 1)), "<u4").tolist()
+        self.scores = np.frombuffer(reader.bytes(4 * count), "<f4").tolist()
         text = reader.bytes(size)
         if offsets[0] != 0 or offsets[-1] > size or offsets != sorted(offsets):
-            raise AttreeError(
-                "piece-offsets", "the word pieces' places are not in order, or past the end"
-            )
+            problem = "the word pieces' places are not in order, or past the end"
+            raise AttreeError("piece-offsets", problem)
         try:
             self.names = [text[start:end].decode() for start, end in pairwise(offsets)]
         except UnicodeDecodeError:
             raise AttreeError("encoding", "a word piece is no UTF-8") from None
-        for special in (self.bos, self.eos, self.pad, self.unknown):
-            if not 0 <= special < self.count:
-                raise AttreeError("no-special-piece", f"no word piece has the number {special}")
+        for number in special:
+            if not 0 <= number < count:
+                raise AttreeError("no-special-piece", f"no word piece has the number {number}")
+        self.start, self.end = self.names[self.bos], self.names[self.eos]
 
     def settings(self, positions: int) -> dict[str, Any]:
         """Return what ``tokenizer_config.json`` says."""
-        start, end = self.names[self.bos], self.names[self.eos]
-        found = {
+        settings = {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "model_max_length": positions,
-            "bos_token": start,
-            "cls_token": start,
-            "eos_token": end,
-            "sep_token": end,
+            "bos_token": self.start,
+            "cls_token": self.start,
+            "eos_token": self.end,
+            "sep_token": self.end,
             "unk_token": self.names[self.unknown],
             "pad_token": self.names[self.pad],
         }
-        return found | ({"mask_token": "<mask>"} if "<mask>" in self.names else {})
+        return settings | ({"mask_token": "<mask>"} if "<mask>" in self.names else {})
 
     def tokeniser(self) -> Tokenizer:
         """Return XLM-RoBERTa's tokeniser with these pieces."""
-        start, end = self.names[self.bos], self.names[self.eos]
+        start, end = self.start, self.end
         special = {self.bos, self.eos, self.pad, self.unknown}
         if "<mask>" in self.names:
             special.add(self.names.index("<mask>"))
         vocabulary = list(zip(self.names, self.scores, strict=True))
-        found = Tokenizer(models.Unigram(vocabulary, self.unknown, byte_fallback=False))
+        tokeniser = Tokenizer(models.Unigram(vocabulary, self.unknown, byte_fallback=False))
         several = normalizers.Replace(Regex(" {2,}"), " ")
-        found.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC(), several])
-        found.pre_tokenizer = pre_tokenizers.Sequence(
+        tokeniser.normalizer = normalizers.Sequence(
+            [normalizers.Nmt(), normalizers.NFKC(), several]
+        )
+        tokeniser.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(_SPACE, "always")]
         )
-        found.post_processor = processors.TemplateProcessing(
+        tokeniser.post_processor = processors.TemplateProcessing(
             single=[start, "$A", end],
             pair=[start, "$A", end, end, "$B", end],
             special_tokens=[(start, self.bos), (end, self.eos)],
         )
-        found.decoder = decoders.Metaspace(_SPACE, "always")
-        found.add_special_tokens([self.names[number] for number in sorted(special)])
-        return found
+        tokeniser.decoder = decoders.Metaspace(_SPACE, "always")
+        tokeniser.add_special_tokens([self.names[number] for number in sorted(special)])
+        return tokeniser
 
 
-def _weights(reader: _Reader, shape: _Shape) -> dict[str, NDArray[np.float32]]:
-    """Return name in the checkpoint → tensor."""
+def _tensors(sizes: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+    """Yield of each tensor its name in the file, its name in a ``BertModel``, and its shape."""
+    hidden, inner = sizes["hidden_size"], sizes["intermediate_size"]
+    for short, long, size in (
+        ("word", "word", "vocab_size"),
+        ("pos", "position", "max_position_embeddings"),
+        ("type", "token_type", "type_vocab_size"),
+    ):
+        yield f"emb.{short}", f"embeddings.{long}_embeddings.weight", (sizes[size], hidden)
+    modules: dict[str, tuple[str, tuple[int, ...]]] = {
+        "emb.ln": ("embeddings.LayerNorm", (hidden,))
+    }
+    for layer in range(sizes["num_hidden_layers"]):
+        for short, long, shape in (
+            ("q", "attention.self.query", (hidden, hidden)),
+            ("k", "attention.self.key", (hidden, hidden)),
+            ("v", "attention.self.value", (hidden, hidden)),
+            ("ao", "attention.output.dense", (hidden, hidden)),
+            ("fi", "intermediate.dense", (inner, hidden)),
+            ("fo", "output.dense", (hidden, inner)),
+            ("aln", "attention.output.LayerNorm", (hidden,)),
+            ("oln", "output.LayerNorm", (hidden,)),
+        ):
+            modules[f"l{layer}.{short}"] = f"encoder.layer.{layer}.{long}", shape
+    for short, (long, shape) in modules.items():
+        yield f"{short}.w", f"{long}.weight", shape
+        yield f"{short}.b", f"{long}.bias", shape[:1]
+
+
+def _read_weights(reader: _Reader, sizes: Mapping[str, int]) -> dict[str, NDArray[np.float32]]:
+    """Return the tensors by their names in the checkpoint."""
     (count,) = reader.take("i")
-    there: dict[str, tuple[int, int, int, int]] = {}
+    entries: dict[str, tuple[int, int, int, int]] = {}
     for _ in range(count):
         (length,) = reader.take("H")
         name = reader.bytes(length).decode("ascii", "replace")
-        there[name] = reader.take("BIQQ")
-    found = {}
-    for name, (short, size) in shape.tensors().items():
-        if short not in there:
+        entries[name] = reader.take("BIQQ")
+    weights = {}
+    for short, long, shape in _tensors(sizes):
+        if short not in entries:
             raise AttreeError("missing-tensor", f"the tensor {short} is missing")
-        kind, count, start, length = there[short]
-        if count != np.prod(size, dtype=np.int64):
-            raise AttreeError(
-                "tensor-size",
-                f"the tensor {short} has {count:,} weights, not {' × '.join(map(str, size))}",
-            )
-        reader.at = 0
-        reader.skip(start)
-        found[name] = _tensor(reader.bytes(length), kind, count, short).reshape(size)
-    return found
+        kind, count, reader.at, length = entries[short]
+        if count != np.prod(shape, dtype=np.int64):
+            wanted = " × ".join(map(str, shape))
+            problem = f"the tensor {short} has {count:,} weights, not {wanted}"
+            raise AttreeError("tensor-size", problem)
+        weights[long] = _tensor(reader.bytes(length), kind, count, short).reshape(shape)
+    return weights
 
 
 def _tensor(data: bytes, kind: int, count: int, name: str) -> NDArray[np.float32]:
     """Return the ``count`` weights of a tensor as float32."""
     if kind == _FLOAT and len(data) == 4 * count:
-        found = np.frombuffer(data, "<f4").astype(np.float32)
+        weights = np.frombuffer(data, "<f4").astype(np.float32)
     elif kind == _QUANTISED and len(data) * _BLOCK == count * _BLOCK_BYTES:
         blocks = np.frombuffer(data, np.uint8).reshape(-1, _BLOCK_BYTES)
         scales = np.ascontiguousarray(blocks[:, :2]).view("<f2").astype(np.float32)
         halves = blocks[:, 2:]
-        found = np.empty((len(blocks), _BLOCK), np.float32)
-        found[:, : _BLOCK // 2] = halves & 15
-        found[:, _BLOCK // 2 :] = halves >> 4
-        found -= 8
-        found *= scales
-        found = found.reshape(-1)
+        weights = np.concatenate([halves & 15, halves >> 4], axis=1, dtype=np.float32)
+        weights -= 8
+        weights *= scales
+        weights = weights.reshape(-1)
     else:
-        raise AttreeError(
-            "tensor-size",
-            f"the tensor {name}: {len(data):,} bytes of type {kind} are not {count:,} weights",
-        )
-    if not np.isfinite(found.sum()):
+        problem = f"{len(data):,} bytes of type {kind} are not {count:,} weights"
+        raise AttreeError("tensor-size", f"the tensor {name}: {problem}")
+    if not np.isfinite(weights.sum()):
         raise AttreeError("not-finite", f"the tensor {name} holds NaN or infinite numbers")
-    return found
+    return weights

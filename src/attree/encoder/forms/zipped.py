@@ -32,9 +32,9 @@ def convert(source: BinaryIO, folder: Path) -> None:
             else:
                 raise AttreeError("no-checkpoint", "the zip holds no checkpoint")
             for wanted in READ:
-                place = str(above / wanted)
-                if place in names:
-                    with archive.open(place) as packed, (folder / wanted).open("wb") as file:
+                name = str(above / wanted)
+                if name in names:
+                    with archive.open(name) as packed, (folder / wanted).open("wb") as file:
                         shutil.copyfileobj(packed, file, 1 << 20)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
         raise AttreeError("damaged-zip", f"the zip is damaged ({error})") from None
