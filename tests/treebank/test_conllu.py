@@ -41,13 +41,11 @@ def test_multiword_tokens_empty_nodes_and_comments_are_no_words() -> None:
     rest = "\t_" * 8
     text = f"# text = x\n1-2\tzum{rest}\n{first}\n1.1\te{rest}\n{second}\n\n# nothing here\n"
     (found,) = ud(text)
-    assert isinstance(found, Sentence)
     assert (found.words, found.line) == (("w1", "w2"), 1)
 
 
 def test_a_form_may_hold_a_space() -> None:
     (found,) = ud(block([0]).replace("w1", "10 000"))
-    assert isinstance(found, Sentence)
     assert found.words == ("10 000",)
 
 
@@ -67,27 +65,21 @@ def test_a_form_may_hold_a_space() -> None:
 def test_a_bad_sentence_costs_no_other(old: str, new: str, line: int, problem: str) -> None:
     good = block([2, 0])
     first, bad, last = ud(f"{good}\n{good.replace(old, new, 1)}\n{good}")
-    assert isinstance(first, Sentence)
-    assert isinstance(last, Sentence)
-    assert isinstance(bad, Rejected)
-    assert (bad.line, bad.status) == (line, "failed")
+    assert (bad.line, bad.status, first.words) == (line, "failed", last.words)
     assert problem in bad.reason
 
 
 def test_crossing_trees_are_skipped_or_lifted() -> None:
     crossing = block([3, 4, 0, 3])  # 1 ← 3 and 2 ← 4 cross
     (skipped,) = ud(crossing)
-    assert isinstance(skipped, Rejected)
     assert skipped.status == "skipped"
     (lifted,) = ud(crossing, nonprojective="lift")
-    assert isinstance(lifted, Sentence)
     assert lifted.spans == ((0, 4, "r3"),)
 
 
 def test_long_chains_need_no_recursion() -> None:
     n = 5000
     (found,) = ud(block([*range(2, n + 1), 0]))
-    assert isinstance(found, Sentence)
     assert len(found.spans) == n - 1
 
 
@@ -123,7 +115,6 @@ def test_every_small_tree(n: int) -> None:
             spans = {(min(one) - 1, max(one)) for one in below.values() if len(one) > 1}
             assert {(start, end) for start, end, _ in found.spans} == spans
         (lifted,) = ud(block(list(heads)), nonprojective="lift")
-        assert isinstance(lifted, Sentence)
         for (a, b, _), (c, d, _) in itertools.combinations(lifted.spans, 2):
             assert b <= c or d <= a or (a <= c and d <= b) or (c <= a and b <= d)
 

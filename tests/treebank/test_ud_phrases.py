@@ -16,7 +16,7 @@ from attree.treebank.conllu import read
 from attree.treebank.convert import convert
 from attree.treebank.formats import read_files, resolve
 from attree.treebank.sentence import Sentence, SplitSettings
-from attree.treebank.ud_phrases import Words, phrases
+from attree.treebank.ud_phrases import Tree, Words
 from attree.trees.constraints import NO_PHRASE, Constraints
 
 HALF = SplitSettings(format="conllu", dependencies="half", labels="universal")
@@ -34,7 +34,6 @@ def conllu(text: str) -> str:
 
 def phrases_of(text: str, how: SplitSettings = HALF) -> dict[str, str]:
     (one,) = read(conllu(text), "f", how)
-    assert isinstance(one, Sentence), one
     assert one.half
     return {" ".join(one.words[i:j]): label for i, j, label in one.spans}
 
@@ -175,10 +174,8 @@ def test_labels_can_be_those_of_the_treebank_or_left_open(tmp_path: Path) -> Non
     (one,) = read_files(
         [file], SplitSettings(format="conllu", dependencies="half", labels="unknown")
     )
-    assert isinstance(one, Sentence)
     assert one.spans == ((0, 3, "?"), (0, 2, "?"))
     (whole,) = read_files([file], SplitSettings(format="conllu", labels="universal"))
-    assert isinstance(whole, Sentence)
     assert (whole.spans, whole.half) == (((0, 3, "S"), (0, 2, "NP")), False)
 
 
@@ -204,7 +201,7 @@ def test_phrases_of_any_tree_are_subtrees_and_do_not_cross(seed: int, n: int, in
         for word, head in enumerate(heads):
             if head >= 0:
                 below[head] |= below[word]
-    found = phrases(words, inner=inner)
+    found = Tree(words).phrases(inner=inner)
     for one in found:
         inside = set(range(one.start, one.end))
         assert one.head in inside or not inner
@@ -231,7 +228,6 @@ def test_what_is_converted_is_read_back(data: Path, tmp_path: Path, language: st
     assert len(back) == len(direct) == done.written
     assert len(direct) >= 150 - len(done.rejected) - 1
     for one, other in zip(back, direct, strict=True):
-        assert isinstance(other, Sentence) and isinstance(one, Sentence), one
         # brackets cannot cross: some spans that are no phrases are left out
         written = [span for span in other.spans if span[2] != NO_PHRASE or span in one.spans]
         assert (one.tags, list(one.spans), one.half) == (other.tags, written, True)
@@ -242,7 +238,6 @@ def test_what_is_converted_is_read_back(data: Path, tmp_path: Path, language: st
 def none_of(text: str) -> set[tuple[int, int]]:
     """Return the spans that a tree says are no phrases."""
     (one,) = read(conllu(text), "x", HALF)
-    assert isinstance(one, Sentence)
     return {(start, end) for start, end, label in one.spans if label == NO_PHRASE}
 
 

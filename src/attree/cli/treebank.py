@@ -222,40 +222,36 @@ def _convert(
 ) -> str:
     """Read one split; write it, or report what is in it. Return its script."""
     from attree.treebank.check import Inspector, refuse, report, totals, warnings
-    from attree.treebank.cleaning import CleaningCounts, prepare
-    from attree.treebank.formats import sniff
 
     builder: TableBuilder | None = None
     if output or rejected:
         from attree.treebank.table import TableBuilder
 
         builder = TableBuilder()
-    counts, seen = CleaningCounts(), Inspector()
+    seen = Inspector(job.files, job.settings)
     told = 0
-    for item in prepare(_reading(job), job.settings, counts):
-        seen.add(item)
+    for item in seen.watch(_reading(job)):
         told += not check and _tell(item, told)
         if builder is not None:
             builder.add(item)
-    sniffed = sniff(job.files[0], job.settings)
-    warned = list(warnings(seen, job.settings, counts, sniffed))
+    warned = list(warnings(seen))
     if check:
-        print(shown(report(seen, job.title, job.settings, counts, len(job.files), warned)))
-    say(f"{job.title}: {totals(counts)}")
+        print(shown(report(seen, job.title, warned)))
+    say(f"{job.title}: {totals(seen.counts)}")
     for warning in warned:
         say(f"warning: {warning}")
-    if not check or counts.read == 0:
-        refuse(seen, job.settings, counts, str(job.files[0]), sniffed)
+    if not check or seen.counts.read == 0:
+        refuse(seen)
     if builder is not None:
         from attree.base.schemas import REJECTED, write_table
 
-        metadata = _metadata(job, counts)
+        metadata = _metadata(job, seen.counts)
         sentences, others = builder.tables()
         if rejected:
             write_table(rejected, others, schema=REJECTED, metadata=metadata)
         if output:
             write_table(output, sentences, schema=sentences.schema, metadata=metadata)
-    return seen.script()
+    return seen.script
 
 
 def _metadata(job: ReadingJob, counts: CleaningCounts) -> dict[str, Any]:

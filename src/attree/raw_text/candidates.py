@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import OK
-from attree.raw_text.inputs import InputFile, find_inputs
+from attree.raw_text.inputs import find_inputs
 from attree.raw_text.lines import read_sentences, refuse_treebanks
 from attree.raw_text.words import Tokeniser
 
@@ -71,17 +71,20 @@ def read_pool(
     Raises:
         AttreeError: an input cannot be read, is a treebank, or no sentence is left.
     """
-    generator, pool, known = np.random.default_rng(seed), Pool([], 0, Counter()), set[int]()
+    generator, pool, seen = np.random.default_rng(seed), Pool([], 0, Counter()), set[int]()
     files, _ = find_inputs(inputs)
     refuse_treebanks(files)
-    for words in _sentences(read_sentences(files, column, split), pool.left_out):
-        if not window.least <= len(words) <= window.most:
-            pool.left_out["too short or too long"] += 1
-        elif hash(tuple(words)) in known:
-            pool.left_out["repeated"] += 1
-        else:
-            known.add(hash(tuple(words)))
-            _draw(pool, words, size, generator)
+    for _, _, status, sentences in read_sentences(files, column, split):
+        if status != OK:
+            pool.left_out[f"lines {status}"] += 1
+        for words in sentences:
+            if not window.least <= len(words) <= window.most:
+                pool.left_out["too short or too long"] += 1
+            elif hash(tuple(words)) in seen:
+                pool.left_out["repeated"] += 1
+            else:
+                seen.add(hash(tuple(words)))
+                _draw(pool, words, size, generator)
     if not pool.words:
         why = ", ".join(f"{count:,} {reason}" for reason, count in pool.left_out.items())
         problem = f"no sentence to choose from ({why or 'no line'})"
@@ -96,15 +99,5 @@ def _draw(pool: Pool, words: list[str], size: int, generator: np.random.Generato
     pool.seen += 1
     if len(pool.words) < size:
         pool.words.append(words)
-    elif (place := int(generator.integers(pool.seen))) < size:
-        pool.words[place] = words
-
-
-def _sentences(
-    lines: Iterable[tuple[InputFile, int, str, list[list[str]]]], left_out: Counter[str]
-) -> Iterator[list[str]]:
-    """Yield the sentences of lines, and count the lines that have none to give."""
-    for _, _, status, sentences in lines:
-        if status != OK:
-            left_out[f"lines {status}"] += 1
-        yield from sentences
+    elif (position := int(generator.integers(pool.seen))) < size:
+        pool.words[position] = words

@@ -6,15 +6,18 @@ JSON of Parquet, else the line itself. It can be read again from its offset. Not
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.files import COMPRESSIONS, DAMAGE, check_regular, is_cut_short, open_compressed
@@ -24,7 +27,6 @@ from attree.base.text import name_of
 LINE_BYTES = 1 << 20
 
 _BLOCK = LINE_BYTES
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 #: suffix → how lines hold text (see `attree.raw_text.lines.PARSERS`)
 KINDS = {
@@ -58,22 +60,35 @@ class InputFile:
     changed: int
 
 
-class Reader(Protocol):
-    """Reads one file from the front, or from an offset that it gave before."""
+class Reader(ABC):
+    """Reads one file line by line from the front, or from an offset that it gave before.
 
-    offset: int
+    Attributes:
+        offset: where the next line begins.
+    """
 
+    offset = 0
+
+    @abstractmethod
     def seek(self, offset: int) -> None:
         """Go to an offset, forward only."""
 
-    def take(self, lines: int, size: int | None = None) -> tuple[bytes, int]:
-        """Return the next lines and their number, fewer once there are ``size`` bytes.
+    @abstractmethod
+    def line(self) -> bytes:
+        """Return the next line, ``b""`` at the end, and move the offset past it."""
 
-        Lines of text are taken by the block, so that may be a block more; ``b""`` at the end.
-        """
-
+    @abstractmethod
     def close(self) -> None:
         """Let go of the file."""
+
+    def take(self, lines: int, size: int | None = None) -> tuple[bytes, int]:
+        """Return the next lines and their number, fewer once there are ``size`` bytes."""
+        taken: list[bytes] = []
+        held = 0
+        while len(taken) < lines and (size is None or held < size) and (line := self.line()):
+            taken.append(line)
+            held += len(line)
+        return b"".join(taken), len(taken)
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -102,54 +117,33 @@ def find_inputs(
         if not path.exists():
             raise AttreeError("missing-file", "this input does not exist", file=path)
         if without is not None and path.resolve().is_relative_to(without.resolve()):
-            raise AttreeError(
-                "input-in-output",
-                "this input is in the output folder",
-                file=path,
-                fix="name another",
-            )
+            problem = "this input is in the output folder"
+            raise AttreeError("input-in-output", problem, file=path, fix="name another")
         if path.is_file():
-            kind, compression = _kind(path)
-            found.append((path, kind or "text", compression))
-            continue
-        if not path.is_dir():
-            check_regular(path, what="input")
-        below = (p for p in path.rglob("*") if p.is_file() and not _hidden(p.relative_to(path)))
-        outside = (p for p in below if without is None or not p.is_relative_to(without))
-        for file in sorted(outside, key=lambda p: natural(str(p))):
-            kind, compression = _kind(file)
+            files = [path]
+        else:
+            if not path.is_dir():
+                check_regular(path, what="input")
+            below = (p for p in path.rglob("*") if p.is_file())
+            files = [
+                file
+                for file in below
+                if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+                and (without is None or not file.is_relative_to(without))
+            ]
+        for file in sorted(files, key=lambda p: natural(str(p))):
+            suffixes = file.suffixes
+            compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
+            kind = KINDS.get(suffixes[-1] if suffixes else "", "text" if file == path else "")
             if kind:
                 found.append((file, kind, compression))
             else:
                 left_out.append(file)
     if not found:
-        raise AttreeError(
-            "no-inputs",
-            "no input files",
-            file=path,
-            fix=f"attree reads {', '.join(KINDS)}, also compressed",
-        )
-    return [
-        _described(file, kind, zipped, _shared(found)) for file, kind, zipped in found
-    ], left_out
-
-
-def _kind(path: Path) -> tuple[str | None, str]:
-    suffixes = path.suffixes
-    compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
-    return KINDS.get(suffixes[-1]) if suffixes else None, compression
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.parts)
-
-
-def _shared(found: list[tuple[Path, str, str]]) -> Path:
-    parents = [path.absolute().parent for path, _, _ in found]
-    shared = parents[0]
-    while not all(parent.is_relative_to(shared) for parent in parents):
-        shared = shared.parent
-    return shared
+        fix = f"attree reads {', '.join(KINDS)}, also compressed"
+        raise AttreeError("no-inputs", "no input files", file=path, fix=fix)
+    shared = os.path.commonpath([file.absolute().parent for file, _, _ in found])
+    return [_described(*file, Path(shared)) for file in found], left_out
 
 
 def _described(path: Path, kind: str, compression: str, shared: Path) -> InputFile:
@@ -157,16 +151,16 @@ def _described(path: Path, kind: str, compression: str, shared: Path) -> InputFi
     try:
         with path.open("rb") as handle:
             handle.read(1)
-        about = path.stat()
+        status = path.stat()
     except OSError as error:
-        raise AttreeError(
-            "unreadable",
-            f"this input cannot be read ({error.strerror})",
-            file=path,
-            fix="repair it or leave it out",
-        ) from None
+        raise _unreadable(f"cannot be read ({error.strerror})", path) from None
     name = name_of(path.relative_to(shared))
-    return InputFile(str(path), name, kind, compression, about.st_size, about.st_mtime_ns)
+    return InputFile(str(path), name, kind, compression, status.st_size, status.st_mtime_ns)
+
+
+def _unreadable(problem: str, file: str | Path) -> AttreeError:
+    fix = "repair it or leave it out"
+    return AttreeError("unreadable", f"this input {problem}", file=file, fix=fix)
 
 
 @contextmanager
@@ -186,106 +180,43 @@ def open_input(file: InputFile, *, column: str) -> Iterator[Reader]:
     except (*DAMAGE, OSError, ValueError) as error:
         where = "" if reader is None else f" at {reader.offset:,} bytes unpacked"
         problem = "is cut short" if is_cut_short(error) else f"cannot be read ({error})"
-        raise AttreeError(
-            "unreadable",
-            f"this input {problem}{where}",
-            file=file.path,
-            fix="repair it or leave it out",
-        ) from None
+        raise _unreadable(f"{problem}{where}", file.path) from None
     finally:
         if reader is not None:
             reader.close()
 
 
-class _LineReader:
-    """Reads lines in blocks; of lines beyond `LINE_BYTES` only the beginning is kept."""
+class _LineReader(Reader):
+    """Reads lines; of those beyond `LINE_BYTES` only the beginning is kept."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._block = b""
-        self._at = 0
-        self.offset = 0
+    def __init__(self, stream: Any) -> None:
+        self._stream = io.BufferedReader(stream, _BLOCK)
 
     def seek(self, offset: int) -> None:
-        if offset == self.offset:
-            return
         if offset < self.offset:
             raise ValueError("readers only go forward")
-        inside = self._at + offset - self.offset
-        if inside <= len(self._block):
-            self._at = inside
-        else:
-            self._skip(offset - self.offset - (len(self._block) - self._at))
-            self._block, self._at = b"", 0
-        self.offset = offset
-
-    def _skip(self, size: int) -> None:
         if self._stream.seekable():
-            self._stream.seek(size, 1)
-            return
-        while size > 0:
-            block = self._stream.read(min(size, _BLOCK))
+            self.offset = self._stream.seek(offset)
+        while self.offset < offset:
+            block = self._stream.read(min(offset - self.offset, _BLOCK))
             if not block:
                 raise EOFError
-            size -= len(block)
+            self.offset += len(block)
 
-    def take(self, lines: int, size: int | None = None) -> tuple[bytes, int]:
-        parts: list[bytes] = []
-        held = taken = 0
-        unfinished = 0  # bytes kept of a line that began in an earlier block
-        while taken < lines and (size is None or held < size or unfinished):
-            if self._at == len(self._block):
-                self._block, self._at = self._stream.read(_BLOCK), 0
-                if not self._block:
-                    taken += bool(unfinished)
-                    break
-            end, here = self._end_of(lines - taken, stop=size is not None and held >= size)
-            piece = self._block[self._at : end]
-            self.offset += end - self._at
-            self._at = end
-            taken += here
-            kept, unfinished = _shortened(piece, unfinished)
-            parts.append(kept)
-            held += len(kept)
-        return b"".join(parts), taken
-
-    def _end_of(self, lines: int, *, stop: bool) -> tuple[int, int]:
-        """Return where the ``lines``-th line of the block ends, and how many lines end there."""
-        there = self._block.count(b"\n", self._at)
-        wanted = min(1 if stop else lines, there)
-        if (wanted < lines and not stop) or there == 0:
-            return len(self._block), there
-        end = self._at
-        if wanted > 64:
-            import numpy as np
-
-            block = np.frombuffer(self._block, np.uint8, offset=self._at)
-            end = self._at + int(np.flatnonzero(block == 10)[wanted - 1]) + 1
-        else:
-            for _ in range(wanted):
-                end = self._block.index(b"\n", end) + 1
-        return end, wanted
+    def line(self) -> bytes:
+        line = rest = self._stream.readline(LINE_BYTES + 1)
+        self.offset += len(line)
+        while len(line) > LINE_BYTES and rest and not rest.endswith(b"\n"):
+            rest = self._stream.readline(_BLOCK)
+            self.offset += len(rest)
+        return line if rest is line else line + rest[-1:]
 
     def close(self) -> None:
         self._stream.close()
 
 
-def _shortened(piece: bytes, unfinished: int) -> tuple[bytes, int]:
-    """Cut lines of a block to `LINE_BYTES` and one; say how much of a last, open line is kept.
-
-    A block is no longer than that, so only its first line, which may have begun before, can be.
-    """
-    first = piece.find(b"\n")
-    if first < 0:
-        kept = piece[: max(0, LINE_BYTES + 1 - unfinished)]
-        return kept, unfinished + len(kept)
-    if unfinished + first > LINE_BYTES:
-        piece = piece[: max(0, LINE_BYTES + 1 - unfinished)] + piece[first:]
-    return piece, len(piece) - 1 - piece.rfind(b"\n")
-
-
-class _ParquetReader:
-    """Reads one column; the offset counts rows."""
+class _ParquetReader(Reader):
+    """Reads one column, a row a line; the offset counts rows."""
 
     def __init__(self, path: str, column: str) -> None:
         import pyarrow.parquet as pq
@@ -293,19 +224,15 @@ class _ParquetReader:
         self._file = pq.ParquetFile(path)
         names = self._file.schema_arrow.names
         if column not in names:
-            raise AttreeError(
-                "no-column",
-                f"no column {column!r} in this input",
-                file=path,
-                fix=f"name one with --column: {', '.join(names)}",
-            )
+            problem = f"no column {column!r} in this input"
+            fix = f"name one with --column: {', '.join(names)}"
+            raise AttreeError("no-column", problem, file=path, fix=fix)
         self._column = column
         groups = range(self._file.num_row_groups)
         sizes = [self._file.metadata.row_group(group).num_rows for group in groups]
         #: The first row, and the row after the last, of each row group.
         self._bounds = [0, *accumulate(sizes)]
         self._rows = self._lines_from(0)
-        self.offset = 0
 
     def seek(self, offset: int) -> None:
         ahead = offset - self.offset
@@ -325,17 +252,10 @@ class _ParquetReader:
             batches = self._file.iter_batches(8192, row_groups=[group], columns=[self._column])
             yield from islice((x for one in batches for x in _json_lines(one[0])), skipped, None)
 
-    def take(self, lines: int, size: int | None = None) -> tuple[bytes, int]:
-        parts: list[bytes] = []
-        held = 0
-        while len(parts) < lines and (size is None or held < size):
-            line = next(self._rows, None)
-            if line is None:
-                break
-            parts.append(line)
-            held += len(line)
-        self.offset += len(parts)
-        return b"".join(parts), len(parts)
+    def line(self) -> bytes:
+        line = next(self._rows, b"")
+        self.offset += bool(line)
+        return line
 
     def close(self) -> None:
         self._file.close()

@@ -54,20 +54,14 @@ def _text_line(raw: bytes, column: str = "") -> str:
 
 
 def _half_line(raw: bytes, column: str = "") -> Line:
-    text = _text_line(raw)
+    status, text = MALFORMED, _text_line(raw)
     try:
-        one = half.read_line(text)
+        sentence = half.read_line(text)
+        status = CONTRADICTORY
+        half.known(sentence)
     except AttreeError as error:
-        raise _RefusedError(MALFORMED, str(error)) from None
-    try:
-        half.known(one)
-    except AttreeError as error:
-        raise _RefusedError(CONTRADICTORY, str(error)) from None
-    return list(one.words)
-
-
-def _value_line(raw: bytes, column: str = "") -> Line:
-    return _checked(_json(raw), "the value")
+        raise _RefusedError(status, str(error)) from None
+    return list(sentence.words)
 
 
 def _json_line(raw: bytes, column: str) -> Line:
@@ -116,7 +110,7 @@ def _checked(value: Any, what: str) -> Line:
 PARSERS: dict[str, Callable[[bytes, str], Line]] = {
     "text": _text_line,
     "json": _json_line,
-    "parquet": _value_line,
+    "parquet": lambda raw, column: _checked(_json(raw), "the value"),
     "half": _half_line,
 }
 

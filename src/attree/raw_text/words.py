@@ -12,6 +12,7 @@ for every language: a boundary after an abbreviation that spaCy's rules know, af
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import itertools
@@ -104,10 +105,9 @@ def settle(
         raise AttreeError("unknown-tokenizer", f"unknown tokenizer {tokenizer!r}", fix=fix)
     if tokenizer == WHITESPACE:
         if language is not None:
+            problem = "words between spaces need no language's rules"
             fix = "leave --language or --tokenizer out"
-            raise AttreeError(
-                "option-without-effect", "words between spaces need no language's rules", fix=fix
-            )
+            raise AttreeError("option-without-effect", problem, fix=fix)
         return Splitting(WHITESPACE, bool(sentences))
     split = sentences is not False
     first = list(islice(texts, _FIRST))
@@ -153,12 +153,10 @@ def tokeniser(name: str, *, split: bool) -> Tokeniser:
         rules = _rules(rules_for(code_of(name)))
         return functools.partial(rules, split=split)
     if split:
-        raise AttreeError(
-            "not-split",
-            "lines of words with spaces between are not split into sentences",
-            fix="leave --tokenizer whitespace or --sentences out",
-        )
-    return _by_whitespace
+        problem = "lines of words with spaces between are not split into sentences"
+        fix = "leave --tokenizer whitespace or --sentences out"
+        raise AttreeError("not-split", problem, fix=fix)
+    return lambda texts: [[_words(text)] for text in texts]
 
 
 def sentence_starts(text: str, language: str) -> list[int]:
@@ -299,10 +297,6 @@ def _end(child: subprocess.Popen[bytes], owner: int) -> None:
         child.communicate()
 
 
-def _by_whitespace(texts: list[Line]) -> list[Sentences]:
-    return [[_words(text)] for text in texts]
-
-
 def _words(text: Line) -> list[str]:
     return text.split() if isinstance(text, str) else [word for word in text if word.strip()]
 
@@ -323,11 +317,9 @@ class _Rules:
             with without_collecting():
                 import spacy
         except ImportError:
-            raise AttreeError(
-                "not-installed",
-                "splitting text into words needs spaCy and icu4py",
-                fix="pip install 'attree[corpus]', or give lines of words: --tokenizer whitespace",
-            ) from None
+            problem = "splitting text into words needs spaCy and icu4py"
+            fix = "pip install 'attree[corpus]', or give lines of words: --tokenizer whitespace"
+            raise AttreeError("not-installed", problem, fix=fix) from None
         self._locale = "root" if code == ANY else code
         self._in_sentences, self._in_words = SentenceBreaker, WordBreaker
         self._nlp: spacy.language.Language | None = None
@@ -343,24 +335,18 @@ class _Rules:
         self._abbreviations = frozenset(one for one in known if len(one) > 1 and one[-1] == ".")
 
     def __call__(self, texts: list[Line], *, split: bool) -> list[Sentences]:
-        if self._nlp is None:
-            return [self._bounded(text, split) for text in texts]
         # words seen are forgotten after each shard, or memory would grow with the corpus
-        with self._nlp.memory_zone():
-            return [self._bounded(text, split) for text in texts]
+        with self._nlp.memory_zone() if self._nlp else contextlib.nullcontext():
+            return [self._sentences(text, split) for text in texts]
 
-    def _bounded(self, text: Line, split: bool) -> Sentences:
-        if isinstance(text, str):
-            run = _MARKS if self._nlp is None else _LONG_RUN
-            if len(text) > _LONGEST_TEXT or run.search(text):
-                return None
-        return self._sentences(text, split)
-
-    def _sentences(self, text: Line, split: bool) -> list[list[str]]:
+    def _sentences(self, text: Line, split: bool) -> Sentences:
         if not isinstance(text, str):
             return [_words(text)]
-        found = [self._split(part) for part in (self.cut(text) if split else [text])]
-        return [words for words in found if words] or [[]]
+        run = _MARKS if self._nlp is None else _LONG_RUN
+        if len(text) > _LONGEST_TEXT or run.search(text):
+            return None
+        parts = [self._split(part) for part in (self.cut(text) if split else [text])]
+        return [words for words in parts if words] or [[]]
 
     def _split(self, sentence: str) -> list[str]:
         if self._nlp is None:

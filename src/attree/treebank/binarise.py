@@ -13,18 +13,12 @@ from attree.base.errors import AttreeError
 Split = tuple[int, int, int]
 
 
-def _right(bounds: list[int]) -> list[Split]:
-    """Part the children from the left: ``(a (b c))``."""
-    return [(start, split, bounds[-1]) for start, split in itertools.pairwise(bounds[:-1])]
-
-
-def _left(bounds: list[int]) -> list[Split]:
-    """Part the children from the right: ``((a b) c)``."""
-    return [(bounds[0], split, end) for split, end in itertools.pairwise(bounds[1:])]
-
-
-#: Side the new nodes are made on → the splits of one node, given the boundaries of its children.
-FACTORS: dict[str, Callable[[list[int]], list[Split]]] = {"right": _right, "left": _left}
+#: Side the new nodes are made on → the splits of one node, given the boundaries of its children:
+#: children are parted from the left, ``(a (b c))``, or from the right, ``((a b) c)``.
+FACTORS: dict[str, Callable[[list[int]], list[Split]]] = {
+    "right": lambda bounds: [(i, k, bounds[-1]) for i, k in itertools.pairwise(bounds[:-1])],
+    "left": lambda bounds: [(bounds[0], k, j) for k, j in itertools.pairwise(bounds[1:])],
+}
 
 
 def binarise(
@@ -63,16 +57,13 @@ def _children(n_words: int, spans: Iterable[tuple[int, int]]) -> Iterable[list[i
         while opened and opened[-1][0] <= start:
             yield _closed(*opened.pop())
         if start < 0 or end > n_words:
-            raise AttreeError(
-                "span-outside",
-                f"the span {(start, end)} is not inside a sentence of {n_words} words",
-            )
+            problem = f"the span {(start, end)} is not inside a sentence of {n_words} words"
+            raise AttreeError("span-outside", problem)
         if opened:
             around, bounds = opened[-1]
             if end > around:
-                raise AttreeError(
-                    "crossing-spans", f"the spans {(bounds[0], around)} and {(start, end)} cross"
-                )
+                problem = f"the spans {(bounds[0], around)} and {(start, end)} cross"
+                raise AttreeError("crossing-spans", problem)
             bounds += range(bounds[-1] + 1, start + 1)
             bounds.append(end)
         opened.append((end, [start]))

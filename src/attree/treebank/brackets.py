@@ -102,21 +102,18 @@ def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) 
     left = list(spans)[::-1]
     if n > 1 and (not left or left[-1][:2] != (0, n)):
         left.append((0, n, ""))
-    for place, (word, tag) in enumerate(zip(words, tags, strict=True)):
-        while left and left[-1][0] == place:
+    for position, (word, tag) in enumerate(zip(words, tags, strict=True)):
+        while left and left[-1][0] == position < left[-1][1] <= (ends[-1] if ends else n):
             _, end, label = left.pop()
-            if not place < end <= (ends[-1] if ends else n):
-                raise AttreeError(
-                    "span-order", f"the span {(place, end)} crosses another or is out of order"
-                )
             ends.append(end)
             parts.append(f" ({_written(label)}")
         parts.append(f" ({_written(tag) or 'X'} {_written(word)})")
-        while ends and ends[-1] == place + 1:
+        while ends and ends[-1] == position + 1:
             ends.pop()
             parts.append(")")
     if left:
-        raise AttreeError("span-order", f"the span {left[-1][:2]} is out of order")
+        problem = f"the span {left[-1][:2]} crosses another or is out of order"
+        raise AttreeError("span-order", problem)
     return "".join(parts).strip()
 
 
@@ -148,10 +145,9 @@ class _Names(dict[str, str | None]):
 
     def __missing__(self, label: str) -> str | None:
         name = cut_label(label)
-        self[label] = found = (
-            None if {label, name} & self.dropped else (label if self.whole else name)
-        )
-        return found
+        dropped = label in self.dropped or name in self.dropped
+        self[label] = kept = None if dropped else label if self.whole else name
+        return kept
 
 
 def _parse(tokens: list[_Token], names: _Names) -> _Tree | None:
@@ -281,10 +277,8 @@ class _Scanner:
         if problem := undecoded(self.text, begin, end, self.encoding):
             return self._reject(begin, problem[0], setting=problem[1])
         if self.text[begin] != "(":
-            start = self.text[begin : min(end, begin + 30)]
-            return self._reject(
-                begin, f"text outside any tree: {start!r} — check the brackets around it"
-            )
+            reason = f"text outside any tree: {self.text[begin : min(end, begin + 30)]!r}"
+            return self._reject(begin, f"{reason} — check the brackets around it")
         tokens = _TOKEN.findall(self.text, begin, end)
         tree = _parse(tokens, self.names)
         if tree is not None and tree.words:

@@ -67,17 +67,14 @@ def policy(name: str) -> Keep | None:
     """
     kind, _, argument = name.partition(":")
     if kind not in POLICIES or bool(argument.strip()) != bool(POLICIES[kind]):
-        raise AttreeError(
-            "unknown-policy", f"unknown punctuation policy {name!r}", fix=f"choose {policies()}"
-        )
-    if kind == "ptb":
-        return lambda sentence: [tag in PTB_TAGS for tag in sentence.tags]
-    if kind == "unicode":
-        return lambda sentence: [not is_punctuation(word) for word in sentence.words]
-    if kind == "drop":
-        dropped = frozenset(argument.split())
-        return lambda sentence: [tag not in dropped for tag in sentence.tags]
-    return None
+        problem = f"unknown punctuation policy {name!r}"
+        raise AttreeError("unknown-policy", problem, fix=f"choose {policies()}")
+    dropped = frozenset(argument.split())
+    return {
+        "ptb": lambda sentence: [tag in PTB_TAGS for tag in sentence.tags],
+        "unicode": lambda sentence: [not is_punctuation(word) for word in sentence.words],
+        "drop": lambda sentence: [tag not in dropped for tag in sentence.tags],
+    }.get(kind)
 
 
 def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
@@ -97,14 +94,11 @@ def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
         # without a word at its edge, what was no phrase may be one
         kept = [(i, j, x) for i, j, x in kept if x != NO_PHRASE or (stays[i] and stays[j - 1])]
     spans = [(new[i], new[j], label) for i, j, label in kept]
-    return Sentence(
-        tuple(itertools.compress(sentence.words, stays)),
-        tuple(itertools.compress(sentence.tags, stays)),
-        tuple(_consistent(spans, new[-1]) if sentence.half else spans),
-        sentence.file,
-        sentence.line,
-        sentence.crossing,
-        sentence.half,
+    return dataclasses.replace(
+        sentence,
+        words=tuple(itertools.compress(sentence.words, stays)),
+        tags=tuple(itertools.compress(sentence.tags, stays)),
+        spans=tuple(_consistent(spans, new[-1]) if sentence.half else spans),
     )
 
 
@@ -218,9 +212,8 @@ def prepare(
     items, counts.punctuation = iter(items), settings.punctuation or "keep"
     if counts.punctuation == "auto":
         sample = list(itertools.islice(items, _SAMPLE))
-        counts.punctuation, counts.reason = choose(
-            one for one in sample if isinstance(one, Sentence)
-        )
+        read = [item for item in sample if isinstance(item, Sentence)]
+        counts.punctuation, counts.reason = choose(read)
         items = itertools.chain(sample, items)
     keep = policy(counts.punctuation)
     for item in items:
@@ -235,35 +228,32 @@ def prepare(
         yield done
 
 
-def _untraced(traces: re.Pattern[str], sentence: Sentence) -> list[bool]:
-    return [traces.fullmatch(word) is None for word in sentence.words]
-
-
 def _wanted(
     sentence: Sentence, keep: Keep | None, settings: SplitSettings, counts: CleaningCounts
 ) -> Sentence | Rejected:
-    file, line = sentence.file, sentence.line
+    rejected = functools.partial(Rejected, sentence.file, sentence.line)
     if settings.traces:
-        found = clean(sentence, functools.partial(_untraced, re.compile(settings.traces)))
-        if found is None:
-            return Rejected(file, line, "no word is left: every word is a trace", "emptied")
-        sentence = found
+        trace = re.compile(settings.traces).fullmatch
+        untraced = clean(sentence, lambda one: [trace(word) is None for word in one.words])
+        if untraced is None:
+            return rejected("no word is left: every word is a trace", "emptied")
+        sentence = untraced
     cleaned = clean(sentence, keep)
     counts.words_seen += len(sentence.words)
     counts.words_removed += len(sentence.words) - (len(cleaned.words) if cleaned else 0)
     if cleaned is None:
         reason = f"no word is left by punctuation policy {counts.punctuation}"
-        return Rejected(file, line, reason, "emptied", "punctuation: keep")
+        return rejected(reason, "emptied", "punctuation: keep")
     n, most = len(cleaned.words), settings.max_words
     if most is not None and n > most:
-        return Rejected(file, line, f"{n} words, more than max_words: {most}", "skipped")
+        return rejected(f"{n} words, more than max_words: {most}", "skipped")
     if settings.part is not None:
         which, of = parts(settings.part)
         counts.dealt += 1
         if (counts.dealt - 1) % of not in which:
-            return Rejected(file, line, f"in another part than {settings.part}", "skipped")
+            return rejected(f"in another part than {settings.part}", "skipped")
     if settings.first is not None and counts.read >= settings.first:
-        return Rejected(file, line, f"after the first: {settings.first}", "skipped")
+        return rejected(f"after the first: {settings.first}", "skipped")
     return _with_final_punctuation(cleaned) if settings.final_punctuation == "inside" else cleaned
 
 

@@ -22,9 +22,9 @@ from functools import partial
 from attree.treebank import brackets
 from attree.treebank.crossing import Graph
 from attree.treebank.labels import OTHER, UNIVERSAL, Labelling
-from attree.treebank.sentence import Format, Rejected, Sentence, Span, SplitSettings, has_line
+from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings, has_line
 from attree.treebank.sources import BadSentenceError, attempt, check_decoded
-from attree.treebank.ud_phrases import Phrase, Words, extents, labels, no_phrases, phrases, top_down
+from attree.treebank.ud_phrases import Phrase, Tree, Words, extents, top_down
 from attree.trees.constraints import NO_PHRASE, UNKNOWN
 
 _COLUMNS = 10
@@ -74,13 +74,24 @@ def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) 
     words = _words(lines, first, settings.encoding)
     if words is None:
         return None
-    half, labelled = settings.dependencies != "whole", Labelling.of(settings.labels)
-    _check(words)
+    half = settings.dependencies != "whole"
+    not_phrases: set[tuple[int, int]] = set()
     if half:
-        spans = _phrases(words, labelled, inner=settings.dependencies == "inner")
+        tree, inner = Tree(words), settings.dependencies == "inner"
+        phrases, not_phrases = tree.phrases(inner=inner), tree.no_phrases()
     else:
-        spans = _spans(words, labelled, lift=settings.nonprojective == "lift")
-    return Sentence(tuple(words.forms), tuple(words.tags), spans, file, first, half=half)
+        phrases = _subtrees(list(words.heads), lift=settings.nonprojective == "lift")
+    if Labelling.of(settings.labels).kind == UNIVERSAL:
+        labels = Tree(words).labels(phrases)
+    else:
+        labels = [None if one.label else words.relations[one.head] for one in phrases]
+    spans = [
+        (one.start, one.end, (UNKNOWN if half else OTHER) if label in (None, UNKNOWN) else label)
+        for one, label in zip(phrases, labels, strict=True)
+    ]
+    spans += [(*span, NO_PHRASE) for span in not_phrases - {span[:2] for span in spans}]
+    in_order = tuple(sorted(spans, key=lambda span: (span[0], -span[1])))
+    return Sentence(tuple(words.forms), tuple(words.tags), in_order, file, first, half=half)
 
 
 def _words(lines: list[str], first: int, encoding: str | None) -> Words | None:
@@ -115,53 +126,29 @@ def _words(lines: list[str], first: int, encoding: str | None) -> Words | None:
         return None
     if not words.forms:
         raise BadSentenceError("a sentence without words")
+    if any(head >= len(words.heads) for head in words.heads):
+        raise BadSentenceError(f"a head is past the last word ({len(words.heads)})")
+    if len(top_down(words.heads)) < len(words.heads):
+        raise BadSentenceError("the heads form a cycle — correct this tree")
     return words
 
 
-def _check(words: Words) -> None:
-    """Refuse heads that are no tree."""
-    n = len(words.heads)
-    if any(head >= n for head in words.heads):
-        raise BadSentenceError(f"a head is past the last word ({n})")
-    if len(top_down(words.heads)) < n:
-        raise BadSentenceError("the heads form a cycle — correct this tree")
+def _subtrees(heads: list[int], *, lift: bool) -> list[Phrase]:
+    """Return all subtrees of two words and more, after lifting arcs that cross (``heads`` change).
 
-
-def _phrases(words: Words, labelled: Labelling, *, inner: bool) -> tuple[Span, ...]:
-    """Return the phrases that are told, and the spans that are none, in pre-order."""
-    told = phrases(words, inner=inner)
-    names = _labels(words, told, labelled)
-    spans = [(phrase.start, phrase.end, name) for phrase, name in zip(told, names, strict=True)]
-    spans_told = {(phrase.start, phrase.end) for phrase in told}
-    spans += [(*span, NO_PHRASE) for span in no_phrases(words) - spans_told]
-    return tuple(sorted(spans, key=lambda span: (span[0], -span[1])))
-
-
-def _labels(words: Words, told: list[Phrase], labelled: Labelling) -> list[str]:
-    """Return the labels of phrases."""
-    if labelled.kind == UNIVERSAL:
-        return [label or UNKNOWN for label in labels(words, told)]
-    return [UNKNOWN if phrase.label else words.relations[phrase.head] for phrase in told]
-
-
-def _spans(words: Words, labelled: Labelling, *, lift: bool) -> tuple[Span, ...]:
-    """Return the spans of all subtrees of two words and more, in pre-order."""
-    heads, n = list(words.heads), len(words.heads)
-    starts, ends, sizes = extents(heads)
-    lifted = 0
-    while any(ends[word] - starts[word] > sizes[word] for word in range(n)):
-        lifted += 1
-        if lifted > _MOST_LIFTED:
-            problem = f"not projective: more than {_MOST_LIFTED} arcs would have to be lifted"
-            raise BadSentenceError(problem, status="skipped")
+    Raises:
+        BadSentenceError: they are not projective, and not to be lifted, or too many of them.
+    """
+    for _ in range(_MOST_LIFTED + 1):
+        starts, ends, sizes = extents(heads)
+        spread = zip(starts, ends, sizes, strict=True)
+        if all(end - start == size for start, end, size in spread):
+            return [Phrase(starts[n], ends[n], n) for n, size in enumerate(sizes) if size > 1]
         if not lift:
             raise BadSentenceError("not projective", None, "skipped", "nonprojective: lift")
         _lift(heads)
-        starts, ends, sizes = extents(heads)
-    every = [Phrase(starts[word], ends[word], word) for word in range(n) if sizes[word] > 1]
-    names = (OTHER if label == UNKNOWN else label for label in _labels(words, every, labelled))
-    spans = [(phrase.start, phrase.end, name) for phrase, name in zip(every, names, strict=True)]
-    return tuple(sorted(spans, key=lambda span: (span[0], -span[1])))
+    problem = f"not projective: more than {_MOST_LIFTED} arcs would have to be lifted"
+    raise BadSentenceError(problem, status="skipped")
 
 
 def _lift(heads: list[int]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,10 +23,9 @@ from attree.treebank.crossing import (
     without_dummy_root,
 )
 from attree.treebank.crossing import spans as continuous_spans
-from attree.treebank.formats import FORMATS, format_of, read_files
-from attree.treebank.labels import SAMPLE, UNIVERSAL, Labelling, table_of, tell
+from attree.treebank.formats import FORMATS, format_of, read_files, read_trees
+from attree.treebank.labels import Labelling, relabelled
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
-from attree.treebank.sources import read_text
 
 _Tree = TypeVar("_Tree", Sentence, Graph)
 
@@ -58,12 +56,9 @@ def target(output: Path) -> str:
     for one in writable():
         if one == name or (name not in writable() and family and FORMATS[one].family == family):
             return one
-    raise AttreeError(
-        "unknown-format",
-        "the format is not known from this file's extension",
-        file=output,
-        fix=f"add --to with one of {', '.join(writable())}",
-    )
+    problem = "the format is not known from this file's extension"
+    fix = f"add --to with one of {', '.join(writable())}"
+    raise AttreeError("unknown-format", problem, file=output, fix=fix)
 
 
 def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: str) -> Converted:
@@ -82,7 +77,8 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
     """
     check_name(to, writable(), f"{to} cannot be written")
     done, form = Converted(), FORMATS[to]
-    graphs = _relabelled(_graphs(files, settings, done), settings)
+    usual = FORMATS[settings.format or ""].labels
+    graphs = relabelled(_graphs(files, settings, done), settings.labels, usual)
     with whole_file(output) as part:
         if form.binary:
             _write_table(graphs, settings, part, done)
@@ -118,38 +114,18 @@ def _known(items: Iterable[Sentence | Rejected], done: Converted) -> Iterator[Se
 
 
 def _graphs(files: Iterable[Path], settings: SplitSettings, done: Converted) -> Iterator[Graph]:
-    one = FORMATS[settings.format or ""]
-    for file in files:
-        text = "" if one.binary else read_text(file, settings.encoding or "utf-8")
-        for item in (one.graphs or one.read)(text, str(file), settings):
-            if isinstance(item, Rejected):
-                done.rejected.append(item)
-            elif isinstance(item, Sentence) and item.half:
-                reason = "only some of this tree is known"
-                done.rejected.append(Rejected(item.file, item.line, reason, "failed"))
-            else:
-                yield item if isinstance(item, Graph) else graph_of(item)
-
-
-def _relabelled(graphs: Iterator[Graph], settings: SplitSettings) -> Iterator[Graph]:
-    """Yield graphs with the labels that are asked for, universal ones without functions."""
-    labelling, usual = Labelling.of(settings.labels), FORMATS[settings.format or ""].labels
-    if labelling.kind == "unknown":
-        raise AttreeError(
-            "unknown-labels", "unknown labels stand in half-known trees only", fix="add --to half"
-        )
-    if labelling.kind == "treebank" or usual == UNIVERSAL:
-        yield from graphs
-        return
-    sample = list(itertools.islice(graphs, SAMPLE))
-    counts = collections.Counter(label for graph in sample for label in graph.labels)
-    chosen = table_of(labelling, usual, counts, sample[0].file if sample else "")
-    for graph in itertools.chain(sample, graphs):
-        n = len(graph.words)
-        graph.functions[n:] = [""] * len(graph.labels)
-        graph.labels = [chosen[label] for label in graph.labels]
-        yield graph
-    tell(chosen)
+    """Yield the trees as graphs, with the labels that are asked for."""
+    if Labelling.of(settings.labels).kind == "unknown":
+        problem = "unknown labels stand in half-known trees only"
+        raise AttreeError("unknown-labels", problem, fix="add --to half")
+    for item in read_trees(files, settings):
+        if isinstance(item, Rejected):
+            done.rejected.append(item)
+        elif isinstance(item, Sentence) and item.half:
+            reason = "only some of this tree is known"
+            done.rejected.append(Rejected(item.file, item.line, reason, "failed"))
+        else:
+            yield item if isinstance(item, Graph) else graph_of(item)
 
 
 def _made_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph]:

@@ -8,10 +8,10 @@ blocks is raised to the node above.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from attree.treebank.sentence import DUMMY_ROOTS, Rejected, Sentence, Span, SplitSettings, cut_label
+from attree.treebank.sentence import DUMMY_ROOTS, Sentence, Span, SplitSettings, cut_label
 
 _Item = tuple[int, int, bool]  # start, end, whether it is the child's own block
 
@@ -123,24 +123,18 @@ def attach_to_neighbours(graph: Graph) -> None:
 def _lowest_above(parents: list[int], one: int, other: int) -> int:
     """Return the lowest node above two words; -1 if only the virtual root is."""
     above = set()
-    place = parents[one]
-    while place >= 0:
-        above.add(place)
-        place = parents[place]
-    place = parents[other]
-    while place >= 0 and place not in above:
-        place = parents[place]
-    return place
+    while (one := parents[one]) >= 0:
+        above.add(one)
+    while (other := parents[other]) >= 0 and other not in above:
+        pass
+    return other
 
 
 def _head(children: list[int], functions: list[str]) -> int:
     """Return the head among children: the first HD, else the last NK, else the first."""
-    edges = [functions[child] for child in children]
-    if "HD" in edges:
-        return children[edges.index("HD")]
-    if "NK" in edges:
-        return children[len(edges) - 1 - edges[::-1].index("NK")]
-    return children[0]
+    heads = [child for child in children if functions[child] == "HD"][:1]
+    kernels = [child for child in children if functions[child] == "NK"][-1:]
+    return (heads or kernels or children)[0]
 
 
 def spans(graph: Graph) -> tuple[tuple[Span, ...], bool]:
@@ -171,8 +165,7 @@ def spans(graph: Graph) -> tuple[tuple[Span, ...], bool]:
 
 def _head_block(items: list[_Item]) -> tuple[int, int]:
     """Return the stretch of adjacent items that the head is in."""
-    place = next(number for number, item in enumerate(items) if item[2])
-    first = last = place
+    first = last = next(number for number, item in enumerate(items) if item[2])
     while first and items[first - 1][1] == items[first][0]:
         first -= 1
     while last + 1 < len(items) and items[last][1] == items[last + 1][0]:
@@ -195,19 +188,6 @@ def continuous(graph: Graph, settings: SplitSettings) -> Sentence:
         graph.line,
         raised,
     )
-
-
-Graphs = Callable[[str, str, SplitSettings], Iterator[Graph | Rejected]]
-
-
-def reader(graphs: Graphs) -> Callable[[str, str, SplitSettings], Iterator[Sentence | Rejected]]:
-    """Return the reader of sentences that goes with a reader of graphs."""
-
-    def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
-        for one in graphs(text, file, settings):
-            yield one if isinstance(one, Rejected) else continuous(one, settings)
-
-    return read
 
 
 def graph_of(sentence: Sentence) -> Graph:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from attree.base.text import unescape
-from attree.treebank.crossing import Graph, reader, without_dummy_root
+from attree.treebank.crossing import Graph, without_dummy_root
 from attree.treebank.sentence import Format, Rejected, SplitSettings, cut_label
 from attree.treebank.sources import BadSentenceError, attempt, check_decoded
 
@@ -139,9 +139,8 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
 
 
 FORMAT = Format(
-    reader(graphs),
+    graphs,
     (".discbracket", ".dbr"),
     certain=lambda text: re.match(r"\s*+\([^\n]*?\([^\s()]++ \d+=", text) is not None,
-    graphs=graphs,
     write=write,
 )

@@ -12,56 +12,53 @@ from collections.abc import Iterator
 from functools import partial
 
 from attree.base.errors import AttreeError
-from attree.treebank.crossing import Graph, reader
+from attree.treebank.crossing import Graph
 from attree.treebank.sentence import Format, Rejected, SplitSettings, has_line
 from attree.treebank.sources import BadSentenceError, attempt, check_decoded
 
 _NODE = re.compile(r"#(\d{3,})")
-_BEGIN, _END = re.compile(r"#BOS\s+(\S+)"), re.compile(r"#EOS\b")
+_BEGIN, _END = re.compile(r"#BOS\s+\S"), re.compile(r"#EOS\b")
 _FIRST = 500
 
 
 def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
     """Yield every sentence of ``text`` in order, each as a `Graph` or as `Rejected`."""
-    for first, name, lines, closed in _blocks(text):
-        try_graph = partial(_graph, lines, first, file, name, closed, settings.encoding)
-        yield attempt(try_graph, file, first)
+    for first, lines in _blocks(text):
+        yield attempt(partial(_graph, lines, first, file, settings.encoding), file, first)
 
 
-def _blocks(text: str) -> Iterator[tuple[int, str, list[str], bool]]:
-    """Yield of each sentence the line of ``#BOS``, its name, its lines, whether it is closed."""
-    first, name = 0, ""
-    lines: list[str] = []
+def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the line ``#BOS`` of each sentence, and its lines."""
+    first, lines = 0, list[str]()
     for number, line in enumerate(text.split("\n"), start=1):
-        if begin := _BEGIN.match(line):
-            if first:
-                yield first, name, lines, False
-            first, name, lines = number, begin[1], []
-        elif first and _END.match(line):
-            yield first, name, lines, True
-            first = 0
-        elif first:
-            lines.append(line)
-    if first:
-        yield first, name, lines, False
+        if _BEGIN.match(line):
+            if lines:
+                yield first, lines
+            first, lines = number, []
+        elif not lines:
+            continue
+        lines.append(line)
+        if _END.match(line):
+            yield first, lines
+            lines = []
+    if lines:
+        yield first, lines
 
 
-def _graph(
-    lines: list[str], first: int, file: str, name: str, closed: bool, encoding: str | None
-) -> Graph:
+def _graph(lines: list[str], first: int, file: str, encoding: str | None) -> Graph:
     """Read the lines of one sentence.
 
     Raises:
         BadSentenceError: bytes of another encoding, no end, too few columns, a node twice, or no
             tree.
     """
-    check_decoded("\n".join(lines), encoding)
-    if not closed:
+    check_decoded("\n".join(lines[1:]), encoding)
+    if not _END.match(lines[-1]):
         raise BadSentenceError("this sentence has no #EOS line")
     words: list[list[str]] = []
     nodes: dict[str, list[str]] = {}
     above: list[tuple[str, int]] = []  # parent, line
-    for number, line in enumerate(lines, start=first + 1):
+    for number, line in enumerate(lines[1:-1], start=first + 1):
         if not line.strip() or (line.startswith("%%") and len(line.split()) < 5):
             continue
         fields = _fields(line, number)
@@ -88,7 +85,7 @@ def _graph(
         functions=["" if row[2] == "--" else row[2] for row in rows],
         file=file,
         line=first,
-        name=name,
+        name=lines[0].split()[1],
     )
     if problem := graph.problem():
         raise BadSentenceError(problem)
@@ -120,13 +117,10 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
         for place, parent in enumerate(graph.parents):
             word = graph.words[place] if place < n else f"#{_FIRST + place - n}"
             if place < n and (_NODE.fullmatch(word) or re.search(r"[\t\n]", word)):
-                raise AttreeError(
-                    "word-of-blanks",
-                    f"NEGRA export cannot hold the word {word!r}",
-                    file=graph.file,
-                    line=graph.line,
-                    fix="choose another format, such as tigerxml",
-                )
+                problem = f"NEGRA export cannot hold the word {word!r}"
+                fix = "choose another format, such as tigerxml"
+                error = AttreeError("word-of-blanks", problem, fix=fix)
+                raise error.but(file=graph.file, line=graph.line)
             label = graph.tags[place] if place < n else graph.labels[place - n]
             edge = graph.functions[place] or "--"
             above = _FIRST + parent - n if parent >= 0 else 0
@@ -135,9 +129,8 @@ def write(graphs: Iterator[Graph]) -> Iterator[str]:
 
 
 FORMAT = Format(
-    reader(graphs),
+    graphs,
     (".export", ".negra"),
     certain=has_line(r"#BOS\s"),
-    graphs=graphs,
     write=write,
 )

@@ -13,7 +13,8 @@ from attree.base.files import check_regular, opened
 from attree.base.patterns import matching
 from attree.base.registry import check_name
 from attree.treebank import brackets, conllu, dialects, discbracket, export, half, tigerxml
-from attree.treebank.labels import UNIVERSAL, Labelling, relabelled
+from attree.treebank.crossing import Graph, continuous
+from attree.treebank.labels import relabelled
 from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings
 from attree.treebank.sources import read_text
 
@@ -49,10 +50,7 @@ _DECLARED = re.compile(rb"\s*<\?xml[^>]*\bencoding=[\"']([\w.:-]+)[\"']")
 def format_of(path: str | Path) -> str | None:
     """Return the format that a file's extension stands for; None if none."""
     extension = Path(path).suffix.lower()
-    for name, one in FORMATS.items():
-        if extension in one.extensions:
-            return name
-    return None
+    return next((name for name, form in FORMATS.items() if extension in form.extensions), None)
 
 
 def recognised(path: str | Path, family: str) -> str | None:
@@ -66,9 +64,9 @@ def recognised(path: str | Path, family: str) -> str | None:
     except AttreeError:
         return None
     text = head.decode("utf-8", errors="replace").replace("\r\n", "\n")
-    for name, one in sorted(FORMATS.items(), key=lambda item: bool(item[1].extensions)):
-        own = one.family == family or one.family != "brackets"
-        if one.certain and own and one.certain(text):
+    for name, form in sorted(FORMATS.items(), key=lambda item: bool(item[1].extensions)):
+        possible = form.family == family or form.family != "brackets"
+        if form.certain and possible and form.certain(text):
             return name
     return None
 
@@ -76,10 +74,9 @@ def recognised(path: str | Path, family: str) -> str | None:
 def _told(path: str | Path) -> str | None:
     """Return a file's format by its extension, or that of the same family that is certain."""
     name = format_of(path)
-    if name is None or not FORMATS[name].family:
-        return name
-    found = recognised(path, FORMATS[name].family)
-    return found if found and FORMATS[found].family == FORMATS[name].family else name
+    family = FORMATS[name].family if name else ""
+    certain = recognised(path, family) if family else None
+    return certain if certain and FORMATS[certain].family == family else name
 
 
 def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Path]], list[Path]]:
@@ -98,11 +95,11 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Pa
     for file in sorted(folder.rglob("*")):
         if not file.is_file() or any(part[0] in "._" for part in file.relative_to(folder).parts):
             continue
-        found = _told(file) or recognised(file, "")
-        if found is None or name not in (None, found):
+        format = _told(file) or recognised(file, "")
+        if format is None or name not in (None, format):
             others.append(file)
         else:
-            groups.setdefault((file.parent, found), []).append(file)
+            groups.setdefault((file.parent, format), []).append(file)
     shared = Counter(parent for parent, _ in groups)
     named = {
         parent if shared[parent] == 1 else parent / f"*{files[0].suffix}": files
@@ -125,17 +122,16 @@ def together(path: Path, format: str | None = None) -> list[list[Path]]:
         return [matching(path)]
     groups, _ = in_folder(path, format)
     if not groups:
-        raise AttreeError(
-            "no-treebank", "no treebank is in this folder", file=path, fix="name its files"
-        )
+        problem = "no treebank is in this folder"
+        raise AttreeError("no-treebank", problem, file=path, fix="name its files")
     return list(groups.values())
 
 
 def sniff(file: str | Path, settings: SplitSettings) -> str:
     """Return the format that a file is certainly in; empty where that is how it is read."""
     usual = FORMATS[settings.format or ""]
-    found = None if usual.binary else recognised(file, usual.family)
-    return found if found and found != settings.format else ""
+    certain = None if usual.binary else recognised(file, usual.family)
+    return certain if certain and certain != settings.format else ""
 
 
 def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettings:
@@ -152,24 +148,22 @@ def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettin
         if name is None:
             for file in files:
                 check_regular(file, what="treebank file")
-            raise AttreeError(
-                "unknown-format",
-                "the format is not known from the files' extensions",
-                file=files[0] if files else None,
-                fix=f"add --format with one of {', '.join(FORMATS)}; where there is no --format, "
-                "give the table of `attree treebank FILE --format … --output FILE.parquet`",
+            problem = "the format is not known from the files' extensions"
+            fix = (
+                f"add --format with one of {', '.join(FORMATS)}; where there is no --format, "
+                "give the table of `attree treebank FILE --format … --output FILE.parquet`"
             )
+            raise AttreeError("unknown-format", problem, file=next(iter(files), None), fix=fix)
     check_name(name, FORMATS, f"unknown format {name!r}")
     usual = FORMATS[name]
-    given = {
+    defaults = {
         key: getattr(usual, key)
         for key in ("punctuation", "dummy_roots", "drop_labels", "traces", "derived")
         if getattr(settings, key) is None
     }
-    encoding = settings.encoding or next(
-        (found for file in files if (found := _encoding(file, usual.fallback)) != "utf-8"), "utf-8"
-    )
-    return dataclasses.replace(settings, format=name, encoding=encoding, **given)
+    encodings = (settings.encoding or _encoding(file, usual.fallback) for file in files)
+    encoding = next((one for one in encodings if one != "utf-8"), settings.encoding or "utf-8")
+    return dataclasses.replace(settings, format=name, encoding=encoding, **defaults)
 
 
 def _encoding(file: str | Path, fallback: str) -> str:
@@ -202,21 +196,20 @@ def read_files(
         AttreeError: a file is absent, the encoding is unknown or not the file's, or universal
             labels are asked for and no table has them.
     """
-    items, usual = _read_files(files, settings, each), FORMATS[settings.format or ""].labels
-    labelling = Labelling.of(settings.labels)
-    if labelling.kind == "treebank" or (labelling.kind == UNIVERSAL and usual == UNIVERSAL):
-        return items
-    return relabelled(items, labelling, usual)
+    trees = read_trees(files, settings, each)
+    items = (continuous(one, settings) if isinstance(one, Graph) else one for one in trees)
+    return relabelled(items, settings.labels, FORMATS[settings.format or ""].labels)
 
 
-def _read_files(
-    files: Iterable[str | Path], settings: SplitSettings, each: Callable[[], object]
-) -> Iterator[Sentence | Rejected]:
-    one = FORMATS[settings.format or ""]
+def read_trees(
+    files: Iterable[str | Path], settings: SplitSettings, each: Callable[[], object] = lambda: None
+) -> Iterator[Sentence | Graph | Rejected]:
+    """Yield every tree of ``files`` as its format has it; arguments are those of `read_files`."""
+    form = FORMATS[settings.format or ""]
     for file in files:
-        text = "" if one.binary else read_text(file, settings.encoding or "utf-8")
-        if text.strip() or one.binary:
-            yield from one.read(text, str(file), settings)
+        text = "" if form.binary else read_text(file, settings.encoding or "utf-8")
+        if text.strip() or form.binary:
+            yield from form.read(text, str(file), settings)
         else:
             yield Rejected(str(file), 1, "the file is empty", "failed")
         each()

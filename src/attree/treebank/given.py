@@ -47,21 +47,19 @@ class Treebank:
                 ``check.refuse``), or trees are half known.
         """
         from attree.base.schemas import HALF, read_metadata
-        from attree.treebank import check, cleaning
-        from attree.treebank.formats import read_files, resolve, sniff
+        from attree.treebank import check
+        from attree.treebank.formats import read_files, resolve
         from attree.treebank.sentence import Rejected
         from attree.treebank.table import TableBuilder
 
-        path = files[0]
-        how, counts, seen = resolve(settings, files), cleaning.CleaningCounts(), check.Inspector()
-        builder, refused = TableBuilder(), []
-        for item in cleaning.prepare(read_files(files, how), how, counts):
+        path, how = files[0], resolve(settings, files)
+        builder, refused, seen = TableBuilder(), [], check.Inspector(files, how)
+        for item in seen.watch(read_files(files, how)):
             builder.add(item)
-            seen.add(item)
             if isinstance(item, Rejected):
                 refused.append(str(item))
         try:
-            check.refuse(seen, how, counts, str(path), sniff(path, how))
+            check.refuse(seen)
         except AttreeError as error:
             fix = f"see `attree treebank {path} --check`, and write a table with the settings there"
             raise error.but(file=path, fix=fix) from None
@@ -70,7 +68,7 @@ class Treebank:
             problem = "only some brackets of these trees are known"
             fix = "give whole trees; `attree train` and `attree parse` take these"
             raise AttreeError("partly-known-trees", problem, file=path, fix=fix)
-        policy = counts.punctuation
+        policy = seen.counts.punctuation
         if policy == "keep" and is_table(path):  # words were removed when it was made
             policy = read_metadata(path).get("punctuation") or policy
         return cls(table, refused, policy)
@@ -121,16 +119,25 @@ def as_tables(
         AttreeError: see :meth:`Treebank.read`.
     """
     with TemporaryDirectory(prefix="attree-") as folder:
-        found, half = [], set(half)
+        tables, half = [], set(half)
         for number, path in enumerate(paths):
             first, *others = matching(path)
             if is_table(first) and not others:
-                found.append(first)
+                tables.append(first)
                 continue
-            found.append(Path(folder) / f"{number}-{first.stem[:40]}.parquet")
-            one = _read(path, settings, half=path in half)
-            one.write(found[-1], language=first.stem, split="")
-        yield found
+            # not imported for tables: the workflow's stages depend on no reader
+            from attree.base.text import say
+            from attree.treebank.sentence import SplitSettings
+
+            how = settings or SplitSettings()
+            if path not in half:
+                how = dataclasses.replace(how, dependencies="whole")
+            treebank = Treebank.of([path], how, half=path in half)
+            for line in treebank.refused:
+                say(line)
+            tables.append(Path(folder) / f"{number}-{first.stem[:40]}.parquet")
+            treebank.write(tables[-1], language=first.stem, split="")
+        yield tables
 
 
 @contextlib.contextmanager
@@ -163,12 +170,11 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
 
     if len(tables) == 1:
         return tables[0]
-    if any(HALF.name in table.schema.names for table in tables):
+    marked = [HALF.name in table.schema.names for table in tables]
+    if any(marked):
         tables = [
-            table
-            if HALF.name in table.schema.names
-            else table.append_column(HALF, pa.array([False] * len(table)))
-            for table in tables
+            table if there else table.append_column(HALF, pa.array([False] * len(table)))
+            for table, there in zip(tables, marked, strict=True)
         ]
     whole = pa.concat_tables(tables)
     return whole.set_column(0, whole.schema.field(0), pa.array(range(len(whole)), pa.int32()))
@@ -182,24 +188,9 @@ def check_files(paths: Iterable[Path], option: str) -> None:
     """
     for path in paths:
         if matching(path)[0].is_file() and is_table(path):
+            problem = "this table was cleaned when it was made"
             fix = f"leave {option} out, or give the treebank's own file"
-            raise AttreeError(
-                "cleaned-already", "this table was cleaned when it was made", file=path, fix=fix
-            )
-
-
-def _read(path: Path, settings: SplitSettings | None, *, half: bool) -> Treebank:
-    # not imported for tables: the workflow's stages depend on no reader
-    from attree.base.text import say
-    from attree.treebank.sentence import SplitSettings
-
-    settings = settings or SplitSettings()
-    if not half:
-        settings = dataclasses.replace(settings, dependencies="whole")
-    one = Treebank.of([path], settings, half=half)
-    for line in one.refused:
-        say(line)
-    return one
+            raise AttreeError("cleaned-already", problem, file=path, fix=fix)
 
 
 def is_table(path: Path) -> bool:

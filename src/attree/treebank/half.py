@@ -65,15 +65,13 @@ def read_line(line: str) -> Sentence:
     if line.startswith("#") or not set("()") & set(line):
         words = () if line.startswith("#") else tuple(map(unescape, line.split()))
         return Sentence(words, (_NO_TAG,) * len(words), (), "", 1, half=True)
-    found = list(brackets.read(_tagged(line), "", _LINE))
-    for one in found:
-        if isinstance(one, Rejected):
-            raise AttreeError("not-one-tree", one.reason.partition(" — ")[0], fix=_ONE_A_LINE)
-    if len(found) != 1:
-        raise AttreeError("not-one-tree", "these brackets are not one tree", fix=_ONE_A_LINE)
-    (one,) = found
-    assert isinstance(one, Sentence)
-    return dataclasses.replace(one, spans=_spans(one), half=True)
+    trees = list(brackets.read(_tagged(line), "", _LINE))
+    sentences = [tree for tree in trees if isinstance(tree, Sentence)]
+    reasons = [tree.reason.partition(" — ")[0] for tree in trees if isinstance(tree, Rejected)]
+    if reasons or len(sentences) != 1:
+        problem = (reasons or ["these brackets are not one tree"])[0]
+        raise AttreeError("not-one-tree", problem, fix=_ONE_A_LINE)
+    return dataclasses.replace(sentences[0], spans=_spans(sentences[0]), half=True)
 
 
 def write(sentences: Iterator[Sentence]) -> Iterator[str]:
@@ -105,11 +103,14 @@ def known(one: Sentence) -> Constraints:
         AttreeError: it contradicts itself; the message names spans by their words.
     """
     try:
-        found = Constraints.of_tree(len(one.words), one.spans, half=one.half)
-        found.check(len(one.words))
-    except AttreeError as error:
-        raise error.but(problem=_in_words(error.problem, one.words)) from None
-    return found
+        constraints = Constraints.of_tree(len(one.words), one.spans, half=one.half)
+        constraints.check(len(one.words))
+    except AttreeError as error:  # in which spans are named by their words
+        problem = _SPAN.sub(
+            lambda span: repr(" ".join(one.words[int(span[1]) : int(span[2])])), error.problem
+        )
+        raise error.but(problem=problem) from None
+    return constraints
 
 
 def _tagged(tree: str) -> str:
@@ -133,18 +134,15 @@ def _checked(one: Sentence) -> Sentence | Rejected:
         one = dataclasses.replace(one, spans=_spans(one), half=True)
         constraints = known(one)
         if not constraints:
-            raise AttreeError(
-                "nothing-known",
-                "nothing is known of this tree",
-                fix="bracket a phrase, or leave it",
-            )
+            fix = "bracket a phrase, or leave it"
+            raise AttreeError("nothing-known", "nothing is known of this tree", fix=fix)
     except AttreeError as error:
         return Rejected(one.file, one.line, str(error), "failed")
     whole = (0, len(one.words), COMPLETE)
-    marks = [span for span in one.spans if span[2] in MARKS and span != whole]
-    if whole in one.spans and not marks and (0, len(one.words)) in constraints.chains():
-        whole_tree = tuple(span for span in one.spans if span != whole)
-        return dataclasses.replace(one, spans=whole_tree, half=False)
+    others = tuple(span for span in one.spans if span != whole)
+    marked = any(label in MARKS for *_, label in others)
+    if others != one.spans and not marked and whole[:2] in constraints.chains():
+        return dataclasses.replace(one, spans=others, half=False)
     return one
 
 
@@ -159,23 +157,14 @@ def _spans(one: Sentence) -> tuple[tuple[int, int, str], ...]:
         raise AttreeError("empty-word", "a word is nothing but white space", fix="leave it out")
     for start, end, label in one.spans:
         if label[:1] in MARKS and label not in MARKS:
-            words = " ".join(one.words[start:end])
-            raise AttreeError(
-                "bad-mark",
-                f"{label!r} around {words!r} is no mark and no label",
-                fix=f"the marks are {', '.join(MARKS)}, each alone",
-            )
+            problem = f"{label!r} around {' '.join(one.words[start:end])!r} is no mark and no label"
+            fix = f"the marks are {', '.join(MARKS)}, each alone"
+            raise AttreeError("bad-mark", problem, fix=fix)
     for word, tag in zip(one.words, one.tags, strict=True):
         if tag in MARKS:
-            raise AttreeError(
-                "bad-mark", f"{tag} is the tag of {word!r}", fix=f"write ({tag} ({_NO_TAG} {word}))"
-            )
+            fix = f"write ({tag} ({_NO_TAG} {word}))"
+            raise AttreeError("bad-mark", f"{tag} is the tag of {word!r}", fix=fix)
     return tuple((start, end, label or UNKNOWN) for start, end, label in one.spans)
-
-
-def _in_words(problem: str, words: tuple[str, ...]) -> str:
-    """Name spans by their words."""
-    return _SPAN.sub(lambda span: repr(" ".join(words[int(span[1]) : int(span[2])])), problem)
 
 
 FORMAT = Format(

@@ -15,12 +15,15 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from attree.base.errors import AttreeError
 from attree.base.registry import check_name
+from attree.treebank.crossing import Graph
 from attree.treebank.sentence import Rejected, Sentence, Span
 from attree.trees.constraints import COMPLETE, LONGEST, MARKS, UNKNOWN
+
+_Tree = TypeVar("_Tree", Sentence, Graph)
 
 #: The label of what no other label fits.
 OTHER = "X"
@@ -47,16 +50,11 @@ class Labelling(NamedTuple):
         """
         kind, colon, table = text.partition(":")
         if kind not in KINDS or (colon and kind != UNIVERSAL):
-            raise AttreeError(
-                "unknown-labels", f"unknown labels {text!r}", fix=f"choose {', '.join(KINDS)}"
-            )
+            fix = f"choose {', '.join(KINDS)}"
+            raise AttreeError("unknown-labels", f"unknown labels {text!r}", fix=fix)
         if colon:
             check_name(table, tables(), f"no table of labels is called {table!r}")
         return cls(kind, table)
-
-
-#: Labels as they are.
-OWN_LABELS = Labelling(KINDS[0])
 
 
 @dataclass(slots=True)
@@ -128,15 +126,6 @@ def table(name: str) -> LabelTable:
     )
 
 
-def table_of(labelling: Labelling, usual: str, labels: Mapping[str, int], file: str) -> LabelTable:
-    """Return the table that is named, or the format's, or that of a treebank's labels.
-
-    Arguments and errors are those of `relabelled` and `detect`.
-    """
-    name = labelling.table or usual
-    return table(name) if name else detect(labels, file)
-
-
 def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
     """Return the table that knows most of the labels; of several, the first.
 
@@ -152,12 +141,9 @@ def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
     best = max(every, key=lambda one: _known(labels, one.exact))  # patterns fit too much
     if _known(labels, best) < _LEAST * sum(labels.values()):
         shown = ", ".join(sorted(labels, key=lambda label: -labels[label])[:_SHOWN])
-        raise AttreeError(
-            "unknown-labels",
-            f"no table of universal labels has most of this treebank's ({shown})",
-            file=file or None,
-            fix=f"name one: universal:{{{','.join(tables())}}}",
-        )
+        problem = f"no table of universal labels has most of this treebank's ({shown})"
+        fix = f"name one: universal:{{{','.join(tables())}}}"
+        raise AttreeError("unknown-labels", problem, file=file or None, fix=fix)
     return best
 
 
@@ -165,32 +151,41 @@ def _known(labels: Mapping[str, int], known: Mapping[str, str] | LabelTable) -> 
     return sum(count for label, count in labels.items() if label in known or bare(label) in known)
 
 
-def relabelled(
-    items: Iterable[Sentence | Rejected], labelling: Labelling, usual: str = ""
-) -> Iterator[Sentence | Rejected]:
-    """Yield sentences with the labels that are asked for; what the table lacks is said at the end.
+def relabelled(items: Iterable[Any], labels: str, usual: str = "") -> Iterator[Any]:
+    """Return trees with the labels that are asked for; what the table lacks is said at the end.
 
     Args:
-        items: as a reader yields them.
-        labelling: what is asked for.
-        usual: the table of the treebank's format, where it has one.
+        items: sentences or graphs, and what is rejected, as a reader yields them.
+        labels: what is asked for, as `Labelling.of` reads it.
+        usual: the table of the treebank's format, where it has one; where that is the identity,
+            the reader has made labels universal.
 
     Raises:
         AttreeError: see `detect`.
     """
-    items = iter(items)
+    labelling = Labelling.of(labels)
+    if labelling.kind == "treebank" or (labelling.kind == usual == UNIVERSAL):
+        return iter(items)
     if labelling.kind == "unknown":
-        yield from (one if isinstance(one, Rejected) else _unknown(one) for one in items)
-        return
+        return (_unknown(one) if isinstance(one, Sentence) else one for one in items)
+    return _made_universal(iter(items), labelling.table or usual)
+
+
+def _made_universal(items: Iterator[Any], name: str) -> Iterator[Any]:
+    """Yield trees with universal labels by the table called ``name``, or the one that fits."""
     sample = list(itertools.islice(items, SAMPLE))
-    read = [one for one in sample if isinstance(one, Sentence)]
-    counts = collections.Counter(label for one in read for *_, label in one.spans)
-    chosen = table_of(labelling, usual, counts, read[0].file if read else "")
+    trees = [one for one in sample if not isinstance(one, Rejected)]
+    counts = collections.Counter(label for tree in trees for label in _labels(tree))
+    chosen = table(name) if name else detect(counts, trees[0].file if trees else "")
     try:
         for one in itertools.chain(sample, items):
             yield one if isinstance(one, Rejected) else _universal(one, chosen)
     finally:
         tell(chosen)
+
+
+def _labels(tree: Sentence | Graph) -> list[str]:
+    return tree.labels if isinstance(tree, Graph) else [label for *_, label in tree.spans]
 
 
 def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentence]:
@@ -202,7 +197,7 @@ def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentenc
     Raises:
         AttreeError: see `detect`.
     """
-    labels = collections.Counter(label for one in trees for *_, label in one.spans)
+    labels = collections.Counter(label for tree in trees for label in _labels(tree))
     try:
         chosen = detect(labels)
     except AttreeError:
@@ -226,13 +221,17 @@ def tell(chosen: LabelTable) -> None:
     say(f"the table {chosen.name} of universal labels lacks, and has X for: {shown}{more}")
 
 
-def _universal(one: Sentence, chosen: LabelTable) -> Sentence:
-    """Return a sentence with universal labels, of which a span has each once."""
+def _universal(tree: _Tree, chosen: LabelTable) -> _Tree:
+    """Return a tree with universal labels and no functions; a span has each label once."""
+    if isinstance(tree, Graph):
+        functions = [*tree.functions[: len(tree.words)], *[""] * len(tree.labels)]
+        labels = [chosen[label] for label in tree.labels]
+        return replace(tree, labels=labels, functions=functions)
     spans = (
-        (start, end, label if label in MARKS and one.half else chosen[label])
-        for start, end, label in one.spans
+        (start, end, label if label in MARKS and tree.half else chosen[label])
+        for start, end, label in tree.spans
     )
-    return replace(one, spans=tuple(dict.fromkeys(spans)))
+    return replace(tree, spans=tuple(dict.fromkeys(spans)))
 
 
 def _unknown(one: Sentence) -> Sentence:

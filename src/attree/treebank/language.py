@@ -16,14 +16,20 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from attree.base.errors import AttreeError
 from attree.base.patterns import find
 from attree.base.registry import nearest
 from attree.base.settings import expand_variables
 from attree.treebank.formats import format_of, resolve
-from attree.treebank.language_file import LAYOUTS, as_settings, check_settings, read_language_file
+from attree.treebank.language_file import (
+    LAYOUTS,
+    Filters,
+    as_settings,
+    check_settings,
+    read_language_file,
+)
 from attree.treebank.sentence import SplitSettings
 
 SPLITS = ("train", "dev", "test")
@@ -50,9 +56,6 @@ class Split:
     patterns: tuple[str, ...]
     exclude: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
-
-
-_SETTINGS = {one.name for one in dataclasses.fields(SplitSettings)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +96,12 @@ class Language:
             return self.details[name]
         if name in self.absent:
             problem = f"language {self.name}: no file for split {name} ({self.absent[name]})"
-            raise AttreeError(
-                "no-files", problem, file=self.folder, fix="add the file, or correct splits:"
-            )
+            fix = "add the file, or correct splits:"
+            raise AttreeError("no-files", problem, file=self.folder, fix=fix)
+        problem = f"language {self.name} has no split {name}"
         has = ", ".join(self.details) or "none"
-        raise AttreeError(
-            "unknown-split",
-            f"language {self.name} has no split {name}",
-            file=self.folder,
-            fix=f"it has {has}; add {name}.* to its folder, or name its files under splits:",
-        )
+        fix = f"it has {has}; add {name}.* to its folder, or name its files under splits:"
+        raise AttreeError("unknown-split", problem, file=self.folder, fix=fix)
 
     def files(self, split: str) -> tuple[Path, ...]:
         """Return the files of a split, in order (see `split` for errors)."""
@@ -110,26 +109,20 @@ class Language:
 
     def options(self, split: str) -> list[str]:
         """Return the options of ``attree treebank`` for a split; the format's defaults left out."""
-        one = self.split(split)
-        usual = resolve(SplitSettings(format=one.settings.format), [])
-        options = [
-            "--language",
-            self.name,
-            "--split-name",
-            split,
-            "--format",
-            str(one.settings.format),
-        ]
-        for key in sorted(_SETTINGS - {"format"}):
-            value = getattr(one.settings, key)
+        settings = self.split(split).settings
+        usual = resolve(SplitSettings(format=settings.format), [])
+        options = ["--language", self.name, "--split-name", split, "--format", str(settings.format)]
+        for key in sorted(one.name for one in dataclasses.fields(settings) if one.name != "format"):
+            value, option = getattr(settings, key), f"--{key.replace('_', '-')}"
             if value == getattr(usual, key):
                 continue
             if isinstance(value, tuple):  # given once for each label; "-" stands for none
-                flag = f"--{key.replace('_', '-').removesuffix('s')}"
-                options += [part for label in value or ("-",) for part in (flag, label)]
+                labels = value or ("-",)
+                options += [part for label in labels for part in (option.removesuffix("s"), label)]
             else:
-                options += [f"--{key.replace('_', '-')}", str(value)]
-        return options + [part for pattern in one.exclude for part in ("--exclude", pattern)]
+                options += [option, str(value)]
+        excluded = self.split(split).exclude
+        return options + [part for pattern in excluded for part in ("--exclude", pattern)]
 
     def arguments(self, split: str) -> str:
         """Return what follows ``attree treebank`` for a split, quoted for a shell.
@@ -139,41 +132,24 @@ class Language:
         return shlex.join([*self.options(split), *self.split(split).patterns])
 
 
-class Catalogue(Mapping[str, Language]):
-    """The languages found: a mapping from name to `Language`, in the order they were found.
+class Catalogue(dict[str, Language]):
+    """The languages that can be read, by name, in the order they were found.
 
-    Args:
-        found: the languages that can be read.
+    Attributes:
         problems: language → the mistake in its settings; asking for it raises that.
         warnings: one line each, of what was passed over.
     """
 
     def __init__(self) -> None:
-        self.found: dict[str, Language] = {}
+        super().__init__()
         self.problems: dict[str, AttreeError] = {}
         self.warnings: list[str] = []
 
-    def __getitem__(self, name: str) -> Language:
-        """Return a language; raise an `AttreeError` that says why it does not exist."""
-        if name in self.found:
-            return self.found[name]
-        if name in self.problems:
-            raise self.problems[name]
-        raise AttreeError(
-            "unknown-language", f"unknown language {name}", fix=nearest(name, self.found)
+    def __missing__(self, name: str) -> NoReturn:
+        """Raise an `AttreeError` that says why a language does not exist."""
+        raise self.problems.get(name) or AttreeError(
+            "unknown-language", f"unknown language {name}", fix=nearest(name, self)
         )
-
-    def __contains__(self, name: object) -> bool:
-        """Tell whether a language can be read."""
-        return name in self.found
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the languages that can be read."""
-        return iter(self.found)
-
-    def __len__(self) -> int:
-        """Return how many languages can be read."""
-        return len(self.found)
 
 
 def discover(
@@ -208,7 +184,7 @@ def discover(
             if place.name in places:
                 catalogue.warnings.append(f"{place} is read instead of {places[place.name]}")
             places[place.name] = place
-    for name in [*places, *(name for name in languages if name not in places)]:
+    for name in dict.fromkeys([*places, *languages]):
         try:
             language = _language(name, places.get(name), languages.get(name))
         except (AttreeError, OSError) as error:
@@ -218,7 +194,7 @@ def discover(
             catalogue.problems[name] = error
             catalogue.warnings.append(str(error))
             continue
-        catalogue.found[name] = language
+        catalogue[name] = language
         catalogue.warnings += _gaps(language)
     return catalogue
 
@@ -262,54 +238,43 @@ def _path(folder: str | Path, where: str) -> Path:
     return Path(expand_variables(str(folder), where)).expanduser()
 
 
-def _language(name: str, place: Path | None, overrides: Any) -> Language:
+def _language(name: str, folder: Path | None, overrides: Any) -> Language:
     """Put together a language's settings: defaults, layout, language.yaml, overrides."""
     where = f"treebanks.languages.{name}"
     if not is_name(name):
-        raise AttreeError(
-            "bad-name",
-            f"{name!r} cannot name a language",
-            file=place,
-            fix="use letters, digits, _ and -, nothing twenty times in a row",
-        )
+        problem = f"{name!r} cannot name a language"
+        fix = "use letters, digits, _ and -, nothing twenty times in a row"
+        raise AttreeError("bad-name", problem, file=folder, fix=fix)
     own = check_settings(overrides, where)
     if "folder" in own:
-        place = _path(own["folder"], f"{where}.folder")
-    if place is None:
-        raise AttreeError(
-            "missing-folder", f"language {name}: no folder of treebanks has it", fix="add folder:"
-        )
-    if not place.is_dir():
-        raise AttreeError(
-            "missing-folder", f"language {name}: this folder does not exist", file=place
-        )
-    described = place / "language.yaml"
+        folder = _path(own["folder"], f"{where}.folder")
+    if folder is None:
+        problem = f"language {name}: no folder of treebanks has it"
+        raise AttreeError("missing-folder", problem, fix="add folder:")
+    if not folder.is_dir():
+        problem = f"language {name}: this folder does not exist"
+        raise AttreeError("missing-folder", problem, file=folder)
+    described = folder / "language.yaml"
     settings = read_language_file(described) if os.path.lexists(described) else {}
     if "folder" in settings:
-        raise AttreeError(
-            "folder-key", "folder can be set in the workflow's configuration only", file=described
-        )
+        problem = "folder can be set in the workflow's configuration only"
+        raise AttreeError("folder-key", problem, file=described)
     layout = LAYOUTS.get(own.get("layout", settings.get("layout", "")), {})
     layers = [layout, settings, own]
     merged = {key: value for layer in layers for key, value in layer.items()}
-    specs = {} if layout else _usual_splits(place, merged.get("format"))
-    for layer in layers:
-        specs |= layer.get("splits") or {}
+    specs = {} if layout else _usual_splits(folder, merged.get("format"))
+    listed = [split for layer in layers for split in layer.get("splits", {}).items()]
+    specs |= {split: spec if isinstance(spec, dict) else {"files": spec} for split, spec in listed}
     if not specs:
-        raise AttreeError(
-            "no-splits",
-            "this folder is not a language: it has no train, dev or test file",
-            file=place,
-            fix=_meant(treebank_files(place)),
-        )
-    names = {"{LANG}": name.upper(), "{Lang}": name.capitalize(), "{lang}": name.lower()}
-    details, absent, excluded = _read_splits(place, merged, _fill(specs, names), where)
-    used = {file for one in details.values() for file in one.files} | excluded
-    unused = [file for file in treebank_files(place) if file not in used]
-    if any(layer.get("splits") for layer in layers):  # then files of other kinds are no accident
+        problem = "this folder is not a language: it has no train, dev or test file"
+        meant = _meant(treebank_files(folder))
+        raise AttreeError("no-splits", problem, file=folder, fix=meant)
+    details, absent, used = _read_splits(name, folder, merged, specs, where)
+    unused = [file for file in treebank_files(folder) if file not in used]
+    if listed:  # then files of other kinds are no accident
         kinds = {file.suffix for file in used}
         unused = [file for file in unused if file.suffix in kinds]
-    return Language(name, place, details, absent, tuple(unused))
+    return Language(name, folder, details, absent, tuple(unused))
 
 
 def treebank_files(folder: Path) -> list[Path]:
@@ -324,91 +289,79 @@ def treebank_files(folder: Path) -> list[Path]:
     ]
 
 
-def _usual_splits(place: Path, given: str | None) -> dict[str, list[str]]:
+def _usual_splits(folder: Path, format: str | None) -> dict[str, dict[str, Any]]:
     """Return patterns of the files ``train.*`` or ``train/*``, and so on, of a language."""
-    names = sorted(path.name for path in place.iterdir() if path.name[0] not in "._")
-    specs = {}
+    names = sorted(path.name for path in folder.iterdir() if path.name[0] not in "._")
+    specs: dict[str, dict[str, Any]] = {}
     for split in SPLITS:
         there = [name for name in names if name.split(".")[0] == split]
-        patterns = []
+        patterns: list[str] = []
         for name in there:
-            inside = [name]
-            if (place / name).is_dir():
-                suffixes = {one.suffix for one in (place / name).iterdir() if one.is_file()}
-                inside = [f"{name}/*{suffix}" for suffix in sorted(suffixes)]
-            patterns += [one for one in inside if given or format_of(one)]
+            if (folder / name).is_dir():
+                suffixes = {file.suffix for file in (folder / name).iterdir() if file.is_file()}
+                patterns += [f"{name}/*{suffix}" for suffix in sorted(suffixes)]
+            else:
+                patterns.append(name)
+        patterns = [pattern for pattern in patterns if format or format_of(pattern)]
         if patterns:
-            specs[split] = patterns
+            specs[split] = {"files": patterns}
         elif there:
-            raise AttreeError(
-                "unknown-format",
-                "the format of this file is not known from its name",
-                file=place / there[0],
-                fix="end its name in .mrg, .ptb or .conllu, or set format in language.yaml",
-            )
+            problem = "the format of this file is not known from its name"
+            fix = "end its name in .mrg, .ptb or .conllu, or set format in language.yaml"
+            raise AttreeError("unknown-format", problem, file=folder / there[0], fix=fix)
     return specs
 
 
-def _fill(value: Any, names: Mapping[str, str]) -> Any:
-    """Replace ``{Lang}`` and its like in every pattern."""
-    if isinstance(value, Mapping):
-        return {key: _fill(one, names) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_fill(one, names) for one in value]
-    if isinstance(value, str):
-        for placeholder, name in names.items():
-            value = value.replace(placeholder, name)
-    return value
-
-
 def _read_splits(
-    place: Path, merged: Mapping[str, Any], specs: Mapping[str, Any], where: str
+    language: str,
+    folder: Path,
+    settings: Mapping[str, Any],
+    specs: Mapping[str, Mapping[str, Any]],
+    where: str,
 ) -> tuple[dict[str, Split], dict[str, str], set[Path]]:
-    """Find files; return the splits that have some, the others' patterns, files left out."""
-    base = SplitSettings(**as_settings(merged))
+    """Find files; return the splits that have some, the others' patterns, and all files named."""
     details: dict[str, Split] = {}
     absent: dict[str, str] = {}
-    left_out: set[Path] = set()
-    for name, spec in specs.items():
-        if not is_name(name):
-            raise AttreeError("bad-name", f"{name!r} cannot name a split", file=where)
-        spec = spec if isinstance(spec, Mapping) else {"files": spec}
-        patterns = _patterns(name, spec, specs, where)
-        found = find(patterns, place)
-        excluded = find(_listed(spec.get("exclude", [])), place)
-        left_out.update(excluded.files)
+    used: set[Path] = set()
+    for split, spec in specs.items():
+        if not is_name(split):
+            raise AttreeError("bad-name", f"{split!r} cannot name a split", file=where)
+        patterns = _patterns(split, specs, language, where)
+        found = find(patterns, folder)
+        excluded = find(_named(spec.get("exclude", []), language), folder)
+        used.update(excluded.files)
         files = tuple(file for file in found.files if file not in excluded.files)
         if all(file.is_file() and file.stat().st_size == 0 for file in files):
-            absent[name] = ", ".join(patterns) + (", but for empty files" if files else "")
+            absent[split] = ", ".join(patterns) + (", but for empty files" if files else "")
             continue
-        own = {key: spec[key] for key in ("max_words", "part", "first") if key in spec}
-        settings = resolve(dataclasses.replace(base, **own), files)
-        details[name] = Split(files, settings, found.patterns, excluded.patterns, found.missing)
-    return details, absent, left_out
+        used.update(files)
+        filters = {key: spec[key] for key in Filters.__struct_fields__ if key in spec}
+        how = resolve(SplitSettings(**as_settings(settings) | filters), files)
+        details[split] = Split(files, how, found.patterns, excluded.patterns, found.missing)
+    return details, absent, used
 
 
 def _patterns(
-    name: str, spec: Mapping[str, Any], specs: Mapping[str, Any], where: str
+    split: str, specs: Mapping[str, Mapping[str, Any]], language: str, where: str
 ) -> list[str]:
     """Return the patterns of a split, or of all the splits that it is made from."""
-    if "files" in spec:
-        return _listed(spec["files"])
+    if "files" in specs[split]:
+        return _named(specs[split]["files"], language)
     patterns = []
-    for other in _listed(spec["from"]):
-        source = specs.get(other)
-        if isinstance(source, Mapping) and "from" in source:
-            source = None
-        if source is None:
-            known = [one for one in specs if one != name]
-            raise AttreeError(
-                "unknown-split",
-                f"splits.{name}.from: there is no split {other} with files of its own",
-                file=where,
-                fix=nearest(other, known),
-            )
-        patterns += _listed(source["files"] if isinstance(source, Mapping) else source)
+    for other in _named(specs[split]["from"], language):
+        if "files" not in specs.get(other, {}):
+            problem = f"splits.{split}.from: there is no split {other} with files of its own"
+            fix = nearest(other, [name for name in specs if name != split])
+            raise AttreeError("unknown-split", problem, file=where, fix=fix)
+        patterns += _named(specs[other]["files"], language)
     return patterns
 
 
-def _listed(value: str | list[str]) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)
+def _named(value: str | list[str], language: str) -> list[str]:
+    """Return one pattern or several with the language's name for ``{Lang}`` and its like."""
+    patterns = [value] if isinstance(value, str) else value
+    upper, capital, lower = language.upper(), language.capitalize(), language.lower()
+    cases = {"{LANG}": upper, "{Lang}": capital, "{lang}": lower}
+    for placeholder, name in cases.items():
+        patterns = [pattern.replace(placeholder, name) for pattern in patterns]
+    return patterns

@@ -21,7 +21,7 @@ from msgspec import Meta
 
 from attree.base.errors import AttreeError
 from attree.base.files import read_bytes
-from attree.base.settings import OPTIONAL, Keys, accepted_by, checked, one_of
+from attree.base.settings import OPTIONAL, Keys, accepted_by, checked, hints_of, one_of
 from attree.treebank.cleaning import PARTS, POLICIES, parts, policies, policy
 from attree.treebank.labels import KINDS, UNIVERSAL, Labelling
 from attree.treebank.sentence import (
@@ -242,18 +242,14 @@ def read_yaml(path: Path, *, what: str, aliases: bool = False) -> Any:
         text = read_bytes(path, what=what, largest=_LARGEST).decode("utf-8")
         return _Loader(text, aliases=aliases).get_single_data()
     except UnicodeDecodeError:
-        raise AttreeError(
-            "encoding", "this is not UTF-8", file=path, fix="save it as UTF-8"
-        ) from None
+        problem, fix = "this is not UTF-8", "save it as UTF-8"
+        raise AttreeError("encoding", problem, file=path, fix=fix) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise AttreeError(
-            "not-yaml",
-            f"this is not YAML ({getattr(error, 'problem', None) or 'characters not allowed'})",
-            file=path,
-            line=mark.line + 1 if mark else None,
-            fix="correct it",
-        ) from None
+        why = getattr(error, "problem", None) or "characters not allowed"
+        line = mark.line + 1 if mark else None
+        problem = f"this is not YAML ({why})"
+        raise AttreeError("not-yaml", problem, file=path, line=line, fix="correct it") from None
 
 
 def check_settings(values: Any, file: str | Path) -> dict[str, Any]:
@@ -268,10 +264,9 @@ def check_settings(values: Any, file: str | Path) -> dict[str, Any]:
     """
     values = {} if values is None else values
     if not isinstance(values, Mapping):
-        keys = ", ".join(one.encode_name for one in msgspec.structs.fields(LanguageKeys))
-        raise AttreeError(
-            "not-a-mapping", "expected keys and values", file=file, fix=f"the keys are {keys}"
-        )
+        keys = ", ".join(hints_of(LanguageKeys))
+        fix = f"the keys are {keys}"
+        raise AttreeError("not-a-mapping", "expected keys and values", file=file, fix=fix)
     return dict(checked(values, LanguageKeys, file=file))
 
 
@@ -287,8 +282,12 @@ def settings_of(**given: Any) -> SplitSettings:
 
 def as_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return those checked values that belong to `Settings`, as it holds them."""
-    names = {one.name for one in dataclasses.fields(SplitSettings)}
-    found = {key: value for key, value in values.items() if key in names}
-    if "accept_loss" in found:
-        found["accept_loss"] = float(found["accept_loss"])
-    return {key: tuple(one) if isinstance(one, list) else one for key, one in found.items()}
+    names = {field.name for field in dataclasses.fields(SplitSettings)}
+    settings: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in values.items()
+        if key in names
+    }
+    if "accept_loss" in settings:
+        settings["accept_loss"] = float(settings["accept_loss"])
+    return settings

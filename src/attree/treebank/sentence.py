@@ -123,7 +123,8 @@ class Format:
     """A treebank format: a registry line of ``formats.FORMATS`` names one.
 
     Args:
-        read: text of a whole file, its name, settings → every sentence, in order.
+        read: text of a whole file, its name, settings → every sentence, in order: a `Sentence`,
+            a ``crossing.Graph`` where branches may cross, or `Rejected`.
         extensions: of files that are in this format unless something else is given.
         punctuation: the policy that is usual for treebanks in this format.
         dummy_roots, drop_labels, traces: as in `Settings`.
@@ -132,7 +133,6 @@ class Format:
         certain: tells from the beginning of a text that it is in this format, without a doubt.
         family: of two formats of one family, that which is ``certain`` is read, whatever the
             extension.
-        graphs: like ``read``, but yields ``crossing.Graph``, where branches may cross.
         write: ``crossing.Graph`` → pieces of text; None where it cannot be written.
         continuous: whether what is written must be made continuous.
         binary: whether ``read`` opens the file itself, and is given no text.
@@ -141,7 +141,7 @@ class Format:
             it is the identity, ``read`` makes the labels universal.
     """
 
-    read: Callable[[str, str, SplitSettings], Iterator[Sentence | Rejected]]
+    read: Callable[[str, str, SplitSettings], Iterator[Any]]
     extensions: tuple[str, ...]
     punctuation: str = "keep"
     dummy_roots: tuple[str, ...] = DUMMY_ROOTS
@@ -151,7 +151,6 @@ class Format:
     fallback: str = ""
     certain: Callable[[str], bool] | None = None
     family: str = ""
-    graphs: Callable[[str, str, SplitSettings], Iterator[Any]] | None = None
     write: Callable[[Iterator[Any]], Iterator[str]] | None = None
     continuous: bool = False
     binary: bool = False

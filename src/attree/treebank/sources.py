@@ -37,26 +37,15 @@ def read_text(path: str | Path, encoding: str) -> str:
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         text = data.decode(encoding, errors="surrogateescape")
-    except LookupError:
-        raise AttreeError(
-            "unknown-encoding",
-            f"unknown encoding {encoding!r}",
-            fix="use a name such as utf-8 or latin-1",
-        ) from None
     except UnicodeDecodeError as error:  # a codec that cannot carry bad bytes along
-        line = data.count(b"\n", 0, error.start) + 1
-        raise AttreeError(
-            "encoding",
-            f"this file is not {encoding}",
-            file=path,
-            line=line,
-            fix="set another encoding",
-        ) from None
-    except ValueError:  # "idna" and "undefined" are codecs, and what follows a NUL is no name
+        line, fix = data.count(b"\n", 0, error.start) + 1, "set another encoding"
+        problem = f"this file is not {encoding}"
+        raise AttreeError("encoding", problem, file=path, line=line, fix=fix) from None
+    except (LookupError, ValueError):
+        # "idna" and "undefined" are codecs, and what follows a NUL is no name
+        problem = f"{encoding!r} is no encoding of text"
         fix = "use a name such as utf-8 or latin-1"
-        raise AttreeError(
-            "unknown-encoding", f"{encoding!r} is no encoding of text", file=path, fix=fix
-        ) from None
+        raise AttreeError("unknown-encoding", problem, file=path, fix=fix) from None
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text

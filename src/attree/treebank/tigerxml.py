@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
-from attree.treebank.crossing import Graph, reader, without_dummy_root
+from attree.treebank.crossing import Graph, without_dummy_root
 from attree.treebank.sentence import Format, Rejected, SplitSettings
-from attree.treebank.sources import undecoded
+from attree.treebank.sources import BadSentenceError, undecoded
 
 _CHUNK = 1 << 16
 
@@ -23,16 +22,7 @@ class _EntityError(Exception):
     """The document declares an entity."""
 
 
-@dataclass(slots=True)
-class _Element:
-    """One ``<s>``: its words and nodes, and the edges between them."""
-
-    name: str
-    line: int
-    words: dict[str, tuple[str, str]] = field(default_factory=dict)
-    nodes: dict[str, str] = field(default_factory=dict)
-    edges: dict[str, tuple[str, str]] = field(default_factory=dict)
-    problem: str | None = None
+_Attributes = dict[str, str]
 
 
 class _Handler:
@@ -41,8 +31,9 @@ class _Handler:
     def __init__(self, file: str) -> None:
         self.file = file
         self.done: list[Graph | Rejected] = []
-        self.now: _Element | None = None
-        self.node = ""
+        #: Of the sentence that is being read: its first line, its name, the elements in it.
+        self.line, self.name = 0, ""
+        self.elements: list[tuple[str, _Attributes]] = []
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
@@ -52,63 +43,68 @@ class _Handler:
     def entity(self, *_: object) -> int:
         raise _EntityError
 
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        now = self.now
+    def start(self, tag: str, attributes: _Attributes) -> None:
         if tag == "s":
-            line = self.parser.CurrentLineNumber
-            self.now = _Element(attributes.get("id", f"line {line}"), line)
-        elif now is None:
-            return
-        elif tag in ("t", "nt"):
-            self._declare(now, tag, attributes)
-        elif tag == "edge":
-            child = attributes.get("idref", "")
-            if child in now.edges:
-                both = f"{now.edges[child][0]} and {self.node}"
-                now.problem = now.problem or f"{child} is attached twice: to {both}"
-            now.edges[child] = (self.node, attributes.get("label", ""))
-
-    def _declare(self, now: _Element, tag: str, attributes: dict[str, str]) -> None:
-        name = attributes.get("id", "")
-        if name in now.words or name in now.nodes:
-            now.problem = now.problem or f"the id {name!r} stands twice"
-        if tag == "nt":
-            self.node = name
-            now.nodes[name] = attributes.get("cat", "")
-            return
-        if not attributes.get("word"):
-            now.problem = now.problem or f"{name} has no word"
-        now.words[name] = (attributes.get("word", ""), attributes.get("pos", ""))
+            self.line, self.elements = self.parser.CurrentLineNumber, []
+            self.name = attributes.get("id", f"line {self.line}")
+        elif self.name:
+            self.elements.append((tag, attributes))
 
     def end(self, tag: str) -> None:
-        if tag == "s" and self.now is not None:
-            self.done.append(_graph(self.now, self.file))
-            self.now = None
+        if tag != "s" or not self.name:
+            return
+        try:
+            self.done.append(_graph(self.elements, self.file, self.line, self.name))
+        except BadSentenceError as bad:
+            reason = f"sentence {self.name}: {bad}"
+            self.done.append(Rejected(self.file, self.line, reason, "failed"))
+        self.name = ""
 
 
-def _graph(one: _Element, file: str) -> Graph | Rejected:
-    names = [*one.words, *one.nodes]
-    places = {name: number for number, name in enumerate(names)}
-    unknown = [name for name in one.edges if name not in places]
-    problem = one.problem
-    if problem is None and unknown:
-        problem = f"an edge leads to {unknown[0]!r}, which does not exist"
-    if problem is None:
-        edges = [one.edges.get(name) for name in names]
-        graph = Graph(
-            words=[word for word, _ in one.words.values()],
-            tags=[tag for _, tag in one.words.values()],
-            labels=list(one.nodes.values()),
-            parents=[places[edge[0]] if edge else -1 for edge in edges],
-            functions=[edge[1] if edge and edge[1] != "--" else "" for edge in edges],
-            file=file,
-            line=one.line,
-            name=one.name,
-        )
-        problem = graph.problem()
-        if problem is None:
-            return without_dummy_root(graph, ("VROOT",))
-    return Rejected(file, one.line, f"sentence {one.name}: {problem}", "failed")
+def _graph(elements: list[tuple[str, _Attributes]], file: str, line: int, name: str) -> Graph:
+    """Make a graph of the words, nodes and edges of one ``<s>``.
+
+    Raises:
+        BadSentenceError: they are no tree.
+    """
+    words: dict[str, _Attributes] = {}
+    nodes: dict[str, _Attributes] = {}
+    edges: dict[str, tuple[str, str]] = {}  # word or node → the node above it, function
+    node = ""
+    for tag, attributes in elements:
+        given = attributes.get("id", "")
+        if tag in ("t", "nt") and (given in words or given in nodes):
+            raise BadSentenceError(f"the id {given!r} stands twice")
+        if tag == "t":
+            if not attributes.get("word"):
+                raise BadSentenceError(f"{given} has no word")
+            words[given] = attributes
+        elif tag == "nt":
+            node, nodes[given] = given, attributes
+        elif tag == "edge":
+            child = attributes.get("idref", "")
+            if child in edges:
+                both = f"{edges[child][0]} and {node}"
+                raise BadSentenceError(f"{child} is attached twice: to {both}")
+            function = attributes.get("label", "--")
+            edges[child] = (node, "" if function == "--" else function)
+    numbers = {name: number for number, name in enumerate([*words, *nodes])}
+    for child in edges:
+        if child not in numbers:
+            raise BadSentenceError(f"an edge leads to {child!r}, which does not exist")
+    graph = Graph(
+        words=[word["word"] for word in words.values()],
+        tags=[word.get("pos", "") for word in words.values()],
+        labels=[node.get("cat", "") for node in nodes.values()],
+        parents=[numbers.get(edges[one][0], -1) if one in edges else -1 for one in numbers],
+        functions=[edges[one][1] if one in edges else "" for one in numbers],
+        file=file,
+        line=line,
+        name=name,
+    )
+    if problem := graph.problem():
+        raise BadSentenceError(problem)
+    return without_dummy_root(graph, ("VROOT",))
 
 
 def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Rejected]:
@@ -127,8 +123,8 @@ def graphs(text: str, file: str, settings: SplitSettings) -> Iterator[Graph | Re
             handler.parser.Parse(text[start : start + _CHUNK], start + _CHUNK > len(text))
         except expat.ExpatError as error:
             reason = f"the XML is broken: {expat.ErrorString(error.code)}"
-            if handler.now is not None:
-                reason += f", in sentence {handler.now.name}"
+            if handler.name:
+                reason += f", in sentence {handler.name}"
             rest = Rejected(file, error.lineno, f"{reason}; nothing after it is read", "failed")
         except _EntityError:
             line = handler.parser.CurrentLineNumber
@@ -174,9 +170,8 @@ def _quoted(text: str) -> str:
 
 
 FORMAT = Format(
-    reader(graphs),
+    graphs,
     (".xml", ".tiger"),
     certain=lambda text: re.match(r"\ufeff?\s*<(\?xml|corpus)\b", text) is not None,
-    graphs=graphs,
     write=write,
 )

@@ -90,87 +90,135 @@ class Phrase:
     label: str | None = None
 
 
-def phrases(words: Words, *, inner: bool = False) -> list[Phrase]:
-    """Return the phrases that a tree tells, in pre-order; of two with the same words the outer.
+class Tree:
+    """The shape of a dependency tree, and what it says of phrases.
 
-    Args:
-        words: a tree.
-        inner: whether phrases inside subtrees are told too.
+    Attributes:
+        words: of the tree.
+        relations: without subtypes.
+        starts, ends, sizes: first word, end and number of words of every word's subtree.
+        below: the dependents of every word.
     """
-    tree = _Tree(words)
-    found: dict[tuple[int, int], Phrase] = {}
-    for head, relation in enumerate(tree.relations):
-        if tree.sizes[head] == len(tree.relations):
-            found[0, len(tree.relations)] = Phrase(0, len(tree.relations), head)
-        elif tree.sizes[head] > 1 and relation not in _NO_PHRASE and tree.is_whole(head):
-            start, end = tree.trimmed(tree.starts[head], tree.ends[head])
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        self.relations = [relation.partition(":")[0] for relation in words.relations]
+        self.starts, self.ends, self.sizes = extents(words.heads)
+        self._edge = [relation in ("punct", "cc") for relation in self.relations]
+        self.below: list[list[int]] = [[] for _ in words.heads]
+        for word, head in enumerate(words.heads):
+            if head >= 0:
+                self.below[head].append(word)
+                if self.relations[word] == "fixed":
+                    self._edge[word] = self.relations[head] == "cc"
+
+    def phrases(self, *, inner: bool = False) -> list[Phrase]:
+        """Return the phrases that are told, in pre-order; of two with the same words the outer.
+
+        Args:
+            inner: whether phrases inside subtrees are told too.
+        """
+        told: dict[tuple[int, int], Phrase] = {}
+        for head, relation in enumerate(self.relations):
+            if self.sizes[head] == len(self.relations):
+                told[0, len(self.relations)] = Phrase(0, len(self.relations), head)
+            elif self.sizes[head] > 1 and relation not in _NO_PHRASE and self._is_whole(head):
+                start, end = self._trimmed(self.starts[head], self.ends[head])
+                if end - start > 1:
+                    told.setdefault((start, end), Phrase(start, end, head))
+        for head in range(len(self.relations)) if inner else ():
+            for phrase in self._inside(head):
+                told.setdefault((phrase.start, phrase.end), phrase)
+        # without those that cross one before them, as marks that make no clear pairs can do
+        kept: list[Phrase] = []
+        open_ends: list[int] = []
+        for phrase in sorted(told.values(), key=lambda phrase: (phrase.start, -phrase.end)):
+            while open_ends and open_ends[-1] <= phrase.start:
+                open_ends.pop()
+            if not open_ends or phrase.end <= open_ends[-1]:
+                open_ends.append(phrase.end)
+                kept.append(phrase)
+        return kept
+
+    def no_phrases(self) -> set[tuple[int, int]]:
+        """Return the spans of two or more neighbouring dependents of a clause's head, without it.
+
+        Coordination, auxiliaries, marks and complements that share a subject (``xcomp``) are left
+        open: treebanks group them in several ways.
+        """
+        spans: set[tuple[int, int]] = set()
+        for head, dependents in enumerate(self.below):
+            of_clause = {"cop", "nsubj"} & {self.relations[word] for word in dependents}
+            if self.words.tags[head] != "VERB" and not of_clause:
+                continue
+            run: list[int] = []
+            for word in dependents:
+                if run and self.ends[run[-1]] != self.starts[word]:
+                    run = []
+                if self.relations[word] in _OF_CLAUSE and self._is_whole(word):
+                    spans |= {(self.starts[first], self.ends[word]) for first in run}
+                    run.append(word)
+                else:
+                    run = []
+        return spans
+
+    def labels(self, phrases: Iterable[Phrase]) -> list[str | None]:
+        """Return the labels of phrases; None where treebanks disagree."""
+        return [phrase.label or self._label(phrase.head) for phrase in phrases]
+
+    def _label(self, head: int) -> str | None:
+        words, below = self.words, {self.relations[word] for word in self.below[head]}
+        marks = (words.tags[word] for word in self.below[head] if self.relations[word] == "mark")
+        finite = "VerbForm=Fin" in words.features[head] or "cop" in below
+        mark = next(marks, "")
+        return label(words.tags[head], words.relations[head], below, mark=mark, finite=finite)
+
+    def _is_whole(self, head: int) -> bool:
+        """Tell whether the words of a subtree are adjacent."""
+        return self.ends[head] - self.starts[head] == self.sizes[head]
+
+    def _trimmed(self, start: int, end: int) -> tuple[int, int]:
+        """Return a span without punctuation and conjunctions at its edges, marks in pairs."""
+        first, last = start, end
+        while start < end and self._edge[start]:
+            start += 1
+        while start < end and self._edge[end - 1]:
+            end -= 1
+        if start == end or (start == first and end == last):
+            return start, end
+        forms = self.words.forms
+        lone = _lone(forms[start:end])
+        end = next((word + 1 for word in range(end, last) if forms[word] in lone), end)
+        before = range(start - 1, first - 1, -1)
+        return next((word for word in before if forms[word] in lone), start), end
+
+    def _inside(self, head: int) -> Iterator[Phrase]:
+        """Yield the phrases inside the subtree of a nominal: without adposition, as a predicate."""
+        if self.words.tags[head] not in _NOUNS | {"ADJ"}:
+            return
+        names = {self.relations[word] for word in self.below[head]}
+        own_label = _LABELS.get(self.words.tags[head], "NP")
+        start, end = self.starts[head], self.ends[head]
+        if names & _CLAUSAL:
+            if "conj" in names:
+                return
+            own = [word for word in self.below[head] if self.relations[word] in _OF_NOMINALS]
+            start = min([head, *(self.starts[word] for word in own)])
+            end = max([head + 1, *(self.ends[word] for word in own)])
+            if end - start != 1 + sum(self.sizes[word] for word in own):
+                return
             if end - start > 1:
-                found.setdefault((start, end), Phrase(start, end, head))
-    if inner:
-        for head in range(len(tree.relations)):
-            for one in tree.inside(head):
-                found.setdefault((one.start, one.end), one)
-    return _nested(sorted(found.values(), key=lambda one: (one.start, -one.end)))
-
-
-def _nested(found: Iterable[Phrase]) -> list[Phrase]:
-    """Leave out phrases that cross one before them, as marks that make no clear pairs can do."""
-    kept: list[Phrase] = []
-    open_ends: list[int] = []
-    for one in found:
-        while open_ends and open_ends[-1] <= one.start:
-            open_ends.pop()
-        if not open_ends or one.end <= open_ends[-1]:
-            open_ends.append(one.end)
-            kept.append(one)
-    return kept
-
-
-def no_phrases(words: Words) -> set[tuple[int, int]]:
-    """Return the spans of two or more neighbouring dependents of a clause's head, without it.
-
-    Coordination, auxiliaries, marks and complements that share a subject (``xcomp``) are left open:
-    treebanks group them in several ways.
-    """
-    tree = _Tree(words)
-    found: set[tuple[int, int]] = set()
-    for head, dependents in enumerate(tree.below):
-        of_clause = {"cop", "nsubj"} & {tree.relations[word] for word in dependents}
-        if words.tags[head] != "VERB" and not of_clause:
-            continue
-        run: list[int] = []
-        for word in dependents:
-            if run and tree.ends[run[-1]] != tree.starts[word]:
-                run = []
-            if tree.relations[word] in _OF_CLAUSE and tree.is_whole(word):
-                found |= {(tree.starts[first], tree.ends[word]) for first in run}
-                run.append(word)
-            else:
-                run = []
-    return found
-
-
-def labels(words: Words, found: Sequence[Phrase]) -> list[str | None]:
-    """Return the labels of phrases; None where treebanks disagree."""
-    relations = [relation.partition(":")[0] for relation in words.relations]
-    below: dict[int, set[str]] = {one.head: set() for one in found}
-    marks: dict[int, str] = {}  # head → the part of speech of what marks it
-    for word, head in enumerate(words.heads):
-        if head in below:
-            below[head].add(relations[word])
-            if relations[word] == "mark":
-                marks.setdefault(head, words.tags[word])
-    return [
-        one.label
-        or label(
-            words.tags[one.head],
-            words.relations[one.head],
-            below[one.head],
-            mark=marks.get(one.head, ""),
-            finite="VerbForm=Fin" in words.features[one.head] or "cop" in below[one.head],
-        )
-        for one in found
-    ]
+                yield Phrase(start, end, head, "PP" if "case" in names else own_label)
+        elif not self._is_whole(head) or self.relations[head] in _NO_PHRASE:
+            return
+        if "case" not in names:
+            return
+        cases = [word for word in self.below[head] if self.relations[word] == "case"]
+        start = max([start, *(self.ends[word] for word in cases if word < head)])
+        end = min([end, *(self.starts[word] for word in cases if word > head)])
+        start, end = self._trimmed(start, end)
+        if start <= head < end and end - start > 1:
+            yield Phrase(start, end, head, own_label)
 
 
 def label(
@@ -217,82 +265,6 @@ def _verbal(
     if mark == "PART" or (not mark and not finite and base != "conj"):
         return "VP"
     return "S" if base in ("advcl", "acl") else None
-
-
-class _Tree:
-    """The shape of a dependency tree.
-
-    Attributes:
-        relations: without subtypes.
-        starts, ends, sizes: first word, end and number of words of every word's subtree.
-    """
-
-    def __init__(self, words: Words) -> None:
-        self.words = words
-        self.relations = [relation.partition(":")[0] for relation in words.relations]
-        self.starts, self.ends, self.sizes = extents(words.heads)
-        self.edge = [relation in ("punct", "cc") for relation in self.relations]
-        self.below: list[list[int]] = [[] for _ in words.heads]
-        for word, head in enumerate(words.heads):
-            if head >= 0:
-                self.below[head].append(word)
-                if self.relations[word] == "fixed":
-                    self.edge[word] = self.relations[head] == "cc"
-
-    def is_whole(self, head: int) -> bool:
-        """Tell whether the words of a subtree are adjacent."""
-        return self.ends[head] - self.starts[head] == self.sizes[head]
-
-    def trimmed(self, start: int, end: int) -> tuple[int, int]:
-        """Return a span without punctuation and conjunctions at its edges, marks in pairs."""
-        first, last = start, end
-        while start < end and self.edge[start]:
-            start += 1
-        while start < end and self.edge[end - 1]:
-            end -= 1
-        if start == end or (start == first and end == last):
-            return start, end
-        forms = self.words.forms
-        lone = _lone(forms[start:end])
-        for place in range(end, last):
-            if forms[place] in lone:
-                end = place + 1
-                break
-        for place in range(start - 1, first - 1, -1):
-            if forms[place] in lone and end == max(end, place):
-                start = place
-                break
-        return start, end
-
-    def inside(self, head: int) -> Iterator[Phrase]:
-        """Yield the phrases inside the subtree of a nominal: without adposition, as a predicate."""
-        if self.words.tags[head] not in _NOUNS | {"ADJ"}:
-            return
-        names = {self.relations[word] for word in self.below[head]}
-        own_label = _LABELS.get(self.words.tags[head], "NP")
-        start, end = self.starts[head], self.ends[head]
-        if names & _CLAUSAL:
-            if "conj" in names:
-                return
-            own = [word for word in self.below[head] if self.relations[word] in _OF_NOMINALS]
-            start = min([head, *(self.starts[word] for word in own)])
-            end = max([head + 1, *(self.ends[word] for word in own)])
-            if end - start != 1 + sum(self.sizes[word] for word in own):
-                return
-            if end - start > 1:
-                yield Phrase(start, end, head, "PP" if "case" in names else own_label)
-        elif not self.is_whole(head) or self.relations[head] in _NO_PHRASE:
-            return
-        if "case" not in names:
-            return
-        for word in self.below[head]:
-            if self.relations[word] == "case" and word < head:
-                start = max(start, self.ends[word])
-            elif self.relations[word] == "case":
-                end = min(end, self.starts[word])
-        start, end = self.trimmed(start, end)
-        if start <= head < end and end - start > 1:
-            yield Phrase(start, end, head, own_label)
 
 
 def _lone(forms: Sequence[str]) -> set[str]:

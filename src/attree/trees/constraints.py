@@ -54,9 +54,8 @@ class Constraints:
         spans = [(start, end) for start, end, _ in self.required]
         for start, end in (*spans, *self.forbidden):
             if not 0 <= start < end:
-                raise AttreeError(
-                    "not-a-span", f"{_named((start, end))} is no span", fix="give start < end"
-                )
+                problem = f"{_named((start, end))} is no span"
+                raise AttreeError("not-a-span", problem, fix="give start < end")
         if any(label is not None and not label.strip() for _, _, label in self.required):
             raise AttreeError("empty-label", "a label is empty", fix="name it, or leave it unknown")
         both = set(spans) & set(self.forbidden)
@@ -65,8 +64,9 @@ class Constraints:
             raise AttreeError("contradiction", problem, fix=_UNDO)
         for span, labels in self.chains().items():
             if None in labels and len(labels) > 1:
-                problem = f"{_named(span)} has the label {labels[labels[0] is None]} and an unknown"
-                raise AttreeError("contradiction", f"{problem} one", fix=_UNDO)
+                label = labels[labels[0] is None]
+                problem = f"{_named(span)} has the label {label} and an unknown one"
+                raise AttreeError("contradiction", problem, fix=_UNDO)
         crossed = _crossed(spans)
         if crossed is not None:
             problem = f"{_named(crossed[0])} and {_named(crossed[1])} are required, and cross"
@@ -82,16 +82,21 @@ class Constraints:
         Raises:
             AttreeError: they contradict each other.
         """
-        given = list(spans)
-        required = [
-            (start, end, None if label == UNKNOWN else label)
-            for start, end, label in given
-            if label not in (NO_PHRASE, COMPLETE)
-        ]
-        phrases = {(start, end) for start, end, _ in required}
-        forbidden = {(start, end): None for start, end, label in given if label == NO_PHRASE}
-        for region in _outermost((start, end) for start, end, label in given if label == COMPLETE):
-            forbidden |= dict.fromkeys(sorted(_within(region) - phrases))
+        required: list[tuple[int, int, str | None]] = []
+        forbidden: dict[Span, None] = {}
+        regions: set[Span] = set()
+        for start, end, label in spans:
+            if label == COMPLETE:
+                regions.add((start, end))
+            elif label == NO_PHRASE:
+                forbidden[start, end] = None
+            else:
+                required.append((start, end, None if label == UNKNOWN else label))
+        taken = {(start, end) for start, end, _ in required}
+        for start, end in _outermost(regions):
+            inside = ((i, j) for i in range(start, end) for j in range(i + 1, end + 1))
+            left = (span for span in inside if span not in taken and span != (start, end))
+            forbidden |= dict.fromkeys(left)
         return cls(tuple(required), tuple(forbidden))
 
     @classmethod
@@ -148,9 +153,9 @@ class Constraints:
         Raises:
             AttreeError: as :meth:`check`.
         """
-        found = ~self.crossed(n_words)
-        found[_columns(self.forbidden)] = False
-        return found
+        allowed = ~self.crossed(n_words)
+        allowed[_columns(self.forbidden)] = False
+        return allowed
 
     def penalties(self, n_words: int) -> NDArray[np.float64]:
         """(n + 1, n + 1): what to add to span scores, so that the best tree keeps to these.
@@ -160,9 +165,9 @@ class Constraints:
         """
         import numpy as np
 
-        found = np.where(self.crossed(n_words), CROSSED, 0.0)
-        found[_columns(span for span in self.forbidden if span[1] - span[0] > 1)] += AVOIDED
-        return found
+        penalties = np.where(self.crossed(n_words), CROSSED, 0.0)
+        penalties[_columns(span for span in self.forbidden if span[1] - span[0] > 1)] += AVOIDED
+        return penalties
 
 
 #: Position of a sentence → what is known of its tree. Sentences that are not in it are unknown.
@@ -187,28 +192,22 @@ def paired(
             sentence, or a word is empty.
     """
     if constraints is None:
-        yield from ((words(one), None) for one in sentences)
+        yield from ((words(sentence), None) for sentence in sentences)
         return
-    for number, (one, known) in enumerate(zip_longest(sentences, constraints, fillvalue=...)):
-        if one is ... or known is ...:
+    for number, (sentence, known) in enumerate(zip_longest(sentences, constraints, fillvalue=...)):
+        if sentence is ... or known is ...:
             problem = "there are not as many constraints as sentences"
             raise AttreeError("constraint-count", problem, fix="give None where nothing is known")
-        found = words(one)
+        split = words(sentence)
         if known:
-            _check_pair(number, one, found, known)
-        yield found, known
-
-
-def _check_pair(
-    number: int, sentence: str | Sequence[str], words: list[str], known: Constraints
-) -> None:
-    if not isinstance(sentence, str) and len(words) < len(sentence):
-        problem = f"sentence {number} has an empty word, and constraints count words"
-        raise AttreeError("empty-word", problem, fix="leave the word out")
-    try:
-        known.check(len(words))
-    except AttreeError as error:
-        raise error.but(problem=f"sentence {number}: {error.problem}") from None
+            if not isinstance(sentence, str) and len(split) < len(sentence):
+                problem = f"sentence {number} has an empty word, and constraints count words"
+                raise AttreeError("empty-word", problem, fix="leave the word out")
+            try:
+                known.check(len(split))
+            except AttreeError as error:
+                raise error.but(problem=f"sentence {number}: {error.problem}") from None
+        yield split, known
 
 
 def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np.bool_]:
@@ -217,13 +216,13 @@ def crossing(spans: Sequence[Span] | NDArray[np.int64], side: int) -> NDArray[np
 
     pairs = np.asarray(spans, np.int64).reshape(-1, 2)
     start, end = pairs[:, :1], pairs[:, 1:]
-    place = np.arange(side)
+    boundary = np.arange(side)
     # in floats, since only their products are fast
-    inside = ((start < place) & (place < end)).astype(np.float32)
-    before, after = (place < start).astype(np.float32), (place > end).astype(np.float32)
+    inside = ((start < boundary) & (boundary < end)).astype(np.float32)
+    before, after = (boundary < start).astype(np.float32), (boundary > end).astype(np.float32)
     # a crossing span begins before a bracket and ends inside it, or begins inside and ends after
-    found: NDArray[np.bool_] = before.T @ inside + inside.T @ after > 0
-    return found
+    crosses: NDArray[np.bool_] = before.T @ inside + inside.T @ after > 0
+    return crosses
 
 
 def _outermost(regions: Iterable[Span]) -> list[Span]:
@@ -232,25 +231,18 @@ def _outermost(regions: Iterable[Span]) -> list[Span]:
     Raises:
         AttreeError: one is so long, or all of them are, that their spans would fill the memory.
     """
-    found: list[Span] = []
-    for start, end in sorted(set(regions), key=lambda region: (region[0], -region[1])):
+    outermost: list[Span] = []
+    for start, end in sorted(regions, key=lambda region: (region[0], -region[1])):
         if end - start > LONGEST:
             problem = f"{end - start:,} words are too many to be known completely"
             raise AttreeError("too-long", problem, fix=f"mark parts of at most {LONGEST} words")
-        if not found or end > found[-1][1]:
-            found.append((start, end))
-    words = sum(end - start for start, end in found)
+        if not outermost or end > outermost[-1][1]:
+            outermost.append((start, end))
+    words = sum(end - start for start, end in outermost)
     if words > _LONGEST_ALL:
         problem = f"{words:,} words are too many to be known completely in one sentence"
         raise AttreeError("too-long", problem, fix=f"mark at most {_LONGEST_ALL:,}")
-    return found
-
-
-def _within(region: Span) -> set[Span]:
-    """Return all spans inside a region, words too, but the region itself."""
-    first, last = region
-    inside = {(i, j) for i in range(first, last) for j in range(i + 1, last + 1)}
-    return inside - {region}
+    return outermost
 
 
 def _crossed(spans: Iterable[Span]) -> tuple[Span, Span] | None:
@@ -266,6 +258,7 @@ def _crossed(spans: Iterable[Span]) -> tuple[Span, Span] | None:
 
 
 def _columns(spans: Iterable[Span]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the starts and the ends of spans."""
     import numpy as np
 
     pairs = np.array(list(spans), np.int64).reshape(-1, 2)

@@ -44,20 +44,18 @@ def nested(
         labels: of the spans, or None.
     """
     names = labels if labels is not None else [""] * len(spans)
+    waiting = list(zip(spans, names, strict=True))[::-1]
     root = DrawnNode("")
-    path, ends = [root], [n_words]
-    at = 0
-    for place in range(n_words):
-        while len(ends) > 1 and ends[-1] <= place:
+    path = [(root, n_words)]  # the open nodes and their ends
+    for word in range(n_words):
+        while len(path) > 1 and path[-1][1] <= word:
             path.pop()
-            ends.pop()
-        while at < len(spans) and spans[at][0] == place:
-            node = DrawnNode(names[at])
-            path[-1].children.append(node)
-            path.append(node)
-            ends.append(spans[at][1])
-            at += 1
-        path[-1].children.append(place)
+        while waiting and waiting[-1][0][0] == word:
+            (_, end), label = waiting.pop()
+            node = DrawnNode(label)
+            path[-1][0].children.append(node)
+            path.append((node, end))
+        path[-1][0].children.append(word)
     only = root.children[0]
     return only if isinstance(only, DrawnNode) and len(root.children) == 1 else root
 

@@ -84,19 +84,21 @@ class Parses:
 
     def table(self) -> pa.Table:
         """Return a ``schemas.PARSES_SCHEMA`` table in this order; with labels and tags if any."""
-        offsets = pa.array(self.trees.offsets, pa.int32())
-        spans = (self.trees.starts, self.trees.ends)
-        starts, ends = (pa.ListArray.from_arrays(offsets, pa.array(side)) for side in spans)
-        n_words = pa.array(self.trees.n_words, pa.int32())
-        status = pa.array(self.status.tolist(), pa.string())
-        columns = [pa.array(self.sentence, pa.int32()), n_words, status, starts, ends]
-        labels, tags = named_arrays(self.trees)
+        trees, offsets = self.trees, pa.array(self.trees.offsets, pa.int32())
+        labels, tags = named_arrays(trees)
+        columns = [
+            pa.array(self.sentence, pa.int32()),
+            pa.array(trees.n_words, pa.int32()),
+            pa.array(self.status.tolist(), pa.string()),
+            pa.ListArray.from_arrays(offsets, pa.array(trees.starts)),
+            pa.ListArray.from_arrays(offsets, pa.array(trees.ends)),
+        ]
         if labels is None:
             return pa.table(columns, schema=PARSES_SCHEMA)
         columns.append(pa.ListArray.from_arrays(offsets, labels))
         if tags is None:
             return pa.table(columns, schema=LABELLED_PARSES)
-        words = pa.array(self.trees.word_offsets, pa.int32())
+        words = pa.array(trees.word_offsets, pa.int32())
         columns.append(pa.ListArray.from_arrays(words, tags))
         return pa.table(columns, schema=TAGGED_PARSES)
 

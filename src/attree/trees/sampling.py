@@ -51,11 +51,8 @@ def draw_trees(
     if trees is None:
         return usable
     if not 0 < trees <= len(usable):
-        raise AttreeError(
-            "too-few-trees",
-            f"{trees} trees were asked for, there are {len(usable)} of three words and more",
-            fix="ask for fewer, or take all",
-        )
+        problem = f"{trees} trees were asked for, there are {len(usable)} of three words and more"
+        raise AttreeError("too-few-trees", problem, fix="ask for fewer, or take all")
     # of all sentences, so that those set apart change no other tree of a draw
     rows: list[int] = draw(usable_trees(table), trees, seed=seed, apart_from=taken).tolist()
     return rows
@@ -74,11 +71,8 @@ def usable_trees(table: pa.Table, *, apart_from: Iterable[int] = ()) -> list[int
     lengths = np.asarray(table.column("words").combine_chunks().value_lengths())
     usable = np.flatnonzero(lengths > 2)
     if not len(usable):
-        raise AttreeError(
-            "short-trees",
-            f"all {len(lengths)} trees have one or two words: nothing to learn from",
-            fix="choose another treebank",
-        )
+        problem = f"all {len(lengths)} trees have one or two words: nothing to learn from"
+        raise AttreeError("short-trees", problem, fix="choose another treebank")
     rows: list[int] = usable[~np.isin(usable, list(apart_from))].tolist()
     return rows
 
@@ -92,15 +86,11 @@ def by_id(table: pa.Table, ids: Sequence[int]) -> list[int]:
     row_of = {number: row for row, number in enumerate(table.column("sentence").to_pylist())}
     unknown = [number for number in ids if number not in row_of]
     if unknown:
-        raise AttreeError(
-            "no-such-sentence",
-            f"the treebank has no sentence {unknown[0]}",
-            fix=f"it has {len(row_of)} sentences",
-        )
+        problem = f"the treebank has no sentence {unknown[0]}"
+        raise AttreeError("no-such-sentence", problem, fix=f"it has {len(row_of)} sentences")
     if len(set(ids)) < len(ids):
-        raise AttreeError(
-            "sentence-twice", "a sentence is chosen twice", fix="name each number once"
-        )
+        problem = "a sentence is chosen twice"
+        raise AttreeError("sentence-twice", problem, fix="name each number once")
     return [row_of[number] for number in ids]
 
 
@@ -110,15 +100,12 @@ def fingerprints(sentences: Iterable[Sequence[str]]) -> NDArray[np.uint64]:
     Words without a letter or a digit do not count where there are others: a sentence is the same
     with its punctuation and without.
     """
-    hashes = [
-        hashlib.sha256("\0".join(_telling(words)).encode("utf-8", "surrogatepass")).digest()[:8]
-        for words in sentences
-    ]
+    hashes = []
+    for words in sentences:
+        telling = [word for word in words if any(map(str.isalnum, unescape(word)))] or words
+        text = "\0".join(telling).encode("utf-8", "surrogatepass")
+        hashes.append(hashlib.sha256(text).digest()[:8])
     return np.frombuffer(b"".join(hashes), "<u8")
-
-
-def _telling(words: Sequence[str]) -> Sequence[str]:
-    return [word for word in words if any(map(str.isalnum, unescape(word)))] or words
 
 
 def shared_rows(words: Iterable[Sequence[str]], others: Iterable[Sequence[str]]) -> list[int]:

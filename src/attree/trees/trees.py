@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 Spans = NDArray[np.int32]
 
-#: Attributes of :class:`Trees` that are numbers of spans.
-_NUMBERS = ("scores", "marginals")
+#: Attributes of :class:`Trees` that have a value for each span, and those that may be None.
+_ALWAYS, _NUMBERS = ("starts", "ends"), ("scores", "marginals")
+_OF_SPANS = (*_ALWAYS, "labels", *_NUMBERS)
 
 
 def binary_offsets(n_words: ArrayLike, each: int = 1) -> NDArray[np.int64]:
@@ -65,18 +66,17 @@ class Trees:
 
     def __post_init__(self) -> None:
         """Freeze the arrays, and check that their sizes belong together."""
-        for name in ("n_words", "offsets", "starts", "ends", "labels", "tags", *_NUMBERS):
-            values = getattr(self, name)
-            if values is not None:
-                frozen = np.asarray(values).view()
-                frozen.flags.writeable = False
-                object.__setattr__(self, name, frozen)
         n_spans = self.starts.size
         if self.offsets.size != self.n_words.size + 1 or self.offsets[-1] != n_spans:
             raise ValueError(f"offsets of {self.n_words.size} trees end at {n_spans} spans")
-        for name in ("ends", "labels", *_NUMBERS):
+        for name in ("n_words", "offsets", *_OF_SPANS, "tags"):
             values = getattr(self, name)
-            if values is not None and values.size != n_spans:
+            if values is None:
+                continue
+            frozen = np.asarray(values).view()
+            frozen.flags.writeable = False
+            object.__setattr__(self, name, frozen)
+            if name in _OF_SPANS and frozen.size != n_spans:
                 raise ValueError(f"{n_spans} spans need as many {name}")
         if self.tags is not None and self.tags.size != self.n_words.sum():
             raise ValueError(f"{self.n_words.sum()} words need as many tags")
@@ -111,23 +111,21 @@ class Trees:
         shifted = [
             part.offsets[1:] + end - part.starts.size for part, end in zip(parts, ends, strict=True)
         ]
+        columns = {name: [getattr(part, name) for part in parts] for name in _ALWAYS + _NUMBERS}
         labels, names = _in_shared_codes([(part.labels, part.label_names) for part in parts])
         tags, tag_names = _in_shared_codes([(part.tags, part.tag_names) for part in parts])
-        numbers = {}
-        for one in _NUMBERS:
-            values = [getattr(part, one) for part in parts]
-            if all(each is not None for each in values):
-                numbers[one] = np.concatenate(values)
         return cls(
             np.concatenate([part.n_words for part in parts]),
             np.concatenate([np.zeros(1, np.int64), *shifted]),
-            np.concatenate([part.starts for part in parts]),
-            np.concatenate([part.ends for part in parts]),
-            labels,
-            names,
+            labels=labels,
+            label_names=names,
             tags=tags,
             tag_names=tag_names,
-            **numbers,
+            **{
+                name: np.concatenate(arrays)
+                for name, arrays in columns.items()
+                if all(values is not None for values in arrays)
+            },
         )
 
     def __len__(self) -> int:
@@ -184,31 +182,20 @@ class Trees:
         """Return the trees at ``rows``, in that order."""
         rows = np.asarray(rows, dtype=np.int64)
         offsets, spans = _runs(self.offsets, rows)
-        found = self._of_spans(self.n_words[rows], offsets, spans)
-        if self.tags is None:
-            return found
-        tags = self.tags[_runs(self.word_offsets, rows)[1]]
-        return replace(found, tags=tags, tag_names=self.tag_names)
+        tags = None if self.tags is None else self.tags[_runs(self.word_offsets, rows)[1]]
+        return self._of_spans(spans, n_words=self.n_words[rows], offsets=offsets, tags=tags)
 
     def keep(self, spans: NDArray[np.bool_]) -> Trees:
         """Return the same trees with only some of their spans: (spans,) bool."""
         before = np.concatenate(([0], np.cumsum(spans)))
-        found = self._of_spans(self.n_words, before[self.offsets], np.flatnonzero(spans))
-        return replace(found, tags=self.tags, tag_names=self.tag_names)
+        return self._of_spans(np.flatnonzero(spans), offsets=before[self.offsets])
 
-    def _of_spans(
-        self, n_words: NDArray[np.int64], offsets: NDArray[np.int64], spans: NDArray[np.int64]
-    ) -> Trees:
-        return Trees(
-            n_words,
-            offsets,
-            self.starts[spans],
-            self.ends[spans],
-            None if self.labels is None else self.labels[spans],
-            self.label_names,
-            None if self.scores is None else self.scores[spans],
-            None if self.marginals is None else self.marginals[spans],
-        )
+    def _of_spans(self, spans: NDArray[np.int64], **others: Any) -> Trees:
+        """Return trees of the spans at some positions, with ``others`` in place of attributes."""
+        for name in _OF_SPANS:
+            values = getattr(self, name)
+            others[name] = None if values is None else values[spans]
+        return replace(self, **others)
 
     def replaced(self, others: Mapping[int, Trees]) -> Trees:
         """Return the same trees but for those at some places, each one tree instead."""
@@ -222,12 +209,12 @@ class Trees:
         """float32 (trees,), the mean score of each tree's spans, NaN of a tree without any."""
         if self.scores is None:
             return np.full(len(self), np.nan, np.float32)
-        found = np.full(len(self), np.nan)
+        means = np.full(len(self), np.nan)
         some = np.flatnonzero(self.n_spans)
         if some.size:
             sums = np.add.reduceat(self.scores, self.offsets[some])
-            found[some] = sums / self.n_spans[some]
-        return found.astype(np.float32)
+            means[some] = sums / self.n_spans[some]
+        return means.astype(np.float32)
 
     def of(self, place: int, words: Sequence[str] | None = None, **more: Any) -> Tree:
         """Return one tree; without ``words`` they are called ``w0``, ``w1`` and so on.
