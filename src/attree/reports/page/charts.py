@@ -28,7 +28,7 @@ from attree.base.tables import number
 from attree.base.text import safe
 from attree.evaluation.counts import Confusion
 from attree.reports.figures import draw
-from attree.reports.page.scores import CEILING, is_parser, name_of
+from attree.reports.page.scores import CEILING, name_of
 from attree.reports.tables.build import ScoreRow
 
 #: Placeholder → variable of page.css.
@@ -90,16 +90,18 @@ def bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow], name: str) -> str:
 
 
 def _bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow]) -> Figure:
-    parsers = [row for row in rows if is_parser(row) and row.values["corpus_f1"] is not None]
-    others = {row.parser: row for row in rows if row.parser in MARKS}
-    size = (_WIDTH, 0.42 + _ROW * (len(parsers) + 1.6))
+    scored = [(row, f1) for row in rows if (f1 := row.values["corpus_f1"]) is not None]
+    parsers = [(row, f1) for row, f1 in scored if not row.is_baseline]
+    last = len(parsers)
+    size = (_WIDTH, 0.42 + _ROW * (last + 1.6))
     figure, axes = pyplot.subplots(figsize=size, layout="constrained")
-    names = [_short(name_of(row, every)) for row in parsers]
-    for place, row in enumerate(parsers):
-        _bar(axes, place, row)
-    _baselines(axes, len(parsers), others)
-    axes.set_yticks([*range(len(parsers)), len(parsers) + 0.2], [*names, "no parser"])
-    axes.set_ylim(len(parsers) + 0.8, -0.5)
+    for place, (row, f1) in enumerate(parsers):
+        _bar(axes, place, row, f1)
+    _baselines(axes, last, [(row, f1) for row, f1 in scored if row.parser in MARKS])
+    names = [safe(name_of(row, every)) for row, _ in parsers]
+    names = [name if len(name) <= 20 else f"{name[:19]}…" for name in names]
+    axes.set_yticks([*range(last), last + 0.2], [*names, "no parser"])
+    axes.set_ylim(last + 0.8, -0.5)
     axes.set_xlim(0, 118)
     axes.set_xticks(range(0, 101, 20))
     axes.spines["bottom"].set_bounds(0, 100)
@@ -109,48 +111,40 @@ def _bars(rows: Sequence[ScoreRow], every: Sequence[ScoreRow]) -> Figure:
     return figure
 
 
-def _bar(axes: Any, place: int, row: ScoreRow) -> None:
-    f1 = row.values["corpus_f1"]
-    assert f1 is not None
+def _bar(axes: Any, place: int, row: ScoreRow, f1: float) -> None:
     low, high = row.intervals.get("corpus_f1", (f1, f1))
     (bar,) = axes.barh(place, f1, height=0.62, color=_BAR)
     axes.plot([low, high], [place, place], color=_INK, linewidth=1.4, marker="|", markersize=6)
     axes.text(high + 2, place, number(f1), va="center", fontsize=10)
-    said = f"{row.heading}: {number(f1)}"
-    if (low, high) != (f1, f1):
-        said += f", 95 % interval {number(low)} to {number(high)}"
-    draw.tell(bar, said)
+    interval = f", 95 % interval {number(low)} to {number(high)}"
+    draw.tell(bar, f"{row.heading}: {number(f1)}{interval * ((low, high) != (f1, f1))}")
 
 
-def _baselines(axes: Any, place: int, rows: Mapping[str, ScoreRow]) -> None:
-    known = {name: row.values["corpus_f1"] for name, row in rows.items()}
-    there = {name: value for name, value in known.items() if value is not None}
-    for level, (name, value) in enumerate(sorted(there.items(), key=lambda item: item[1])):
+def _baselines(axes: Any, place: int, scored: Sequence[tuple[ScoreRow, float]]) -> None:
+    f1s: dict[bool, list[float]] = {False: [], True: []}
+    for level, (row, f1) in enumerate(sorted(scored, key=lambda pair: pair[1])):
+        is_ceiling = row.parser == CEILING
+        f1s[is_ceiling].append(f1)
         # marks of like figures would hide each other: they take turns at three heights
-        height = place + 0.2 + (0.27 * (level % 3 - 1) if name != CEILING else 0)
-        size = 11 if name == CEILING else 5.5
-        (mark,) = axes.plot(
-            value, height, MARKS[name][0], color=_INK, markersize=size, clip_on=False
-        )
-        draw.tell(mark, f"{rows[name].heading}: {number(value)}")
-    best = [value for name, value in there.items() if name != CEILING]
-    for values, style in ((best, "--"), ([there[n] for n in there if n == CEILING], ":")):
-        if values:
-            axes.axvline(max(values), color=_SOFT, linestyle=style, linewidth=1, zorder=3)
+        height = place + 0.2 + (0 if is_ceiling else 0.27 * (level % 3 - 1))
+        how: Any = {"color": _INK, "markersize": 11 if is_ceiling else 5.5, "clip_on": False}
+        (mark,) = axes.plot(f1, height, MARKS[row.parser][0], **how)
+        draw.tell(mark, f"{row.heading}: {number(f1)}")
+    for is_ceiling, style in ((False, "--"), (True, ":")):
+        if f1s[is_ceiling]:
+            highest = max(f1s[is_ceiling])
+            axes.axvline(highest, color=_SOFT, linestyle=style, linewidth=1, zorder=3)
 
 
 def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> str:
     """Draw F1 over the columns of a table, as :func:`figures.draw.lines` takes them."""
-
     points = (f"{row['label']} at {row['column']}: {number(row['corpus_f1'])}" for row in rows)
-    return as_svg(
-        partial(_fitted, draw.lines, rows, "", axis, from_0=axis == "length"), title, *points
-    )
+    drawn = partial(_fitted, draw.lines, rows, "", axis, from_0=axis == "length")
+    return as_svg(drawn, title, *points)
 
 
 def reliability(rows: Sequence[Mapping[str, Any]], title: str) -> str:
     """Draw how far probabilities can be believed (:func:`figures.draw.reliability`)."""
-
     points = (
         f"{row['line']}, {row['kind']}: {row['likely']:.2f} said, {row['right']:.2f} right"
         for row in rows
@@ -166,28 +160,26 @@ def heads(path: Path, results: Path) -> str:
     return as_svg(partial(draw.heads, table, title), title)
 
 
-def labels(found: Confusion, title: str) -> str:
+def labels(confusion: Confusion, title: str) -> str:
     """Draw which label is taken for which."""
-    return as_svg(partial(draw.labels, found.headings, found.counts, title), title)
+    return as_svg(partial(draw.labels, confusion.headings, confusion.counts, title), title)
 
 
 def maps(path: Path) -> list[str]:
     """Draw the heat maps of an experiment (see :mod:`attree.experiments.pictures`)."""
     table, about = read_table(path)
     _, y, x, _ = table.column_names
-    by_map: dict[str, list[list[Any]]] = {}
-    for title, *cell in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        by_map.setdefault(title, []).append(cell)
     sides = {"x": x, "y": y, "words": about.get("settings", {}).get("words")}
-    matrices = {}
+    by_map: dict[str, list[tuple[Any, ...]]] = {}
+    for title, *cell in zip(*table.to_pydict().values(), strict=True):
+        by_map.setdefault(title, []).append(tuple(cell))
+    pictures = []
     for title, cells in by_map.items():
         down, across, values = zip(*cells, strict=True)
-        matrices[title] = np.full((max(down) + 1, max(across) + 1), np.nan)
-        matrices[title][down, across] = values
-    return [
-        as_svg(partial(draw.maps, {title: matrix}, sides), title)
-        for title, matrix in matrices.items()
-    ]
+        matrix = np.full((max(down) + 1, max(across) + 1), np.nan)
+        matrix[down, across] = values
+        pictures.append(as_svg(partial(draw.maps, {title: matrix}, sides), title))
+    return pictures
 
 
 def _fitted(drawn: Callable[..., Figure], *arguments: Any, from_0: bool = False) -> Figure:
@@ -211,11 +203,6 @@ def _fitted(drawn: Callable[..., Figure], *arguments: Any, from_0: bool = False)
     return figure
 
 
-def _short(name: str) -> str:
-    name = safe(name)
-    return name if len(name) <= 20 else f"{name[:19]}…"
-
-
 def as_svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
     """Return a figure as an SVG element for the page.
 
@@ -235,7 +222,7 @@ def as_svg(drawn: Callable[[], Figure], title: str, *points: str) -> str:
             part.set_gid(f"told{len(tips)}")
             tips.append(part.get_label().split("\n"))
         figure.savefig(
-            text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Type", "Format"))
+            text, format="svg", metadata=dict.fromkeys(["Date", "Creator", "Type", "Format"])
         )
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import yaml
 
 from attree.base.errors import AttreeError
 from attree.base.files import read_json
 from attree.base.provenance import versions
 from attree.base.schemas import WORDS_SHOWN, read_table
 from attree.base.tables import Table, number, saved_tables
-from attree.plan.paths import SENTENCE_SCORES, path_of
+from attree.plan.paths import SENTENCE_SCORES
 from attree.reports.figures import COMPUTED, axis_of
 from attree.reports.page import charts, reading, scores
 from attree.reports.page.explorer import explorer
 from attree.reports.page.run import ReportedRun
-from attree.reports.tables.build import SHOWN, ScoreRow, SentenceCounts, confusion_table, language
+from attree.reports.tables.build import (
+    SHOWN,
+    ScoreRow,
+    SentenceCounts,
+    by_test,
+    confusion_table,
+    language,
+)
 
 _PACKAGES = ("numpy", "pyarrow", "torch", "transformers")
-#: Sentence lengths that are shown together: up to so many words.
-_LENGTHS = (10, 20, 30, 40)
+#: Sentence lengths that are shown together: from one of them, left out, to the next.
+_LENGTHS = (0, 10, 20, 30, 40, math.inf)
 
 
 def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any]:
@@ -38,92 +47,81 @@ def content(results: Path, run: ReportedRun, *, sentences: int) -> dict[str, Any
     Raises:
         AttreeError: there is no score yet.
     """
-    found = scores.read_scores(results, run)
-    rows, notes = found.rows, list(run.warnings)
-    if not any(map(scores.is_parser, rows)):
-        raise AttreeError(
-            "no-scores", "no scores here yet", file=results, fix="run `snakemake` first"
-        )
+    scored = scores.read_scores(results, run)
+    rows, notes = scored.rows, list(run.warnings)
+    parsers = [row for row in rows if not row.is_baseline]
+    if not parsers:
+        fix = "run `snakemake` first"
+        raise AttreeError("no-scores", "no scores here yet", file=results, fix=fix)
+    headings = {row.parser: row.heading for row in rows}
     return {
         "sentences": scores.sentences(run, rows),
         "in_short": scores.in_short(rows),
-        "across": [(table, scores.best_cells(table)) for table in found.corpus_f1],
-        "across_more": [table for table in found.tables if table not in found.corpus_f1],
-        "missing": [f"{key[1]} on {key[2]} {key[3]}" for key in found.missing],
+        "across": [(table, scores.best_cells(table)) for table in scored.corpus_f1],
+        "across_more": [table for table in scored.tables if table not in scored.corpus_f1],
+        "missing": [f"{key[1]} on {key[2]} {key[3]}" for key in scored.missing],
         "failures": reading.failures(results, run),
         "bars": _bars(rows),
-        "marks": [(sign, _heading(rows, name)) for name, (_, sign) in charts.MARKS.items()],
+        "marks": [(sign, headings.get(name, name)) for name, (_, sign) in charts.MARKS.items()],
         "lengths": _lengths(results, rows),
-        "languages": [
-            table
-            for own in scores.by_set(rows).values()
-            for table in language(own, confusion=False)
-        ],
+        "languages": language(rows, confusion=False),
         "labels": _labels(rows),
-        "heads": [charts.heads(path, results) for path in _rankings(results, rows)],
+        "heads": [
+            charts.heads(path, results)
+            for folder in dict.fromkeys(f"{row.encoder}/{row.parser}" for row in parsers)
+            for path in sorted((results / "heads" / folder).glob("*/*.parquet"))
+        ],
         "trees": explorer(results, rows, sentences, notes),
         "longest": WORDS_SHOWN,
         "treebanks": reading.treebanks(results, run),
-        "experiments": _experiments(results),
+        "experiments": [
+            _experiment(path)
+            for path in sorted((results / "experiments/tables").glob("*.parquet"))
+            if "." not in path.stem  # the numbers of an experiment's heat maps lie beside it
+        ],
         "speed": reading.speed(results),
         "configuration": _yaml(run.configuration).splitlines(),
-        "encoders": _encoders(results, rows),
+        "encoders": _encoders(results, parsers),
         "versions": {"Python": platform.python_version(), **versions(*_PACKAGES)},
         "notes": list(dict.fromkeys(notes)),
     }
 
 
-def _heading(rows: Sequence[ScoreRow], name: str) -> str:
-    return next((row.heading for row in rows if row.parser == name), name)
-
-
 def _bars(rows: Sequence[ScoreRow]) -> list[dict[str, str]]:
-    return [
-        {
-            "name": f"{name} {split}",
-            "kind": ""
-            if own[0].derived == "constituency"
-            else f"{own[0].derived}-derived brackets",
-            "count": f"{max(row.scored for row in own):,}",
-            "chart": charts.bars(own, rows, f"{name} {split}"),
-        }
-        for (name, split), own in scores.by_set(rows).items()
-    ]
+    found = []
+    for test, tested in by_test(rows).items():
+        derived, name = tested[0].derived, " ".join(test)
+        kind = "" if derived == "constituency" else f"{derived}-derived brackets"
+        count = f"{max(row.scored for row in tested):,}"
+        chart = charts.bars(tested, rows, name)
+        found.append({"name": name, "kind": kind, "count": count, "chart": chart})
+    return found
 
 
 def _lengths(results: Path, rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
     """Return a chart a test set: corpus F1 of its sentences by their length."""
     found = []
-    for (name, split), own in scores.by_set([r for r in rows if scores.is_parser(r)]).items():
-        points = [
-            point for row in own for point in _by_length(results, row, scores.name_of(row, rows))
-        ]
+    for test, tested in by_test(row for row in rows if not row.is_baseline).items():
+        points = [point for row in tested for point in _by_length(results, row, rows)]
         if len({point["column"] for point in points}) > 1:
-            title = f"{name} {split}"
+            title = " ".join(test)
             chart = charts.lines(points, f"F1 by sentence length on {title}", "length")
             found.append({"name": title, "chart": chart})
     return found
 
 
-def _by_length(results: Path, row: ScoreRow, label: str) -> list[dict[str, Any]]:
-    place = {"encoder": row.encoder, "parser": row.parser}
-    path = Path(path_of(SENTENCE_SCORES, f"{row.language}/{row.split}", results=results, **place))
+def _by_length(results: Path, row: ScoreRow, rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
+    path = scores.path_for(SENTENCE_SCORES, results, row)
     if not path.is_file():
         return []
-    each = SentenceCounts.read(path)
-    table, _ = read_table(path)
-    n_words = table.sort_by("sentence")["n_words"].to_numpy()
-    bins = np.digitize(n_words, _LENGTHS, right=True)
-    names = [f"{low + 1}–{high}" for low, high in zip((1, *_LENGTHS), _LENGTHS, strict=False)]
-    found = []
-    for index, words in enumerate([*names, f">{_LENGTHS[-1]}"]):
-        inside = (bins == index) & (n_words > 1)
-        f1 = each.f1(inside[None].astype(np.int64))["corpus_f1"][0]
-        if np.isfinite(f1):
-            column = f"{words}\n({inside.sum():,})"
-            found.append({"label": label, "column": column, "source": COMPUTED,
-                          "corpus_f1": float(f1), "corpus_f1_std": None})  # fmt: skip
-    return found
+    each, points = SentenceCounts.read(path), []
+    shared = {"label": scores.name_of(row, rows), "source": COMPUTED, "corpus_f1_std": None}
+    for low, high in pairwise(_LENGTHS):
+        inside = (each.n_words > max(low, 1)) & (each.n_words <= high)
+        if (f1 := each.corpus_f1(inside)) is not None:
+            words = f">{low}" if high == math.inf else f"{low + 1}–{high}"
+            points.append({**shared, "column": f"{words}\n({inside.sum():,})", "corpus_f1": f1})
+    return points
 
 
 def _labels(rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
@@ -134,25 +132,10 @@ def _labels(rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
             title = f"{row.language} {row.split}: labels of {scores.name_of(row, rows)}"
             f1 = f"labelled F1 {number(row.values['labelled_f1'])}"
             shown = charts.labels(row.confusion.most_frequent(SHOWN), f"{title}, {f1}")
-            counts = confusion_table(row.confusion, f"{title}, spans")
-            found.append({"map": shown, "counts": counts})
+            found.append(
+                {"map": shown, "counts": confusion_table(row.confusion, f"{title}, spans")}
+            )
     return found
-
-
-def _rankings(results: Path, rows: Sequence[ScoreRow]) -> list[Path]:
-    parsers = dict.fromkeys((row.encoder, row.parser) for row in rows)
-    return [
-        path
-        for encoder, parser in parsers
-        for path in sorted((results / "heads" / encoder / parser).glob("*/*.parquet"))
-    ]
-
-
-def _experiments(results: Path) -> list[dict[str, Any]]:
-    """Return the experiments' tables, with charts of those that have an axis."""
-    paths = sorted((results / "experiments/tables").glob("*.parquet"))
-    # the numbers of an experiment's heat maps lie beside it
-    return [_experiment(path) for path in paths if "." not in path.stem]
 
 
 def _experiment(path: Path) -> dict[str, Any]:
@@ -180,45 +163,41 @@ def _reliability(path: Path, title: str) -> dict[str, Any]:
     """Return how far an experiment's probabilities of spans can be believed: a chart, a table."""
     if not path.is_file():
         return {}
-    rows = read_table(path)[0].to_pylist()
-    lines = [
-        [
-            *(row["line"], row["kind"], f"{row['likely']:.3f}", f"{row['right']:.3f}"),
-            f"{row['spans']:,}",
-        ]
-        for row in rows
-    ]
+    bins = read_table(path)[0].to_pylist()
+    lines = []
+    for row in bins:
+        shares = [f"{row[name]:.3f}" for name in ("likely", "right")]
+        lines.append([row["line"], row["kind"], *shares, f"{row['spans']:,}"])
     headings = ["parser", "probabilities", "mean probability", "share right", "spans"]
     note = "Spans of like probability together; well calibrated, the two columns are equal."
     table = Table("Probability of spans, and the share that is right", headings, lines, note)
-    return {"reliability": charts.reliability(rows, title), "bins": table}
+    return {"reliability": charts.reliability(bins, title), "bins": table}
 
 
-def _encoders(results: Path, rows: Sequence[ScoreRow]) -> Table | None:
+#: A column of the table of encoders → the key of an encoder's description.
+_ENCODER = {
+    "from": "id",
+    "revision": "revision",
+    "fingerprint": "fingerprint",
+    "family": "family",
+    "layers": "n_layers",
+    "heads": "n_heads",
+    "numbers": "dtype",
+}
+
+
+def _encoders(results: Path, parsers: Sequence[ScoreRow]) -> Table | None:
     """Return what each encoder was: where it came from, its revision or fingerprint, its size."""
     lines = []
-    for slug in dict.fromkeys(row.encoder for row in rows if scores.is_parser(row)):
+    for slug in dict.fromkeys(row.encoder for row in parsers):
         path = results / "encoders" / f"{slug}.json"
         if path.is_file():
-            found = read_json(path, what="encoder")
-            keys = ("id", "revision", "fingerprint", "family", "n_layers", "n_heads", "dtype")
-            lines.append([slug, *(str(found.get(key) or "–") for key in keys)])
-    headings = [
-        "encoder",
-        "from",
-        "revision",
-        "fingerprint",
-        "family",
-        "layers",
-        "heads",
-        "numbers",
-    ]
-    return Table("Encoders", headings, lines) if lines else None
+            encoder = read_json(path, what="encoder")
+            lines.append([slug, *(str(encoder.get(key) or "–") for key in _ENCODER.values())])
+    return Table("Encoders", ["encoder", *_ENCODER], lines) if lines else None
 
 
 def _yaml(configuration: Mapping[str, Any]) -> str:
-    import yaml
-
     if not configuration:
         return ""
     plain = json.loads(json.dumps(configuration, default=str))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from attree.association.columns import mean_column, read_selection
@@ -23,16 +24,10 @@ from attree.base.schemas import (
     WORDS_SHOWN,
     read_table,
 )
-from attree.plan.paths import (
-    ASSOCIATIONS_PATH,
-    PARSES_PATH,
-    SENTENCE_SCORES,
-    SENTENCES_PATH,
-    path_of,
-)
+from attree.plan.paths import ASSOCIATIONS_PATH, PARSES_PATH, SENTENCE_SCORES, SENTENCES_PATH
 from attree.reports.page.reading import noted
-from attree.reports.page.scores import by_set, is_parser
-from attree.reports.tables.build import ScoreRow
+from attree.reports.page.scores import path_for
+from attree.reports.tables.build import ScoreRow, by_test
 from attree.trees.parses import Parses
 from attree.trees.trees import Trees
 
@@ -41,87 +36,95 @@ _ROOM = 1_500_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Set:
-    """A test set: its name, gold trees, and each sentence's words in the order of the trees."""
+class _Explorer:
+    """Gathers what is shown.
 
-    language: str
-    split: str
-    gold: Parses
-    words: list[list[str]]
+    Attributes:
+        results: the workflow's folder.
+        most: sentences of each test set at most (see :func:`_choice`).
+        room: characters of the matrices of a parser on a test set.
+        notes: takes a line for whatever file is damaged; what hangs on it is left out.
+    """
+
+    results: Path
+    most: int
+    room: int
+    notes: list[str]
+
+    def entry(self, rows: Sequence[ScoreRow]) -> dict[str, Any]:
+        """Return what is shown of a test set."""
+        table, _ = read_table(
+            path_for(SENTENCES_PATH, self.results, rows[0]), schema=SENTENCES_SCHEMA
+        )
+        gold = Parses.gold(table)
+        words = _by_sentence(table, "words")
+        whole = []
+        for row in rows:
+            with noted(self.notes):
+                whole.append((row, *_parses(self.results, row, gold)))
+        f1 = np.stack([f1 for _, _, f1 in whole]) if whole else np.empty((0, len(gold)))
+        shown = _choice(f1, gold.n_words, self.most)
+        numbers = gold.sentence[shown].tolist()
+        return {
+            "name": " ".join(rows[0].test),
+            "total": len(gold),
+            "sentence": numbers,
+            "words": [words[number] for number in numbers],
+            "gold": spans(gold.trees.take(shown)),
+            "parsers": [
+                {
+                    "name": f"{row.heading}, {row.encoder}",
+                    "f1": [None if np.isnan(x) else round(float(x), 2) for x in each[shown]],
+                    "status": parses.take(shown).status.tolist(),
+                    "spans": spans(parses.trees.take(shown)),
+                    **self._association(row, numbers),
+                }
+                for row, parses, each in whole
+            ],
+        }
+
+    def _association(self, row: ScoreRow, numbers: Sequence[int]) -> dict[str, Any]:
+        """Return each sentence's matrix in 8 bits of its maximum (base64, row-major), or None."""
+        kept: dict[int, str] = {}
+        wanted, left = set(numbers), self.room
+        with noted(self.notes):
+            for number, matrix in _matrices(self.results, row):
+                if number in wanted and 1 < len(matrix) <= WORDS_SHOWN and left > 0:
+                    scaled = np.rint(matrix / max(float(matrix.max()), 1e-9) * 255).clip(0, 255)
+                    kept[number] = base64.b64encode(scaled.astype(np.uint8).tobytes()).decode()
+                    left -= len(kept[number])
+        return {"association": [kept.get(number) for number in numbers]} if kept else {}
 
 
 def explorer(
     results: Path, rows: Sequence[ScoreRow], most: int, notes: list[str]
 ) -> list[dict[str, Any]]:
-    """Return one entry a test set.
-
-    Args:
-        results: the workflow's folder.
-        rows: scores of its parsers.
-        most: sentences of each set at most (see :func:`_choice`).
-        notes: takes a line for whatever file is damaged; what hangs on it is left out.
-    """
-    sets = by_set([row for row in rows if is_parser(row)])
-    room = _ROOM // max(1, sum(map(len, sets.values())))
-    found = []
-    for (language, split), own in sets.items():
+    """Return one entry a test set of the parsers among some rows (see :class:`_Explorer`)."""
+    tests = by_test(row for row in rows if not row.is_baseline).values()
+    gathered = _Explorer(results, most, _ROOM // max(1, sum(map(len, tests))), notes)
+    entries = []
+    for tested in tests:
         with noted(notes):
-            one = _set(results, language, split)
-            found.append(_entry(results, one, own, most, room, notes))
-    return [entry for entry in found if entry["parsers"]]
+            entries.append(gathered.entry(tested))
+    return [entry for entry in entries if entry["parsers"]]
 
 
-def _set(results: Path, language: str, split: str) -> _Set:
-    path = path_of(SENTENCES_PATH, f"{language}/{split}", results=results)
-    table, _ = read_table(path, schema=SENTENCES_SCHEMA)
-    gold = Parses.gold(table)
-    words = dict(zip(table["sentence"].to_pylist(), table["words"].to_pylist(), strict=True))
-    return _Set(language, split, gold, [words[number] for number in gold.sentence.tolist()])
+def _by_sentence(table: pa.Table, column: str) -> dict[int, Any]:
+    """Return sentence number → its value in a column."""
+    return dict(zip(table["sentence"].to_pylist(), table[column].to_pylist(), strict=True))
 
 
-def _entry(
-    results: Path, one: _Set, rows: Sequence[ScoreRow], most: int, room: int, notes: list[str]
-) -> dict[str, Any]:
-    whole = []
-    for row in rows:
-        with noted(notes):
-            whole.append((row, *_parses(results, row, one)))
-    f1 = np.stack([f1 for _, _, f1 in whole]) if whole else np.empty((0, len(one.words)))
-    shown = _choice(f1, one.gold.n_words, most)
-    numbers = one.gold.sentence[shown].tolist()
-    return {
-        "name": f"{one.language} {one.split}",
-        "total": len(one.words),
-        "sentence": numbers,
-        "words": [one.words[place] for place in shown.tolist()],
-        "gold": spans(one.gold.trees.take(shown)),
-        "parsers": [
-            {
-                "name": f"{row.heading}, {row.encoder}",
-                "f1": [None if np.isnan(x) else round(float(x), 2) for x in each[shown]],
-                "status": parses.take(shown).status.tolist(),
-                "spans": spans(parses.trees.take(shown)),
-                **_association(results, row, numbers, room, notes),
-            }
-            for row, parses, each in whole
-        ],
-    }
-
-
-def _parses(results: Path, row: ScoreRow, one: _Set) -> tuple[Parses, NDArray[np.float64]]:
-    """Return a parser's trees and F1 of every sentence of a set, in the set's order."""
-    place = {"encoder": row.encoder, "parser": row.parser}
-    name = f"{row.language}/{row.split}"
-    path = path_of(PARSES_PATH, name, results=results, **place)
+def _parses(results: Path, row: ScoreRow, gold: Parses) -> tuple[Parses, NDArray[np.float64]]:
+    """Return a parser's trees and F1 of every sentence of a test set, in the set's order."""
+    path = path_for(PARSES_PATH, results, row)
     parses = Parses.of_table(read_table(path, schema=PARSES_SCHEMA)[0])
     parses = replace(parses, trees=_with_marginals(results, row, parses))
-    if not np.array_equal(parses.sentence, one.gold.sentence):
-        raise AttreeError("other-sentences", f"these are not the sentences of {name}", file=path)
-    scores, _ = read_table(
-        path_of(SENTENCE_SCORES, name, results=results, **place), schema=SCORES_SCHEMA
-    )
-    f1 = dict(zip(scores["sentence"].to_pylist(), scores["sentence_f1"].to_pylist(), strict=True))
-    values = [f1.get(number) for number in one.gold.sentence.tolist()]
+    if not np.array_equal(parses.sentence, gold.sentence):
+        problem = f"these are not the sentences of {'/'.join(row.test)}"
+        raise AttreeError("other-sentences", problem, file=path)
+    scores, _ = read_table(path_for(SENTENCE_SCORES, results, row), schema=SCORES_SCHEMA)
+    f1 = _by_sentence(scores, "sentence_f1")
+    values = [f1.get(number) for number in gold.sentence.tolist()]
     return parses, np.array([np.nan if value is None else value for value in values])
 
 
@@ -131,29 +134,18 @@ def _with_marginals(results: Path, row: ScoreRow, parses: Parses) -> Trees:
     Raises:
         AttreeError: the two tables are of different trees.
     """
-    path = _of_trained(results, row)
+    path = path_for(ASSOCIATIONS_PATH, results, row)
     if not path.is_file():
         return parses.trees
-    table, _ = read_table(path, schema=ASSOCIATIONS_SCHEMA)
-    known = dict(zip(table["sentence"].to_pylist(), table["marginals"].to_pylist(), strict=True))
+    known = _by_sentence(read_table(path, schema=ASSOCIATIONS_SCHEMA)[0], "marginals")
     lengths = parses.trees.n_spans.tolist()
-    places = zip(parses.sentence.tolist(), lengths, strict=True)
-    each = [known.get(number) or [np.nan] * length for number, length in places]
-    marginals = np.array([value for one in each for value in one])
-    if [len(one) for one in each] != lengths:
-        raise AttreeError(
-            "other-sentences",
-            "this table is of other trees",
-            file=path,
-            fix="run `snakemake` again",
-        )
+    sentences = zip(parses.sentence.tolist(), lengths, strict=True)
+    each = [known.get(number) or [np.nan] * length for number, length in sentences]
+    if [len(values) for values in each] != lengths:
+        problem, fix = "this table is of other trees", "run `snakemake` again"
+        raise AttreeError("other-sentences", problem, file=path, fix=fix)
+    marginals = np.array([value for values in each for value in values])
     return replace(parses.trees, marginals=None if np.isnan(marginals).all() else marginals)
-
-
-def _of_trained(results: Path, row: ScoreRow) -> Path:
-    """Return where a trained parser's associations lie."""
-    place = {"encoder": row.encoder, "parser": row.parser, "results": results}
-    return Path(path_of(ASSOCIATIONS_PATH, f"{row.language}/{row.split}", **place))
 
 
 def _choice(f1: NDArray[np.float64], n_words: NDArray[np.int64], most: int) -> NDArray[np.intp]:
@@ -183,74 +175,49 @@ def spans(trees: Trees) -> list[list[list[Any]]]:
     left out from the end: an unlabelled span is ``[start, end]``.
     """
     labels = trees.label_of_each() or [""] * trees.starts.size
-    likely = [np.nan] * trees.starts.size if trees.marginals is None else trees.marginals.tolist()
-    each = list(zip(trees.starts.tolist(), trees.ends.tolist(), labels, likely, strict=True))
-    found = []
-    for first, last in zip(trees.offsets[:-1].tolist(), trees.offsets[1:].tolist(), strict=True):
-        nodes: dict[tuple[int, int], list[Any]] = {}
-        for start, end, label, marginal in each[first:last]:
-            if end - start > 1:
-                node = nodes.setdefault((start, end), [start, end, "", marginal])
-                node[2] = "+".join(filter(None, (node[2], label)))
-        found.append([_shortest(node) for node in nodes.values()])
-    return found
+    marginals = (
+        [np.nan] * trees.starts.size if trees.marginals is None else trees.marginals.tolist()
+    )
+    nodes: list[dict[tuple[int, int], list[Any]]] = [{} for _ in range(len(trees))]
+    each = (trees.tree_of.tolist(), trees.starts.tolist(), trees.ends.tolist(), labels, marginals)
+    for tree, start, end, label, marginal in zip(*each, strict=True):
+        if end - start > 1:
+            node = nodes[tree].setdefault((start, end), [start, end, "", marginal])
+            node[2] = "+".join(filter(None, (node[2], label)))
+    return [[_shortest(*node) for node in found.values()] for found in nodes]
 
 
-def _shortest(node: list[Any]) -> list[Any]:
-    start, end, label, marginal = node
+def _shortest(start: int, end: int, label: str, marginal: float) -> list[Any]:
     if not np.isnan(marginal):
         return [start, end, label, round(marginal, 2)]
     return [start, end, label] if label else [start, end]
 
 
-def _association(
-    results: Path, row: ScoreRow, numbers: Sequence[int], room: int, notes: list[str]
-) -> dict[str, Any]:
-    """Return each sentence's matrix in 8 bits of its maximum (base64, row-major), or None."""
-    kept: dict[int, str] = {}
-    wanted, left = set(numbers), room
-    with noted(notes):
-        for number, matrix in _matrices(results, row):
-            if number in wanted and 1 < len(matrix) <= WORDS_SHOWN and left > 0:
-                kept[number] = _quantised(matrix)
-                left -= len(kept[number])
-    return {"association": [kept.get(number) for number in numbers]} if kept else {}
-
-
-def _quantised(matrix: NDArray[np.float32]) -> str:
-    scaled = np.rint(matrix / max(float(matrix.max()), 1e-9) * 255).clip(0, 255)
-    return base64.b64encode(scaled.astype(np.uint8).tobytes()).decode()
-
-
 def _matrices(results: Path, row: ScoreRow) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield sentence number and matrix: trained, or of the heads that a parser averages."""
-    if (path := _of_trained(results, row)).is_file():
-        yield from _trained(path)
+    trained = path_for(ASSOCIATIONS_PATH, results, row)
+    if trained.is_file():
+        table, _ = read_table(trained, schema=ASSOCIATIONS_SCHEMA)
+        for number, flat in zip(table["sentence"].to_pylist(), table["association"], strict=True):
+            if flat.is_valid:
+                yield number, _square(flat.values.to_numpy(zero_copy_only=False))
         return
     manifest = results / f"attention/{row.encoder}/selected/{row.language}/{row.split}.json"
     selections = sorted((results / "heads" / row.encoder / row.parser).glob("*/*.json"))
     if not manifest.is_file() or not selections:
         return
     columns = read_manifest(manifest)["columns"]
-    for selection in selections:  # one of them, if the tuning set was changed since
-        chosen = read_selection(selection)
-        column, _ = mean_column(chosen["heads"], source=chosen["source"])
-        if column in columns:
-            break
-    else:
+    chosen = map(read_selection, selections)  # one of them, if the tuning set was changed since
+    averaged = (mean_column(heads["heads"], source=heads["source"])[0] for heads in chosen)
+    column = next((name for name in averaged if name in columns), None)
+    if column is None:
         return
     for batch in read(manifest, column):
         ends = np.cumsum(batch.n_associated.astype(np.int64) ** 2)
-        parts = np.split(batch.values, ends[:-1]) if ends.size else []
-        sizes = batch.n_associated.tolist()
-        for number, n_words, values in zip(batch.sentence.tolist(), sizes, parts, strict=True):
-            yield number, values.reshape(n_words, n_words)
+        parts = np.split(batch.values, ends)[: ends.size]
+        yield from zip(batch.sentence.tolist(), map(_square, parts), strict=True)
 
 
-def _trained(path: Path) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    table, _ = read_table(path, schema=ASSOCIATIONS_SCHEMA)
-    for number, flat in zip(table["sentence"].to_pylist(), table["association"], strict=True):
-        if flat.is_valid:
-            values = flat.values.to_numpy(zero_copy_only=False)
-            n_words = math.isqrt(values.size)
-            yield number, values.reshape(n_words, n_words)
+def _square(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    n_words = math.isqrt(values.size)
+    return values.reshape(n_words, n_words)

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from attree.treebank.language import Catalogue
 
 
+#: Encoder, parser, language, split.
+Key = tuple[str, str, str, str]
+
+
 def looks() -> str:
     """Hash the page's template, scripts and styles, which are no Python and yet an input of it."""
     here = Path(__file__).parent
@@ -34,7 +38,7 @@ class AskedTable:
 
     title: str
     published: str | None
-    rows: list[tuple[str, str, str, str]]
+    rows: list[Key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class ReportedRun:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def rows(self) -> list[tuple[str, str, str, str]]:
+    def rows(self) -> list[Key]:
         """Every row of every table, once."""
         return list(dict.fromkeys(row for table in self.tables.values() for row in table.rows))
 

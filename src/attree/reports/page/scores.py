@@ -11,11 +11,11 @@ from attree.base.tables import Table
 from attree.evaluation import HEADINGS
 from attree.plan.paths import BASELINES_PATH as BASELINES_FILE
 from attree.plan.paths import IMPORTED, SCORES_PATH, path_of
-from attree.reports.page.run import ReportedRun
+from attree.reports.page.run import AskedTable, Key, ReportedRun
 from attree.reports.tables.build import (
     BASELINES,
-    Published,
     ScoreRow,
+    by_test,
     crosslingual,
     read_published,
     score_rows,
@@ -23,9 +23,6 @@ from attree.reports.tables.build import (
 
 #: The baseline that no parser can beat: gold trees made binary.
 CEILING = "upper_bound"
-
-#: Encoder, parser, language, split.
-Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +52,17 @@ def read_scores(results: Path, run: ReportedRun) -> Scores:
     The tables are built anew, as ``attree table crosslingual`` builds them: of a run that was cut
     short there is a table all the same.
     """
-    asked = {name: list(table.rows) for name, table in run.tables.items()}
-    asked = asked or {"": _found(results)}
     file = run.configuration.get("published")
     rows: dict[Key, ScoreRow] = {}
     tables: list[Table] = []
-    for name, keys in asked.items():
-        table = run.tables.get(name)
-        published = table.published if table else None
-        figures = read_published(Path(file), published) if file and published else {}
-        own = _rows(results, keys, figures)
-        rows |= {_key(row): row for row in own}
-        tables += crosslingual(own, table.title if table else "Across languages")
-    ordered = sorted(rows.values(), key=lambda row: row.parser in BASELINES)
+    asked = list(run.tables.values()) or [AskedTable("Across languages", None, _found(results))]
+    for table in asked:
+        published = table.published if file else None
+        figures = read_published(Path(file), published) if published else {}
+        scored = score_rows(_files(results, table.rows), figures)
+        rows |= {(row.encoder, row.parser, *row.test): row for row in scored}
+        tables += crosslingual(scored, table.title)
+    ordered = sorted(rows.values(), key=lambda row: row.is_baseline)
     return Scores(ordered, tables, [key for key in run.rows if key not in rows])
 
 
@@ -77,36 +72,27 @@ def _found(results: Path) -> list[Key]:
     return [(encoder, parser, language, split) for encoder, parser, language, split in parts]
 
 
-def _rows(results: Path, keys: Sequence[Key], figures: Published) -> list[ScoreRow]:
-    names = ("encoder", "parser", "language", "split")
-    places = [dict(zip(names, key, strict=True)) for key in keys]
-    files = [path_of(SCORES_PATH, results=results, **place) for place in places]
-    splits = dict.fromkeys((language, split) for _, _, language, split in keys)
-    files += [path_of(BASELINES_FILE, "/".join(place), results=results) for place in splits]
-    return score_rows([Path(file) for file in files if Path(file).is_file()], figures)
+def _files(results: Path, keys: Sequence[Key]) -> list[Path]:
+    """Return the summaries of some rows, and of the baselines of their test sets, that exist."""
+    tests = dict.fromkeys(f"{language}/{split}" for _, _, language, split in keys)
+    files = [
+        path_of(SCORES_PATH, f"{language}/{split}", results=results, encoder=encoder, parser=parser)
+        for encoder, parser, language, split in keys
+    ]
+    files += [path_of(BASELINES_FILE, test, results=results) for test in tests]
+    return [Path(file) for file in files if Path(file).is_file()]
 
 
-def _key(row: ScoreRow) -> Key:
-    return row.encoder, row.parser, row.language, row.split
-
-
-def by_set(rows: Sequence[ScoreRow]) -> dict[tuple[str, str], list[ScoreRow]]:
-    """Return (language, split) → its rows, in their order."""
-    found: dict[tuple[str, str], list[ScoreRow]] = {}
-    for row in rows:
-        found.setdefault((row.language, row.split), []).append(row)
-    return found
+def path_for(template: str, results: Path, row: ScoreRow) -> Path:
+    """Return where a file about a row lies; ``template`` is one of :mod:`attree.plan.paths`."""
+    names = {name: getattr(row, name) for name in ("encoder", "parser", "language", "split")}
+    return Path(path_of(template, results=results, **names))
 
 
 def name_of(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:
     """Return a parser's name, with its encoder's where the run has several."""
-    encoders = {one.encoder for one in rows if one.parser == row.parser}
+    encoders = {other.encoder for other in rows if other.parser == row.parser}
     return row.heading if len(encoders) == 1 else f"{row.heading}, {row.encoder}"
-
-
-def is_parser(row: ScoreRow) -> bool:
-    """Tell a parser from a baseline."""
-    return row.parser not in BASELINES
 
 
 def in_short(rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
@@ -115,24 +101,18 @@ def in_short(rows: Sequence[ScoreRow]) -> list[dict[str, Any]]:
     Compared is corpus F1; the binary ceiling is no baseline. An entry has ``name``, ``sets``,
     ``above`` and ``highest``.
     """
-    found: dict[str, dict[str, Any]] = {}
-    for own in by_set(rows).values():
-        baselines = [row for row in own if not is_parser(row) and row.parser != CEILING]
-        bar = max(map(_f1, baselines), default=-1.0)
-        parsers = [row for row in own if is_parser(row) and _f1(row) >= 0]
-        highest = max(map(_f1, parsers), default=0.0)
-        for row in parsers:
+    entries: dict[str, dict[str, Any]] = {}
+    for tested in by_test(rows).values():
+        f1 = [(row, value) for row in tested if (value := row.values["corpus_f1"]) is not None]
+        baselines = [v for row, v in f1 if row.is_baseline and row.parser != CEILING]
+        parsers = [(row, value) for row, value in f1 if not row.is_baseline]
+        for row, value in parsers:
             name = name_of(row, rows)
-            entry = found.setdefault(name, {"name": name, "sets": 0, "above": 0, "highest": 0})
+            entry = entries.setdefault(name, {"name": name, "sets": 0, "above": 0, "highest": 0})
             entry["sets"] += 1
-            entry["above"] += _f1(row) > bar
-            entry["highest"] += _f1(row) == highest
-    return list(found.values())
-
-
-def _f1(row: ScoreRow) -> float:
-    value = row.values["corpus_f1"]
-    return -1.0 if value is None else value
+            entry["above"] += value > max(baselines, default=-1.0)
+            entry["highest"] += value == max(value for _, value in parsers)
+    return list(entries.values())
 
 
 def best_cells(table: Table) -> list[set[int]]:
@@ -140,33 +120,31 @@ def best_cells(table: Table) -> list[set[int]]:
 
     None of them where there is but one parser to compare.
     """
-    own = [
-        place
-        for place, heading in enumerate(table.headings)
-        if place > 1 and heading not in BASELINES.values() and not heading.endswith("(article)")
+    columns = [
+        column
+        for column, heading in enumerate(table.headings)
+        if column > 1 and heading not in BASELINES.values() and not heading.endswith("(article)")
     ]
-    found: list[set[int]] = []
+    best: list[set[int]] = []
     for line in table.rows:
-        there = {place: float(line[place]) for place in own if line[place][:1].isdigit()}
-        highest = max(there.values(), default=0.0)
-        found.append({at for at, f1 in there.items() if f1 == highest and len(there) > 1})
-    return found
+        f1 = {column: float(line[column]) for column in columns if line[column][:1].isdigit()}
+        highest = max(f1.values(), default=0.0)
+        best.append({column for column in f1 if f1[column] == highest and len(f1) > 1})
+    return best
 
 
 def sentences(run: ReportedRun, rows: Sequence[ScoreRow]) -> list[str]:
     """Say in three sentences what was run, for somebody who has read nothing else."""
-    parsers = [row for row in rows if is_parser(row)]
-    sets = by_set(parsers)
-    total = sum(max(row.scored for row in own) for own in sets.values())
-    own = [row for row in parsers if row.encoder != IMPORTED]
-    encoders = listed(dict.fromkeys(_encoder(run, row.encoder) for row in own))
+    parsers = [row for row in rows if not row.is_baseline]
+    tests = by_test(parsers).values()
+    total = sum(max(row.scored for row in tested) for tested in tests)
+    slugs = dict.fromkeys(row.encoder for row in parsers if row.encoder != IMPORTED)
+    encoders = listed(_encoder(run, slug) for slug in slugs)
     models = "the pretrained language model" + ("s" if " and " in encoders else "")
-    out_of = (
-        f" out of the attention of {models} {encoders}: which word looks at which" if own else ""
-    )
+    out_of = f" out of the attention of {models} {encoders}: which word looks at which"
     return [
-        f"attree drew trees of the phrases of {total:,} sentences from {len(sets):,} "
-        f"{'treebank' if len(sets) == 1 else 'treebanks'}{out_of}.",
+        f"attree drew trees of the phrases of {total:,} sentences from {len(tests):,} "
+        f"{'treebank' if len(tests) == 1 else 'treebanks'}{out_of if slugs else ''}.",
         _parsers(run, parsers),
         "Every figure is an F1 in percent, which weighs how many of the phrases in the treebank's "
         "own (gold) trees were found against how many of those found are right: 100 is a perfect "
@@ -182,11 +160,11 @@ def _parsers(run: ReportedRun, parsers: Sequence[ScoreRow]) -> str:
     averaging = {name: on for name, on in tuned.items() if name in recipes}
     trained = {name: on for name, on in tuned.items() if name not in recipes}
     others = dict.fromkeys(row.parser for row in parsers if row.parser not in tuned)
-    said = []
+    parts = []
     if averaging:
         told = listed(_recipe(name, recipes[name]) for name in averaging)
         who = f"the parser {told}" if len(averaging) == 1 else f"each of {told}"
-        said.append(
+        parts.append(
             f"{'' if trained else 'nothing was trained: '}{who} averages the attention heads that "
             f"give the best trees on {listed(dict.fromkeys(averaging.values()))}, scores the spans "
             "of a sentence by that average, and picks a tree"
@@ -194,11 +172,11 @@ def _parsers(run: ReportedRun, parsers: Sequence[ScoreRow]) -> str:
     if trained:
         how = "trained" if run.configuration else "tuned or trained"
         on, are = listed(dict.fromkeys(trained.values())), "is" if len(trained) == 1 else "are"
-        said.append(f"{how} on {on} {are} {listed(trained)}")
+        parts.append(f"{how} on {on} {are} {listed(trained)}")
     if others:
-        said.append(f"trees that came from elsewhere or were averaged: {listed(others)}")
-    found = "; ".join(said)
-    return f"{found[:1].upper()}{found[1:]}." if averaging or trained else f"Scored are {found}."
+        parts.append(f"trees that came from elsewhere or were averaged: {listed(others)}")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if averaging or trained else f"Scored are {text}."
 
 
 def _recipe(name: str, recipe: Mapping[str, str]) -> str:

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from attree import evaluation
 from attree.base.errors import AttreeError
 from attree.base.files import described, read_described
 from attree.base.schemas import SCORES_SCHEMA, SENTENCES_SCHEMA, read_table
 from attree.base.tables import Table, number, scores_table
-from attree.evaluation import HEADINGS, LABELLED
+from attree.evaluation import HEADINGS, LABELLED, METRICS
 from attree.evaluation.counts import NO_SPAN, Confusion, Counts, confusion_of
 from attree.evaluation.significance import Difference, corpus_f1_parts, paired_bootstraps
 
@@ -30,8 +30,6 @@ _MIDDLE = [(1 - 0.95) / 2, (1 + 0.95) / 2]
 
 #: What a sentence adds to :class:`attree.evaluation.counts.Counts`.
 PARTS = ("gold", "predicted", "matched", "scored", "sentence_f1_sum", "sentence_f1_count")
-
-F1s = dict[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,28 +54,29 @@ class SentenceCounts:
         return cls.of(columns, columns["sentence_f1"].astype(np.float64) / 100)
 
     @classmethod
-    def of(cls, columns: Mapping[str, NDArray[Any]], each: NDArray[np.float64]) -> SentenceCounts:
+    def of(cls, columns: Mapping[str, NDArray[Any]], f1: NDArray[np.float64]) -> SentenceCounts:
         """Take the columns of such a table, and each sentence's F1 (of 1, or NaN)."""
         parts = [columns[name] for name in ("gold", "predicted", "matched")]
-        parts += [columns["gold"] > 0, np.nan_to_num(each), ~np.isnan(each)]
+        parts += [columns["gold"] > 0, np.nan_to_num(f1), ~np.isnan(f1)]
         order = np.argsort(columns["sentence"], kind="stable")
         sentence, n_words = columns["sentence"][order], columns["n_words"][order]
         return cls(sentence, n_words, np.stack(parts, axis=1).astype(float)[order])
 
-    def where(self, kept: NDArray[np.bool_]) -> SentenceCounts:
-        """Return some of the sentences."""
-        return SentenceCounts(self.sentence[kept], self.n_words[kept], self.parts[kept])
-
-    def f1(self, weights: NDArray[np.int64] | None = None) -> F1s:
+    def f1(self, weights: NDArray[Any] | None = None) -> dict[str, NDArray[np.float64]]:
         """Return metric → F1 in percent, one a resample.
 
         Args:
-            weights: int64 (resamples, sentences), how often each sentence is drawn; once if None.
+            weights: (resamples, sentences), how often each sentence is drawn; once if None.
         """
         if weights is None:
-            weights = np.ones((1, len(self.parts)), np.int64)
+            weights = np.ones((1, len(self.parts)))
         counts = Counts(**dict(zip(PARTS, (weights @ self.parts).T, strict=True)))
         return {metric: getattr(counts, metric) for metric in HEADINGS}
+
+    def corpus_f1(self, chosen: NDArray[np.bool_]) -> float | None:
+        """Return corpus F1 of some sentences in percent; None where none of them is scored."""
+        f1 = self.f1(chosen[None])["corpus_f1"][0]
+        return None if np.isnan(f1) else float(f1)
 
     def ratio(self, metric: str) -> NDArray[np.float64]:
         """Return (sentences, 2), numerator and denominator of each sentence's share in a metric."""
@@ -89,52 +88,47 @@ class SentenceCounts:
 
 def intervals(scores: SentenceCounts) -> dict[str, tuple[float, float]]:
     """Return metric → the 95 % interval of its F1 in percent by bootstrap over sentences."""
+    n, rng = len(scores.parts), np.random.default_rng(SEED)
+    chunk = max(1, _AT_ONCE // max(n, 1))
+    drawn = [
+        scores.f1(rng.multinomial(n, np.full(n, 1 / max(n, 1)), size=min(chunk, RESAMPLES - first)))
+        for first in range(0, RESAMPLES, chunk)
+    ]
     found = {}
-    for metric, values in _resampled(scores).items():
-        low, high = np.nanquantile(values, _MIDDLE)
+    for metric in HEADINGS:
+        low, high = np.nanquantile(np.concatenate([f1[metric] for f1 in drawn]), _MIDDLE)
         found[metric] = float(low), float(high)
     return found
 
 
-def differences(a: SentenceCounts, b: SentenceCounts) -> dict[str, Difference]:
-    """Compare two parsers on the same sentences: metric → difference (paired bootstrap).
+def differences(first: SentenceCounts, second: SentenceCounts) -> dict[str, Difference]:
+    """Compare two parsers as :func:`every_difference` does: metric → difference."""
+    pairs = every_difference(("the first", "the second"), (first, second))
+    return {metric: found[0, 1] for metric, found in pairs.items()}
+
+
+def every_difference(
+    names: Sequence[str], parsers: Sequence[SentenceCounts]
+) -> dict[str, dict[tuple[int, int], Difference]]:
+    """Compare every two of several parsers by paired bootstrap: metric → positions → difference.
 
     Raises:
         AttreeError: they are not scores of the same sentences.
     """
-    if not np.array_equal(a.sentence, b.sentence):
-        raise AttreeError(
-            "other-sentences",
-            f"the two tables score different sentences ({a.sentence.size:,} and "
-            f"{b.sentence.size:,})",
-            fix="compare two parsers on one split, scored with the same max_words",
-        )
-    return {metric: found[0, 1] for metric, found in every_difference([a, b]).items()}
-
-
-def every_difference(
-    parsers: Sequence[SentenceCounts],
-) -> dict[str, dict[tuple[int, int], Difference]]:
-    """Compare every two of several parsers on the same sentences: metric → places → difference."""
+    for name, scores in zip(names, parsers, strict=True):
+        if not np.array_equal(scores.sentence, parsers[0].sentence):
+            raise AttreeError(
+                "other-sentences",
+                f"{name} is scored on other sentences than {names[0]} "
+                f"({scores.sentence.size:,} and {parsers[0].sentence.size:,})",
+                fix="score every parser on the same split, with the same max_words",
+            )
     return {
         metric: paired_bootstraps(
-            np.stack([one.ratio(metric) for one in parsers]), resamples=RESAMPLES, seed=SEED
+            np.stack([scores.ratio(metric) for scores in parsers]), resamples=RESAMPLES, seed=SEED
         )
         for metric in HEADINGS
     }
-
-
-def _resampled(scores: SentenceCounts) -> F1s:
-    """Return metric → the F1 of each resample of the sentences."""
-    n = len(scores.parts)
-    rng = np.random.default_rng(SEED)
-    chunk = max(1, _AT_ONCE // max(n, 1))
-    found: list[F1s] = []
-    for first in range(0, RESAMPLES, chunk):
-        size = min(chunk, RESAMPLES - first)
-        weights = rng.multinomial(n, np.full(n, 1 / max(n, 1)), size=size)
-        found.append(scores.f1(weights))
-    return {metric: np.concatenate([part[metric] for part in found]) for metric in HEADINGS}
 
 
 #: What a table of label recall says below.
@@ -185,7 +179,7 @@ class _Summary:
     max: dict[str, float] = field(default_factory=dict)
 
 
-_WHAT, _AGAIN = "score summary", "run `attree score` again"
+_FORM: dict[str, Any] = {"what": "score summary", "fix": "run `attree score` again"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +236,11 @@ class ScoreRow:
         return self.language, self.split
 
     @property
+    def is_baseline(self) -> bool:
+        """Whether its trees look at nothing but the number of words, or are gold's made binary."""
+        return self.parser in BASELINES
+
+    @property
     def lost(self) -> str:
         """What to say of a treebank that was not read whole; empty where it was."""
         read = self.treebank.get("read", 0)
@@ -260,9 +259,10 @@ class ScoreRow:
 
     def flat(self) -> dict[str, Any]:
         """Return the row with label recalls and published figures as columns of their own."""
-        row = {key: getattr(self, key) for key in ("language", "split", "encoder", "parser")}
+        row = {name: getattr(self, name) for name in ("language", "split", "encoder", "parser")}
         row |= self.values
-        row |= {key: getattr(self, key) for key in _PROTOCOL}
+        counts = ("sentences", "scored", "skipped", "fallback")
+        row |= {name: getattr(self, name) for name in (*counts, *_SAID)}
         row |= {f"treebank_{name}": count for name, count in self.treebank.items()}
         for metric, (low, high) in self.intervals.items():
             row |= {f"{metric}_low": low, f"{metric}_high": high}
@@ -275,10 +275,17 @@ class ScoreRow:
         return {f"published_{metric}": self.published.get(metric) for metric in HEADINGS}
 
 
-_PROTOCOL = (
-    *("sentences", "scored", "skipped", "fallback"),
-    *("derived", "punctuation", "selection"),
-)
+#: What a protocol says in words.
+_SAID = ("derived", "punctuation", "selection")
+
+
+def by_test(rows: Iterable[ScoreRow]) -> dict[tuple[str, str], list[ScoreRow]]:
+    """Return (language, split) → its rows, in their order."""
+    tests: dict[tuple[str, str], list[ScoreRow]] = {}
+    for row in rows:
+        tests.setdefault(row.test, []).append(row)
+    return tests
+
 
 Published = Mapping[tuple[str, str, str], float]
 
@@ -295,26 +302,17 @@ def read_published(path: Path | None, table: str) -> Published:
     if path is None:
         return {}
     if not path.is_file():
-        raise AttreeError(
-            "missing-file", "this file of published figures does not exist", file=path
-        )
+        problem = "this file of published figures does not exist"
+        raise AttreeError("missing-file", problem, file=path)
     with path.open(encoding="utf-8", newline="") as handle:
         reader = csv.DictReader(handle)
         wanted = {"table", "row", "language", "metric", "value"}
         if missing := wanted - set(reader.fieldnames or ()):
-            raise AttreeError(
-                "missing-columns",
-                f"missing columns {', '.join(sorted(missing))}",
-                file=path,
-                line=1,
-            )
-        return {
-            (row["row"].lower(), row["language"].lower(), row["metric"].lower()): float(
-                row["value"]
-            )
-            for row in reader
-            if row["table"] == table
-        }
+            problem = f"missing columns {', '.join(sorted(missing))}"
+            raise AttreeError("missing-columns", problem, file=path, line=1)
+        lines = [line for line in reader if line["table"] == table]
+    key = ("row", "language", "metric")
+    return {tuple(line[name].lower() for name in key): float(line["value"]) for line in lines}
 
 
 def score_rows(
@@ -326,61 +324,51 @@ def score_rows(
     """
     parsers, baselines = [], []
     for path in paths:
-        summary = read_described(path, dict[str, Any], what=_WHAT, fix=_AGAIN)
+        summary = read_described(path, dict[str, Any], **_FORM)
         if "baselines" not in summary:
             parsers.append(_row(summary, published, path, resample))
             continue
-        kind = dict[str, dict[str, Any]]
-        each = described(summary["baselines"], kind, file=path, what=_WHAT, fix=_AGAIN)
-        _check_has(each, BASELINES, path)
+        scores = described(summary["baselines"], dict[str, dict[str, Any]], file=path, **_FORM)
+        _check_has(scores, BASELINES, path)
         for name in BASELINES:
-            one = {**summary, **each[name], "parser": name, "encoder": "none"}
-            baselines.append(_row(one, published, path, resample=False))
+            whole = {**summary, **scores[name], "parser": name, "encoder": "none"}
+            baselines.append(_row(whole, published, path, resample=False))
     return parsers + baselines
 
 
 def _check_has(summary: Mapping[str, Any], names: Iterable[str], path: Path) -> None:
     for name in names:
         if name not in summary:
-            raise AttreeError(
-                "missing-columns", f"this score summary has no {name!r}", file=path, fix=_AGAIN
-            )
+            problem = f"this score summary has no {name!r}"
+            raise AttreeError("missing-columns", problem, file=path, fix=_FORM["fix"])
 
 
 def _row(summary: Mapping[str, Any], published: Published, path: Path, resample: bool) -> ScoreRow:
     _check_has(summary, ("parser", "language", "split", "encoder", "protocol", *HEADINGS), path)
-    found = described(summary, _Summary, file=path, what=_WHAT, fix=_AGAIN)
-    scores = {metric: summary[metric] for metric in HEADINGS}  # null: nothing to score
-    scores |= {metric: summary.get(metric) for metric in LABELLED}
-    language, protocol = found.language or "", found.protocol
-    key = (found.parser.lower(), language.lower())
+    known = described(summary, _Summary, file=path, **_FORM)
+    values = {metric: summary.get(metric) for metric in (*HEADINGS, *LABELLED)}
+    language, protocol, counts = known.language or "", known.protocol, known.protocol.sentences
+    key = (known.parser.lower(), language.lower())
+    scores = path.with_suffix(".parquet")  # that `attree score` writes beside
     return ScoreRow(
-        language=language,
-        split=found.split or "",
-        encoder=found.encoder,
-        parser=found.parser,
-        values=described(scores, dict[str, float | None], file=path, what=_WHAT, fix=_AGAIN),
-        sentences=protocol.sentences.total,
-        scored=protocol.sentences.scored,
-        skipped=protocol.sentences.skipped,
-        fallback=protocol.sentences.fallback,
-        derived=protocol.derived,
-        punctuation=protocol.punctuation or "",
-        selection=protocol.selection or "",
+        language,
+        known.split or "",
+        known.encoder,
+        known.parser,
+        described(values, dict[str, float | None], file=path, **_FORM),
+        sentences=counts.total,
+        scored=counts.scored,
+        skipped=counts.skipped,
+        fallback=counts.fallback,
+        **{name: getattr(protocol, name) or "" for name in _SAID},
         treebank=protocol.treebank or {},
-        intervals=_intervals(path) if resample else {},
-        label_recall=found.label_recall,
-        deviation=found.std,
-        highest=found.max,
+        intervals=intervals(SentenceCounts.read(scores)) if resample and scores.is_file() else {},
+        label_recall=known.label_recall,
+        deviation=known.std,
+        highest=known.max,
         published={m: published[(*key, m)] for m in HEADINGS if (*key, m) in published},
         confusion=confusion_of(summary, path),
     )
-
-
-def _intervals(summary: Path) -> Mapping[str, tuple[float, float]]:
-    """Return the intervals by the table of sentences that ``attree score`` writes beside."""
-    scores = summary.with_suffix(".parquet")
-    return intervals(SentenceCounts.read(scores)) if scores.is_file() else {}
 
 
 def crosslingual(rows: Sequence[ScoreRow], title: str) -> list[Table]:
@@ -389,29 +377,29 @@ def crosslingual(rows: Sequence[ScoreRow], title: str) -> list[Table]:
     Constituency treebanks and dependency-derived brackets never share a table. Where the article
     published a figure, it stands in a column of its own beside the computed one.
     """
-    kinds = dict.fromkeys(["constituency", *(row.derived for row in rows)])
     tables = []
-    for kind in kinds:
-        own = [row for row in rows if row.derived == kind]
+    for kind in dict.fromkeys(["constituency", *(row.derived for row in rows)]):
+        alike = [row for row in rows if row.derived == kind]
         heading = title if kind == "constituency" else f"{title}, {kind}-derived brackets"
-        tables += [_across(own, metric, heading) for metric in ("corpus_f1", "sentence_f1") if own]
+        tables += [
+            _across(alike, metric, heading) for metric in ("corpus_f1", "sentence_f1") if alike
+        ]
     return tables
 
 
 def _across(rows: Sequence[ScoreRow], metric: str, title: str) -> Table:
     columns = list(dict.fromkeys(heading_of(row, rows) for row in rows))
     columns.sort(key=lambda heading: heading in BASELINES.values())
-    by_cell = {(row.test, heading_of(row, rows)): row for row in rows}
     published = {heading_of(row, rows) for row in rows if metric in row.published}
     headings = ["language", "sentences"]
     for column in columns:
         headings += [column, f"{column} (article)"] if column in published else [column]
     lines = []
-    for test in dict.fromkeys(row.test for row in rows):
-        cells = [by_cell.get((test, column)) for column in columns]
-        first = next(row for row in cells if row is not None)
+    for same_test in by_test(rows).values():
+        first, cells = same_test[0], {heading_of(row, rows): row for row in same_test}
         line = [f"{_name(first)}{' *' if first.lost else ''}", f"{first.scored:,}"]
-        for column, row in zip(columns, cells, strict=True):
+        for column in columns:
+            row = cells.get(column)
             line.append(number(row.values[metric] if row else None))
             if column in published:
                 line.append(number(row.published.get(metric) if row else None))
@@ -426,28 +414,28 @@ def _name(row: ScoreRow) -> str:
 def language(rows: Sequence[ScoreRow], *, confusion: bool = True) -> list[Table]:
     """Build one language's tables: every parser's scores, recall by label, confusion of labels."""
     tables = []
-    for test in dict.fromkeys(row.test for row in rows):
-        own, title = [row for row in rows if row.test == test], ", ".join(test)
-        labelled = [m for m in LABELLED if any(row.values[m] is not None for row in own)]
+    for test, tested in by_test(rows).items():
+        title = ", ".join(test)
+        labelled = [m for m in LABELLED if any(row.values[m] is not None for row in tested)]
         shown = HEADINGS | {metric: LABELLED[metric] for metric in labelled}
-        lines = [((row.heading, row.encoder), row.values) for row in own]
-        tables.append(scores_table(title, ("parser", "encoder"), shown, lines, _note(own)))
-        counts = {label: entry["count"] for label, entry in own[0].label_recall.items()}
+        lines = [((row.heading, row.encoder), row.values) for row in tested]
+        tables.append(scores_table(title, ("parser", "encoder"), shown, lines, _note(tested)))
+        counts = {label: entry["count"] for label, entry in tested[0].label_recall.items()}
         if labels := {label: f"{label} ({count:,.0f})" for label, count in counts.items() if count}:
-            recalls = [((row.heading,), row.recall) for row in own]
-            title = f"{title}: recall by label"
-            tables.append(scores_table(title, ("parser",), labels, recalls, RECALL))
+            recalls = [((row.heading,), row.recall) for row in tested]
+            recall_title = f"{title}: recall by label"
+            tables.append(scores_table(recall_title, ("parser",), labels, recalls, RECALL))
         tables += [
-            confusion_table(row.confusion, f"{', '.join(test)}: labels of {heading_of(row, own)}")
-            for row in own
+            confusion_table(row.confusion, f"{title}: labels of {heading_of(row, tested)}")
+            for row in tested
             if confusion and row.confusion is not None
         ]
     return tables
 
 
-def confusion_table(found: Confusion, title: str) -> Table:
+def confusion_table(confusion: Confusion, title: str) -> Table:
     """Build the table of how often each gold label has been given each predicted one."""
-    shown = found.most_frequent(SHOWN)
+    shown = confusion.most_frequent(SHOWN)
     lines = [
         [name, *(f"{count:,}" if count else "·" for count in row)]
         for name, row in zip(shown.headings, shown.counts.tolist(), strict=True)
@@ -456,19 +444,16 @@ def confusion_table(found: Confusion, title: str) -> Table:
         "Gold labels down, predicted ones of the same spans across, counted as EVALB counts "
         f"brackets; {NO_SPAN}: the other tree has no such span, or it has fewer labels there."
     )
-    if foreign := found.foreign:
+    if foreign := confusion.foreign:
         note += f" Predicted labels that the treebank does not have: {', '.join(foreign)}."
     return Table(title, ["gold", *shown.headings], lines, note)
 
 
 def heading_of(row: ScoreRow, rows: Sequence[ScoreRow]) -> str:
     """Name a parser's column by itself, and by the encoder too where one language has two."""
-    if row.parser in BASELINES:
-        return row.heading
-    encoders = {
-        other.encoder for other in rows if (other.test, other.parser) == (row.test, row.parser)
-    }
-    return row.heading if len(encoders) == 1 else f"{row.heading} {row.encoder}"
+    twins = [other for other in rows if (other.test, other.parser) == (row.test, row.parser)]
+    several = not row.is_baseline and len({twin.encoder for twin in twins}) != 1
+    return f"{row.heading} {row.encoder}" if several else row.heading
 
 
 def _note(rows: Sequence[ScoreRow]) -> str:
@@ -480,13 +465,12 @@ def _note(rows: Sequence[ScoreRow]) -> str:
     if fallback := sum(row.fallback for row in rows):
         parts.append(f"{fallback:,} sentences past the encoder's limit were branched right.")
     for row in rows:
-        if row.skipped and row.parser not in BASELINES:
+        if row.skipped and not row.is_baseline:
             parts.append(
                 f"{row.heading}, {_name(row)}: {row.skipped:,} of {row.sentences:,} sentences have"
                 " no tree and are not scored."
             )
-    if lost := {_name(row): row.lost for row in rows if row.lost}:
-        parts += [f"* {name}: {what}." for name, what in lost.items()]
+    parts += dict.fromkeys(f"* {_name(row)}: {row.lost}." for row in rows if row.lost)
     if selection := sorted({row.selection for row in rows if row.selection}):
         parts.append(f"Tuned or trained on {', '.join(selection)}.")
     return " ".join(parts)
@@ -494,25 +478,22 @@ def _note(rows: Sequence[ScoreRow]) -> str:
 
 def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any]]:
     """Return one record a split: read, kept, rejected, words, and the published count if any."""
-    import pyarrow.compute as pc
-
     records = []
     for path in paths:
-        table, metadata = read_table(path, schema=SENTENCES_SCHEMA)
-        counts = metadata["counts"]
+        table, about = read_table(path, schema=SENTENCES_SCHEMA)
         lengths = pc.list_value_length(table["words"])
-        key = (metadata["split"].lower(), metadata["language"].lower(), "sentences")
+        counted = published.get((about["split"].lower(), about["language"].lower(), "sentences"))
         records.append(
             {
-                "language": metadata["language"],
-                "split": metadata["split"],
+                "language": about["language"],
+                "split": about["split"],
                 "sentences": table.num_rows,
-                **{f"sentences_{name}": count for name, count in counts.items()},
+                **{f"sentences_{name}": count for name, count in about["counts"].items()},
                 "words": pc.sum(lengths).as_py() or 0,
                 "longest": pc.max(lengths).as_py() or 0,
-                "derived": metadata["derived"],
-                "punctuation": metadata["punctuation"],
-                "published": int(published[key]) if key in published else None,
+                "derived": about["derived"],
+                "punctuation": about["punctuation"],
+                "published": None if counted is None else int(counted),
             }
         )
     return records
@@ -520,18 +501,18 @@ def size_rows(paths: Sequence[Path], published: Published) -> list[dict[str, Any
 
 def sizes(records: Sequence[dict[str, Any]]) -> list[Table]:
     """Build the table: a row a language and split."""
-    with_published = any(record["published"] is not None for record in records)
-    headings = ["language", "split", "sentences", "rejected", "words", "longest"]
+    columns = ["sentences", "rejected", "words", "longest"]
+    if any(record["published"] is not None for record in records):
+        columns.append("published")
     rows = []
     for record in records:
         rejected = record["sentences_failed"] + record["sentences_emptied"]
-        row = [record["language"], record["split"], f"{record['sentences']:,}", f"{rejected:,}"]
-        row += [f"{record['words']:,}", f"{record['longest']:,}"]
-        if with_published:
-            row.append("–" if record["published"] is None else f"{record['published']:,}")
-        rows.append(row)
+        counts = ({**record, "rejected": rejected}[name] for name in columns)
+        cells = ("–" if count is None else f"{count:,}" for count in counts)
+        rows.append([record["language"], record["split"], *cells])
+    headings = ["language", "split", *columns[:4], *["article"] * (len(columns) - 4)]
     note = "Rejected: unreadable trees and sentences that cleaning left without a word."
-    return [Table("Treebanks", headings + ["article"] * with_published, rows, note)]
+    return [Table("Treebanks", headings, rows, note)]
 
 
 def summary_table(summary: Mapping[str, Any]) -> Table:
@@ -548,7 +529,7 @@ def summary_table(summary: Mapping[str, Any]) -> Table:
     rows = summary.get("baselines") or {name: summary}
     shown = {
         name: metric.heading
-        for name, metric in evaluation.METRICS.items()
+        for name, metric in METRICS.items()
         if any(row.get(name) is not None for row in rows.values())
     }
     counted = summary["protocol"]["sentences"]

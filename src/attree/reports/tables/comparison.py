@@ -19,12 +19,12 @@ from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.metrics import score
 from attree.plan.paths import GRAMMAR, IMPORTED
 from attree.reports.tables.build import (
-    BASELINES,
     PARTS,
     RECALL,
     RESAMPLES,
     ScoreRow,
     SentenceCounts,
+    by_test,
     every_difference,
     heading_of,
     read_published,
@@ -73,15 +73,15 @@ Averages = Mapping[str, Sequence[str]]
 _HEADINGS = ["system", "kind", "corpus F1", "no root", "sent. F1", "p", "sent/s", "article"]
 
 
-def record_of(one: ScoreRow) -> dict[str, Any]:
+def record_of(system: ScoreRow) -> dict[str, Any]:
     """Return a system as a record of numbers and text."""
-    row = {key: getattr(one, key) for key in ("language", "split", "encoder", "kind")}
-    row |= {"system": one.name}
-    row |= {metric: one.values.get(metric) for metric in (*HEADINGS, *LABELLED)}
-    row |= {"p_against_best": None if one.p is None or np.isnan(one.p) else one.p}
-    row |= {"sentences_a_second": one.speed, "tuned_on": one.selection, **one.article()}
-    row |= {f"{FIRST}_at_most_{longest}": f1 for longest, f1 in one.by_length.items()}
-    return row | {f"recall_{label}": value for label, value in one.recall.items()}
+    row = {key: getattr(system, key) for key in ("language", "split", "encoder", "kind")}
+    row |= {"system": system.name}
+    row |= {metric: system.values.get(metric) for metric in (*HEADINGS, *LABELLED)}
+    row |= {"p_against_best": None if system.p is None or np.isnan(system.p) else system.p}
+    row |= {"sentences_a_second": system.speed, "tuned_on": system.selection, **system.article()}
+    row |= {f"{FIRST}_at_most_{longest}": f1 for longest, f1 in system.by_length.items()}
+    return row | {f"recall_{label}": value for label, value in system.recall.items()}
 
 
 def read_figures(path: Path | None, rows: Iterable[str]) -> Figures:
@@ -95,31 +95,27 @@ def read_figures(path: Path | None, rows: Iterable[str]) -> Figures:
     Raises:
         AttreeError: no such row, or not of this form.
     """
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    figures: dict[str, dict[str, dict[str, float]]] = {}
     for text in rows:
         system, _, place = text.partition("=")
         table, _, row = place.partition("/")
-        name, _, wanted = row.partition("@")
+        name, _, column = row.partition("@")
         if not (system and table and name and path):
             problem = f"this is no published row: {text}"
-            raise AttreeError(
-                "bad-reference", problem, fix="write SYSTEM=TABLE/ROW, and give --published"
-            )
-        own = found.setdefault(system, {})
-        there = False
-        for (line, language, metric), value in read_published(path, table).items():
-            base, _, at = metric.partition("@")
-            if (line, at) == (name.lower(), wanted):
-                own.setdefault(language, {}).setdefault(base, value)
-                there = True
-        if not there:
-            raise AttreeError(
-                "no-such-row",
-                f"there is no row {row} of table {table}",
-                file=path,
-                fix="see its columns",
-            )
-    return found
+            fix = "write SYSTEM=TABLE/ROW, and give --published"
+            raise AttreeError("bad-reference", problem, fix=fix)
+        languages = figures.setdefault(system, {})
+        values = {
+            (language, metric.partition("@")[0]): value
+            for (line, language, metric), value in read_published(path, table).items()
+            if (line, metric.partition("@")[2]) == (name.lower(), column)
+        }
+        if not values:
+            problem = f"there is no row {row} of table {table}"
+            raise AttreeError("no-such-row", problem, file=path, fix="see its columns")
+        for (language, metric), value in values.items():
+            languages.setdefault(language, {}).setdefault(metric, value)
+    return figures
 
 
 def systems(
@@ -142,92 +138,78 @@ def systems(
         profile, max_words: as for :func:`attree.evaluation.metrics.score`.
     """
     timed = _timed(speeds)
-    branching = {
-        key: each for path in tables for key, each in _fixed(path, profile, max_words).items()
-    }
+    fixed = _fixed(tables, profile, max_words)
     rows = [(path, row) for path in summaries for row in score_rows([path], {}, resample=False)]
     every = [row for _, row in rows]
-    found = []
+    scored = []
     for path, row in rows:
         beside = path.with_suffix(".parquet")
-        each = branching.get((*row.test, row.parser))
-        if not _is_baseline(row) and beside.is_file():
+        each = fixed.get((*row.test, row.parser))
+        if not row.is_baseline and beside.is_file():
             each = SentenceCounts.read(beside)
-        found.append(
+        scored.append(
             replace(
                 row,
                 name=heading_of(row, every),
                 kind=TREES if row.encoder == IMPORTED else COMPUTED,
-                selection="" if _is_baseline(row) else row.selection,
+                selection="" if row.is_baseline else row.selection,
                 speed=timed.get((*row.test, row.encoder, row.parser)),
                 published=figures.get(row.parser, {}).get(row.language, {}),
                 each=each,
             )
         )
-    tests = list(dict.fromkeys(row.test for row in every))
+    tests = list(by_test(every))
     computed = {row.parser for row in every}
-    found = _marked(found) + [
-        _published(name, test, figures[name][test[0]])
+    published = [
+        _published(name, test, languages[test[0]])
         for test in tests
-        for name in figures
-        if name not in computed and test[0] in figures[name]
+        for name, languages in figures.items()
+        if name not in computed and test[0] in languages
     ]
-    return sorted(found, key=lambda one: tests.index(one.test))
+    return sorted(_marked(scored) + published, key=lambda system: tests.index(system.test))
 
 
-def _is_baseline(one: ScoreRow) -> bool:
-    """Tell whether a row is of trees that look at nothing but the number of words."""
-    return one.parser in BASELINES
+def _f1(system: ScoreRow) -> float:
+    return system.values.get(FIRST) or 0.0
 
 
-def grammar_means(found: Iterable[ScoreRow]) -> dict[tuple[str, str, str], tuple[int, float]]:
-    """Return (grammar, language, split) → its seeds, and the mean of their corpus F1 in percent."""
-    scores: dict[tuple[str, str, str], list[float]] = {}
-    for one in found:
-        if grammar := _grammar(one):
-            scores.setdefault((grammar, *one.test), []).append(_f1(one))
-    return {key: (len(own), float(np.mean(own))) for key, own in scores.items()}
+def _grammar(system: ScoreRow) -> str:
+    """Return the grammar that a system is a seed of, empty if none."""
+    return system.name.rpartition("-")[0] if system.encoder == GRAMMAR else ""
 
 
-def _grammar(one: ScoreRow) -> str:
-    """Return the grammar that a row is a seed of, empty if none."""
-    return one.name.rpartition("-")[0] if one.encoder == GRAMMAR else ""
+def _grammar_means(systems: Iterable[ScoreRow]) -> dict[str, tuple[int, float]]:
+    """Return grammar → its seeds on one split, and the mean of their corpus F1 in percent."""
+    scores: dict[str, list[float]] = {}
+    for system in systems:
+        if grammar := _grammar(system):
+            scores.setdefault(grammar, []).append(_f1(system))
+    return {grammar: (len(values), float(np.mean(values))) for grammar, values in scores.items()}
 
 
-def _f1(one: ScoreRow) -> float:
-    return one.values.get(FIRST) or 0.0
-
-
-def _marked(found: Sequence[ScoreRow]) -> list[ScoreRow]:
+def _marked(systems: Sequence[ScoreRow]) -> list[ScoreRow]:
     """Mark the seeds of grammars that are no better than trees that look at no word."""
     low = {
         (grammar, *test)
-        for (grammar, *test), (_, mean) in grammar_means(found).items()
-        if any(
-            one.parser in _WITHOUT_WORDS and list(one.test) == test and mean <= _f1(one)
-            for one in found
-        )
+        for test, tested in by_test(systems).items()
+        for grammar, (_, mean) in _grammar_means(tested).items()
+        if any(other.parser in _WITHOUT_WORDS and mean <= _f1(other) for other in tested)
     }
     return [
-        replace(one, kind=UNDERTRAINED) if (_grammar(one), *one.test) in low else one
-        for one in found
+        replace(system, kind=UNDERTRAINED) if (_grammar(system), *system.test) in low else system
+        for system in systems
     ]
 
 
 def _published(name: str, test: tuple[str, str], values: Mapping[str, float]) -> ScoreRow:
+    scores = {metric: values.get(metric, values.get(f"{metric}_max")) for metric in HEADINGS}
     recall = {
         metric.removeprefix("recall_").upper(): {"recall": value}
         for metric, value in values.items()
         if metric.startswith("recall_")
     }
-    own = {metric: values.get(metric, values.get(f"{metric}_max")) for metric in HEADINGS}
-    about: dict[str, Any] = {
-        "label_recall": recall,
-        "published": values,
-        "name": name,
-        "kind": PUBLISHED,
-    }
-    return ScoreRow(*test, "", "", own, **about)
+    about: Any = {"label_recall": recall, "published": values, "name": name, "kind": PUBLISHED}
+    return ScoreRow(*test, "", "", scores, **about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,32 +220,33 @@ class _Speeds:
     sentences_a_second: dict[str, float]
 
 
-def _timed(speeds: Iterable[Path]) -> dict[tuple[str, str, str, str], float]:
-    found = {}
-    for path in speeds:
-        one = read_described(path, _Speeds, what="file of speeds", fix="run `attree speed` again")
-        for parser, speed in one.sentences_a_second.items():
-            found[one.language or "", one.split or "", one.encoder, parser] = speed
-    return found
+def _timed(paths: Iterable[Path]) -> dict[tuple[str, str, str, str], float]:
+    how: Any = {"what": "file of speeds", "fix": "run `attree speed` again"}
+    return {
+        (speeds.language or "", speeds.split or "", speeds.encoder, parser): speed
+        for speeds in (read_described(path, _Speeds, **how) for path in paths)
+        for parser, speed in speeds.sentences_a_second.items()
+    }
 
 
 def _fixed(
-    path: Path, profile: str, max_words: int | None
+    paths: Iterable[Path], profile: str, max_words: int | None
 ) -> dict[tuple[str, str, str], SentenceCounts]:
-    """Score each sentence's fixed trees."""
-    table, about = read_table(path, schema=SENTENCES_SCHEMA)
-    gold, found = Parses.gold(table), {}
-    for name in _ONE_TREE:
-        each = score(gold, fixed_parses(name, gold), profile=profile, max_words=max_words)
-        columns = {key: getattr(each, key) for key in ("sentence", "n_words")}
-        columns |= {key: getattr(each, key) for key in ("gold", "predicted", "matched")}
-        own = SentenceCounts.of(columns, each.sentence_f1)
-        found[about.get("language") or "", about.get("split") or "", name] = own
-    return found
+    """Score each sentence's fixed trees: (language, split, baseline) → scores."""
+    scores = {}
+    for path in paths:
+        table, about = read_table(path, schema=SENTENCES_SCHEMA)
+        gold, test = Parses.gold(table), (about.get("language") or "", about.get("split") or "")
+        for name in _ONE_TREE:
+            each = score(gold, fixed_parses(name, gold), profile=profile, max_words=max_words)
+            names = ("sentence", "n_words", "gold", "predicted", "matched")
+            columns = {column: getattr(each, column) for column in names}
+            scores[*test, name] = SentenceCounts.of(columns, each.sentence_f1)
+    return scores
 
 
 def compared(
-    found: Sequence[ScoreRow], lengths: Sequence[int]
+    systems: Sequence[ScoreRow], lengths: Sequence[int]
 ) -> tuple[list[ScoreRow], list[dict[str, Any]]]:
     """Score systems by length, and compare every two of a split by paired bootstrap.
 
@@ -275,138 +258,128 @@ def compared(
         AttreeError: systems of one split are scored on different sentences.
     """
     ordered, every = [], []
-    for test in dict.fromkeys(one.test for one in found):
-        own = [_by_length(one, lengths) for one in found if one.test == test]
-        records = _tested([one for one in own if one.each is not None])
-        p = _against_best(own, records)
-        ordered += sorted((replace(one, p=p.get(one.name)) for one in own), key=_order)
+    for tested in by_test(systems).values():
+        records = _pairs([system for system in tested if system.each is not None])
+        p = _against_best(tested, records)
+        filled = [
+            replace(system, by_length=_by_length(system, lengths), p=p.get(system.name))
+            for system in tested
+        ]
+        ordered += sorted(
+            filled, key=lambda row: (row.kind == PUBLISHED, row.is_baseline, -_f1(row))
+        )
         every += records
     return ordered, every
 
 
-def _order(one: ScoreRow) -> tuple[bool, bool, float]:
-    return one.kind == PUBLISHED, _is_baseline(one), -_f1(one)
+def _by_length(system: ScoreRow, lengths: Sequence[int]) -> dict[int, float | None]:
+    each = system.each
+    return {
+        longest: None if each is None else each.corpus_f1(each.n_words <= longest)
+        for longest in lengths
+    }
 
 
-def _by_length(one: ScoreRow, lengths: Sequence[int]) -> ScoreRow:
-    found: dict[int, float | None] = dict.fromkeys(lengths)
-    for longest in lengths:
-        if one.each is not None:
-            f1 = one.each.where(one.each.n_words <= longest).f1()[FIRST][0]
-            found[longest] = None if np.isnan(f1) else float(f1)
-    return replace(one, by_length=found)
-
-
-def _tested(own: Sequence[ScoreRow]) -> list[dict[str, Any]]:
+def _pairs(tested: Sequence[ScoreRow]) -> list[dict[str, Any]]:
     """Return a record of every two systems and each metric."""
-    scores = [one.each for one in own if one.each is not None]
-    for one, each in zip(own, scores, strict=True):
-        if not np.array_equal(each.sentence, scores[0].sentence):
-            raise AttreeError(
-                "other-sentences",
-                f"{one.name} is scored on other sentences than {own[0].name}",
-                fix="score every system on the same split, with the same max_words",
-            )
-    if not scores:
+    if not tested:
         return []
+    names = [system.name for system in tested]
+    where = {"language": tested[0].language, "split": tested[0].split}
+    scores = [system.each for system in tested if system.each is not None]
     return [
-        {
-            "language": own[first].language,
-            "split": own[first].split,
-            "metric": metric,
-            "first": own[first].name,
-            "second": own[second].name,
-            **one._asdict(),
-        }
-        for metric, found in every_difference(scores).items()
-        for (first, second), one in found.items()
+        {**where, "metric": metric, "first": names[a], "second": names[b], **found._asdict()}
+        for metric, pairs in every_difference(names, scores).items()
+        for (a, b), found in pairs.items()
     ]
 
 
 def _against_best(
-    own: Sequence[ScoreRow], records: Iterable[Mapping[str, Any]]
+    systems: Sequence[ScoreRow], records: Iterable[Mapping[str, Any]]
 ) -> dict[str, float]:
     """Return the p value of each system against the best; that of the best itself is NaN."""
-    tested = [one for one in own if one.each is not None]
+    tested = [system for system in systems if system.each is not None]
     if not tested:
         return {}
     best = max(tested, key=_f1).name
-    found = {best: float("nan")}
+    p = {best: float("nan")}
     for record in records:
         sides = [record["first"], record["second"]]
         if record["metric"] == FIRST and best in sides:
             sides.remove(best)
-            found[sides[0]] = record["p"]
-    return found
+            p[sides[0]] = record["p"]
+    return p
 
 
 def comparison(
-    found: Sequence[ScoreRow], title: str, speed_of: int, averages: Averages | None = None
+    systems: Sequence[ScoreRow], title: str, speed_of: int, averages: Averages | None = None
 ) -> list[Table]:
     """Build the tables of every split, and one that says what each system rests on.
 
     Args:
-        found: as :func:`compared` returns them.
+        systems: as :func:`compared` returns them.
         title: of all of them.
         speed_of: on how many sentences speed was measured.
         averages: those among the systems; the note says what each gains over its best member.
     """
-    made = []
-    for test in dict.fromkeys(one.test for one in found):
-        own = [one for one in found if one.test == test]
+    tables = []
+    for test, tested in by_test(systems).items():
         where = f"{title}: {', '.join(test)}"
-        gains = [f" {one}" for one in _gains(own, averages or {})]
-        made.append(_scores(own, where, speed_of, "".join(gains)))
-        made += _lengths(own, where)
-        recall = [(one.name, one.recall) for one in own]
-        made += _where_any(f"{where}: recall by label", recall, RECALL)
-        scores = [(one.name, {name: one.values.get(name) for name in LABELLED}) for one in own]
-        made += _where_any(f"{where}: labels", scores, _LABELLED, LABELLED)
-    return [*made, _systems(found, title)]
+        note = " ".join(_notes(tested, speed_of, averages or {}))
+        tables.append(Table(where, _HEADINGS, [_line(system) for system in tested], note))
+        tables += _lengths(tested, where)
+        recalls = [(system.name, system.recall) for system in tested]
+        tables += _where_any(f"{where}: recall by label", recalls, RECALL)
+        scores = [(row.name, {name: row.values.get(name) for name in LABELLED}) for row in tested]
+        tables += _where_any(f"{where}: labels", scores, _LABELLED, LABELLED)
+    rows = {
+        row.name: [row.name, row.kind, row.encoder or "–", row.selection or "–"] for row in systems
+    }
+    note = "Tuned on: the trees that heads were ranked or weights trained on; –: none, or unknown."
+    headings = ["system", "kind", "encoder", "tuned on"]
+    return [*tables, Table(f"{title}: systems", headings, list(rows.values()), note)]
 
 
-def _gains(own: Sequence[ScoreRow], averages: Averages) -> Iterator[str]:
+def _notes(tested: Sequence[ScoreRow], speed_of: int, averages: Averages) -> Iterator[str]:
+    yield _NOTE
+    if any(system.speed for system in tested):
+        yield f"Speed on the first {speed_of:,} sentences."
+    for name, (seeds, mean) in _grammar_means(tested).items():
+        yield f"{name}: mean of {seeds} seed{'s' * (seeds > 1)} {mean:.2f} corpus F1."
+    if any(system.kind == UNDERTRAINED for system in tested):
+        yield "undertrained: that mean is not above left branching and random trees."
+    yield from _gains(tested, averages)
+
+
+def _gains(tested: Sequence[ScoreRow], averages: Averages) -> Iterator[str]:
     """Say of each average of a split whether it is better by a point than its best member."""
-    for one in own:
-        among = [
+    for average in tested:
+        members = [
             (score, other.name)
-            for other in own
+            for other in tested
             if other.kind in (COMPUTED, UNDERTRAINED)
-            and other.parser in averages.get(one.parser, ())
-            and other.encoder in (one.encoder, IMPORTED, GRAMMAR)
+            and other.parser in averages.get(average.parser, ())
+            and other.encoder in (average.encoder, IMPORTED, GRAMMAR)
             and (score := other.values.get(FIRST)) is not None
         ]
-        score = one.values.get(FIRST)
-        if among and score is not None:
-            best, name = max(among)
+        score = average.values.get(FIRST)
+        if members and score is not None:
+            best, name = max(members)
             whether = "beats" if score - best >= _GAIN else "does not beat"
             yield (
-                f"{one.name} {whether} its best member, {name}, by {_GAIN:g} corpus F1"
+                f"{average.name} {whether} its best member, {name}, by {_GAIN:g} corpus F1"
                 f" or more: {score:.2f} to {best:.2f}."
             )
 
 
-def _scores(own: Sequence[ScoreRow], where: str, speed_of: int, gains: str) -> Table:
-    timed = f" Speed on the first {speed_of:,} sentences." if any(one.speed for one in own) else ""
-    lines = [_line(one) for one in own]
-    return Table(where, _HEADINGS, lines, _NOTE + timed + _grammars(own) + gains)
-
-
-def _grammars(own: Sequence[ScoreRow]) -> str:
-    """Say what the seeds of each grammar come to together."""
-    means = [
-        f" {name}: mean of {seeds} seed{'s' * (seeds > 1)} {mean:.2f} corpus F1."
-        for (name, *_), (seeds, mean) in grammar_means(own).items()
-    ]
-    if any(one.kind == UNDERTRAINED for one in own):
-        means.append(" undertrained: that mean is not above left branching and random trees.")
-    return "".join(means)
-
-
-def _line(one: ScoreRow) -> list[str]:
-    scores = [number(one.values.get(metric)) for metric in HEADINGS]
-    speed = "–" if one.speed is None else f"{one.speed:.0f}"
-    return [one.name, one.kind, *scores, _p(one.p), speed, _article(one)]
+def _line(system: ScoreRow) -> list[str]:
+    scores = [number(system.values.get(metric)) for metric in HEADINGS]
+    speed = "–" if system.speed is None else f"{system.speed:.0f}"
+    article = "–"
+    if system.kind != PUBLISHED:
+        own = ((system.published.get(metric), mark) for metric, mark in _FIGURES)
+        article = next((f"{value:g}{mark}" for value, mark in own if value is not None), "–")
+    return [system.name, system.kind, *scores, _p(system.p), speed, article]
 
 
 def _p(p: float | None) -> str:
@@ -415,30 +388,22 @@ def _p(p: float | None) -> str:
     return "(best)" if math.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 
 
-def _article(one: ScoreRow) -> str:
-    """Return the article's figure of a system: the first of ``_FIGURES`` that it has."""
-    if one.kind == PUBLISHED:
-        return "–"
-    figures = (f"{one.published[name]:g}{mark}" for name, mark in _FIGURES if name in one.published)
-    return next(figures, "–")
-
-
-def _lengths(own: Sequence[ScoreRow], where: str) -> list[Table]:
-    known = [one for one in own if one.each is not None]
-    first = known[0].each if known else None
-    if first is None:
+def _lengths(tested: Sequence[ScoreRow], where: str) -> list[Table]:
+    known = [(system, system.each) for system in tested if system.each is not None]
+    if not known:
         return []
-    lengths = [*known[0].by_length, math.inf]
+    system, first = known[0]
+    lengths = [*system.by_length, math.inf]
     counts = {n: first.parts[first.n_words <= n, PARTS.index("scored")].sum() for n in lengths}
     headings = {n: f"{'all' if n == math.inf else f'≤{n}'} ({counts[n]:,.0f})" for n in lengths}
-    rows = [((one.name,), {**one.by_length, math.inf: one.values.get(FIRST)}) for one in known]
+    rows = [((row.name,), {**row.by_length, math.inf: row.values.get(FIRST)}) for row, _ in known]
     note = "Corpus F1 on the sentences of at most so many words; in brackets, how many they are."
     return [scores_table(f"{where}: by length", ("system",), headings, rows, note)]
 
 
 def _where_any(
     title: str,
-    own: Sequence[tuple[str, Mapping[str, float | None]]],
+    systems: Sequence[tuple[str, Mapping[str, float | None]]],
     note: str,
     headings: Mapping[str, str] | None = None,
 ) -> list[Table]:
@@ -446,16 +411,7 @@ def _where_any(
 
     ``headings`` says what the columns are called, in their order; by default as their keys.
     """
-    rows = [((name,), each) for name, each in own if {*each.values()} - {None}]
-    known = {key: key for _, each in rows for key in each if each[key] is not None}
+    rows = [((name,), values) for name, values in systems if {*values.values()} - {None}]
+    known = {key: key for _, values in rows for key in values if values[key] is not None}
     shown = known if headings is None else {key: headings[key] for key in headings if key in known}
     return [scores_table(title, ("system",), shown, rows, note)] if shown else []
-
-
-def _systems(found: Sequence[ScoreRow], title: str) -> Table:
-    rows = {
-        one.name: [one.name, one.kind, one.encoder or "–", one.selection or "–"] for one in found
-    }
-    note = "Tuned on: the trees that heads were ranked or weights trained on; –: none, or unknown."
-    headings = ["system", "kind", "encoder", "tuned on"]
-    return Table(f"{title}: systems", headings, list(rows.values()), note)
