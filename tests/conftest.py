@@ -20,6 +20,10 @@ settings.load_profile("attree")
 #: Fixtures that run the whole workflow, minutes long.
 COSTLY = ("finished", "done")
 
+#: The folder of real treebanks.
+DATA = Path(os.environ.get("ATTREE_TREEBANKS") or Path(__file__).parents[2] / "shared/data")
+DATA = DATA.resolve()
+
 #: Size (as of mount) → a file system of that size.
 MakeDisk = Callable[[str], Path]
 
@@ -42,11 +46,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of real treebanks: $ATTREE_TREEBANKS, or ../shared/data beside the checkout."""
-    default = Path(__file__).parents[2] / "shared/data"
-    folder = Path(os.environ.get("ATTREE_TREEBANKS") or default).resolve()
-    if not (folder / "constituency").is_dir():
-        pytest.skip(f"no treebanks in {folder}: set ATTREE_TREEBANKS to the folder that has them")
-    return folder
+    if not (DATA / "constituency").is_dir():
+        pytest.skip(f"no treebanks in {DATA}: set ATTREE_TREEBANKS to the folder that has them")
+    return DATA
 
 
 @pytest.fixture(scope="session")

