@@ -17,19 +17,8 @@ from typing import Any
 from attree.base.errors import AttreeError
 from attree.base.files import read_json
 from attree.base.registry import check_name
-from attree.plan.paths import (
-    BASELINES_PATH,
-    FEWSHOT,
-    GRAMMAR,
-    HEADS_PATH,
-    IMPORTED,
-    LABELS_FIGURE,
-    SCORES_PATH,
-    SENTENCE_SCORES,
-    SENTENCES_PATH,
-    SPEEDS,
-    path_of,
-)
+from attree.plan import paths
+from attree.plan.paths import GRAMMAR, IMPORTED, path_of
 from attree.ready import TRAINED, folder_of_start, trained_folder
 from attree.training.recipes import FILES, STARTS
 
@@ -483,7 +472,7 @@ class Comparisons:
         """Return the description of a few-shot parser, which its weights lie beside."""
         if folder := self.folders.get(wildcards.parser):
             return f"{folder}/parser.json"
-        return path_of(FEWSHOT, encoder=wildcards.encoder, parser=wildcards.parser)
+        return path_of(paths.FEWSHOT, encoder=wildcards.encoder, parser=wildcards.parser)
 
     def weights(self, wildcards: Any) -> list[str]:
         """Return the weights of a parser that no rule writes."""
@@ -497,15 +486,17 @@ class Comparisons:
     def training_sets(self, wildcards: Any) -> list[str]:
         """Return the sentences that a few-shot parser is trained on."""
         if treebanks := self._treebanks(wildcards.parser):
-            return [path_of(SENTENCES_PATH, treebank) for treebank in treebanks]
-        return [path_of(SENTENCES_PATH, **but(self.config["training"], "trees", "seed"))]
+            return [path_of(paths.SENTENCES_PATH, treebank) for treebank in treebanks]
+        return [path_of(paths.SENTENCES_PATH, **but(self.config["training"], "trees", "seed"))]
 
     def evaluated(self, wildcards: Any) -> list[str]:
         """Return the sentences that a parser trained on treebanks of its own is scored on."""
         if not self._treebanks(wildcards.parser):
             return []
         rows = (*self.plan.rows, *self.plan.compared())
-        return _of_splits(SENTENCES_PATH, [row for row in rows if row.parser == wildcards.parser])
+        return _of_splits(
+            paths.SENTENCES_PATH, [row for row in rows if row.parser == wildcards.parser]
+        )
 
     def _settings(self, parser: str) -> dict[str, Any]:
         """Return what the configuration declares of a few-shot parser, if anything."""
@@ -541,7 +532,7 @@ class Comparisons:
     def labelled(self, rows: Iterable[TableRow]) -> list[str]:
         """Return the pictures of labels taken for others, of rows whose trees have labels."""
         named = [row for row in rows if self._decoder(row.parser) == "labelled_risk"]
-        return _of_rows(LABELS_FIGURE, named)
+        return _of_rows(paths.LABELS_FIGURE, named)
 
     def _decoder(self, parser: str) -> str | None:
         """Return the decoder of a few-shot parser: its own, its folder's, or its recipe's."""
@@ -558,7 +549,7 @@ class Comparisons:
         """Return the sentences whose words a grammar is learnt from."""
         name, _ = self.plan.grammars[wildcards.parser]
         split = self.config["grammars"][name]["text"]
-        return path_of(SENTENCES_PATH, language=wildcards.language, split=split)
+        return path_of(paths.SENTENCES_PATH, language=wildcards.language, split=split)
 
     def grammar_options(self, wildcards: Any) -> str:
         """Return the options of learning a grammar."""
@@ -569,22 +560,21 @@ class Comparisons:
     def scores(self, wildcards: Any) -> list[str]:
         """Return the summaries of every system and of the baselines."""
         rows = self.plan.compared(wildcards.comparison)
-        return _of_rows(SCORES_PATH, rows) + _of_splits(BASELINES_PATH, rows)
+        return _of_rows(paths.SCORES_PATH, rows) + _of_splits(paths.BASELINES_PATH, rows)
 
     def sentence_scores(self, wildcards: Any) -> list[str]:
         """Return the sentences' scores, which lie beside the summaries."""
-        return _of_rows(SENTENCE_SCORES, self.plan.compared(wildcards.comparison))
+        return _of_rows(paths.SENTENCE_SCORES, self.plan.compared(wildcards.comparison))
 
     def sentences(self, wildcards: Any) -> list[str]:
         """Return the sentence table of each split."""
-        return _of_splits(SENTENCES_PATH, self.plan.compared(wildcards.comparison))
+        return _of_splits(paths.SENTENCES_PATH, self.plan.compared(wildcards.comparison))
 
     def speeds(self, wildcards: Any) -> list[str]:
         """Return a file of speeds for each encoder and split."""
-        rows = (row for row in self.plan.compared(wildcards.comparison) if self._loaded_from(row))
-        named = (but(asdict(row), "parser") for row in rows)
-        paths = (path_of(SPEEDS, comparison=wildcards.comparison, **one) for one in named)
-        return list(dict.fromkeys(paths))
+        name = wildcards.comparison
+        rows = (but(asdict(row), "parser") for row in self.plan.compared(name) if self._file(row))
+        return list(dict.fromkeys(path_of(paths.SPEEDS, comparison=name, **row) for row in rows))
 
     def published(self, wildcards: Any) -> list[str]:
         """Return the file of published figures, where some are named."""
@@ -633,14 +623,14 @@ class Comparisons:
             row.parser: path
             for row in self.plan.compared(wildcards.comparison)
             if all(getattr(wildcards, key) == getattr(row, key) for key in _TIMED_TOGETHER)
-            if (path := self._loaded_from(row))
+            if (path := self._file(row))
         }
 
-    def _loaded_from(self, row: TableRow) -> str | None:
+    def _file(self, row: TableRow) -> str | None:
         """Return a parser's file; None for averages, imported trees and grammars."""
         if row.encoder in (IMPORTED, GRAMMAR):
             return None
         if one := self.plan.tunings.get((row.encoder, row.parser)):
             tuned = {"language": one.language, "split": one.split}
-            return path_of(HEADS_PATH, encoder=row.encoder, parser=row.parser, **tuned)
+            return path_of(paths.HEADS_PATH, encoder=row.encoder, parser=row.parser, **tuned)
         return self.parser_file(row) if row.parser in self.appliable else None
