@@ -27,6 +27,9 @@ from attree.training.recipes import RECIPES
 from tests.refusals import refused
 
 TRAINING = {"language": "english", "split": "dev", "trees": 5, "seed": 1}
+#: Sections and keys of an entry that configurations here leave out.
+SECTIONS = ("averages", "comparisons", "corpora", "grammars", "systems", "trained")
+PARSERS = ("grammars", "systems", "trained")
 SPLITS = {"basque": ("test",), "english": ("train", "dev", "test"), "polish": ("dev",)}
 
 
@@ -37,12 +40,13 @@ def config(**changed: Any) -> dict[str, Any]:
         "parsers": {"upoa": recipe, "few": {**recipe, "tuning": {"trees": 5, "seed": 3}}},
         "tuning": {"language": "english", "split": "dev", "trees": "all", "seed": 0},
         "tables": {"t": run(["one"], ["upoa"], "all", "test")},
+        **{section: {} for section in SECTIONS},
     } | changed
 
 
 def run(encoders: list[str], parsers: list[str], languages: Any, split: str) -> dict[str, Any]:
     entry = {"encoders": encoders, "parsers": parsers, "languages": languages, "split": split}
-    return {"title": "", "published": None, "runs": [entry]}
+    return {"title": "", "published": None, "runs": [dict.fromkeys(PARSERS, ()) | entry]}
 
 
 def row(words: str) -> TableRow:
@@ -252,7 +256,7 @@ def test_a_parser_is_trained_on_treebanks_of_its_own() -> None:
 def test_rows_with_labels_have_a_picture_of_them() -> None:
     trained = {"mine": {"recipe": "tree-crf-labelled"}}
     trained["binary"] = {"recipe": "tree-crf-labelled", "decoder": "minimum_risk"}
-    asked = Comparisons({"trained": trained}, make_plan(config(), SPLITS), RECIPES)
+    asked = Comparisons(config(trained=trained), make_plan(config(), SPLITS), RECIPES)
     parsers = ("upoa", "tree-crf-full", "tree-crf-labelled", "mine", "binary")
     rows = [row(f"one {parser} english test") for parser in parsers]
     assert asked.labelled(rows) == [
@@ -289,7 +293,7 @@ def test_a_few_shot_parser_that_cannot_be_a_row_is_one_line(
 
 def test_a_ready_parser_needs_no_entry_unless_another_parser_has_its_name() -> None:
     tables = {"t": table("one few english test", trained=["universal"])}
-    given = config(tables=tables, trained={})
+    given = config(tables=tables)
     plan = make_plan(given, SPLITS)
     assert plan.rows[-1] == row("one universal english test")
     asked = Comparisons(given, plan, RECIPES)
@@ -313,7 +317,6 @@ def test_grammars_have_a_row_for_each_seed_and_one_vote() -> None:
         grammars=grammars,
         averages={"both": {"of": ["upoa", "g"]}},
         comparisons={"learnt": learnt, "averaged": averaged, "plain": plain},
-        trained={},
     )
     plan = make_plan(full, SPLITS)
     seeds = [row(f"grammar g-{seed} english test") for seed in (0, 1)]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from attree.annotate.folder import LOG, TREES, opened
-from attree.annotate.proposals import ProposalChart, Proposer, labelled_f1
+from attree.annotate.proposals import Proposer, labelled_f1
 from attree.annotate.session import Session
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.treebank.given import Treebank
@@ -237,7 +237,7 @@ def test_a_sentence_that_the_encoder_fails_on_costs_only_itself(
 ) -> None:
     chart, second = Proposer.chart, TEXT.splitlines()[1].split()
 
-    def broken(self: Proposer, sentence: tuple[str, ...]) -> ProposalChart:
+    def broken(self: Proposer, sentence: tuple[str, ...]) -> Any:
         if list(sentence) == second:
             raise NotFiniteError("not-finite", "numbers that are none")
         return chart(self, sentence)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from attree.annotate.text import TextSentences, TreesToCorrect, are_treebanks
+from attree.annotate.text import (
+    OriginalSentence,
+    are_treebanks,
+    text_sentences,
+    trees_to_correct,
+)
 from attree.base.errors import AttreeError
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.words import code_of, tokeniser
@@ -15,10 +21,13 @@ from tests.annotate.conftest import Begin
 from tests.refusals import refused
 
 
-def sentences(path: Path, name: str = "whitespace", **more: int) -> TextSentences:
-    files, _ = find_inputs([path])
+def sentences(
+    *paths: Path, name: str = "whitespace"
+) -> tuple[list[OriginalSentence], Counter[str]]:
+    passed: Counter[str] = Counter()
     split = tokeniser(name, split=name != "whitespace")
-    return TextSentences(files, split, max_words=more.get("max_words", 10))
+    found = text_sentences(find_inputs(paths)[0], split, (), passed, max_words=10)
+    return list(found), passed
 
 
 def test_places_and_what_is_passed_over(tmp_path: Path) -> None:
@@ -34,11 +43,11 @@ def test_places_and_what_is_passed_over(tmp_path: Path) -> None:
         b"g h\r",
     ]
     path.write_bytes(b"\n".join(lines) + b"\n" + b"x " * 99)
-    found = sentences(path)
+    found, passed = sentences(path)
     assert [(one.line, one.words) for one in found] == [
         (1, ("a", "b")), (6, ("c", *["dc"] * 8, "d")), (8, ("g", "h")),
     ]  # fmt: skip
-    assert found.passed == {
+    assert passed == {
         "one word": 1, "undecodable": 1, "repeated": 1, "control": 1, "too_long": 1,
     }  # fmt: skip
 
@@ -46,11 +55,7 @@ def test_places_and_what_is_passed_over(tmp_path: Path) -> None:
 def test_several_texts_are_one_and_several_treebanks_too(tmp_path: Path) -> None:
     for name, content in (("a.txt", "a b\nc d\n"), ("b.txt", "c d\ne f\n")):
         (tmp_path / name).write_text(content)
-    found = TextSentences(
-        find_inputs([tmp_path / "a.txt", tmp_path / "b.txt"])[0],
-        tokeniser("whitespace", split=False),
-        max_words=10,
-    )
+    found, _ = sentences(tmp_path / "a.txt", tmp_path / "b.txt")
     places = [(one.file, one.line, " ".join(one.words)) for one in found]
     assert places == [("a.txt", 1, "a b"), ("a.txt", 2, "c d"), ("b.txt", 2, "e f")]
     trees = [tmp_path / "a.mrg", tmp_path / "b.export"]
@@ -59,7 +64,7 @@ def test_several_texts_are_one_and_several_treebanks_too(tmp_path: Path) -> None
         "#BOS 1\nc\tC\t--\t--\t500\nd\tD\t--\t--\t500\n#500\tS\t--\t--\t0\n#EOS 1\n"
     )
     assert are_treebanks(trees)
-    assert [one.words for one in TreesToCorrect(trees, set())] == [("a", "b"), ("c", "d")]
+    assert [one.words for one in trees_to_correct(trees, (), Counter())] == [("a", "b"), ("c", "d")]
     with refused("treebank-among-texts", file="a.mrg"):
         are_treebanks([tmp_path / "a.txt", trees[0]])
 
@@ -68,8 +73,11 @@ def test_lines_are_split_by_the_language_and_read_compressed(tmp_path: Path) -> 
     pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'attree[corpus]'")
     path = tmp_path / "text.txt.gz"
     path.write_bytes(gzip.compress("Hún fór heim. Ég kom seint!\n".encode()))
-    found = [(one.line, " ".join(one.words)) for one in sentences(path, code_of("Icelandic"))]
-    assert found == [(1, "Hún fór heim ."), (1, "Ég kom seint !")]
+    found, _ = sentences(path, name=code_of("Icelandic"))
+    assert [(one.line, " ".join(one.words)) for one in found] == [
+        (1, "Hún fór heim ."),
+        (1, "Ég kom seint !"),
+    ]
 
 
 def test_a_language_is_named_or_given_by_its_code() -> None:

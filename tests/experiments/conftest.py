@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from attree.plan.configuration import configured
-from attree.plan.experiments.jobs import Experiments
+from attree.plan.jobs import Experiments
 from attree.plan.plan import make_plan
 from attree.training.recipes import RECIPES
 from tests.training.conftest import encoder, resolved, table  # noqa: F401

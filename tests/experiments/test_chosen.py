@@ -15,7 +15,7 @@ from attree.experiments.data import Records, SentenceSet, drawn, set_apart
 from attree.experiments.tables import Cell, price, prices
 from attree.experiments.trained import Trainer
 from attree.parsers.parser import Parser
-from attree.plan.experiments.rows import ExperimentRow
+from attree.plan.rows import ExperimentRow
 from attree.training.fit import fit
 from attree.training.gold import read_trees
 from attree.training.parser import TrainedModel

@@ -13,8 +13,8 @@ import pytest
 
 from attree.base.errors import AttreeError
 from attree.cli import experiments as command
-from attree.plan.experiments.jobs import AT_MOST, Experiments
-from attree.plan.experiments.rows import ExperimentRow, Placed
+from attree.plan.jobs import AT_MOST, Experiments
+from attree.plan.rows import ExperimentRow, Placed
 from tests.refusals import refused
 
 Plan = Callable[..., Experiments]

@@ -19,7 +19,7 @@ from attree.experiments.data import SentenceSet, drawn, set_apart
 from attree.experiments.job import run_job
 from attree.experiments.pictures import write_reliability
 from attree.experiments.tables import cells, tables
-from attree.plan.experiments.rows import ExperimentRow
+from attree.plan.rows import ExperimentRow
 from attree.training.calibration import TEMPERATURES
 from attree.training.fit import THRESHOLDS
 from attree.training.recipes import WEIGHTS

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from attree.annotate.text import TreesToCorrect
+from attree.annotate.text import trees_to_correct
 from attree.base.errors import AttreeError
 from attree.base.schemas import HALF_KNOWN, read_table
 from attree.treebank.convert import convert
@@ -149,7 +150,7 @@ def test_trees_to_be_corrected_have_the_labels_asked_for(tmp_path: Path) -> None
     file = tmp_path / "x.mrg"
     file.write_text("(S (NP-SBJ (DT a) (NN b)) (ADJP-PRD (VB c) (NN d)))\n")
     own, universal = (
-        next(iter(TreesToCorrect([file], set(), one))).given for one in (None, "universal")
+        next(trees_to_correct([file], (), Counter(), one)).given for one in (None, "universal")
     )
     assert own is not None and universal is not None
     assert [label for _, _, label in own.spans] == ["S", "NP-SBJ", "ADJP-PRD"]

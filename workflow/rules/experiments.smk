@@ -1,8 +1,8 @@
 # The article's experiments: rows of the configuration's `experiments`, many of them in one job. What a
-# job reads and runs is planned in attree.plan.experiments.jobs, and written to one file that the commands
+# job reads and runs is planned in attree.plan.jobs, and written to one file that the commands
 # read: their lines stay short. Finished rows lie as records beside the declared list of a job, where
 # Snakemake does not delete them: only rows without one are run.
-from attree.plan.experiments.jobs import Experiments
+from attree.plan.jobs import Experiments
 from attree.training.recipes import RECIPES
 
 try:

@@ -56,16 +56,12 @@ class Draft:
     @classmethod
     def of(cls, given: Sentence) -> Draft:
         """Return the draft by which a tree of a treebank is shown as it is."""
-        tree = Tree(
-            given.words,
-            tuple((start, end) for start, end, _ in given.spans),
-            labels=tuple(name for _, _, name in given.spans),
-        )
-        fixed = {(0, len(given.words)): ""} if len(given.words) > 1 else {}
-        fixed |= proposed(tree)
+        n_words = len(given.words)
+        fixed = {(0, n_words): ""} if n_words > 1 else {}
+        fixed |= proposed(given.spans)
         tags = {place: tag for place, tag in enumerate(given.tags) if tag not in ("", NO_LABEL)}
         flat = frozenset(span for span in fixed if _width(span) > 1)
-        return cls(len(given.words), fixed, flat=flat, tags=tags)
+        return cls(n_words, fixed, flat=flat, tags=tags)
 
     def tag(self, span: Span, tag: str) -> Draft:
         """Give a word its tag; an empty one leaves it to the parser again.
@@ -156,7 +152,11 @@ class Draft:
 
         The whole sentence is always a phrase.
         """
-        found = {span: label for span, label in proposed(tree).items() if self._is_shown(span)}
+        found = {
+            span: label
+            for span, label in proposed(labelled_spans(tree)).items()
+            if self._is_shown(span)
+        }
         for span, label in self.fixed.items():
             found[span] = label or found.get(span, "")
         if self.n_words > 1:
@@ -202,20 +202,18 @@ class Draft:
             )
 
 
-def proposed(tree: Tree) -> dict[Span, str]:
+def proposed(spans: Iterable[tuple[int, int, str]]) -> dict[Span, str]:
     """Return the spans of a tree with their labels, those of a unary chain joined."""
-    labels: Iterable[str] = tree.labels or ("",) * len(tree.spans)
-    found: dict[Span, list[str]] = {}
-    for span, label in zip(tree.spans, labels, strict=True):
-        found.setdefault(span, []).append("" if label == NO_LABEL else label)
-    return {span: CHAIN.join(filter(None, chain)) for span, chain in found.items()}
+    chains: dict[Span, list[str]] = {}
+    for start, end, label in spans:
+        chains.setdefault((start, end), []).append("" if label == NO_LABEL else label)
+    return {span: CHAIN.join(filter(None, chain)) for span, chain in chains.items()}
 
 
-def labels_of(sentence: Sentence) -> list[str]:
-    """Return the labels of a saved tree, those of a chain joined, in the order of its spans."""
-    spans = tuple((start, end) for start, end, _ in sentence.spans)
-    tree = Tree(sentence.words, spans, labels=tuple(name for _, _, name in sentence.spans))
-    return [name for name in proposed(tree).values() if name]
+def labelled_spans(tree: Tree) -> list[tuple[int, int, str]]:
+    """Return the spans of a tree with a label each."""
+    labels = tree.labels or (NO_LABEL,) * len(tree.spans)
+    return [(*span, label) for span, label in zip(tree.spans, labels, strict=True)]
 
 
 def tree_of(words: tuple[str, ...], nodes: Iterable[ShownPhrase], tags: Sequence[str] = ()) -> Tree:

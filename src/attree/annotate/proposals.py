@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.annotate.draft import Draft
+from attree.annotate.draft import Draft, labelled_spans
 from attree.base.errors import AttreeError
-from attree.parsers.parser import Parser
+from attree.parsers.parser import Chart, Parser
 from attree.stages.train import around_middle
 from attree.training.features import features_of
 from attree.training.fit import fit, label_names, untrained
@@ -47,25 +47,18 @@ class Proposal:
     likely: NDArray[np.float64] | None
 
 
-class ProposalChart:
-    """Proposes trees of one sentence, at once: the encoder has read it."""
+def propose(chart: Chart, draft: Draft) -> Proposal:
+    """Return the best tree of a sentence under what is settled; the encoder has read it already.
 
-    def __init__(self, parser: Parser, words: Sequence[str]) -> None:
-        self._chart = parser.chart(list(words))
-
-    def propose(self, draft: Draft) -> Proposal:
-        """Return the best tree under what is settled.
-
-        Raises:
-            AttreeError: no tree keeps to it.
-        """
-        constraints = draft.constraints()
-        tree = self._chart.tree(constraints)
-        try:
-            likely = self._chart.marginals(constraints)
-        except AttreeError:  # scores of splits are no distribution
-            likely = None
-        return Proposal(tree, likely)
+    Raises:
+        AttreeError: no tree keeps to it.
+    """
+    constraints = draft.constraints()
+    tree = chart.tree(constraints)
+    try:
+        return Proposal(tree, chart.marginals(constraints))
+    except AttreeError:  # scores of splits are no distribution
+        return Proposal(tree, None)
 
 
 @dataclass(slots=True)
@@ -75,16 +68,16 @@ class Trained:
     Attributes:
         trees: of how many it was.
         seconds: how long it took.
-        failed: why it failed.
         took_over: whether the new parser proposes from now on.
         scores: labelled F1 of the old and of the new one, on trees that neither has learnt from.
+        failed: why it failed.
     """
 
     trees: int = 0
     seconds: float = 0.0
-    failed: str = ""
     took_over: bool = False
     scores: tuple[float, float] | None = None
+    failed: str = ""
 
 
 @dataclass(slots=True)
@@ -125,28 +118,20 @@ class Proposer:
         """Whether a training is going on."""
         return self._thread is not None and self._thread.is_alive()
 
-    def labels(self) -> list[str]:
-        """Return the labels that the parser knows."""
-        return self._names("labels")
-
-    def tags(self) -> list[str]:
-        """Return the tags that the parser knows."""
-        return self._names("tags")
-
-    def _names(self, part: str) -> list[str]:
-        found = getattr(self.parser.model, "trained", None)
-        names = () if found is None else _names(found, part)
-        return sorted(name for name in names if name not in ("", NO_LABEL))
+    def names(self, part: str) -> list[str]:
+        """Return the ``labels`` or ``tags`` that the parser knows."""
+        names = _names(getattr(self.parser.model, "trained", None), part)
+        return sorted(name for name in names if name != NO_LABEL)
 
     def takes(self, words: Sequence[str]) -> bool:
         """Tell whether the encoder takes a sentence whole."""
         with self._encoding:
             return not self.parser.encoder.tokenise([list(words)])[0].too_long
 
-    def chart(self, words: Sequence[str]) -> ProposalChart:
+    def chart(self, words: Sequence[str]) -> Chart:
         """Run the encoder over a sentence."""
         with self._encoding:
-            return ProposalChart(self.parser, words)
+            return self.parser.chart(list(words))
 
     def due(self, trees: int) -> bool:
         """Tell whether so many trees are worth another training."""
@@ -187,7 +172,7 @@ class Proposer:
         that is trained on all trees but those of the part.
         """
         fresh = [place for place in range(self.learnt, len(sentences)) if _usable(sentences[place])]
-        if len(fresh) < _LEAST_COMPARED or not self.labels():
+        if len(fresh) < _LEAST_COMPARED or not self.names("labels"):
             return None  # a parser without labels is left as soon as there is one that has some
         new: dict[int, Tree] = {}
         for part in range(_PARTS):
@@ -218,9 +203,9 @@ def _can_start(parser: TrainedParser | None) -> bool:
     return parser is not None and {"projection", "boundary", "heads"} <= set(parser.recipe.parts)
 
 
-def _names(parser: TrainedParser, part: str) -> tuple[str, ...]:
+def _names(parser: TrainedParser | None, part: str) -> tuple[str, ...]:
     """Return the labels or tags that a parser knows, but the empty label."""
-    found = parser.scorer.each().get(part)
+    found = parser.scorer.each().get(part) if parser is not None else None
     return tuple(name for name in getattr(found, "names", ()) if name)
 
 
@@ -272,8 +257,7 @@ def labelled_f1(gold: Sequence[Sentence], found: Sequence[Tree]) -> float:
     right = wanted = proposed = 0
     for one, tree in zip(gold, found, strict=True):
         there = Counter((start, end, label or NO_LABEL) for start, end, label in one.spans)
-        labels = tree.labels or (NO_LABEL,) * len(tree.spans)
-        here = Counter((*span, label) for span, label in zip(tree.spans, labels, strict=True))
+        here = Counter(labelled_spans(tree))
         right, wanted = right + (there & here).total(), wanted + there.total()
         proposed += here.total()
     return round(200.0 * right / max(wanted + proposed, 1), 2)

@@ -7,23 +7,36 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attree.annotate.draft import CORRECTIONS, Draft, ShownPhrase, labels_of, tree_of
+from attree.annotate.draft import (
+    CORRECTIONS,
+    Draft,
+    ShownPhrase,
+    labelled_spans,
+    proposed,
+    tree_of,
+)
 from attree.annotate.folder import BEGIN, Folder, accepted, finished, now, order_of_labels
-from attree.annotate.proposals import Proposal, ProposalChart, Proposer, Trained
-from attree.annotate.text import OriginalSentence, TextSentences, TreesToCorrect, are_treebanks
+from attree.annotate.proposals import Proposal, Proposer, Trained, propose
+from attree.annotate.text import (
+    REPEATED,
+    OriginalSentence,
+    are_treebanks,
+    text_sentences,
+    trees_to_correct,
+)
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.base.options import TextOptions
 from attree.base.schemas import FAILED, TOO_LONG
 from attree.bulk.stream import first_lines, how_split
 from attree.parsers.find import ParserSource
-from attree.parsers.parser import Parser
+from attree.parsers.parser import Chart, Parser
 from attree.raw_text.inputs import find_inputs
 from attree.raw_text.lines import refuse_treebanks
 from attree.raw_text.words import tokeniser
@@ -56,7 +69,7 @@ class Shown:
     """
 
     source: OriginalSentence
-    chart: ProposalChart
+    chart: Chart
     drafts: list[Draft]
     proposal: Proposal
     parser: str
@@ -90,6 +103,7 @@ class Session:
         folder: the treebank.
         saved: its trees so far.
         sentences: to annotate.
+        passed: why sentences were passed over so far → how many.
         proposer: proposes their trees.
         about: what the log says about the session, such as the language.
         curve: corrections of each sentence accepted in earlier sessions.
@@ -103,14 +117,15 @@ class Session:
         self,
         folder: Folder,
         saved: list[Sentence],
-        sentences: TextSentences | TreesToCorrect,
+        sentences: Iterator[OriginalSentence],
+        passed: Counter[str],
         proposer: Proposer,
         about: dict[str, Any],
         curve: Sequence[int] = (),
         order: Sequence[str] = (),
     ) -> None:
-        self.folder, self.sentences, self.proposer = folder, sentences, proposer
-        self._waiting: Iterator[OriginalSentence] = iter(sentences)
+        self.folder, self.passed, self.proposer = folder, passed, proposer
+        self._waiting = sentences
         self._again: list[Shown] = []
         self.lock = threading.RLock()
         self.version, self.saved_now = 0, 0
@@ -118,8 +133,8 @@ class Session:
         self._saved = saved
         self._curve = list(curve)
         self._pending: list[dict[str, Any]] = [{"time": now(), **BEGIN, **about}]
-        self._labels = Counter(name for one in self._saved for name in labels_of(one))
-        own = {*self._labels, *proposer.labels()}
+        self._labels = Counter(name for one in self._saved for name in _labels_of(one))
+        own = {*self._labels, *proposer.names("labels")}
         # a label keeps its digit: what is new is added at the end
         self._order = dict.fromkeys([*(one for one in order if one in own), *self._labels])
         self._logged = list(order)
@@ -137,29 +152,21 @@ class Session:
     def state(self) -> dict[str, Any]:
         """Return what the page shows, as JSON."""
         with self.lock:
-            trained, shown = self.proposer.trained, self.shown
-            found: dict[str, Any] = {
+            trained, shown = asdict(self.proposer.trained), self.shown
+            return {
                 "version": self.version,
                 "saved": self.saved,
                 "parser": self.proposer.name,
                 "training": self.proposer.training,
-                "trained": {
-                    "trees": trained.trees,
-                    "seconds": trained.seconds,
-                    "took_over": trained.took_over,
-                    "scores": trained.scores,
-                },
-                "training_failed": trained.failed,
+                "training_failed": trained.pop("failed"),
+                "trained": trained,
                 "labels": self._offered(),
                 "tags": self._offered_tags(),
                 "curve": list(self._curve),
-                "passed": dict(self.sentences.passed),
+                "passed": dict(self.passed),
                 "can_undo": bool(self._finished or (shown and shown.edits)),
-                "sentence": None,
+                "sentence": None if shown is None else self._sentence(shown),
             }
-            if shown is not None:
-                found["sentence"] = self._sentence(shown)
-            return found
 
     def act(self, action: str, start: int, end: int, to: tuple[int, int], label: str) -> None:
         """Correct the tree shown.
@@ -172,7 +179,7 @@ class Session:
             if action not in CORRECTIONS:
                 raise AttreeError("unknown-action", f"unknown action {action!r}")
             draft = CORRECTIONS[action](shown.drafts[-1], (start, end), to, label)
-            shown.proposal = shown.chart.propose(draft)
+            shown.proposal = propose(shown.chart, draft)
             shown.drafts.append(draft)
             more: dict[str, Any] = {"to": list(to)} if action == "move" else {}
             if action in ("label", "tag"):
@@ -189,9 +196,8 @@ class Session:
         with self.lock:
             shown = self.shown
             if shown is not None and shown.edits:
-                proposal = shown.chart.propose(shown.drafts[-2])
+                shown.proposal = propose(shown.chart, shown.drafts[-2])
                 shown.drafts.pop()
-                shown.proposal = proposal
                 self._note(shown, "undo")
             elif self._finished:
                 self._reopen()
@@ -220,12 +226,10 @@ class Session:
                 parser=shown.parser,
                 tree=brackets,
             )
-            labels = tree.labels or ()
-            spans = tuple((*span, name) for span, name in zip(tree.spans, labels, strict=True))
-            source = shown.source
-            kept = tree.tags or ()
-            self._saved.append(Sentence(source.words, kept, spans, source.file, source.line))
-            self._labels.update(labels_of(self._saved[-1]))
+            source, spans = shown.source, tuple(labelled_spans(tree))
+            saved = Sentence(source.words, tree.tags or (), spans, source.file, source.line)
+            self._saved.append(saved)
+            self._labels.update(_labels_of(saved))
             self._curve.append(shown.edits)
             self.saved_now += 1
             self._next()
@@ -272,7 +276,7 @@ class Session:
         self._finished.pop()
         if last.accepted:
             taken = self._saved.pop()
-            self._labels.subtract(labels_of(taken))
+            self._labels.subtract(_labels_of(taken))
             self._curve.pop()
             self.saved_now -= 1
         last.shown.actions.clear()
@@ -288,24 +292,23 @@ class Session:
             return
         for source in self._waiting:
             if not self.proposer.takes(source.words):
-                self.sentences.passed[TOO_LONG] += 1
+                self.passed[TOO_LONG] += 1
                 continue
             try:
                 self.shown = self._proposed(source)
             except NotFiniteError:
-                self.sentences.passed[FAILED] += 1
+                self.passed[FAILED] += 1
                 continue
             return
 
     def _proposed(self, source: OriginalSentence) -> Shown:
         """Return a sentence with its first proposal, by the newest parser."""
-        draft, name = Draft(len(source.words)), self.proposer.name
-        if source.given is not None:
-            draft = Draft.of(source.given)
+        free, name = Draft(len(source.words)), self.proposer.name
+        draft = free if source.given is None else Draft.of(source.given)
         chart = self.proposer.chart(source.words)
-        shown = Shown(source, chart, [draft], chart.propose(draft), name)
+        shown = Shown(source, chart, [draft], propose(chart, draft), name)
         if source.given is not None:
-            shown.doubts = chart.propose(Draft(len(source.words))).likely
+            shown.doubts = propose(chart, free).likely
         return shown
 
     def _current(self) -> Shown:
@@ -324,10 +327,8 @@ class Session:
     def _trained(self, done: Trained) -> None:
         """Log a training; of a sentence that is not corrected yet, show the new proposal."""
         with self.lock:
-            record = {"time": now(), "action": "train", "trees": done.trees}
-            record |= {"seconds": done.seconds, "took_over": done.took_over}
-            record |= {"scores": done.scores} if done.scores else {}
-            self._pending.append(record | ({"failed": done.failed} if done.failed else {}))
+            told = {key: value for key, value in asdict(done).items() if value not in (None, "")}
+            self._pending.append({"time": now(), "action": "train", **told})
             if self.shown is not None and not self.shown.edits and done.took_over:
                 with contextlib.suppress(NotFiniteError):
                     self.shown = self._proposed(self.shown.source)
@@ -340,7 +341,7 @@ class Session:
         """
         here = [node.label for node in self.shown.nodes() if node.label] if self.shown else []
         self._order.update(dict.fromkeys(here))
-        known = {*here, *self.proposer.labels(), *(+self._labels)}
+        known = {*here, *self.proposer.names("labels"), *(+self._labels)}
         digits = {name: str(place) for place, name in enumerate(list(self._order)[:9], 1)}
         names = [name for name in dict.fromkeys([*self._order, *sorted(known)]) if name in known]
         return [{"name": name, "key": digits.get(name)} for name in names[:_MOST_LABELS]]
@@ -348,7 +349,7 @@ class Session:
     def _offered_tags(self) -> list[str]:
         """Return the tags that the parser knows and those of the treebank, the usual first."""
         used = Counter(tag for one in self._saved for tag in one.tags)
-        found = [tag for tag, _ in used.most_common()] + self.proposer.tags()
+        found = [tag for tag, _ in used.most_common()] + self.proposer.names("tags")
         return [tag for tag in dict.fromkeys(found) if tag not in ("", NO_LABEL)][:_MOST_LABELS]
 
     def _sentence(self, shown: Shown) -> dict[str, Any]:
@@ -418,22 +419,22 @@ def begin(asked: AnnotationRequest, folder: Folder) -> Session:
     saved = folder.sentences()
     records = folder.records()
     done = finished(records, saved)
-    code, sentences = _to_annotate(asked, folder, done)
+    passed: Counter[str] = Counter()
+    code, sentences = _to_annotate(asked, folder, done, passed)
     parser = Parser.of(asked.parser, device=asked.device)
     proposer = Proposer(parser, asked.name, asked.every)
     about = {"language": folder.path.name, "rules": code, "encoder": asked.parser.encoder.slug}
-    before = bool(done)
     curve = [one.edits for one in accepted(records)]
     order = order_of_labels(records)
-    session = Session(folder, saved, sentences, proposer, about, curve, order)
+    session = Session(folder, saved, sentences, passed, proposer, about, curve, order)
     if session.shown is None:
-        raise _nothing(asked.texts[0], sentences, before=before)
+        raise _nothing(asked.texts[0], passed, before=bool(done))
     return session
 
 
 def _to_annotate(
-    asked: AnnotationRequest, folder: Folder, done: set[tuple[str, ...]]
-) -> tuple[str, TextSentences | TreesToCorrect]:
+    asked: AnnotationRequest, folder: Folder, done: set[tuple[str, ...]], passed: Counter[str]
+) -> tuple[str, Iterator[OriginalSentence]]:
     """Return whose rules split words (the treebank's own are kept), and what is annotated."""
     if are_treebanks(asked.texts):
         for path in asked.texts:
@@ -442,31 +443,31 @@ def _to_annotate(
                 raise AttreeError(
                     "input-in-output", "this input is in the output folder", file=path, fix=fix
                 )
-        return "", TreesToCorrect(asked.texts, done, asked.labels)
+        return "", trees_to_correct(asked.texts, done, passed, asked.labels)
     files, _ = find_inputs(asked.texts, without=folder.path)
     refuse_treebanks(files)
     texts = first_lines(asked.texts, asked.how.column)
     how = how_split(asked.parser, asked.how, texts)
-    words, column = tokeniser(how.name, split=how.sentences), asked.how.column
-    found = TextSentences(files, words, max_words=asked.max_words, column=column, done=done)
+    split, column = tokeniser(how.name, split=how.sentences), asked.how.column
+    found = text_sentences(files, split, done, passed, max_words=asked.max_words, column=column)
     return how.name, found
 
 
-def _nothing(text: Path, sentences: TextSentences | TreesToCorrect, *, before: bool) -> AttreeError:
+def _nothing(text: Path, passed: Counter[str], *, before: bool) -> AttreeError:
     """Say why no sentence is shown."""
-    passed = {name: count for name, count in sentences.passed.items() if name != "repeated"}
     if before:
-        return AttreeError(
-            "all-done", "every sentence of this text is done", file=text, fix="give more text"
-        )
-    if not passed:
-        return AttreeError(
-            "no-sentences", "this text has no sentence", file=text, fix="give another text"
-        )
-    counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in passed.items())
-    return AttreeError(
-        "no-sentences",
-        f"no sentence of this text can be annotated: {counts}",
-        file=text,
-        fix="give one sentence a line, or a higher --max-words",
+        problem = "every sentence of this text is done"
+        return AttreeError("all-done", problem, file=text, fix="give more text")
+    counts = ", ".join(
+        f"{count:,} {name.replace('_', ' ')}" for name, count in passed.items() if name != REPEATED
     )
+    problem, fix = "this text has no sentence", "give another text"
+    if counts:
+        problem = f"no sentence of this text can be annotated: {counts}"
+        fix = "give one sentence a line, or a higher --max-words"
+    return AttreeError("no-sentences", problem, file=text, fix=fix)
+
+
+def _labels_of(sentence: Sentence) -> list[str]:
+    """Return the labels of a saved tree, those of a chain joined, in the order of its spans."""
+    return [label for label in proposed(sentence.spans).values() if label]

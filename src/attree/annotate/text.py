@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,44 +34,37 @@ class OriginalSentence:
     given: Sentence | None = None
 
 
-class TreesToCorrect:
-    """The trees of treebanks that are to be corrected, in their order, one of each sentence.
+def trees_to_correct(
+    files: Sequence[Path],
+    done: Collection[tuple[str, ...]],
+    passed: Counter[str],
+    labels: str | None = None,
+) -> Iterator[OriginalSentence]:
+    """Yield the trees of treebanks that are to be corrected, in their order, one of each sentence.
+
+    What cannot be read is told, and sentences without a tree are passed over.
 
     Args:
         files: of treebanks, as ``attree treebank`` reads them, with all words and functions.
-        done: as of :class:`TextSentences`.
+        done, passed: as of :func:`text_sentences`.
         labels: as ``labels`` of ``language.yaml``.
-
-    Attributes:
-        passed: as of :class:`TextSentences`.
     """
-
-    def __init__(
-        self, files: Sequence[Path], done: set[tuple[str, ...]], labels: str | None = None
-    ) -> None:
-        keep = {"punctuation": "keep", "functions": "keep"}
-        settings = settings_of(**keep, nonprojective="lift", labels=labels)
-        self._files = [(file, resolve(settings, [file])) for file in files]
-        self._done = frozenset(done)
-        self.passed: Counter[str] = Counter()
-
-    def __iter__(self) -> Iterator[OriginalSentence]:
-        """Yield them; what cannot be read is told, and sentences without a tree are passed over."""
-        shown: set[tuple[str, ...]] = set()
-        for one in (one for file, how in self._files for one in read_files([file], how)):
-            if isinstance(one, Rejected):
-                say(str(one))
-                self.passed[FAILED] += 1
-            elif one.half:
-                problem = "only some brackets of these trees are known"
-                raise AttreeError(
-                    "partly-known-trees", problem, file=one.file, fix="give whole trees"
-                )
-            elif one.words in shown:
-                self.passed[REPEATED] += 1
-            elif one.words not in self._done:
-                shown.add(one.words)
-                yield OriginalSentence(name_of(Path(one.file).name), one.line, one.words, one)
+    keep = {"punctuation": "keep", "functions": "keep"}
+    settings = settings_of(**keep, nonprojective="lift", labels=labels)
+    each = [(file, resolve(settings, [file])) for file in files]
+    shown: set[tuple[str, ...]] = set()
+    for one in (one for file, how in each for one in read_files([file], how)):
+        if isinstance(one, Rejected):
+            say(str(one))
+            passed[FAILED] += 1
+        elif one.half:
+            problem = "only some brackets of these trees are known"
+            raise AttreeError("partly-known-trees", problem, file=one.file, fix="give whole trees")
+        elif one.words in shown:
+            passed[REPEATED] += 1
+        elif one.words not in done:
+            shown.add(one.words)
+            yield OriginalSentence(name_of(Path(one.file).name), one.line, one.words, one)
 
 
 def are_treebanks(paths: Sequence[Path]) -> bool:
@@ -92,50 +85,36 @@ def are_treebanks(paths: Sequence[Path]) -> bool:
     return all(trees)
 
 
-class TextSentences:
-    """The sentences of a text that are worth annotating, in their order.
+def text_sentences(
+    files: Sequence[InputFile],
+    split: Tokeniser,
+    done: Collection[tuple[str, ...]],
+    passed: Counter[str],
+    *,
+    max_words: int,
+    column: str = "text",
+) -> Iterator[OriginalSentence]:
+    """Yield the sentences of a text that are worth annotating, in their order.
 
     Args:
         files: of the text.
         split: lines into sentences of words.
+        done: the words of sentences that were done before, which are not shown again.
+        passed: why sentences were passed over so far → how many; those done before not counted.
         max_words: longer sentences are passed over.
         column: of JSON Lines and Parquet.
-        done: the words of sentences that were done before, which are not shown again.
-
-    Attributes:
-        passed: why sentences were passed over so far → how many, those done before not counted.
     """
-
-    def __init__(
-        self,
-        files: Sequence[InputFile],
-        split: Tokeniser,
-        *,
-        max_words: int,
-        column: str = "text",
-        done: set[tuple[str, ...]] | None = None,
-    ) -> None:
-        self._files, self._split, self._column = files, split, column
-        self._max_words, self._done = max_words, frozenset(done or ())
-        self._shown: set[tuple[str, ...]] = set()
-        self.passed: Counter[str] = Counter()
-
-    def __iter__(self) -> Iterator[OriginalSentence]:
-        """Yield them; a sentence that was done, or stood before, is passed over."""
-        for file, line, status, sentences in read_sentences(self._files, self._column, self._split):
-            if status not in (OK, EMPTY):
-                self.passed[status] += 1
-            for words in map(tuple, sentences):
-                reason = self._reason(words)
-                if reason:
-                    self.passed[reason] += 1
-                elif words and words not in self._done:
-                    self._shown.add(words)
-                    yield OriginalSentence(file.name, line, words)
-
-    def _reason(self, words: tuple[str, ...]) -> str:
-        if len(words) > self._max_words:
-            return TOO_LONG
-        if len(words) < LEAST_WORDS:
-            return ONE_WORD if words else ""
-        return REPEATED if words in self._shown else ""
+    shown: set[tuple[str, ...]] = set()
+    for file, line, status, sentences in read_sentences(files, column, split):
+        if status not in (OK, EMPTY):
+            passed[status] += 1
+        for words in filter(None, map(tuple, sentences)):
+            if len(words) > max_words:
+                passed[TOO_LONG] += 1
+            elif len(words) < LEAST_WORDS:
+                passed[ONE_WORD] += 1
+            elif words in shown:
+                passed[REPEATED] += 1
+            elif words not in done:
+                shown.add(words)
+                yield OriginalSentence(file.name, line, words)

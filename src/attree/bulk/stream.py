@@ -20,11 +20,7 @@ from attree.raw_text.words import Line, Splitting, Tokeniser, settle, tokeniser
 _LINES_AT_A_TIME = 64
 
 
-def how_split(
-    found: ParserSource | None,
-    text: TextOptions,
-    texts: Iterable[Line],
-) -> Splitting:
+def how_split(found: ParserSource | None, text: TextOptions, texts: Iterable[Line]) -> Splitting:
     """Settle how text is split into words for a parser, if there is one, and say so.
 
     Args:

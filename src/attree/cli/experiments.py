@@ -164,8 +164,8 @@ def _records(results: str) -> Path:
 
 def _inputs(rows: list[dict[str, Any]], results: str) -> dict[str, Any]:
     """Return rows, their sentence tables, for rows of heads the attention manifests, records."""
-    from attree.plan.experiments.rows import ExperimentRow
     from attree.plan.paths import ALL_HEADS, SENTENCES_PATH, path_of
+    from attree.plan.rows import ExperimentRow
 
     asked = [ExperimentRow.of(one) for one in rows]
     sets = dict.fromkeys(name for row in asked for name in row.sets)

@@ -20,7 +20,7 @@ from attree.encoder.source import ResolvedEncoder
 from attree.evaluation.metrics import score
 from attree.evaluation.summary import percentages
 from attree.parsers.parser import Parser
-from attree.plan.experiments.rows import APART, CODE, SPARES, ExperimentRow, Set
+from attree.plan.rows import APART, CODE, SPARES, ExperimentRow, Set
 from attree.ready import folder_of_start
 from attree.training.parser import load_parser
 from attree.training.recipes import WEIGHTS
@@ -145,11 +145,7 @@ def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], places: list[in
 def scores(gold: Parses, parses: Parses, *, max_words: int | None) -> dict[str, Any]:
     """Score parses of every sentence of ``gold``: what a record says of them."""
     counts = score(gold, parses, max_words=max_words).counts
-    return {
-        **percentages(counts),
-        "sentences": counts.scored,
-        "fallback": counts.fallback,
-    }
+    return {**percentages(counts), "sentences": counts.scored, "fallback": counts.fallback}
 
 
 def sentences_a_second(parser: Parser, test: SentenceSet, max_words: int | None) -> float:

@@ -20,7 +20,7 @@ from attree.encoder.source import Head
 from attree.experiments.data import SentenceSet, drawn, overlap, scores, sentences_a_second
 from attree.parsers.heads import HeadsModel
 from attree.parsers.parser import Parser
-from attree.plan.experiments.rows import ExperimentRow
+from attree.plan.rows import ExperimentRow
 from attree.stages.from_shards import parse_shards
 
 

@@ -14,7 +14,7 @@ from attree.base.progress import progress
 from attree.base.provenance import digest, provenance
 from attree.encoder.source import find_encoder, has_new_head
 from attree.experiments.data import Records, SentenceSet, content, drawn, key
-from attree.plan.experiments.rows import CODE, ExperimentRow
+from attree.plan.rows import CODE, ExperimentRow
 
 
 def run_job(

@@ -14,7 +14,7 @@ from attree.base.provenance import provenance
 from attree.base.tables import save
 from attree.experiments.data import Records, SentenceSet
 from attree.experiments.tables import placed_records, read_results
-from attree.plan.experiments.rows import ExperimentRow
+from attree.plan.rows import ExperimentRow
 from attree.reports.figures import draw
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from attree.base.registry import check_name
 from attree.base.tables import Table, number, scores_table
 from attree.evaluation import HEADINGS, LABELLED
 from attree.experiments.data import Records
-from attree.plan.experiments.rows import SHOWN
+from attree.plan.rows import SHOWN
 from attree.reports.figures import ARTICLE, BASELINE, BRACKETS, CEILING, COMPUTED
 from attree.reports.tables.build import BASELINES, ScoreRow, read_published, score_rows
 

@@ -33,7 +33,7 @@ from attree.experiments.data import (
     set_apart,
 )
 from attree.parsers.parser import Parser
-from attree.plan.experiments.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
+from attree.plan.rows import RECIPE_KEYS, TRAINING_KEYS, TUNED, ExperimentRow, Set
 from attree.ready import folder_of_start
 from attree.rivals.self_training import fit_in_rounds
 from attree.stages.train import around_middle, going_on, parse_layers

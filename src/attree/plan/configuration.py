@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from msgspec import Meta, field
 
@@ -39,10 +39,13 @@ _FOLDER = 'a name of letters, digits, "_", "-" and ".", since it becomes a folde
 _TABLE = 'a name of letters, digits, "_", "-" and "." other than sizes, which is taken'
 Slug = Annotated[str, Meta(description=_FOLDER, pattern=rf"\A{NAME.pattern}\Z")]
 TableName = Annotated[str, Meta(description=_TABLE, pattern=rf"\A(?!sizes\Z){NAME.pattern}\Z")]
-Names = Annotated[list[str], Meta(min_length=1), unique]
+_T = TypeVar("_T")
+Some = Annotated[list[_T], Meta(min_length=1)]
+Different = Annotated[list[_T], Meta(min_length=1), unique]
+Names = Different[str]
 AnyNames = Annotated[list[str], unique]
 Set = Annotated[str, Meta(description="language/split", pattern=_SET)]
-Sets = Annotated[list[Set], Meta(min_length=1)]
+Sets = Some[Set]
 Trees = Annotated[Literal["all"] | Above0, Meta(description="all, or how many trees are drawn")]
 Seed = Annotated[From0, Meta(description="a whole number, the seed of the draw")]
 
@@ -171,7 +174,7 @@ class TableSettings(Keys):
         runs: a list; every encoder × parser × language of an entry is a row
     """
 
-    runs: Annotated[list[Entry], Meta(min_length=1)]
+    runs: Some[Entry]
     title: str = "Across languages"
     published: str | None = None
 
@@ -187,7 +190,7 @@ class Comparison(Keys):
         runs: a list, as a table has
     """
 
-    runs: Annotated[list[Entry], Meta(min_length=1)]
+    runs: Some[Entry]
     title: str = "Comparison"
     lengths: list[Annotated[int, Meta(ge=2)]] = several(10, 20, 30, 40)
     first: Above0 = 100
@@ -313,7 +316,7 @@ class Corpus(Keys):
         shard_lines: input lines of one shard, or null
     """
 
-    inputs: Annotated[list[Given], Meta(min_length=1)]
+    inputs: Some[Given]
     encoder: str
     parser: str
     language: Given | None = None
@@ -333,7 +336,7 @@ class Sources(Keys):
         share: a number above 0, what the group has of every batch
     """
 
-    treebanks: Annotated[Sets, unique]
+    treebanks: Different[Set]
     trees: Trees
     share: Positive
 
@@ -375,7 +378,7 @@ class TrainedSettings(Keys):
     dropout: Annotated[float, Meta(ge=0, lt=1)] = OPTIONAL
     learning_rate: Positive = OPTIONAL
     heads: From0 = OPTIONAL
-    label_layers: Annotated[list[From0], Meta(min_length=1), unique] = OPTIONAL
+    label_layers: Different[From0] = OPTIONAL
     steps: Above0 = OPTIONAL
     batch: Above0 = OPTIONAL
     start: Given = OPTIONAL
@@ -383,7 +386,7 @@ class TrainedSettings(Keys):
     weight_decay: Annotated[float, Meta(ge=0)] = OPTIONAL
     half_precision: bool = OPTIONAL
     decay: bool = OPTIONAL
-    sources: Annotated[list[Sources], Meta(min_length=1)] = OPTIONAL
+    sources: Some[Sources] = OPTIONAL
     without: list[str] = OPTIONAL
 
 
@@ -442,8 +445,8 @@ class Beside(Keys):
 
     train: Annotated[str, Meta(pattern=_SET)] | None = None
     trees: Trees = "all"
-    how: Annotated[str, one_of("attree.plan.experiments.rows:BESIDE")] = "start"
-    shares: Annotated[list[Annotated[float, Meta(gt=0, lt=1)]], Meta(min_length=1)] = several(0.5)
+    how: Annotated[str, one_of("attree.plan.rows:BESIDE")] = "start"
+    shares: Some[Annotated[float, Meta(gt=0, lt=1)]] = several(0.5)
     steps: Above0 | None = None
 
 
@@ -485,23 +488,19 @@ class Run(Keys):
     test: Sets
     languages: AnyNames = NONE
     beside: Beside = EMPTY
-    trees: Annotated[list[Literal["all", "apart"] | Above0], Meta(min_length=1), unique] = several(
-        "all"
-    )
-    draw: Annotated[
-        list[Annotated[str, one_of("attree.choosing:WAYS")]], Meta(min_length=1), unique
-    ] = several("random")
+    trees: Different[Literal["all", "apart"] | Above0] = several("all")
+    draw: Different[Annotated[str, one_of("attree.choosing:WAYS")]] = several("random")
     first: Above0 = 5
     words: Annotated[list[Above0], Meta(min_length=2, max_length=2)] | None = None
     draws: Above0 = 1
     seeds_of_all: Above0 = 1
     apart: From0 = 0
     across: list[int | str] = NONE
-    layers: Annotated[list[int | str | None], Meta(min_length=1)] = several(None)
+    layers: Some[int | str | None] = several(None)
     candidates: list[int | str] = NONE
     dropouts: list[Annotated[float, Meta(ge=0, le=0.9)]] = NONE
-    sizes: Annotated[list[From0], Meta(min_length=1)] = several(0)
-    max_words: Annotated[list[int | None], Meta(min_length=1)] = several(None)
+    sizes: Some[From0] = several(0)
+    max_words: Some[int | None] = several(None)
     heads: str | None = None
     steps: int | None = None
     timed: bool = False
@@ -532,11 +531,11 @@ class ExperimentSettings(Keys):
     """
 
     title: str
-    columns: Annotated[str, one_of("attree.plan.experiments.rows:AXES")]
+    columns: Annotated[str, one_of("attree.plan.rows:AXES")]
     runs: list[Run]
-    metrics: Annotated[
-        list[Annotated[str, one_of("attree.plan.experiments.rows:SHOWN")]], Meta(min_length=1)
-    ] = several("corpus_f1", "sentence_f1")
+    metrics: Some[Annotated[str, one_of("attree.plan.rows:SHOWN")]] = several(
+        "corpus_f1", "sentence_f1"
+    )
     labels: bool = False
     picture: bool = False
     weights: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,8 @@ from typing import Any
 from attree.base.errors import AttreeError
 from attree.base.files import read_json
 from attree.base.registry import check_name
-from attree.plan.paths import (
-    BASELINES_PATH,
-    FEWSHOT,
-    GRAMMAR,
-    HEADS_PATH,
-    IMPORTED,
-    LABELS_FIGURE,
-    SCORES_PATH,
-    SENTENCE_SCORES,
-    SENTENCES_PATH,
-    SPEEDS,
-    path_of,
-)
+from attree.plan import paths
+from attree.plan.paths import GRAMMAR, IMPORTED, path_of
 from attree.ready import TRAINED, folder_of_start, trained_folder
 from attree.training.recipes import FILES, STARTS
 
@@ -38,6 +27,9 @@ Splits = Mapping[str, Collection[str]]
 
 #: Keys of a few-shot parser of the configuration that count when it is applied, not trained.
 APPLIED = ("decoder", "threshold")
+
+#: What rows have in common whose parsers are timed side by side.
+_TIMED_TOGETHER = ("encoder", "language", "split")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -160,22 +152,21 @@ def make_plan(
             there, or a table names a language that has a problem. One that only ``all`` would have
             meant is left out, and stops no other.
     """
-    _check_names(config, (IMPORTED, GRAMMAR))
-    _check_starts(config)
-    found = _Found(splits, problems or {})
-    trainable = (*config.get("trained", {}), *recipes, *folders_of(config))
+    trainable = (*config["trained"], *recipes, *folders_of(config))
+    planner = _Planner(config, splits, problems or {}, trainable)
+    planner.check_names()
     tables, comparisons = (
         {
-            name: tuple(_table_rows(f"{section}.{name}", table, config, found, trainable))
-            for name, table in config.get(section, {}).items()
+            name: tuple(planner.rows(f"{section}.{name}", table))
+            for name, table in config[section].items()
             if table is not None
         }
         for section in ("tables", "comparisons")
     )
-    seeds = {name: seeds_of(name, config) for name in config.get("grammars", {})}
+    seeds = {name: seeds_of(name, config) for name in config["grammars"]}
     averages = {
-        name: tuple(each for member in one["of"] for each in seeds.get(member, (member,)))
-        for name, one in config.get("averages", {}).items()
+        name: tuple(seed for member in one["of"] for seed in seeds.get(member, (member,)))
+        for name, one in config["averages"].items()
     }
     rows = [row for table in (*tables.values(), *comparisons.values()) for row in table]
     pairs = [
@@ -185,93 +176,104 @@ def make_plan(
         for parser in averages.get(row.parser, (row.parser,))
         if parser in config["parsers"]
     ]
-    for name, corpus in config.get("corpora", {}).items():
-        _known(corpus["encoder"], config["encoders"], f"corpora.{name}: encoder")
-        if folder_of(corpus["parser"]):  # no heads of it are tuned
-            continue
-        _known(corpus["parser"], config["parsers"], f"corpora.{name}: parser")
-        pairs.append((corpus["encoder"], corpus["parser"]))
-    tunings = {(e, p): tuning(config, e, p) for e, p in dict.fromkeys(pairs)}
+    tunings = {
+        pair: tuning(config, *pair) for pair in dict.fromkeys([*pairs, *planner.corpus_parsers()])
+    }
     for (encoder, parser), one in tunings.items():
         where = f"tuning of parser {parser} with encoder {encoder}"
-        found.check(one.language, one.split, where)
+        planner.check_split(one.language, one.split, where)
     for parser in dict.fromkeys(row.parser for row in rows if row.parser in trainable):
-        _check_treebanks(parser, config, found)
-    grammars = {each: (name, seed) for name in seeds for seed, each in enumerate(seeds[name])}
+        planner.check_treebanks(parser)
+    grammars = {seed: (name, n) for name, each in seeds.items() for n, seed in enumerate(each)}
     return Plan(tables, tunings, splits, averages, comparisons, grammars)
 
 
-def _check_starts(config: Mapping[str, Any]) -> None:
-    """Raise unless the first weights of each few-shot parser are there."""
-    for name, one in config.get("trained", {}).items():
-        start = one.get("start", STARTS[0])
-        if start not in STARTS and folder_of_start(start) is None:
-            raise AttreeError(
-                "no-parser",
-                f"trained.{name}: start: {start}: no parser of `attree train` is there",
-                fix="write encoder, random, universal, or the folder of a trained parser",
-            )
-
-
-def files_of_start(settings: Mapping[str, Any]) -> list[str]:
-    """Return the files of the parser whose weights are the first, where settings name one."""
-    folder = folder_of_start(settings.get("start"))
-    return [str(folder / name) for name in FILES[:2]] if folder else []
-
-
-def _check_treebanks(parser: str, config: Mapping[str, Any], found: _Found) -> None:
-    """Raise unless there are the treebanks that a few-shot parser is trained on."""
-    own = config.get("trained", {}).get(parser, {})
-    if folder := folders_of(config).get(parser):
-        if not Path(folder, "parser.json").is_file():
-            problem = f"trained.{parser}: folder: no parser of `attree train` is there"
-            raise AttreeError(
-                "no-parser", problem, file=folder, fix="name the folder that was its --output"
-            )
-        return
-    if "sources" not in own:
-        found.check(config["training"]["language"], config["training"]["split"], "training")
-    named = [treebank for group in own.get("sources", ()) for treebank in group["treebanks"]]
-    for treebank in named:
-        language, _, split = treebank.partition("/")
-        found.check(language, split, f"trained.{parser}: sources")
-    for treebank in own.get("without", ()):
-        _known(treebank, named, f"trained.{parser}: without:")
-
-
-def seeds_of(name: str, config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the parsers that a name stands for: a grammar's seeds (c-pcfg-0, …), or itself."""
-    grammar = config.get("grammars", {}).get(name)
-    return tuple(f"{name}-{seed}" for seed in range(grammar["seeds"])) if grammar else (name,)
-
-
-def folders_of(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the parsers that are trained already → their folders.
-
-    They are those of the configuration, and ready ones of whose name it has no other parser.
-    """
-    own = {name for key in ("parsers", "averages", "trained") for name in config.get(key, {})}
-    ready = {name: str(trained_folder(name)) for name in TRAINED if name not in own}
-    trained = config.get("trained", {}).items()
-    return ready | {name: one["folder"] for name, one in trained if "folder" in one}
-
-
-def folder_of(parser: str) -> str | None:
-    """Return the folder of a ready parser or of `attree train` (parsers/mine), None of a recipe."""
-    if ready := trained_folder(parser):
-        return str(ready)
-    return parser if "/" in parser else None
-
-
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """The languages found, and why some of them cannot be read."""
+class _Planner:
+    """Makes rows of a configuration, and refuses what it names that is not there.
 
+    Attributes:
+        config, splits, problems: as of :func:`make_plan`.
+        trainable: names of few-shot parsers.
+    """
+
+    config: Mapping[str, Any]
     splits: Splits
     problems: Mapping[str, AttreeError]
+    trainable: Collection[str]
 
-    def check(self, language: str, split: str, where: str) -> None:
-        """Raise unless there is such a language and it has the split."""
+    def check_names(self) -> None:
+        """Refuse names that two things have, and first weights that are not there."""
+        for name in (IMPORTED, GRAMMAR):
+            if name in self.config["encoders"]:
+                raise _taken(f"encoders: the name {name} is taken", "the encoder")
+        others = {name for key in ("parsers", "systems", "averages") for name in self.config[key]}
+        for name in self.config["grammars"]:
+            if name in others:
+                raise _taken(f"grammars: another parser has the name {name}")
+        for name, settings in self.config["trained"].items():
+            start = settings.get("start", STARTS[0])
+            if start not in STARTS and folder_of_start(start) is None:
+                raise AttreeError(
+                    "no-parser",
+                    f"trained.{name}: start: {start}: no parser of `attree train` is there",
+                    fix="write encoder, random, universal, or the folder of a trained parser",
+                )
+
+    def rows(self, name: str, table: Mapping[str, Any]) -> Iterable[TableRow]:
+        """Yield the rows of a table or comparison, in its order."""
+        config = self.config
+        parsers = [*config["parsers"], *config["averages"]]
+        for position, run in enumerate(table["runs"]):
+            where, split = f"{name}.runs[{position}]", run["split"]
+            every = run["languages"] == "all"
+            languages = self._languages(run, where)
+            for encoder in run["encoders"]:
+                _known(encoder, config["encoders"], f"{where}: encoder")
+                for parser in run["parsers"]:
+                    _known(parser, parsers, f"{where}: parser")
+                    for language in languages:
+                        self._check_members(parser, language, split, where)
+                        yield TableRow(encoder, parser, language, split)
+                for parser in run["trained"]:
+                    _known(parser, self.trainable, f"{where}: few-shot parser")
+                    if parser in parsers:
+                        raise _taken(f"{where}: two parsers have the name {parser}")
+                    self._check_settings(parser, where)
+                    yield from (
+                        TableRow(encoder, parser, language, split) for language in languages
+                    )
+            for grammar in run["grammars"]:
+                _known(grammar, config["grammars"], f"{where}: grammar")
+                if not name.startswith("comparisons."):  # they mark what is undertrained
+                    raise AttreeError(
+                        "grammar-in-table",
+                        f"{where}: the grammar {grammar} stands in a table",
+                        fix="name it in a run of `comparisons`, which `snakemake grammars` makes",
+                    )
+                for language in languages:
+                    text = config["grammars"][grammar]["text"]
+                    if not every or text in self.splits[language]:
+                        self.check_split(language, text, f"grammars.{grammar}")
+                        for seed in seeds_of(grammar, config):
+                            yield TableRow(GRAMMAR, seed, language, split)
+            for system in run["systems"]:
+                _known(system, config["systems"], f"{where}: system")
+                for language in languages:
+                    if not every or f"{language}/{split}" in config["systems"][system]:
+                        self._check_trees(system, language, split, where)
+                        yield TableRow(IMPORTED, system, language, split)
+
+    def corpus_parsers(self) -> Iterable[tuple[str, str]]:
+        """Yield encoder and parser of each corpus whose parser averages heads."""
+        for name, corpus in self.config["corpora"].items():
+            _known(corpus["encoder"], self.config["encoders"], f"corpora.{name}: encoder")
+            if not folder_of(corpus["parser"]):
+                _known(corpus["parser"], self.config["parsers"], f"corpora.{name}: parser")
+                yield corpus["encoder"], corpus["parser"]
+
+    def check_split(self, language: str, split: str, where: str) -> None:
+        """Refuse a language that is not there or cannot be read, or that lacks the split."""
         if language in self.problems:
             raise self.problems[language]
         _known(language, self.splits, f"{where}: language")
@@ -283,16 +285,112 @@ class _Found:
                 fix=f"it has {has}; add {split}.* to its folder or name another split",
             )
 
-    def having(self, split: str, where: str) -> list[str]:
-        """Return every language that has the split."""
-        found = [language for language, own in self.splits.items() if split in own]
-        if not found:
+    def check_treebanks(self, parser: str) -> None:
+        """Refuse a few-shot parser whose training sets, or own folder, are not there."""
+        settings = self.config["trained"].get(parser, {})
+        if folder := folders_of(self.config).get(parser):
+            if not Path(folder, "parser.json").is_file():
+                problem = f"trained.{parser}: folder: no parser of `attree train` is there"
+                raise AttreeError(
+                    "no-parser", problem, file=folder, fix="name the folder that was its --output"
+                )
+            return
+        if "sources" not in settings:
+            training = self.config["training"]
+            self.check_split(training["language"], training["split"], "training")
+        named = [bank for group in settings.get("sources", ()) for bank in group["treebanks"]]
+        for treebank in named:
+            language, _, split = treebank.partition("/")
+            self.check_split(language, split, f"trained.{parser}: sources")
+        for treebank in settings.get("without", ()):
+            _known(treebank, named, f"trained.{parser}: without:")
+
+    def _languages(self, run: Mapping[str, Any], where: str) -> list[str]:
+        """Return the languages of an entry; ``all`` are those that have its split."""
+        split, named = run["split"], run["languages"]
+        if named != "all":
+            for language in named:
+                self.check_split(language, split, where)
+            return list(named)
+        having = [language for language, splits in self.splits.items() if split in splits]
+        if not having:
             raise AttreeError(
                 "unknown-split",
                 f"{where}: no language has a split {split}",
                 fix=f"put <language>/{split}.* into a folder of treebanks.folders",
             )
-        return found
+        return having
+
+    def _check_members(self, parser: str, language: str, split: str, where: str) -> None:
+        """Refuse an average whose members are unknown, or have no trees of a split."""
+        grammars, systems = self.config["grammars"], self.config["systems"]
+        parsers = self.config["parsers"]
+        for name in self.config["averages"].get(parser, {}).get("of", ()):
+            if name in grammars:
+                self.check_split(language, grammars[name]["text"], f"grammars.{name}")
+            elif name not in parsers:
+                _known(name, [*parsers, *systems, *grammars], f"averages.{parser}: parser")
+                self._check_trees(name, language, split, where)
+
+    def _check_settings(self, parser: str, where: str) -> None:
+        """Refuse settings of a few-shot parser that have no effect on such rows."""
+        settings = self.config["trained"].get(parser, {})
+        for key in settings.keys() - {"folder", *APPLIED} if "folder" in settings else ():
+            problem = f"trained.{parser}: {key} is of no effect on a parser that is trained already"
+            raise AttreeError("option-without-effect", problem, fix="leave it out")
+        for key in ("heads", "label_layers", "weight_decay"):
+            if key in settings:
+                raise AttreeError(
+                    "experiments-alone",
+                    f"trained.{parser}: {key} is for experiments alone",
+                    fix=f"leave it out, or do not name it in {where}",
+                )
+
+    def _check_trees(self, system: str, language: str, split: str, where: str) -> None:
+        if f"{language}/{split}" not in self.config["systems"][system]:
+            raise AttreeError(
+                "missing-trees",
+                f"{where}: system {system} has no trees of {language}/{split}",
+                fix=f"add `{language}/{split}: FILE` to systems.{system}",
+            )
+
+
+def _known(name: str, names: Iterable[str], what: str) -> None:
+    check_name(name, names, f"{what} {name} does not exist", near=True)
+
+
+def _taken(problem: str, which: str = "one of them") -> AttreeError:
+    return AttreeError("name-taken", problem, fix=f"give {which} another name")
+
+
+def files_of_start(settings: Mapping[str, Any]) -> list[str]:
+    """Return the files of the parser whose weights are the first, where settings name one."""
+    folder = folder_of_start(settings.get("start"))
+    return [str(folder / name) for name in FILES[:2]] if folder else []
+
+
+def seeds_of(name: str, config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the parsers that a name stands for: a grammar's seeds (c-pcfg-0, …), or itself."""
+    grammar = config["grammars"].get(name)
+    return tuple(f"{name}-{seed}" for seed in range(grammar["seeds"])) if grammar else (name,)
+
+
+def folders_of(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the parsers that are trained already → their folders.
+
+    They are those of the configuration, and ready ones of whose name it has no other parser.
+    """
+    own = {name for key in ("parsers", "averages", "trained") for name in config[key]}
+    ready = {name: str(trained_folder(name)) for name in TRAINED if name not in own}
+    trained = config["trained"].items()
+    return ready | {name: one["folder"] for name, one in trained if "folder" in one}
+
+
+def folder_of(parser: str) -> str | None:
+    """Return the folder of a ready parser or of `attree train` (parsers/mine), None of a recipe."""
+    if ready := trained_folder(parser):
+        return str(ready)
+    return parser if "/" in parser else None
 
 
 def tuning(config: Mapping[str, Any], encoder: str, parser: str) -> Tuning:
@@ -338,127 +436,12 @@ def without_null(config: Mapping[str, Any], *sections: str) -> dict[str, Any]:
     }
 
 
-def _table_rows(
-    name: str,
-    table: Mapping[str, Any],
-    config: Mapping[str, Any],
-    found: _Found,
-    trainable: Collection[str],
-) -> Iterable[TableRow]:
-    names = [*config["parsers"], *config.get("averages", {})]
-    for position, run in enumerate(table["runs"]):
-        where = f"{name}.runs[{position}]"
-        split = run["split"]
-        if run["languages"] == "all":
-            languages = found.having(split, where)
-        else:
-            languages = run["languages"]
-            for language in languages:
-                found.check(language, split, where)
-        for encoder in run["encoders"]:
-            _known(encoder, config["encoders"], f"{where}: encoder")
-            for parser in run["parsers"]:
-                _known(parser, names, f"{where}: parser")
-                for language in languages:
-                    _check_members(parser, language, split, config, found.check, where)
-                    yield TableRow(encoder, parser, language, split)
-            for parser in run.get("trained", ()):
-                _known(parser, trainable, f"{where}: few-shot parser")
-                _check_trained(parser, parser in names, config, where)
-                yield from (TableRow(encoder, parser, language, split) for language in languages)
-        for grammar in run.get("grammars", ()):
-            _known(grammar, config.get("grammars", {}), f"{where}: grammar")
-            _check_compared(grammar, where)
-            for language in languages:
-                text = config["grammars"][grammar]["text"]
-                if run["languages"] != "all" or text in found.splits[language]:
-                    found.check(language, text, f"grammars.{grammar}")
-                    for each in seeds_of(grammar, config):
-                        yield TableRow(GRAMMAR, each, language, split)
-        for system in run.get("systems", ()):
-            _known(system, config.get("systems", {}), f"{where}: system")
-            for language in languages:
-                if run["languages"] != "all" or f"{language}/{split}" in config["systems"][system]:
-                    _has_trees(system, language, split, config, where)
-                    yield TableRow(IMPORTED, system, language, split)
+def _of_rows(template: str, rows: Iterable[TableRow]) -> list[str]:
+    return [path_of(template, **asdict(row)) for row in rows]
 
 
-def _check_names(config: Mapping[str, Any], taken: Iterable[str]) -> None:
-    """Raise where an encoder has a name that is taken, or a grammar that of another parser."""
-    for name in taken:
-        if name in config["encoders"]:
-            problem = f"encoders: the name {name} is taken"
-            raise AttreeError("name-taken", problem, fix="give the encoder another name")
-    others = {name for key in ("parsers", "systems", "averages") for name in config.get(key, {})}
-    for name in config.get("grammars", {}):
-        if name in others:
-            problem = f"grammars: another parser has the name {name}"
-            raise AttreeError("name-taken", problem, fix="give one of them another name")
-
-
-def _check_compared(grammar: str, where: str) -> None:
-    """Raise unless a grammar is asked for where its rows are marked as undertrained if they are."""
-    if not where.startswith("comparisons."):
-        raise AttreeError(
-            "grammar-in-table",
-            f"{where}: the grammar {grammar} stands in a table",
-            fix="name it in a run of `comparisons`, which `snakemake grammars` makes",
-        )
-
-
-def _check_members(
-    parser: str,
-    language: str,
-    split: str,
-    config: Mapping[str, Any],
-    check: Callable[[str, str, str], None],
-    where: str,
-) -> None:
-    """Raise unless an average's members are parsers, grammars, or systems with trees of a split.
-
-    ``check`` raises unless a language has a split.
-    """
-    grammars = config.get("grammars", {})
-    for name in config.get("averages", {}).get(parser, {}).get("of", ()):
-        if name in grammars:
-            check(language, grammars[name]["text"], f"grammars.{name}")
-        elif name not in config["parsers"]:
-            of = f"averages.{parser}: parser"
-            _known(name, [*config["parsers"], *config.get("systems", {}), *grammars], of)
-            _has_trees(name, language, split, config, where)
-
-
-def _check_trained(parser: str, is_other: bool, config: Mapping[str, Any], where: str) -> None:
-    """Raise unless a few-shot parser's name is its own and its settings are of such rows."""
-    if is_other:
-        problem = f"{where}: two parsers have the name {parser}"
-        raise AttreeError("name-taken", problem, fix="give one of them another name")
-    own = config.get("trained", {}).get(parser, {})
-    for key in own.keys() - {"folder", *APPLIED} if "folder" in own else ():
-        problem = f"trained.{parser}: {key} is of no effect on a parser that is trained already"
-        raise AttreeError("option-without-effect", problem, fix="leave it out")
-    for key in ("heads", "label_layers", "weight_decay"):
-        if key in own:
-            problem = f"trained.{parser}: {key} is for experiments alone"
-            raise AttreeError(
-                "experiments-alone", problem, fix=f"leave it out, or do not name it in {where}"
-            )
-
-
-def _has_trees(
-    system: str, language: str, split: str, config: Mapping[str, Any], where: str
-) -> None:
-    """Raise unless a system has trees of a split."""
-    if f"{language}/{split}" not in config["systems"][system]:
-        raise AttreeError(
-            "missing-trees",
-            f"{where}: system {system} has no trees of {language}/{split}",
-            fix=f"add `{language}/{split}: FILE` to systems.{system}",
-        )
-
-
-def _known(name: str, names: Iterable[str], what: str) -> None:
-    check_name(name, names, f"{what} {name} does not exist", near=True)
+def _of_splits(template: str, rows: Iterable[TableRow]) -> list[str]:
+    return [path_of(template, "/".join(pair)) for pair in split_keys(rows)]
 
 
 class Comparisons:
@@ -478,18 +461,18 @@ class Comparisons:
 
     def with_grammars(self, wanted: bool) -> list[str]:
         """Return the comparisons that some grammar is to be learnt for, or the others."""
-        found = []
-        for name, rows in self.plan.comparisons.items():
-            every = [*rows, *(member for row in rows for member in self.plan.members(row))]
-            if any(row.encoder == GRAMMAR for row in every) is wanted:
-                found.append(name)
-        return found
+        return [
+            name
+            for name, rows in self.plan.comparisons.items()
+            if wanted
+            is any(one.encoder == GRAMMAR for row in rows for one in (row, *self.plan.members(row)))
+        ]
 
     def parser_file(self, wildcards: Any) -> str:
         """Return the description of a few-shot parser, which its weights lie beside."""
         if folder := self.folders.get(wildcards.parser):
             return f"{folder}/parser.json"
-        return path_of(FEWSHOT, encoder=wildcards.encoder, parser=wildcards.parser)
+        return path_of(paths.FEWSHOT, encoder=wildcards.encoder, parser=wildcards.parser)
 
     def weights(self, wildcards: Any) -> list[str]:
         """Return the weights of a parser that no rule writes."""
@@ -498,72 +481,75 @@ class Comparisons:
 
     def start(self, wildcards: Any) -> list[str]:
         """Return the files of the parser that a few-shot parser's training starts from."""
-        return files_of_start(self.config["trained"].get(wildcards.parser, {}))
+        return files_of_start(self._settings(wildcards.parser))
 
     def training_sets(self, wildcards: Any) -> list[str]:
         """Return the sentences that a few-shot parser is trained on."""
         if treebanks := self._treebanks(wildcards.parser):
-            return [path_of(SENTENCES_PATH, one) for one in treebanks]
-        return [path_of(SENTENCES_PATH, **but(self.config["training"], "trees", "seed"))]
+            return [path_of(paths.SENTENCES_PATH, treebank) for treebank in treebanks]
+        return [path_of(paths.SENTENCES_PATH, **but(self.config["training"], "trees", "seed"))]
 
     def evaluated(self, wildcards: Any) -> list[str]:
         """Return the sentences that a parser trained on treebanks of its own is scored on."""
         if not self._treebanks(wildcards.parser):
             return []
         rows = (*self.plan.rows, *self.plan.compared())
-        own = [row for row in rows if row.parser == wildcards.parser]
-        return [path_of(SENTENCES_PATH, "/".join(place)) for place in split_keys(own)]
+        return _of_splits(
+            paths.SENTENCES_PATH, [row for row in rows if row.parser == wildcards.parser]
+        )
+
+    def _settings(self, parser: str) -> dict[str, Any]:
+        """Return what the configuration declares of a few-shot parser, if anything."""
+        return dict(self.config["trained"].get(parser, {}))
 
     def _treebanks(self, parser: str) -> dict[str, tuple[str, str]]:
         """Return language/split → trees and share, of a parser with treebanks of its own."""
-        own = self.config["trained"].get(parser, {})
+        settings = self._settings(parser)
         return {
             treebank: (str(group["trees"]), f"{group['share'] / len(group['treebanks']):.6g}")
-            for group in own.get("sources", ())
+            for group in settings.get("sources", ())
             for treebank in group["treebanks"]
-            if treebank not in own.get("without", ())
+            if treebank not in settings.get("without", ())
         }
 
     def training_options(self, wildcards: Any, input: Any) -> str:
         """Return the options of training; a parser that is declared changes another one's."""
         files = {"sentences": list(input.sentences), "evaluate_on": list(input.evaluated)}
-        own = dict(self.config["trained"].get(wildcards.parser, {}))
-        recipe = own.pop("recipe", wildcards.parser)
+        settings = self._settings(wildcards.parser)
+        recipe = settings.get("recipe", wildcards.parser)
         drawn = but(self.config["training"], "language", "split")
         if treebanks := self._treebanks(wildcards.parser):
             trees, shares = (",".join(column) for column in zip(*treebanks.values(), strict=True))
             drawn |= {"trees": trees, "shares": shares}
-        own = but(own, "sources", "without", *APPLIED)
-        return as_options({**files, "parser": recipe, **drawn, **own})
+        changes = but(settings, "recipe", "sources", "without", *APPLIED)
+        return as_options({**files, "parser": recipe, **drawn, **changes})
 
     def applying_options(self, wildcards: Any) -> str:
         """Return the options of parsing by a few-shot parser."""
-        own = self.config["trained"].get(wildcards.parser, {})
-        return as_options({key: value for key, value in own.items() if key in APPLIED})
+        settings = self._settings(wildcards.parser)
+        return as_options({key: value for key, value in settings.items() if key in APPLIED})
 
     def labelled(self, rows: Iterable[TableRow]) -> list[str]:
         """Return the pictures of labels taken for others, of rows whose trees have labels."""
-        found = []
-        for row in rows:
-            own = self.config["trained"].get(row.parser, {})
-            recipe = self.recipes.get(own.get("recipe", row.parser))
-            usual = self._kept_decoder(row.parser) or getattr(recipe, "decoder", None)
-            if own.get("decoder", usual) == "labelled_risk":
-                found.append(path_of(LABELS_FIGURE, **asdict(row)))
-        return found
+        named = [row for row in rows if self._decoder(row.parser) == "labelled_risk"]
+        return _of_rows(paths.LABELS_FIGURE, named)
 
-    def _kept_decoder(self, parser: str) -> str | None:
-        """Return the decoder of a parser that is trained already."""
-        folder = self.folders.get(parser)
-        file = Path(folder, "parser.json") if folder else None
-        recipe = read_json(file, what="description of a trained parser")["recipe"] if file else {}
-        return recipe.get("decoder")
+    def _decoder(self, parser: str) -> str | None:
+        """Return the decoder of a few-shot parser: its own, its folder's, or its recipe's."""
+        settings = self._settings(parser)
+        kept: dict[str, Any] = {}
+        if folder := self.folders.get(parser):
+            file = Path(folder, "parser.json")
+            kept = read_json(file, what="description of a trained parser")["recipe"]
+        recipe = self.recipes.get(settings.get("recipe", parser))
+        usual = kept.get("decoder") or getattr(recipe, "decoder", None)
+        return settings.get("decoder", usual)
 
     def grammar_text(self, wildcards: Any) -> str:
         """Return the sentences whose words a grammar is learnt from."""
         name, _ = self.plan.grammars[wildcards.parser]
         split = self.config["grammars"][name]["text"]
-        return path_of(SENTENCES_PATH, language=wildcards.language, split=split)
+        return path_of(paths.SENTENCES_PATH, language=wildcards.language, split=split)
 
     def grammar_options(self, wildcards: Any) -> str:
         """Return the options of learning a grammar."""
@@ -574,49 +560,42 @@ class Comparisons:
     def scores(self, wildcards: Any) -> list[str]:
         """Return the summaries of every system and of the baselines."""
         rows = self.plan.compared(wildcards.comparison)
-        baselines = [path_of(BASELINES_PATH, "/".join(place)) for place in split_keys(rows)]
-        return [path_of(SCORES_PATH, **asdict(row)) for row in rows] + baselines
+        return _of_rows(paths.SCORES_PATH, rows) + _of_splits(paths.BASELINES_PATH, rows)
 
     def sentence_scores(self, wildcards: Any) -> list[str]:
         """Return the sentences' scores, which lie beside the summaries."""
-        rows = self.plan.compared(wildcards.comparison)
-        return [path_of(SENTENCE_SCORES, **asdict(row)) for row in rows]
+        return _of_rows(paths.SENTENCE_SCORES, self.plan.compared(wildcards.comparison))
 
     def sentences(self, wildcards: Any) -> list[str]:
         """Return the sentence table of each split."""
-        places = split_keys(self.plan.compared(wildcards.comparison))
-        return [path_of(SENTENCES_PATH, "/".join(place)) for place in places]
+        return _of_splits(paths.SENTENCES_PATH, self.plan.compared(wildcards.comparison))
 
     def speeds(self, wildcards: Any) -> list[str]:
         """Return a file of speeds for each encoder and split."""
-        places = {
-            path_of(SPEEDS, comparison=wildcards.comparison, **but(asdict(row), "parser")): None
-            for row in self.plan.compared(wildcards.comparison)
-            if self._loaded_from(row)
-        }
-        return list(places)
+        name = wildcards.comparison
+        rows = (but(asdict(row), "parser") for row in self.plan.compared(name) if self._file(row))
+        return list(dict.fromkeys(path_of(paths.SPEEDS, comparison=name, **row) for row in rows))
 
     def published(self, wildcards: Any) -> list[str]:
         """Return the file of published figures, where some are named."""
-        own = self.config["comparisons"][wildcards.comparison]["published"]
-        return [self.config["published"]] if self.config["published"] and own else []
+        rows = self.config["comparisons"][wildcards.comparison]["published"]
+        return [self.config["published"]] if self.config["published"] and rows else []
 
     def options(self, wildcards: Any, input: Any) -> str:
         """Return the options of a comparison's table."""
-        one = self.config["comparisons"][wildcards.comparison]
+        comparison = self.config["comparisons"][wildcards.comparison]
         options = {key: list(input[key]) for key in ("sentences", "speeds")}
-        options |= {key: one[key] for key in ("title", "lengths", "first")}
+        options |= {key: comparison[key] for key in ("title", "lengths", "first")}
         options |= but(self.config["evaluation"], "labels")
-        shown = dict.fromkeys(row.parser for row in self.plan.compared(wildcards.comparison))
-        averages = {name: self.plan.averages[name] for name in shown if name in self.plan.averages}
-        options["average"] = [f"{name}={','.join(of)}" for name, of in averages.items()]
+        parsers = dict.fromkeys(row.parser for row in self.plan.compared(wildcards.comparison))
+        averages = self.plan.averages
+        options["average"] = [f"{n}={','.join(averages[n])}" for n in parsers if n in averages]
         if input.published:
-            places = one["published"].items()
             options["published"] = self.config["published"]
             options["row"] = [
-                f"{each}={row}"
-                for name, rows in places
-                for each in self._rows_of(name, wildcards.comparison)
+                f"{parser}={row}"
+                for name, rows in comparison["published"].items()
+                for parser in self._rows_of(name, wildcards.comparison)
                 for row in rows
             ]
         return as_options(options, first="timed")
@@ -639,21 +618,19 @@ class Comparisons:
         return seeds if there.issuperset(seeds) else (name,)
 
     def _timed(self, wildcards: Any) -> dict[str, str]:
-        place = (wildcards.encoder, wildcards.language, wildcards.split)
-        found = {
-            row.parser: self._loaded_from(row)
+        """Return parser → its file, of those of a comparison's encoder and split."""
+        return {
+            row.parser: path
             for row in self.plan.compared(wildcards.comparison)
-            if (row.encoder, row.language, row.split) == place
+            if all(getattr(wildcards, key) == getattr(row, key) for key in _TIMED_TOGETHER)
+            if (path := self._file(row))
         }
-        return {name: path for name, path in found.items() if path}
 
-    def _loaded_from(self, row: TableRow) -> str | None:
+    def _file(self, row: TableRow) -> str | None:
         """Return a parser's file; None for averages, imported trees and grammars."""
         if row.encoder in (IMPORTED, GRAMMAR):
             return None
         if one := self.plan.tunings.get((row.encoder, row.parser)):
             tuned = {"language": one.language, "split": one.split}
-            return path_of(HEADS_PATH, encoder=row.encoder, parser=row.parser, **tuned)
-        if row.parser in self.appliable:
-            return self.parser_file(row)
-        return None
+            return path_of(paths.HEADS_PATH, encoder=row.encoder, parser=row.parser, **tuned)
+        return self.parser_file(row) if row.parser in self.appliable else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,26 +14,10 @@ from attree.base.files import write_json
 from attree.base.provenance import digest
 from attree.base.registry import check_name
 from attree.choosing import RANDOM
-from attree.plan.experiments.rows import (
-    APART,
-    SPARES,
-    TUNED,
-    Experiment,
-    ExperimentRow,
-    Placed,
-    Set,
-)
-from attree.plan.paths import (
-    ALL_HEADS,
-    BASELINES_PATH,
-    ENCODER,
-    EXPERIMENT,
-    JOB,
-    SCORES_PATH,
-    SENTENCES_PATH,
-    path_of,
-)
+from attree.plan import paths
+from attree.plan.paths import path_of
 from attree.plan.plan import Plan, as_options, files_of_start, folders_of
+from attree.plan.rows import APART, SPARES, TUNED, Experiment, ExperimentRow, Placed, Set
 
 #: Keys of a parser that averages heads.
 _HEADS_KEYS = ("source", "association", "score", "decoder", "heads", "rank_by")
@@ -49,61 +33,54 @@ def experiments(config: Mapping[str, Any], recipes: Iterable[str]) -> dict[str, 
     Raises:
         AttreeError: an unknown parser, encoder or table, or two rows of one draw in one cell.
     """
-    names = tuple(recipes)
+    expander = _Expander(config, tuple(recipes))
     return {
-        name: _experiment(name, spec, config, names)
+        name: expander.experiment(name, spec)
         for name, spec in config["experiments"].items()
         if spec is not None
     }
 
 
-def _experiment(
-    name: str, spec: Mapping[str, Any], config: Mapping[str, Any], recipes: Sequence[str]
-) -> Experiment:
-    where = f"experiments.{name}"
-    rows = []
-    for position, run in enumerate(spec["runs"]):
-        for one in _of_languages(run):
-            rows += list(_run(one, spec["columns"], config, recipes, f"{where}.runs[{position}]"))
-    if spec["panels"]:
-        rows = [replace(one, panel=one.row.test.partition("/")[0]) for one in rows]
-    _check_cells(rows, where)
-    if spec["price"] is not None:
-        _known(spec["price"], {one.label for one in rows}, f"{where}: line")
-    for table in spec["tables"]:
-        _known(table, config["tables"], f"{where}: table")
-    published = spec["published"] or {}
-    figures = {"*": published} if isinstance(published, str) else published
-    settings = {**spec, "axis": spec["columns"], "published": figures}
-    return Experiment(name, tuple(rows), settings)
+@dataclass(frozen=True, slots=True)
+class _Expander:
+    """Expands experiments of a configuration, with the few-shot parsers that there are."""
 
+    config: Mapping[str, Any]
+    recipes: Sequence[str]
 
-def _of_languages(run: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    """Yield an entry for each of its languages, which ``{language}`` stands for in its sets."""
-    for language in run["languages"] or [""]:
+    def experiment(self, name: str, spec: Mapping[str, Any]) -> Experiment:
+        where = f"experiments.{name}"
+        rows: list[Placed] = []
+        for position, run in enumerate(spec["runs"]):
+            for language in run["languages"] or [""]:
+                sets = {key: _in_language(run[key], language) for key in ("train", "test")}
+                entry = {**run, **sets}
+                rows += self._rows(entry, spec["columns"], f"{where}.runs[{position}]")
+        if spec["panels"]:
+            rows = [replace(one, panel=one.row.test.partition("/")[0]) for one in rows]
+        _check_cells(rows, where)
+        if spec["price"] is not None:
+            _known(spec["price"], {one.label for one in rows}, f"{where}: line")
+        for table in spec["tables"]:
+            _known(table, self.config["tables"], f"{where}: table")
+        published = spec["published"] or {}
+        figures = {"*": published} if isinstance(published, str) else published
+        settings = {**spec, "axis": spec["columns"], "published": figures}
+        return Experiment(name, tuple(rows), settings)
 
-        def own(one: Set, name: str = language) -> Set:
-            return one.replace("{language}", name) if name else one
-
-        yield {**run, "train": own(run["train"]), "test": [own(one) for one in run["test"]]}
-
-
-def _run(
-    run: Mapping[str, Any],
-    axis: str,
-    config: Mapping[str, Any],
-    recipes: Sequence[str],
-    where: str,
-) -> Iterable[Placed]:
-    """Every parser × encoder × trees × way × layer × size × length × test × draw of an entry."""
-    sources = {slug: encoders_of(slug, config, where) for slug in run["encoders"]}
-    for parser, slug in itertools.product(run["parsers"], run["encoders"]):
-        kind, settings = _parser(parser, run, config, recipes, where)
-        words = _words(run["words"], where)
-        product = itertools.product(
-            *(run[key] for key in ("layers", "sizes", "draw", "trees", "max_words", "test"))
-        )
-        for layer, size, way, trees, longest, test in product:
+    def _rows(self, run: Mapping[str, Any], axis: str, where: str) -> Iterable[Placed]:
+        """Yield each parser × encoder × layer × size × way × trees × length × test × draw."""
+        sources = {slug: self._encoders(slug, where) for slug in run["encoders"]}
+        if run["words"] and run["words"][0] > run["words"][1]:
+            least, most = run["words"]
+            problem = f"{where}: words: {least} is more than {most}"
+            raise AttreeError("bad-words", problem, fix="write the smaller one first")
+        lists = ("parsers", "encoders", "layers", "sizes", "draw", "trees", "max_words", "test")
+        for parser, slug, layer, size, way, trees, longest, test in itertools.product(
+            *(run[key] for key in lists)
+        ):
+            kind, settings = self._parser(parser, run, where)
+            is_trained = kind == "trained"
             _check_way(way, kind, trees, run["first"], where)
             for encoder, seed in itertools.product(sources[slug], _draws(run, trees)):
                 row = ExperimentRow(
@@ -117,21 +94,54 @@ def _run(
                     test=test,
                     apart=run["apart"],
                     max_words=longest,
-                    layer=None if kind == "heads" or layer is None else str(layer),
+                    layer=str(layer) if is_trained and layer is not None else None,
                     candidates=tuple(map(str, run["candidates"])) if layer == TUNED else (),
                     dropouts=tuple(run["dropouts"]) if layer == TUNED else (),
-                    size=0 if kind == "heads" else size,
+                    size=size if is_trained else 0,
                     timed=run["timed"],
-                    calibrated=run["calibrated"] and kind == "trained",
-                    beside=run["beside"] if kind == "trained" and run["beside"]["train"] else None,
+                    calibrated=run["calibrated"] and is_trained,
+                    beside=run["beside"] if is_trained and run["beside"]["train"] else None,
                     draw=way,
                     first=0 if way == RANDOM else run["first"],
-                    words=words,
+                    words=tuple(run["words"]) if run["words"] else None,
                 )
                 names = {"parser": parser, "encoder": slug, "layer": layer, "size": size}
                 label = run["label"].format(**names, trees=trees, test=test, draw=way)
                 columns = map(str, run["across"]) if run["across"] else [column_of(row, axis)]
                 yield from (Placed(row, label, column) for column in columns)
+
+    def _encoders(self, slug: str, where: str) -> tuple[str, ...]:
+        """Return what a slug stands for: itself, or an encoder for each seed of its tuning."""
+        tuned = self.config["masked_lm"]
+        if slug in tuned:
+            return tuple(f"{slug}-{seed}" for seed in range(tuned[slug]["seeds"]))
+        _known(slug, {**self.config["encoders"], **tuned}, f"{where}: encoder")
+        return (slug,)
+
+    def _parser(self, name: str, run: Mapping[str, Any], where: str) -> tuple[str, dict[str, Any]]:
+        """Return a parser's kind and settings; those that a run names override its own."""
+        config = self.config
+        if name in config["parsers"]:
+            settings = {key: config["parsers"][name][key] for key in _HEADS_KEYS}
+            return "heads", settings | ({"heads": run["heads"]} if run["heads"] else {})
+        if name in folders_of(config):
+            raise AttreeError(
+                "trained-already",
+                f"{where}: {name} is trained already, and an experiment trains its parsers",
+                fix="name it under `trained` of a table's or comparison's run",
+            )
+        names = [*config["parsers"], *config["trained"], *self.recipes]
+        check_name(name, names, f"{where}: unknown parser {name}", near=True)
+        settings = {"recipe": name, **(config["trained"].get(name) or {})}
+        _known(settings["recipe"], self.recipes, f"trained.{name}: recipe")
+        return "trained", settings | ({"steps": run["steps"]} if run["steps"] else {})
+
+
+def _in_language(sets: Any, language: str) -> Any:
+    """Return a set, or several, with the language that ``{language}`` stands for, if one does."""
+    if isinstance(sets, list):
+        return [_in_language(one, language) for one in sets]
+    return sets.replace("{language}", language) if language else sets
 
 
 def _check_way(way: str, kind: str, trees: int | str, first: int, where: str) -> None:
@@ -153,86 +163,30 @@ def _check_way(way: str, kind: str, trees: int | str, first: int, where: str) ->
         )
 
 
-def _words(given: Sequence[int] | None, where: str) -> tuple[int, int] | None:
-    """Return the lengths of sentences that trees are drawn from, the least and the most words."""
-    if given is None:
-        return None
-    least, most = given
-    if least > most:
-        raise AttreeError(
-            "bad-words",
-            f"{where}: words: {least} is more than {most}",
-            fix="write the smaller one first",
-        )
-    return least, most
-
-
-def encoders_of(slug: str, config: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """Return the encoders that a slug stands for: itself, or one a seed of masked-LM tuning."""
-    if slug in config["masked_lm"]:
-        return tuple(f"{slug}-{seed}" for seed in range(config["masked_lm"][slug]["seeds"]))
-    _known(slug, {**config["encoders"], **config["masked_lm"]}, f"{where}: encoder")
-    return (slug,)
-
-
 def column_of(row: ExperimentRow, axis: str) -> str:
     """Return the column that a row stands in."""
-    if axis == "step":
-        return str(row.settings.get("steps", 200))
-    value = getattr(row, axis)
+    value = row.settings.get("steps", 200) if axis == "step" else getattr(row, axis)
     if axis == "max_words":
         return "all" if value is None else f"≤{value}"
-    if axis == "layer":
-        return "middle" if value is None else str(value)
-    return str(value)
+    return "middle" if axis == "layer" and value is None else str(value)
 
 
-def _draws(run: Mapping[str, Any], trees: int | str) -> range:
-    """All of a set, and the trees set apart, are drawn once; the training keeps its seeds."""
-    once = trees == APART or (trees == "all" and not run["seeds_of_all"])
-    return range(1 if once else run["seeds_of_all"] if trees == "all" else run["draws"])
-
-
-def _parser(
-    name: str,
-    run: Mapping[str, Any],
-    config: Mapping[str, Any],
-    recipes: Sequence[str],
-    where: str,
-) -> tuple[str, dict[str, Any]]:
-    """Return a parser's kind and settings; those that a run names override its own."""
-    if name in config["parsers"]:
-        recipe = config["parsers"][name]
-        found = {key: recipe[key] for key in _HEADS_KEYS}
-        return "heads", found | ({"heads": run["heads"]} if run["heads"] else {})
-    if name in folders_of(config):
-        problem = f"{where}: {name} is trained already, and an experiment trains its parsers"
-        raise AttreeError(
-            "trained-already",
-            problem,
-            fix="name it under `trained` of a table's or comparison's run",
-        )
-    known = [*config["parsers"], *config["trained"], *recipes]
-    check_name(name, known, f"{where}: unknown parser {name}", near=True)
-    own = dict(config["trained"].get(name) or {})
-    base = own.pop("recipe", name)
-    _known(base, recipes, f"trained.{name}: recipe")
-    if run["steps"]:
-        own["steps"] = run["steps"]
-    return "trained", {"recipe": base, **own}
+def _draws(run: Mapping[str, Any], trees: Any) -> range:
+    """Return the seeds: the trees set apart are drawn once, all of a set for each of its own."""
+    return range({APART: 1, "all": run["seeds_of_all"]}.get(trees, run["draws"]))
 
 
 def _check_cells(rows: Sequence[Placed], where: str) -> None:
-    seen: dict[tuple[Any, ...], ExperimentRow] = {}
+    seen = set()
     for one in rows:
-        place = (one.panel, one.label, one.column, one.row.encoder, one.row.seed)
-        if place in seen:
+        cell = (one.panel, one.label, one.column, one.row.encoder, one.row.seed)
+        if cell in seen:
             raise AttreeError(
                 "cell-twice",
                 f"{where}: two rows fall into line {one.label!r}, column {one.column}",
                 fix="give one of the runs another label, such as '{parser}, layer {layer}'",
             )
-        seen[place] = one.row
+        seen.add(cell)
 
 
 def _known(name: str, known: Iterable[str], what: str) -> None:
@@ -262,24 +216,19 @@ def jobs(experiment: Experiment) -> list[ExperimentJob]:
     """Share an experiment's rows out; those of one training stay together."""
     found = []
     # a row that stands in several columns is run once
-    rows = list({digest(asdict(one.row)): one.row for one in experiment.rows}.values())
-    for kind, encoder in dict.fromkeys((row.kind, row.encoder) for row in rows):
-        own = [row for row in rows if (row.kind, row.encoder) == (kind, encoder)]
-        for number, part in enumerate(_parts(own, AT_MOST[kind])):
+    rows = {digest(asdict(one.row)): one.row for one in experiment.rows}.values()
+    # draws of one number of trees stay side by side: a choice of settings is theirs in common
+    together: dict[tuple[str, str], dict[str, list[ExperimentRow]]] = {}
+    for row in rows:
+        trainings = together.setdefault((row.kind, row.encoder), {})
+        trainings.setdefault(digest(row.training()), []).append(row)
+    for (kind, encoder), trainings in together.items():
+        groups, most = list(trainings.values()), AT_MOST[kind]
+        for number, first in enumerate(range(0, len(groups), most)):
+            part = tuple(itertools.chain.from_iterable(groups[first : first + most]))
             name = f"{experiment.name}.{kind}.{encoder}.{number}"
             found.append(ExperimentJob(name, kind, encoder, part))
     return found
-
-
-def _parts(rows: Sequence[ExperimentRow], most: int) -> Iterator[tuple[ExperimentRow, ...]]:
-    """Yield rows of at most ``most`` trainings, in the order in which these first come."""
-    together: dict[str, list[ExperimentRow]] = {}
-    for row in rows:
-        together.setdefault(digest(row.training()), []).append(row)
-    # draws of one number of trees stay side by side: a choice of settings is theirs in common
-    groups = list(together.values())
-    for first in range(0, len(groups), most):
-        yield tuple(row for group in groups[first : first + most] for row in group)
 
 
 class Experiments:
@@ -291,7 +240,7 @@ class Experiments:
         plan: of the tables over languages.
 
     Raises:
-        AttreeError: see :func:`attree.plan.experiments.jobs.experiments`; an unknown set.
+        AttreeError: see :func:`attree.plan.jobs.experiments`; an unknown set.
     """
 
     def __init__(self, config: Mapping[str, Any], recipes: Iterable[str], plan: Plan) -> None:
@@ -299,18 +248,16 @@ class Experiments:
         self.experiments = experiments(config, recipes)
         self._jobs = {name: jobs(one) for name, one in self.experiments.items()}
         self.by_name = {job.name: job for each in self._jobs.values() for job in each}
-        for job in self.by_name.values():
-            for one in job.sets:
-                self._check(one, job.name)
-
-    def _check(self, one: Set, where: str) -> None:
-        language, _, split = one.partition("/")
-        if split not in self.plan.splits.get(language, ()):
-            raise AttreeError(
-                "unknown-set",
-                f"experiments: {where.partition('.')[0]} asks for the unknown set {one}",
-                fix=f"the languages are {', '.join(self.plan.splits)}",
-            )
+        there = {
+            f"{language}/{split}" for language in plan.splits for split in plan.splits[language]
+        }
+        for name, each in self._jobs.items():
+            if unknown := [one for job in each for one in job.sets if one not in there]:
+                raise AttreeError(
+                    "unknown-set",
+                    f"experiments: {name} asks for the unknown set {unknown[0]}",
+                    fix=f"the languages are {', '.join(plan.splits)}",
+                )
 
     @functools.cached_property
     def tuned(self) -> dict[str, tuple[str, int]]:
@@ -326,16 +273,12 @@ class Experiments:
 
         A job's command line names the job and this file, however many rows it has.
         """
-        own = self.experiments
+        drawn = [name for name, one in self.experiments.items() if one.settings["sentence"]]
         found = {
             "results": self.config["results"],
-            "jobs": {name: [asdict(row) for row in job.rows] for name, job in self.by_name.items()},
-            "tables": {name: self._layout(one) for name, one in own.items()},
-            "rows": {
-                name: [asdict(placed.row) for placed in one.rows]
-                for name, one in own.items()
-                if one.settings["sentence"] is not None
-            },
+            "jobs": {name: list(map(asdict, job.rows)) for name, job in self.by_name.items()},
+            "tables": {name: self._layout(one) for name, one in self.experiments.items()},
+            "rows": {name: list(map(asdict, self._mapped(name))) for name in drawn},
         }
         write_json(path, found)
 
@@ -357,50 +300,48 @@ class Experiments:
 
     def encoder(self, wildcards: Any) -> str:
         """Return the description of a job's encoder."""
-        return path_of(ENCODER, encoder=self.by_name[wildcards.job].encoder)
+        return path_of(paths.ENCODER, encoder=self.by_name[wildcards.job].encoder)
 
     def inputs(self, wildcards: Any) -> list[str]:
         """Return the other files that a job reads."""
         job = self.by_name[wildcards.job]
-        found = [path_of(SENTENCES_PATH, one) for one in job.sets]
+        found = [path_of(paths.SENTENCES_PATH, one) for one in job.sets]
         if job.kind == "heads":
-            found += [path_of(ALL_HEADS, one, encoder=job.encoder) for one in job.sets]
+            found += [path_of(paths.ALL_HEADS, one, encoder=job.encoder) for one in job.sets]
         starts = (file for row in job.rows for file in files_of_start(row.settings))
         return [*found, *dict.fromkeys(starts)]
 
     def sources(self, encoder: str, one: Set) -> list[str]:
         """Return the sources whose units rows of averaged heads read of a set."""
-        rows = (row for job in self.by_name.values() for row in job.rows)
-        own = (row for row in rows if (row.kind, row.encoder) == ("heads", encoder))
-        read = (row for row in own if one in (row.train, row.test))
-        return list(dict.fromkeys(row.settings["source"] for row in read))
+        jobs = (j for j in self.by_name.values() if (j.kind, j.encoder) == ("heads", encoder))
+        rows = (row for job in jobs for row in job.rows if one in (row.train, row.test))
+        return list(dict.fromkeys(row.settings["source"] for row in rows))
 
     def map_encoder(self, wildcards: Any) -> str:
         """Return the encoder of a sentence's maps."""
-        return path_of(ENCODER, encoder=self._mapped(wildcards)[0].encoder)
+        return path_of(paths.ENCODER, encoder=self._mapped(wildcards.experiment)[0].encoder)
 
     def map_inputs(self, wildcards: Any) -> list[str]:
         """Return the other files that a sentence's maps read."""
-        rows = self._mapped(wildcards)
+        rows = self._mapped(wildcards.experiment)
         sets = dict.fromkeys(one for row in rows for one in row.sets)
         ranked = dict.fromkeys(row.train for row in rows if row.kind == "heads")
-        encoder = rows[0].encoder
-        found = [path_of(SENTENCES_PATH, one) for one in sets]
-        return found + [path_of(ALL_HEADS, one, encoder=encoder) for one in ranked]
+        found = [path_of(paths.SENTENCES_PATH, one) for one in sets]
+        return found + [path_of(paths.ALL_HEADS, one, encoder=rows[0].encoder) for one in ranked]
 
-    def _mapped(self, wildcards: Any) -> list[ExperimentRow]:
-        return [placed.row for placed in self.experiments[wildcards.experiment].rows]
+    def _mapped(self, experiment: str) -> list[ExperimentRow]:
+        return [placed.row for placed in self.experiments[experiment].rows]
 
     def results(self, wildcards: Any) -> list[str]:
         """Return the files that an experiment's table is gathered from."""
         one = self.experiments[wildcards.experiment]
-        found = [path_of(JOB, job=job.name) for job in self._jobs[one.name]]
+        found = [path_of(paths.JOB, job=job.name) for job in self._jobs[one.name]]
         rows = [row for table in one.settings["tables"] for row in self.plan.tables[table]]
-        found += [path_of(SCORES_PATH, **asdict(row)) for row in rows]
+        found += [path_of(paths.SCORES_PATH, **asdict(row)) for row in rows]
         if one.settings["baselines"]:
             from_tables = [f"{row.language}/{row.split}" for row in rows]
             tests = dict.fromkeys([placed.row.test for placed in one.rows] + from_tables)
-            found += [path_of(BASELINES_PATH, test) for test in tests]
+            found += [path_of(paths.BASELINES_PATH, test) for test in tests]
         return found
 
     def tuning_inputs(self, wildcards: Any) -> dict[str, Any]:
@@ -408,17 +349,16 @@ class Experiments:
         name, _ = self.tuned[wildcards.tuned]
         one = self.config["masked_lm"][name]
         return {
-            "encoder": path_of(ENCODER, encoder=one["encoder"]),
-            "text": [path_of(SENTENCES_PATH, text) for text in one["text"]],
+            "encoder": path_of(paths.ENCODER, encoder=one["encoder"]),
+            "text": [path_of(paths.SENTENCES_PATH, text) for text in one["text"]],
         }
 
     def tuning_options(self, wildcards: Any) -> str:
         """Return the options of masked-LM tuning."""
         name, seed = self.tuned[wildcards.tuned]
         one = self.config["masked_lm"][name]
-        text = [
-            path_of(SENTENCES_PATH, text, results=self.config["results"]) for text in one["text"]
-        ]
+        results = self.config["results"]
+        text = [path_of(paths.SENTENCES_PATH, text, results=results) for text in one["text"]]
         keys = ("epochs", "batch", "learning_rate", "length", "head_steps")
         return as_options({"text": text, "seed": seed, **{key: one.get(key) for key in keys}})
 
@@ -436,7 +376,7 @@ class Experiments:
         ]
 
     def _table(self, name: str, extension: str) -> str:
-        path = path_of(EXPERIMENT, experiment=name, results=self.config["results"])
+        path = path_of(paths.EXPERIMENT, experiment=name, results=self.config["results"])
         return f"{path.removesuffix('csv')}{extension}"
 
 
