@@ -37,20 +37,20 @@ TRAINED = ["fpio", "fpoa", "tree-crf", "tree-crf-full", "span-parser", "tree-crf
 @pytest.fixture(scope="module", params=[*HEADS, *TRAINED, "grammar"])
 def parser(request, resolved, encoder, treebank, tmp_path_factory) -> Parser:
     if request.param in HEADS:
-        decoder = request.param.split()[1]
-        heads = {"heads": "list:0.1,1.2", "decoder": decoder}
-        return Parser.load("upio", encoder=str(resolved), device="cpu", **heads)
+        return with_heads(resolved, decoder=request.param.split()[1])
     if request.param == "grammar":
         text = tmp_path_factory.mktemp("grammar") / "text.txt"
         text.write_text("".join(" ".join(one) + "\n" for one in sentences(40)))
         learn([text], text.with_name("made"), seed=0, recipe=RECIPE)
         return Parser.load(str(text.with_name("made")))
-    if request.param == "tree-crf-labelled":
-        trees = learnable(treebank)
-    else:
-        trees = read_trees(read_table(treebank)[0], range(3, 12))
+    labels = request.param == "tree-crf-labelled"
+    trees = learnable(treebank) if labels else read_trees(read_table(treebank)[0], range(3, 12))
     made = fit(encoder, trees, TrainingPlan(RECIPES[request.param], (1, 2), steps=3))
     return Parser(TrainedModel(made, encoder))
+
+
+def with_heads(encoder: Path, **more: str) -> Parser:
+    return Parser.load("upio", encoder=str(encoder), heads="list:0.1,1.2", device="cpu", **more)
 
 
 def sentences(count: int, longest: int = 7) -> list[list[str]]:
@@ -59,13 +59,9 @@ def sentences(count: int, longest: int = 7) -> list[list[str]]:
     return [[WORDS[at] for at in generator.integers(0, len(WORDS), n)] for n in lengths]
 
 
-def labelled(parser: Parser) -> bool:
-    return parser.model.labelled
-
-
 def asked(parser: Parser, words: Iterable[list[str]]) -> Iterator[Constraints | None]:
     """Constraints for all but every third sentence, with labels where the parser has some."""
-    names = (None, "X", "NEW") if labelled(parser) else (None,)
+    names = (None, "X", "NEW") if parser.model.labelled else (None,)
     for seed, one in enumerate(words):
         yield drawn.constraints(seed, len(one), names) if seed % 3 else None
 
@@ -99,7 +95,7 @@ def test_trees_keep_to_constraints_and_the_others_do_not_change(parser: Parser) 
             assert tree == was and tree.span_scores == was.span_scores
             assert tree.marginals == was.marginals
             continue
-        assert keeps(tree, one, labels=labelled(parser)) and tree.status == "ok"
+        assert keeps(tree, one, labels=parser.model.labelled) and tree.status == "ok"
         those = [those - set(one.forbidden) for those in drawn.best_trees(one, len(tree.words))]
         long = {span for span in tree.spans if span[1] - span[0] > 1}
         assert any(long == other if binary else long <= other for other in those)
@@ -136,7 +132,7 @@ def test_a_word_by_itself_has_its_label(parser: Parser) -> None:
     known = [Constraints(((0, 1, "NP"),)), None, Constraints(((0, 1, None),))]
     named, free, unknown = parser.parse([["cat"], ["cat"], ["cat"]], constraints=known)
     assert free.spans == ()
-    if labelled(parser):
+    if parser.model.labelled:
         assert (named.spans, named.labels) == (((0, 1),), ("NP",))
         assert unknown.spans == ((0, 1),) and unknown.labels != ("",)
     else:
@@ -154,13 +150,13 @@ def test_what_the_encoder_cannot_take_keeps_to_constraints_too(
     monkeypatch.setattr(parser.model, "trees", broken)
     for one, tree in zip(known, parser.parse(words, constraints=known), strict=True):
         assert tree.status == "failed" and tree.score is None
-        assert not one or keeps(tree, one, labels=labelled(parser))
+        assert not one or keeps(tree, one, labels=parser.model.labelled)
     small = Parser(parser.model, max_words=2)
     one = Constraints(((0, 3, "NP"), (1, 3, None)), ((3, 5),))
     (tree,) = small.parse([["a", "b", "c", "d", "e"]], constraints=[one])
     assert tree.status == "too_long"
     assert tree.spans == ((0, 5), (0, 3), (1, 3))
-    assert tree.labels == (("X", "NP", "X") if labelled(parser) else None)
+    assert tree.labels == (("X", "NP", "X") if parser.model.labelled else None)
 
 
 @settings(max_examples=60)
@@ -186,7 +182,7 @@ def test_a_chain_of_labels_is_kept() -> None:
 
 @pytest.fixture(scope="module")
 def heads(resolved: Path) -> Parser:
-    return Parser.load("upio", encoder=str(resolved), heads="list:0.1,1.2", device="cpu")
+    return with_heads(resolved)
 
 
 def test_a_string_and_its_constraints(heads: Parser) -> None:
@@ -209,17 +205,9 @@ def test_a_stream_has_a_stream_of_constraints(heads: Parser) -> None:
         ([["a", "b"], ["c", "d"]], [None], "constraint-count"),
         ([["a", "b"]], [None, None], "constraint-count"),
         ([["a", "b"]], [], "constraint-count"),
-        (
-            [["a", "b"], ["c", "d"]],
-            [None, Constraints(((1, 3, None),))],
-            "span-outside 1 2",
-        ),
+        ([["a", "b"], ["c", "d"]], [None, Constraints(((1, 3, None),))], "span-outside 1 2"),
         ([["a", "b"]], [Constraints((), ((0, 2),))], "whole-sentence 0"),
-        (
-            [["a", " ", "b"]],
-            [Constraints(((0, 2, None),))],
-            "empty-word 0",
-        ),
+        ([["a", " ", "b"]], [Constraints(((0, 2, None),))], "empty-word 0"),
         ([[]], [Constraints(((0, 1, None),))], "span-outside 0"),
     ],
 )

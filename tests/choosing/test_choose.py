@@ -92,10 +92,18 @@ def test_windows_have_a_sentence(least: int, most: int) -> None:
         Window(least, most)
 
 
-def test_what_is_measured_is_that_of_each_sentence_alone(encoder, treebank: Path):
-    words = [one for one in read_table(treebank)[0]["words"].to_pylist() if len(one) > 1]
+@pytest.fixture
+def words(treebank: Path) -> list[list[str]]:
+    return [one for one in read_table(treebank)[0]["words"].to_pylist() if len(one) > 1]
+
+
+@pytest.fixture
+def fitted(encoder, treebank: Path):
     trees = read_trees(read_table(treebank)[0], range(12))
-    fitted = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf-full"], (1, 2), steps=5))
+    return fit(encoder, trees, TrainingPlan(RECIPES["tree-crf-full"], (1, 2), steps=5))
+
+
+def test_what_is_measured_is_that_of_each_sentence_alone(encoder, fitted, words: list[list[str]]):
     parser = Parser(TrainedModel(fitted, encoder))
     found = measure(parser, [*words, ["cat"] * 900])
     alone = [parser.chart(sentence).entropy_per_word for sentence in words]
@@ -107,10 +115,7 @@ def test_what_is_measured_is_that_of_each_sentence_alone(encoder, treebank: Path
     np.testing.assert_allclose(same[0], same[1])
 
 
-def test_an_encoder_in_bfloat16_is_measured_too(encoder, resolved: Path, treebank: Path):
-    words = [one for one in read_table(treebank)[0]["words"].to_pylist() if len(one) > 1]
-    trees = read_trees(read_table(treebank)[0], range(12))
-    fitted = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf-full"], (1, 2), steps=5))
+def test_an_encoder_in_bfloat16_is_measured_too(encoder, resolved: Path, fitted, words):
     half = load_encoder(replace(find_encoder(resolved), dtype="bfloat16"), device="cpu")
     found, exact = (measure(Parser(TrainedModel(fitted, one)), words) for one in (half, encoder))
     assert found.vectors.dtype == np.float32 and np.isfinite(found.unsure).all()
@@ -123,18 +128,8 @@ def test_the_command(resolved: Path, treebank: Path, tmp_path: Path):
         "--trees", 5, "--steps", 3, "--output", folder, "--device", "cpu")  # fmt: skip
     words = read_table(treebank)[0]["words"].to_pylist()
     file = text(tmp_path, [" ".join(one) for one in words])
-    given = (
-        "choose",
-        file,
-        "--tokenizer",
-        "whitespace",
-        "--min-words",
-        4,
-        "--max-words",
-        8,
-        "--number",
-        3,
-    )
+    options = "--tokenizer whitespace --min-words 4 --max-words 8 --number 3"
+    given = ("choose", file, *options.split())
     told = run(*given, "--by", "diverse", "--parser", folder, "--encoder", resolved,
                "--output", output, "--device", "cpu")  # fmt: skip
     rows = [json.loads(line) for line in output.read_text().splitlines()]
@@ -146,9 +141,8 @@ def test_the_command(resolved: Path, treebank: Path, tmp_path: Path):
 
 def test_the_ready_parser_says_what_it_is_unsure_of_where_none_is_named(tmp_path: Path):
     rows = ["The old man saw the dog with the telescope .", "The old man went home ."]
-    told = run(
-        "choose", text(tmp_path, rows), "--by", "uncertain", "--number", 1, "--device", "cpu"
-    )
+    file = text(tmp_path, rows)
+    told = run("choose", file, "--by", "uncertain", "--number", 1, "--device", "cpu")
     assert told.splitlines()[0] == rows[0]
 
 

@@ -33,7 +33,7 @@ rule publish:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.cli.publish:publish_command"),
+        code=code_of("attree.cli.train:publish_command"),
         folder=subpath(output[0], parent=True),
         trained=subpath(input.parser, parent=True),
         options=publishing_options,

@@ -26,7 +26,7 @@ rule page:
     conda:
         "../../envs/cpu.yaml"
     params:
-        code=code_of("attree.cli.report:report_command"),
+        code=code_of("attree.cli.figures:report_command"),
         looks=looks(),
         asked=digest(asdict(RUN)),
         experiments=made_experiments,

@@ -87,10 +87,8 @@ def code_hash(*entries: str, without: tuple[str, ...] = ()) -> str:
 
 def versions(*packages: str) -> dict[str, str]:
     """Return the installed versions of ``packages``, and attree's own."""
-    found = {"attree": attree.__version__}
-    for package in packages:
-        found[package] = importlib.metadata.version(package)
-    return found
+    own = {"attree": attree.__version__}
+    return own | {package: importlib.metadata.version(package) for package in packages}
 
 
 def provenance(*, code: Sequence[str], settings: Mapping[str, Any], **more: Any) -> dict[str, Any]:
@@ -101,13 +99,8 @@ def provenance(*, code: Sequence[str], settings: Mapping[str, Any], **more: Any)
         settings: what was asked for; hashed under ``configuration``.
         more: further entries (encoder revision, seed, protocol, counts).
     """
-    return {
-        "attree": attree.__version__,
-        "code": code_hash(*code),
-        "configuration": digest(settings),
-        "settings": dict(settings),
-        **more,
-    }
+    made = {"attree": attree.__version__, "code": code_hash(*code)}
+    return made | {"configuration": digest(settings), "settings": dict(settings), **more}
 
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -158,7 +151,7 @@ def _slice(parts: Sequence[_Part], name: str) -> list[_Part]:
     """Return what stands outside definitions, the definition ``name``, and those that they use."""
     wanted, names = {"", name}, {name}
     while names:
-        used = {one for part in parts if part.defines in wanted for one in part.names}
+        used = {name for part in parts if part.defines in wanted for name in part.names}
         names = used & {part.defines for part in parts} - wanted
         wanted |= names
     return [part for part in parts if part.defines in wanted]
@@ -180,8 +173,8 @@ def _within(module: str, packages: Collection[str]) -> bool:
 def _file(module: str) -> Path | None:
     """Return a module's file, or None where there is no such module of attree."""
     first, *rest = module.split(".")
-    place = _ROOT.joinpath(*rest)
-    files = (place / "__init__.py", place.with_suffix(".py"))
+    path = _ROOT.joinpath(*rest)
+    files = (path / "__init__.py", path.with_suffix(".py"))
     return next((file for file in files if first == attree.__name__ and file.is_file()), None)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -103,8 +102,8 @@ def show(tables: Sequence[Table], console: Console | None = None) -> None:
             for column in part:
                 side: Literal["left", "right"] = "left" if table.is_text[column] else "right"
                 # a heading that is broken here leaves no column to be cut by Rich
-                broken = textwrap.wrap(table.headings[column], widths[column])
-                heading = "\n".join(map(escape, broken))
+                lines = textwrap.wrap(table.headings[column], widths[column])
+                heading = "\n".join(map(escape, lines))
                 shown.add_column(heading, justify=side, no_wrap=column < table.names)
             for row in table.rows:
                 shown.add_row(*(escape(row[column]) for column in part))
@@ -148,20 +147,16 @@ def save(
     from attree.base.schemas import write_table
 
     names = list(dict.fromkeys(name for record in records for name in record))
-    columns = {name: [record.get(name) for record in records] for name in names}
-    numbers = pa.table(columns)
+    numbers = pa.table({name: [record.get(name) for record in records] for name in names})
     packed = [[t.title, list(t.headings), [list(r) for r in t.rows], t.note] for t in tables]
     if tables:
         write_text(f"{prefix}.md", "\n".join(table.markdown() for table in tables))
-    with whole_file(f"{prefix}.csv") as part:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, names, lineterminator="\n")
+    with whole_file(f"{prefix}.csv") as part, part.open("w", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, names, lineterminator="\n")
         writer.writeheader()
         writer.writerows(records)
-        part.write_text(text.getvalue(), encoding="utf-8")
-    write_table(
-        f"{prefix}.parquet", numbers, schema=numbers.schema, metadata={**metadata, "tables": packed}
-    )
+    about = {**metadata, "tables": packed}
+    write_table(f"{prefix}.parquet", numbers, schema=numbers.schema, metadata=about)
 
 
 def saved_tables(path: str | Path) -> list[Table]:
@@ -170,8 +165,7 @@ def saved_tables(path: str | Path) -> list[Table]:
 
     _, metadata = read_table(path)
     if "tables" not in metadata:
-        raise AttreeError(
-            "not-a-table", "this is no table to show", file=path, fix="name one of `attree table`"
-        )
+        fix = "name one of `attree table`"
+        raise AttreeError("not-a-table", "this is no table to show", file=path, fix=fix)
     packed = described(metadata["tables"], list[_Packed], file=path, what="table")
     return [Table(*one) for one in packed]

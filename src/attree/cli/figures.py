@@ -1,13 +1,14 @@
-"""``attree figure``: draw a stage's table."""
+"""``attree figure``: draw a stage's table; ``attree report``: one HTML page about a run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from attree.base import options
+from attree.base.options import between
 
 #: Labels that have a row and a column of their own.
 _LABELS_SHOWN = 20
@@ -54,3 +55,26 @@ def labels(*, scores: Path, output: options.PictureOutput, title: options.Title 
     shown = found.most_frequent(_LABELS_SHOWN) if found else NOTHING
     names = shown.headings if found else []
     draw.save(draw.labels(names, shown.counts, title or str(scores)), output)
+
+
+def report_command(
+    results: Path,
+    /,
+    *,
+    output: options.Output,
+    trees_shown: Annotated[int, Parameter(validator=between(1))] = 60,
+    run: Path | None = None,
+) -> None:
+    """Write one page about a run: tables, F1 with intervals, heads, treebanks, trees.
+
+    The page needs no network. Example: attree report results --output results/report/index.html
+
+    Args:
+        results: Folder of results that the workflow filled.
+        output: Where to write: the page (.html).
+        trees_shown: Trees shown of each test set, half of them the worst.
+        run: What the run was asked for, as the workflow wrote it.
+    """
+    from attree.reports.page.page import write_page
+
+    write_page(results, output, sentences=trees_shown, run=run)

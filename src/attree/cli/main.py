@@ -1,7 +1,7 @@
 """The command ``attree``: names each command, and says errors in one line.
 
-A command lives in the package that it is about. It is imported when it is called, and what it needs
-(torch, numba, pyarrow) when it runs.
+A command's file is imported when it is called, and what it needs (torch, numba, pyarrow) when it
+runs.
 """
 
 from __future__ import annotations
@@ -13,19 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from cyclopts import (
-    App,
-    Argument,
-    ArgumentCollection,
-    CycloptsError,
-    MissingArgumentError,
-    Parameter,
-    RepeatArgumentError,
-    Token,
-    UnknownCommandError,
-    UnknownOptionError,
-    UnusedCliTokensError,
-)
+from cyclopts import App, Argument, ArgumentCollection, CycloptsError, Parameter, Token, exceptions
 
 import attree
 from attree.base import process
@@ -41,13 +29,13 @@ SECTIONS = {
         "try": "attree.cli.try_:try_command",
         "parse": "attree.cli.parse:parse_command",
         "annotate": "attree.cli.annotate:annotate_command",
-        "choose": "attree.cli.choosing:choose_command",
+        "choose": "attree.cli.annotate:choose_command",
         "train": "attree.cli.train:train_command",
-        "publish": "attree.cli.publish:publish_command",
+        "publish": "attree.cli.train:publish_command",
         "grammar": "attree.cli.grammar:app",
         "evaluate": "attree.cli.evaluate:evaluate_command",
         "evalb": "attree.cli.score:evalb_command",
-        "measures": "attree.cli.measures:measures_command",
+        "measures": "attree.cli.evaluate:measures_command",
         "treebank": "attree.cli.treebank:app",
         "corpus": "attree.cli.parse:app",
     },
@@ -65,7 +53,7 @@ SECTIONS = {
         "experiment": "attree.cli.experiments:app",
         "table": "attree.cli.tables:app",
         "figure": "attree.cli.figures:app",
-        "report": "attree.cli.report:report_command",
+        "report": "attree.cli.figures:report_command",
     },
 }
 COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
@@ -88,9 +76,9 @@ def _check(_: App, path: tuple[str, ...], arguments: ArgumentCollection) -> None
             if not token.value.startswith("--"):
                 continue
             if token.keyword is not None:
-                raise MissingArgumentError(argument=one, keyword=token.keyword)
+                raise exceptions.MissingArgumentError(argument=one, keyword=token.keyword)
             unknown = Token(keyword=token.value, source="cli")
-            raise UnknownOptionError(token=unknown, argument_collection=arguments)
+            raise exceptions.UnknownOptionError(token=unknown, argument_collection=arguments)
     _check_effect(called(path).default_command, {one.name for one in given})
     paths: dict[bool, list[Path]] = {True: [], False: []}
     for one in given:
@@ -215,29 +203,28 @@ def _said(error: Exception) -> str:
     if isinstance(error, CycloptsError):
         command = " ".join(("attree", *(error.command_chain or ())))
         return f"{_misused(error)} — see `{command} --help`"
-    if isinstance(error, OSError) and error.errno in _SAID:
-        reason, fix = _SAID[error.errno]
+    if isinstance(error, OSError) and error.errno in _REASONS:
+        reason, fix = _REASONS[error.errno]
         return str(AttreeError("system", reason, file=error.filename, fix=fix))
     if isinstance(error, AttreeError):
         return str(error)
-    first = str(error).strip().splitlines()[:1]
-    what = ": ".join([type(error).__name__, *first])
+    what = ": ".join([type(error).__name__, *str(error).strip().splitlines()[:1]])
     return f"unexpected {what} — this is a bug of attree: `attree --debug …` prints where"
 
 
 def _misused(error: CycloptsError) -> str:
     """Return what is wrong with the words of the command line."""
     match error:
-        case MissingArgumentError(argument=Argument() as one):
+        case exceptions.MissingArgumentError(argument=Argument() as one):
             name = one.field_info.name.upper() if one.index is not None else one.name
             return f"{name} needs a value" if one.tokens or error.keyword else f"{name} is missing"
-        case RepeatArgumentError():
+        case exceptions.RepeatArgumentError():
             return f"{error.token.keyword} is given twice; it takes one value"
-        case UnknownCommandError(unused_tokens=[str(word), *_], app=App() as group):
+        case exceptions.UnknownCommandError(unused_tokens=[str(word), *_], app=App() as group):
             from attree.base.registry import nearest
 
             return f"there is no command {word}; {nearest(word, help.commands_of(group))}"
-        case UnusedCliTokensError(unused_tokens=list(words)):
+        case exceptions.UnusedCliTokensError(unused_tokens=list(words)):
             return f"too many arguments: {' '.join(words)}"
     return " ".join(str(error).split()).rstrip(".")
 
@@ -245,7 +232,7 @@ def _misused(error: CycloptsError) -> str:
 _FULL = ("the disk is full", "free some space and run again; nothing half-written was left")
 _DENIED = ("permission denied", "check who owns the folder")
 _IN_THE_WAY = ("a file or a link is where a folder is needed", "choose another name")
-_SAID = {
+_REASONS = {
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
     errno.EACCES: _DENIED,

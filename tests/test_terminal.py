@@ -1,7 +1,8 @@
-"""What long work says of itself, in a log and on a terminal."""
+"""What reaches a terminal, and what long work says of itself there and in a log."""
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -9,9 +10,12 @@ import subprocess
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from attree.base import progress as module
 from attree.base.progress import progress
+from attree.base.text import in_json
 
 
 def test_a_log_has_plain_lines_with_rate_and_time_left(
@@ -53,3 +57,15 @@ def test_a_terminal_has_a_bar_with_a_rate() -> None:
     assert "30/30 lines, " in text
     assert re.search(r"lines, [\d.]+/s", text)
     assert all(len(line.rstrip()) <= 80 for line in re.split(r"[\r\n]+", text))
+
+
+@given(st.dictionaries(st.text(), st.text()), st.sampled_from([None, 2]))
+def test_json_is_the_same_value_in_printable_characters(value: object, indent: int | None) -> None:
+    text = in_json(value, indent=indent)
+    assert json.loads(text) == value
+    text.encode("utf-8")
+
+
+def test_json_has_letters_as_they_are_and_no_control_character() -> None:
+    assert in_json(["hún 中 ✓"]) == '["hún 中 ✓"]'
+    assert in_json(["\x1b\x9b\u202e\ud800\n"]) == r'["\u001b\u009b\u202e\ud800\n"]'
