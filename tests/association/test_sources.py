@@ -5,32 +5,27 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
 
 from attree.association.columns import all_of
-from attree.association.compute import StageSettings
-from attree.association.ranking import rank, rank_heads
-from attree.association.selection import HeadSelection
 from attree.association.shards import read_manifest
 from attree.association.sources import SOURCES, load_source, units
 from attree.base.files import read_json
 from attree.decoding import Recipe
 from attree.decoding.batch import decode
-from attree.encoder.load import Encoder, EncoderOutput, load_encoder
+from attree.encoder.load import Encoder, EncoderOutput
 from attree.encoder.source import ResolvedEncoder
 from attree.parsers.heads import HeadsModel
 from attree.parsers.parser import Parser
-from attree.stages.attention import columns_for, compute_attention
+from attree.stages.attention import columns_for
 from attree.stages.from_shards import write_parses
 from attree.trees.parses import Parses
-from tests.association.conftest import WORDS, MakeTable
-from tests.association.test_stage import matrices
+from tests.association.conftest import WORDS, Stage
+from tests.association.test_ranking import choose
 from tests.refusals import refused
 
 #: those whose matrices compare every two words
@@ -44,11 +39,6 @@ TREES = {
 KIM = Recipe("raw", "adjacent", "greedy")
 
 
-@pytest.fixture(scope="module")
-def loaded(encoder: ResolvedEncoder) -> Encoder:
-    return load_encoder(encoder, device="cpu")
-
-
 def test_an_encoder_has_units_of_every_source(encoder: ResolvedEncoder) -> None:
     found = {source: len(units(source, encoder.n_layers, encoder.n_heads)) for source in SOURCES}
     assert {found[source] for source in SOURCES if source.startswith("heads")} == {12}
@@ -60,7 +50,7 @@ def test_an_encoder_has_units_of_every_source(encoder: ResolvedEncoder) -> None:
 def naive_states(loaded: Encoder, words: list[str], layer: int) -> torch.Tensor:
     pieces = loaded.tokenise([words])
     output = loaded.run(pieces, states=[layer])
-    states, word_of = output.states[layer][0].float(), output.word_of[0]
+    states, word_of = output.states[layer][0].float(), output.batch.word_of[0]
     return torch.stack([states[word_of == word].mean(0) for word in range(len(words))])
 
 
@@ -157,73 +147,51 @@ def test_a_sentence_that_is_no_number_costs_only_itself(
 
 
 @pytest.fixture
-def manifest(make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path) -> Path:
-    columns = columns_for(encoder, every=True, sources=["heads", "states"])
-    settings = StageSettings(partition_size=3, device="cpu")
-    compute_attention(make_table(), encoder, columns, tmp_path / "all.json", settings)
-    return tmp_path / "all.json"
+def both(stage: Stage) -> Stage:
+    """The stage with a manifest of two sources."""
+    stage.compute(name="all", every=True, sources=["heads", "states"])
+    return stage
 
 
-def test_one_manifest_holds_several_sources(manifest: Path, loaded: Encoder) -> None:
-    assert list(read_manifest(manifest)["columns"]) == ["all", "states:all"]
-    heads, states = matrices(manifest, "all"), matrices(manifest, "states:all")
+def test_one_manifest_holds_several_sources(both: Stage, loaded: Encoder) -> None:
+    found = read_manifest(both.folder / "all.json")
+    assert list(found["columns"]) == ["all", "states:all"]
+    heads, states = both.matrices("all"), both.matrices("all", "states:all")
     for number, words in enumerate(WORDS):
         assert heads[number].shape == (12, len(words), len(words))
         vectors = naive_states(loaded, words, 2)
         wanted = [[similarity("states", p, q) for q in vectors] for p in vectors]
         np.testing.assert_allclose(states[number][2], wanted, atol=1e-5)
+    # another source is another shard
+    again = both.compute(name="all", every=True, sources=["heads", "states-l2"])
+    files = [{shard["file"] for shard in manifest["shards"]} for manifest in (found, again)]
+    assert files[0].isdisjoint(files[1])
 
 
-def test_another_source_is_another_shard(
-    manifest: Path, make_table: MakeTable, encoder: ResolvedEncoder, tmp_path: Path
-) -> None:
-    before = {shard["file"] for shard in read_manifest(manifest)["shards"]}
-    columns = columns_for(encoder, every=True, sources=["heads", "states-l2"])
-    settings = StageSettings(partition_size=3, device="cpu")
-    compute_attention(make_table(), encoder, columns, manifest, settings)
-    assert not before & {shard["file"] for shard in read_manifest(manifest)["shards"]}
-
-
-def test_layers_of_states_are_a_parser_from_ranking_to_trees(
-    manifest: Path, make_table: MakeTable, encoder: ResolvedEncoder, loaded: Encoder, tmp_path: Path
-) -> None:
-    sentences, selection = make_table(), tmp_path / "kim.json"
-    gold = Parses.gold(pq.read_table(sentences))
-    ranking = rank(manifest, gold, KIM, source="states")
+def test_layers_of_states_are_a_parser_from_ranking_to_trees(both: Stage, loaded: Encoder) -> None:
+    table, selection = both.folder / "dev.parquet", both.folder / "heads.json"
+    ranking = choose(both.folder / "all.json", table, KIM, "list:1.0,3.0", source="states")
     assert ranking.grid().shape == (4, 1)
-    rank_heads(
-        manifest,
-        sentences,
-        KIM,
-        HeadSelection.parse("list:1.0,3.0"),
-        source="states",
-        trees=None,
-        seed=0,
-        table=tmp_path / "kim.parquet",
-        selection=selection,
-    )
     assert read_json(selection, what="selection")["source"] == "states"
-    chosen, settings = tmp_path / "selected.json", StageSettings(device="cpu")
-    columns = columns_for(encoder, selections=[selection])
-    assert list(columns) == ["states:1.0+3.0"]
-    compute_attention(sentences, encoder, columns, chosen, settings)
+    manifest = both.compute(name="selected", selections=[selection])
+    assert list(manifest["columns"]) == ["states:1.0+3.0"]
     own = dict.fromkeys(["association", "score", "decoder"])
-    parses = Parses.of_table(write_parses(chosen, selection, tmp_path / "p.parquet", recipe=own))
-    every = matrices(manifest, all_of("states"))
+    chosen, output = both.folder / "selected.json", both.folder / "p.parquet"
+    parses = Parses.of_table(write_parses(chosen, selection, output, recipe=own))
+    every = both.matrices("all", all_of("states"))
     for number, words in enumerate(WORDS):
         mean = every[number][[1, 3]].mean(0).ravel()
         assert parses.trees.take([number]) == decode(mean, [len(words)], **KIM.settings())
     model = HeadsModel(loaded, [(1, 0), (3, 0)], KIM, "states")
     assert Parser(model).trees(WORDS)[0] == parses.trees
-    encoder.write(tmp_path / "bert.json")
-    parser = Parser.load(str(selection), encoder=str(tmp_path / "bert.json"), device="cpu")
+    both.encoder.write(both.folder / "bert.json")
+    parser = Parser.load(str(selection), encoder=str(both.folder / "bert.json"), device="cpu")
     assert parser.trees(WORDS)[0] == parses.trees
 
 
-@pytest.mark.parametrize("source", ["states", "heads"])
+@pytest.mark.parametrize(("source", "unit"), [("states", (2, 1)), ("heads", (3, 0))])
 def test_a_unit_that_a_source_does_not_have_is_one_line(
-    source: str, encoder: ResolvedEncoder
+    source: str, unit: tuple[int, int], encoder: ResolvedEncoder
 ) -> None:
-    wrong = {"states": (2, 1), "heads": (3, 0)}[source]
-    with refused("no-such-head", f"{wrong[0]}.{wrong[1]}"):
-        columns_for(encoder, sets=[[wrong]], sources=[source])
+    with refused("no-such-head", "{}.{}".format(*unit)):
+        columns_for(encoder, sets=[[unit]], sources=[source])

@@ -69,13 +69,8 @@ def _config(**changes: Any) -> Maker:
 
 def _index(name: str) -> Maker:
     index = {"weight_map": {"embeddings.word_embeddings.weight": name}}
-    return copied(
-        "checkpoint",
-        model__safetensors=None,
-        model__safetensors__index__json=index,
-        evil__bin=PICKLE,
-        evil__safetensors=PICKLE,
-    )
+    files = {"model__safetensors": None, "model__safetensors__index__json": index}
+    return copied("checkpoint", **files, evil__bin=PICKLE, evil__safetensors=PICKLE)
 
 
 def _weights(value: float) -> Maker:
@@ -90,47 +85,46 @@ def _weights(value: float) -> Maker:
 
 
 _FILES_HOLD = "too-few-bytes"
+#: code → changes of config.json, the key of which is told
+_KEYS: dict[str, dict[str, dict[str, Any]]] = {
+    "bad-form": {
+        "layers-many": {"num_hidden_layers": 10**7},
+        "layers-negative": {"num_hidden_layers": -1},
+        "layers-text": {"num_hidden_layers": "lots"},
+        "layers-list": {"num_hidden_layers": [3]},
+        "layers-float": {"num_hidden_layers": 2.5},
+        "heads-list": {"num_attention_heads": [4]},
+        "heads-zero": {"num_attention_heads": 0},
+        "hidden-null": {"hidden_size": None},
+        "vocabulary-huge": {"vocab_size": 10**12},
+        "positions-object": {"max_position_embeddings": {}},
+        "dropout-five": {"hidden_dropout_prob": 5},
+        "norm-text": {"layer_norm_eps": "evil"},
+        "activation-number": {"hidden_act": 3},
+        "type-list": {"model_type": []},
+        "type-number": {"model_type": 7},
+    },
+    "unknown-attention": {
+        "kernel": {"_attn_implementation": "someone/kernel"},
+        "kernel-plain-key": {"attn_implementation": "a/b@c:d"},
+        "relative-positions": {"position_embedding_type": "relative_key"},
+        "decoder": {"is_decoder": True},
+        "quantised": {"quantization_config": {"quant_method": "x"}},
+        "pruned": {"pruned_heads": {"0": [0]}},
+    },
+}
 #: What config.json may not say, and what is told.
 RANGES: dict[str, tuple[dict[str, Any], str]] = {
-    "layers-many": ({"num_hidden_layers": 10**7}, "bad-form num_hidden_layers"),
+    name: (changes, f"{code} {next(iter(changes))}")
+    for code, rows in _KEYS.items()
+    for name, changes in rows.items()
+} | {
     "layers-900": ({"num_hidden_layers": 900}, _FILES_HOLD),
-    "layers-negative": ({"num_hidden_layers": -1}, "bad-form num_hidden_layers"),
     "layers-none": ({"num_hidden_layers": ...}, "no-attention"),
-    "layers-text": ({"num_hidden_layers": "lots"}, "bad-form num_hidden_layers"),
-    "layers-list": ({"num_hidden_layers": [3]}, "bad-form num_hidden_layers"),
-    "layers-float": ({"num_hidden_layers": 2.5}, "bad-form num_hidden_layers"),
-    "heads-list": ({"num_attention_heads": [4]}, "bad-form num_attention_heads"),
     "heads-five": ({"num_attention_heads": 5}, "bad-shape hidden_size 32"),
-    "heads-zero": ({"num_attention_heads": 0}, "bad-form num_attention_heads"),
-    "hidden-null": ({"hidden_size": None}, "bad-form hidden_size"),
     "hidden-huge": ({"hidden_size": 10**6}, _FILES_HOLD),
     "vocabulary-large": ({"vocab_size": 10**7}, _FILES_HOLD),
-    "vocabulary-huge": ({"vocab_size": 10**12}, "bad-form vocab_size"),
     "positions-two": ({"max_position_embeddings": 2}, "bad-form max_pieces"),
-    "positions-object": ({"max_position_embeddings": {}}, "bad-form max_position_embeddings"),
-    "dropout-five": ({"hidden_dropout_prob": 5}, "bad-form hidden_dropout_prob"),
-    "norm-text": ({"layer_norm_eps": "evil"}, "bad-form layer_norm_eps"),
-    "activation-number": ({"hidden_act": 3}, "bad-form hidden_act"),
-    "kernel": (
-        {"_attn_implementation": "someone/kernel"},
-        "unknown-attention _attn_implementation",
-    ),
-    "kernel-plain-key": (
-        {"attn_implementation": "a/b@c:d"},
-        "unknown-attention attn_implementation",
-    ),
-    "relative-positions": (
-        {"position_embedding_type": "relative_key"},
-        "unknown-attention position_embedding_type",
-    ),
-    "decoder": ({"is_decoder": True}, "unknown-attention is_decoder"),
-    "quantised": (
-        {"quantization_config": {"quant_method": "x"}},
-        "unknown-attention quantization_config",
-    ),
-    "pruned": ({"pruned_heads": {"0": [0]}}, "unknown-attention pruned_heads"),
-    "type-list": ({"model_type": []}, "bad-form model_type"),
-    "type-number": ({"model_type": 7}, "bad-form model_type"),
     "numbers-that-are-none": ({"anything": 10**30, "more": [1, {"a": float("inf")}]}, "not-json"),
 }
 #: What a description says of any family; loading tells.

@@ -3,42 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import tokenizers
 import torch
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import (
-    AlbertConfig,
-    AlbertModel,
-    AutoModelForMaskedLM,
-    BertConfig,
-    BertModel,
-    CamembertConfig,
-    CamembertModel,
-    DebertaV2Config,
-    DebertaV2Model,
-    DistilBertConfig,
-    DistilBertModel,
-    ElectraConfig,
-    ElectraModel,
-    ErnieConfig,
-    ErnieModel,
-    GPT2Config,
-    GPT2Model,
-    ModernBertConfig,
-    ModernBertModel,
-    MPNetConfig,
-    MPNetModel,
-    PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaModel,
-    T5Config,
-    T5Model,
-    XLMRobertaConfig,
-    XLMRobertaModel,
-)
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, PreTrainedTokenizerFast
 
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 
@@ -50,13 +22,9 @@ TEXT = (
     "unbelievable misunderstandings happened again and again in 1998 !",
 )
 VOCABULARY = 300
-_SHAPE: dict[str, Any] = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 32}
-_BERT: dict[str, Any] = {
-    **_SHAPE,
-    "intermediate_size": 48,
-    "vocab_size": VOCABULARY,
-    "max_position_embeddings": 64,
-}
+_SHAPE = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 32}
+_TABLES = {"vocab_size": VOCABULARY, "max_position_embeddings": 64}
+_BERT: dict[str, Any] = _SHAPE | _TABLES | {"intermediate_size": 48}
 
 
 def _word_pieces(specials: list[str]) -> tokenizers.Tokenizer:
@@ -134,15 +102,12 @@ def _unigram() -> PreTrainedTokenizerFast:
     )
     backend.train_from_iterator(TEXT, trainer)
     # the trainer gives pieces of like score in another order every time
-    trained = [(piece, round(score, 2)) for piece, score in _unigram_scores(backend)]
+    scores = json.loads(backend.to_str())["model"]["vocab"]
+    trained = [(piece, round(score, 2)) for piece, score in scores]
     specials = len(_ROBERTA_SPECIALS)
     trained[specials:] = sorted(trained[specials:])
     backend.model = models.Unigram(trained, unk_id=_ROBERTA_SPECIALS.index("<unk>"))
     return _roberta_like(backend)
-
-
-def _unigram_scores(backend: tokenizers.Tokenizer) -> list[tuple[str, float]]:
-    return [(piece, score) for piece, score in json.loads(backend.to_str())["model"]["vocab"]]
 
 
 def _mpnet_pieces() -> PreTrainedTokenizerFast:
@@ -153,96 +118,55 @@ def _mpnet_pieces() -> PreTrainedTokenizerFast:
     return tokeniser
 
 
-#: family → model, tokeniser
-FAMILIES = {
-    "bert": (lambda: BertModel(BertConfig(**_BERT)), _word_piece),
-    "roberta": (
-        lambda: RobertaModel(RobertaConfig(**_BERT, pad_token_id=1, type_vocab_size=1)),
-        _byte_level,
-    ),
-    "xlm-roberta": (
-        lambda: XLMRobertaModel(XLMRobertaConfig(**_BERT, pad_token_id=1, type_vocab_size=1)),
-        _unigram,
-    ),
-    "distilbert": (
-        lambda: DistilBertModel(
-            DistilBertConfig(
-                n_layers=3,
-                n_heads=4,
-                dim=32,
-                hidden_dim=48,
-                vocab_size=VOCABULARY,
-                max_position_embeddings=64,
-            )
-        ),
-        _word_piece,
-    ),
-    "electra": (lambda: ElectraModel(ElectraConfig(**_BERT, embedding_size=24)), _word_piece),
-    "camembert": (
-        lambda: CamembertModel(CamembertConfig(**_BERT, pad_token_id=1, type_vocab_size=1)),
-        _unigram,
-    ),
-    "mpnet": (lambda: MPNetModel(MPNetConfig(**_BERT, pad_token_id=1)), _mpnet_pieces),
+_DISTILBERT = {"n_layers": 3, "n_heads": 4, "dim": 32, "hidden_dim": 48}
+_WINDOWS = {"local_attention": 8, "global_attn_every_n_layers": 2}
+_ENDS = {"cls_token_id": 0, "bos_token_id": 0, "sep_token_id": 2, "eos_token_id": 2}
+_BEHIND_PADDING = {**_BERT, "pad_token_id": 1}
+_ROBERTA = {**_BEHIND_PADDING, "type_vocab_size": 1}
+
+#: family → its configuration, tokeniser
+FAMILIES: dict[str, tuple[dict[str, Any], Callable[[], PreTrainedTokenizerFast]]] = {
+    "bert": (_BERT, _word_piece),
+    "roberta": (_ROBERTA, _byte_level),
+    "xlm-roberta": (_ROBERTA, _unigram),
+    "distilbert": (_DISTILBERT | _TABLES, _word_piece),
+    "electra": ({**_BERT, "embedding_size": 24}, _word_piece),
+    "camembert": (_ROBERTA, _unigram),
+    "mpnet": (_BEHIND_PADDING, _mpnet_pieces),
     "deberta-v2": (
-        lambda: DebertaV2Model(
-            DebertaV2Config(
-                **_BERT,
-                relative_attention=True,
-                pos_att_type=["p2c", "c2p"],
-                position_buckets=16,
-                norm_rel_ebd="layer_norm",
-                share_att_key=False,
-                position_biased_input=False,
-                type_vocab_size=0,
-            )
-        ),
+        {
+            **_BERT,
+            "relative_attention": True,
+            "pos_att_type": ["p2c", "c2p"],
+            "position_buckets": 16,
+            "norm_rel_ebd": "layer_norm",
+            "share_att_key": False,
+            "position_biased_input": False,
+            "type_vocab_size": 0,
+        },
         _unigram,
     ),
-    "modernbert": (
-        lambda: ModernBertModel(
-            ModernBertConfig(
-                **_BERT,
-                local_attention=8,
-                global_attn_every_n_layers=2,
-                pad_token_id=1,
-                cls_token_id=0,
-                sep_token_id=2,
-                bos_token_id=0,
-                eos_token_id=2,
-            )
-        ),
-        _byte_level,
-    ),
+    "modernbert": (_BEHIND_PADDING | _WINDOWS | _ENDS, _byte_level),
 }
 
-
 #: Families that attree knows nothing of by name.
-UNKNOWN = {"ernie": (lambda: ErnieModel(ErnieConfig(**_BERT)), _word_piece)}
+UNKNOWN = {"ernie": (_BERT, _word_piece)}
 
-
+_GPT2 = {"n_layer": 3, "n_head": 4, "n_embd": 32, "vocab_size": VOCABULARY, "n_positions": 64}
+_T5 = {"num_layers": 3, "num_heads": 4, "d_model": 32, "d_kv": 8, "d_ff": 48}
 #: What attree does not read.
 REFUSED = {
-    "gpt2": (
-        lambda: GPT2Model(
-            GPT2Config(n_layer=3, n_head=4, n_embd=32, vocab_size=VOCABULARY, n_positions=64)
-        ),
-        _byte_level,
-    ),
-    "t5": (
-        lambda: T5Model(
-            T5Config(num_layers=3, num_heads=4, d_model=32, d_kv=8, d_ff=48, vocab_size=VOCABULARY)
-        ),
-        _unigram,
-    ),
-    "albert": (lambda: AlbertModel(AlbertConfig(**_BERT, embedding_size=24)), _word_piece),
+    "gpt2": (_GPT2, _byte_level),
+    "t5": ({**_T5, "vocab_size": VOCABULARY}, _unigram),
+    "albert": ({**_BERT, "embedding_size": 24}, _word_piece),
 }
 
 
 def save(family: str, folder: Path, *, seed: int = 0) -> EncoderSource:
     """Save a random checkpoint of ``family`` in ``folder``; its attention is far from uniform."""
-    make_model, make_tokeniser = (FAMILIES | UNKNOWN | REFUSED)[family]
+    settings, make_tokeniser = (FAMILIES | UNKNOWN | REFUSED)[family]
     torch.manual_seed(seed)
-    model = make_model().eval()
+    model = AutoModel.from_config(AutoConfig.for_model(family, **settings)).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.ndim == 2:
@@ -262,3 +186,15 @@ def headed(family: str, folder: Path) -> ResolvedEncoder:
     source = save(family, folder)
     AutoModelForMaskedLM.from_pretrained(folder).save_pretrained(folder)
     return resolve(source)
+
+
+def at(folder: Path, dtype: str = "float32") -> EncoderSource:
+    """Return the source of the checkpoint in a folder."""
+    return EncoderSource("tiny", "path", str(folder), dtype=dtype)
+
+
+def edit(folder: Path, name: str = "config.json", /, **changes: Any) -> None:
+    """Change values of a JSON file of a checkpoint; None takes a key out."""
+    path = folder / name
+    values = (json.loads(path.read_text()) if path.exists() else {}) | changes
+    path.write_text(json.dumps({key: x for key, x in values.items() if x is not None}))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,3 +14,9 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bert")
     save("bert", folder)
     return folder
+
+
+@pytest.fixture
+def checkpoint(bert: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(bert, tmp_path / "checkpoint"))

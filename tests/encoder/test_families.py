@@ -14,8 +14,8 @@ from transformers import AutoModel, AutoTokenizer
 from attree.encoder.device import settled
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
-from attree.encoder.source import EncoderSource, resolve
-from tests.encoder.checkpoints import FAMILIES, TEXT, UNKNOWN, save
+from attree.encoder.source import resolve
+from tests.encoder.checkpoints import FAMILIES, TEXT, UNKNOWN, at, save
 from tests.refusals import refused
 
 SENTENCES = [line.split() for line in TEXT] + [["a"]]
@@ -30,7 +30,7 @@ def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="module")
 def encoder(checkpoint: Path) -> Encoder:
-    return load_encoder(EncoderSource("tiny", "path", str(checkpoint)), device="cpu")
+    return load_encoder(at(checkpoint), device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -216,11 +216,7 @@ def _call(_: Any, function: Any, types: Any, inputs: Any = (), named: Any = None
 
 @pytest.mark.parametrize(
     ("family", "says"),
-    [
-        ("gpt2", "unknown-family gpt2"),
-        ("t5", "no-attention"),
-        ("albert", "unknown-family 3"),
-    ],
+    [("gpt2", "unknown-family gpt2"), ("t5", "no-attention"), ("albert", "unknown-family 3")],
 )
 def test_models_that_are_no_such_encoders_are_refused(
     family: str, says: str, tmp_path: Path
@@ -231,10 +227,9 @@ def test_models_that_are_no_such_encoders_are_refused(
 
 
 def test_bfloat16_is_near_and_word_level_attention_stays_float32(checkpoint: Path) -> None:
-    sources = [
-        EncoderSource("t", "path", str(checkpoint), dtype=name) for name in ("float32", "bfloat16")
-    ]
-    exact, coarse = (load_encoder(source, device="cpu") for source in sources)
+    exact, coarse = (
+        load_encoder(at(checkpoint, dtype), device="cpu") for dtype in ("float32", "bfloat16")
+    )
     batch = exact.tokenise(SENTENCES)
     outputs = [one.run(batch, heads=[(0, 1), (0, 2)], states=[1]) for one in (exact, coarse)]
     assert outputs[1].attention.dtype == torch.float32
@@ -246,7 +241,7 @@ def test_bfloat16_is_near_and_word_level_attention_stays_float32(checkpoint: Pat
 def test_a_long_table_of_embeddings_is_rounded_row_by_row(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = EncoderSource("t", "path", str(checkpoint), dtype="bfloat16")
+    source = at(checkpoint, "bfloat16")
     outputs = []
     for length in (100_000, 100):
         monkeypatch.setattr("attree.encoder.weights._LONG_TABLE", length)
@@ -260,12 +255,12 @@ def test_a_long_table_of_embeddings_is_rounded_row_by_row(
 def test_auto_is_settled_once_for_every_worker(
     checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = resolve(EncoderSource("t", "path", str(checkpoint), dtype="auto"))
+    encoder = resolve(at(checkpoint, "auto"))
     for able, here in ((True, "bfloat16"), (False, "float32")):
         monkeypatch.setattr("torch.cpu.get_capabilities", lambda able=able: {"amx_bf16": able})
         assert settled(encoder, "cpu").dtype == here
         assert settled(encoder, None, elsewhere=True).dtype == here
         # a machine without a GPU may start workers that have some
         assert settled(encoder, "cuda", elsewhere=True).dtype == "bfloat16"
-    plain = resolve(EncoderSource("t", "path", str(checkpoint)))
+    plain = resolve(at(checkpoint))
     assert settled(plain, "cuda", elsewhere=True).dtype == plain.dtype == "float32"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModel, GPT2Config, GPT2Model
+from transformers import AutoModel
 
 from attree.encoder.masked_lm import Masking, Sequences, last_checkpoint, load_for_masking, only
 from tests.encoder import checkpoints
@@ -74,15 +73,13 @@ def test_the_loss_of_masked_pieces_is_the_model_s_own(family: str, tmp_path: Pat
 
 def test_an_untied_checkpoint_without_head_gets_a_tied_one(tmp_path: Path) -> None:
     headless("bert", tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": False}))
+    checkpoints.edit(tmp_path, tie_word_embeddings=False)
     model, new = load_for_masking(tmp_path, seed=0)
-    assert new
-    assert is_tied(model)
+    assert new and is_tied(model)
 
 
 def test_families_without_masked_lm_are_refused(tmp_path: Path) -> None:
-    GPT2Model(GPT2Config(n_layer=1, n_head=2, n_embd=8, vocab_size=30)).save_pretrained(tmp_path)
+    checkpoints.save("gpt2", tmp_path)
     with refused("no-masked-lm", "gpt2"):
         load_for_masking(tmp_path, seed=0)
 
@@ -145,10 +142,8 @@ def test_masking_is_bert_s() -> None:
     assert torch.equal(inputs[~chosen], ids[~chosen])
     share = chosen.sum() / (~special).sum()
     assert share.item() == pytest.approx(0.15, abs=0.01)
-    assert (inputs == TOKENISER.mask_token_id)[chosen].float().mean() == pytest.approx(
-        0.8, abs=0.02
-    )
-    assert (inputs == ids)[chosen].float().mean() == pytest.approx(0.1, abs=0.02)
+    for alike, share in ((TOKENISER.mask_token_id, 0.8), (ids, 0.1)):
+        assert (inputs == alike)[chosen].float().mean() == pytest.approx(share, abs=0.02)
 
 
 def test_a_piece_of_every_batch_is_masked() -> None:
@@ -166,7 +161,5 @@ def test_a_checkpoint_without_its_state_is_removed(tmp_path: Path) -> None:
         if state is not None:
             (tmp_path / f"checkpoint-{step}" / "trainer_state.json").write_text(state)
     assert last_checkpoint(tmp_path) == str(tmp_path / "checkpoint-10")
-    assert sorted(one.name for one in tmp_path.glob("checkpoint*")) == [
-        "checkpoint-10",
-        "checkpoint-5",
-    ]
+    left = sorted(path.name for path in tmp_path.glob("checkpoint*"))
+    assert left == ["checkpoint-10", "checkpoint-5"]

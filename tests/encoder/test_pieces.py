@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.pieces import Pieces, WordMerger, pad
-from attree.encoder.source import EncoderSource
+from attree.encoder.pieces import Pieces, WordMerger, batches, pad
+from tests.encoder.checkpoints import at
+from tests.encoder.test_families import naive_words
 
 # pieces of each word, for each sentence of a batch, and the specials before and after it
 SENTENCES = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=6), min_size=1, max_size=4)
@@ -24,18 +24,6 @@ def sentence(pieces_of_words: list[int], before: int, after: int) -> Pieces:
     words = np.repeat(np.arange(len(pieces_of_words)), pieces_of_words)
     word_of = np.concatenate([np.full(before, -1), words, np.full(after, -1)]).astype(np.int32)
     return Pieces(np.zeros(len(word_of), np.int32), word_of, len(pieces_of_words), 0, False)
-
-
-def naive(attention: np.ndarray, word_of: np.ndarray, n_words: int) -> np.ndarray:
-    found = np.zeros((len(attention), n_words, n_words))
-    for head in range(len(attention)):
-        for i in range(n_words):
-            rows = [p for p, word in enumerate(word_of) if word == i]
-            for j in range(n_words):
-                columns = [p for p, word in enumerate(word_of) if word == j]
-                total = sum(float(attention[head, p, q]) for p in rows for q in columns)
-                found[head, i, j] = total / len(rows)
-    return found
 
 
 @settings(deadline=None, max_examples=60)
@@ -54,14 +42,14 @@ def test_merging_equals_a_naive_loop(
     assert merged.dtype == torch.float32
     for row, one in enumerate(pieces):
         n = one.n_words
-        expected = naive(attention[row].numpy(), one.word_of, n)
+        expected = naive_words(attention[row].numpy(), one)
         np.testing.assert_allclose(merged[row, :, :n, :n], expected, rtol=1e-5)
         assert not merged[row, :, n:].any() and not merged[row, :, :, n:].any()
 
 
 @pytest.fixture(scope="module")
 def encoder(bert: Path) -> Encoder:
-    return load_encoder(EncoderSource("tiny", "path", str(bert)), device="cpu")
+    return load_encoder(at(bert), device="cpu")
 
 
 def test_a_word_without_pieces_becomes_one_unknown(encoder: Encoder) -> None:
@@ -93,14 +81,13 @@ def test_past_the_limit_is_marked(encoder: Encoder) -> None:
     assert output.attention.shape == (1, 1, 62, 62)
 
 
-def test_the_saved_truncation_and_padding_are_off(bert: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "copy"
-    shutil.copytree(bert, folder)
-    backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
+def test_the_saved_truncation_and_padding_are_off(checkpoint: Path) -> None:
+    path = str(checkpoint / "tokenizer.json")
+    backend = Tokenizer.from_file(path)
     backend.enable_truncation(4)
     backend.enable_padding(length=10)
-    backend.save(str(folder / "tokenizer.json"))
-    encoder = load_encoder(EncoderSource("tiny", "path", str(folder)), device="cpu")
+    backend.save(path)
+    encoder = load_encoder(at(checkpoint), device="cpu")
     (pieces,) = encoder.tokenise([["thecat" * 5, "dog"]])
     assert len(pieces.ids) > 10 and pieces.n_words == 2 and pieces.word_of[-2] == 1
 
@@ -119,3 +106,27 @@ def test_a_sentence_of_no_words_runs(encoder: Encoder) -> None:
     batch = encoder.tokenise([[], ["cat"]])
     assert encoder.run(batch, heads=[(0, 0)]).attention.shape == (2, 1, 1, 1)
     assert encoder.run(batch[:1], heads=[(0, 0)]).attention.shape == (1, 1, 0, 0)
+
+
+@given(
+    st.lists(st.integers(1, 60), max_size=60),
+    st.integers(1, 200),
+    st.one_of(st.none(), st.integers(1, 5000)),
+)
+def test_every_sentence_once_within_the_budget(
+    lengths: list[int], tokens: int, cells: int | None
+) -> None:
+    found = batches(lengths, tokens_per_batch=tokens, cells_per_batch=cells)
+    order = np.concatenate(found) if found else np.zeros(0, np.int64)
+    assert sorted(order.tolist()) == list(range(len(lengths)))
+    sorted_lengths = [lengths[place] for place in order]
+    assert sorted_lengths == sorted(lengths, reverse=True)
+    for batch in found:
+        longest = max(lengths[place] for place in batch)
+        assert len(batch) == 1 or len(batch) * longest <= tokens
+        assert len(batch) == 1 or cells is None or len(batch) * longest**2 <= cells
+
+
+def test_equal_lengths_keep_their_order() -> None:
+    (only,) = batches([3, 5, 3, 5], tokens_per_batch=100)
+    assert only.tolist() == [1, 3, 0, 2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,33 +14,21 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from attree.base.errors import AttreeError
-from attree.encoder import checkpoint as checkpoints
+from attree.encoder import attention
+from attree.encoder.checkpoint import INDEX
 from attree.encoder.load import Encoder, choose_device, load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from tests.attacks.harness import edited
 from tests.attacks.rows_encoders import DESCRIPTION, RANGES
+from tests.encoder.checkpoints import at, edit, save
 from tests.refusals import refused
 
 WORDS = [["the", "old", "man"], ["a", "cat", "chased", "the", "mice"], ["walked", "home"]]
 EVERY = [(layer, head) for layer in range(3) for head in range(4)]
 
 
-@pytest.fixture
-def checkpoint(bert: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(bert, tmp_path / "checkpoint"))
-
-
-def source(folder: Path) -> EncoderSource:
-    return EncoderSource("tiny", "path", str(folder))
-
-
-def edit(folder: Path, name: str = "config.json", /, **changes: Any) -> None:
-    values = json.loads((folder / name).read_text())
-    (folder / name).write_text(json.dumps(values | changes))
-
-
 def attention_of(folder: Path) -> torch.Tensor:
-    encoder = load_encoder(source(folder), device="cpu")
+    encoder = load_encoder(at(folder), device="cpu")
     return encoder.run(encoder.tokenise(WORDS), heads=EVERY).attention
 
 
@@ -59,12 +46,12 @@ def test_attention_is_ours_whatever_the_configuration_says(
 def test_attention_from_elsewhere_is_refused(key: str, value: str, checkpoint: Path) -> None:
     edit(checkpoint, **{key: value})
     with refused("unknown-attention", key, file="config.json"):
-        resolve(source(checkpoint))
+        resolve(at(checkpoint))
 
 
 def test_options_of_the_output_change_nothing(bert: Path, checkpoint: Path) -> None:
     edit(checkpoint, return_dict=False, output_attentions=True, output_hidden_states=True)
-    encoder = load_encoder(source(checkpoint), device="cpu")
+    encoder = load_encoder(at(checkpoint), device="cpu")
     output = encoder.run(encoder.tokenise(WORDS), heads=EVERY, states=[3])
     torch.testing.assert_close(output.attention, attention_of(bert), rtol=0, atol=0)
 
@@ -73,15 +60,12 @@ def test_options_of_the_output_change_nothing(bert: Path, checkpoint: Path) -> N
 def test_a_model_that_passes_ours_by_is_refused_and_unwritten_memory_never_read(
     missing: dict[str, Any], bert: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = load_encoder(source(bert), device="cpu")
+    encoder = load_encoder(at(bert), device="cpu")
 
     class Nothing(torch.nn.Module):
         def forward(self, **_: Any) -> Any:
-            raise checkpoints_enough
+            raise attention._Enough
 
-    from attree.encoder import attention
-
-    checkpoints_enough = attention._Enough()
     monkeypatch.setattr(encoder, "model", Nothing())
     with refused("incomplete-output"):
         encoder.run(encoder.tokenise(WORDS), **missing)
@@ -98,17 +82,17 @@ def spoil(folder: Path, value: float, name: str = "encoder.layer.1.attention.sel
 def test_weights_that_are_not_finite_are_refused_once(value: float, checkpoint: Path) -> None:
     spoil(checkpoint, value)
     with refused("not-finite", "encoder.layer.1", file="checkpoint"):
-        load_encoder(source(checkpoint), device="cpu")
+        load_encoder(at(checkpoint), device="cpu")
 
 
 def test_huge_finite_weights_load(checkpoint: Path) -> None:
     spoil(checkpoint, 3e38)
-    load_encoder(source(checkpoint), device="cpu")
+    load_encoder(at(checkpoint), device="cpu")
 
 
 @pytest.mark.parametrize("wanted", [{"heads": EVERY}, {"heads": [(2, 1)]}, {"states": [2, 3]}])
 def test_a_batch_says_which_sentences_are_finite(wanted: dict[str, Any], bert: Path) -> None:
-    encoder = load_encoder(source(bert), device="cpu")
+    encoder = load_encoder(at(bert), device="cpu")
     pieces = encoder.tokenise(WORDS)
     assert encoder.run(pieces, **wanted).finite.tolist() == [True, True, True]
     (cat,) = set(pieces[1].ids[pieces[1].word_of == 1]) - {int(i) for i in pieces[0].ids}
@@ -143,7 +127,7 @@ def test_what_is_no_regular_file(
     (checkpoint / name).unlink()
     make(checkpoint / name)
     with refused(*message.split(), file=name):
-        resolve(source(checkpoint))
+        resolve(at(checkpoint))
 
 
 def shard(folder: Path, **named: str) -> None:
@@ -157,7 +141,7 @@ def shard(folder: Path, **named: str) -> None:
         save_file(part, folder / file, metadata={"format": "pt"})
     where = {name: file for file, some in halves.items() for name in some}
     index = {"metadata": {"total_size": 1}, "weight_map": where | named}
-    (folder / checkpoints.INDEX).write_text(json.dumps(index))
+    (folder / INDEX).write_text(json.dumps(index))
 
 
 def test_weights_in_shards_are_those_of_one_file(bert: Path, checkpoint: Path) -> None:
@@ -167,8 +151,8 @@ def test_weights_in_shards_are_those_of_one_file(bert: Path, checkpoint: Path) -
 
 def test_every_file_that_is_read_is_in_the_fingerprint(checkpoint: Path) -> None:
     shard(checkpoint)
-    found = resolve(source(checkpoint))
-    assert {"model-1.safetensors", "model-2.safetensors", checkpoints.INDEX} <= set(found.stamps)
+    found = resolve(at(checkpoint))
+    assert {"model-1.safetensors", "model-2.safetensors", INDEX} <= set(found.stamps)
     with (checkpoint / "model-2.safetensors").open("ab") as handle:
         handle.write(b" ")
     with refused("encoder-changed", file="checkpoint"):
@@ -176,29 +160,31 @@ def test_every_file_that_is_read_is_in_the_fingerprint(checkpoint: Path) -> None
 
 
 def test_nothing_outside_the_fingerprint_is_read(bert: Path, checkpoint: Path) -> None:
-    before = resolve(source(checkpoint))
+    before = resolve(at(checkpoint))
     for name in ("adapter_config.json", "generation_config.json", "chat_template.jinja",
                  "preprocessor_config.json", "spiece.model", "modeling_x.py"):  # fmt: skip
         (checkpoint / name).write_text("{")
-    assert resolve(source(checkpoint)) == before
+    assert resolve(at(checkpoint)) == before
     torch.testing.assert_close(attention_of(checkpoint), attention_of(bert), rtol=0, atol=0)
 
 
+_ELSEWHERE = ["evil.bin", "../evil.safetensors", "/etc/evil.safetensors", "a/b.safetensors"]
+
+
 @pytest.mark.parametrize(
-    "name",
-    ["evil.bin", "../evil.safetensors", "/etc/evil.safetensors", "a/b.safetensors", "x.pt", ""],
+    ("name", "code", "file"),
+    [
+        *((name, "bad-index", INDEX) for name in (*_ELSEWHERE, "x.pt", "")),
+        ("model-3.safetensors", "missing-file", "model-3.safetensors"),
+    ],
 )
-def test_an_index_names_safetensors_of_its_folder_only(name: str, checkpoint: Path) -> None:
+def test_an_index_names_safetensors_of_its_folder_only(
+    name: str, code: str, file: str, checkpoint: Path
+) -> None:
     (checkpoint / "evil.bin").write_bytes(b"cos\nsystem\n")
     shard(checkpoint, **{"embeddings.word_embeddings.weight": name})
-    with refused("bad-index", file="model.safetensors.index.json"):
-        resolve(source(checkpoint))
-
-
-def test_an_index_names_files_that_exist(checkpoint: Path) -> None:
-    shard(checkpoint, **{"embeddings.word_embeddings.weight": "model-3.safetensors"})
-    with refused("missing-file", file="model-3.safetensors"):
-        resolve(source(checkpoint))
+    with refused(code, file=file):
+        resolve(at(checkpoint))
 
 
 @pytest.mark.parametrize("name", RANGES)
@@ -206,22 +192,22 @@ def test_a_configuration_has_types_and_ranges(name: str, checkpoint: Path) -> No
     changes, message = RANGES[name]
     edited("config.json", **changes)(checkpoint / "config.json", checkpoint)
     with refused(*message.split(), file="config.json") as caught:
-        resolve(source(checkpoint))
+        resolve(at(checkpoint))
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", checkpoints.INDEX])
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", INDEX])
 @pytest.mark.parametrize(
     "text",
     ['"lots"', "[]", "null", "1e999", "[" * 200_000, '{"a":' * 200_000, "", "\0"],
     ids=lambda text: text[:5],
 )
 def test_descriptions_that_are_none(name: str, text: str, checkpoint: Path) -> None:
-    if name == checkpoints.INDEX:
+    if name == INDEX:
         shard(checkpoint)
     (checkpoint / name).write_text(text)
     with pytest.raises(AttreeError, match=f"{name}:") as caught:
-        resolve(source(checkpoint))
+        resolve(at(checkpoint))
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
 
 
@@ -229,14 +215,14 @@ def test_descriptions_that_are_none(name: str, text: str, checkpoint: Path) -> N
 def test_a_tokeniser_that_is_none(text: str, checkpoint: Path) -> None:
     (checkpoint / "tokenizer.json").write_text(text)
     with refused("unloadable", file="checkpoint") as caught:
-        load_encoder(source(checkpoint), device="cpu")
+        load_encoder(at(checkpoint), device="cpu")
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", DESCRIPTION)
 def test_a_description_that_does_not_fit(name: str, checkpoint: Path, tmp_path: Path) -> None:
     changes, message = DESCRIPTION[name]
-    resolve(source(checkpoint)).write(tmp_path / "x.json")
+    resolve(at(checkpoint)).write(tmp_path / "x.json")
     edited("x.json", **changes)(tmp_path / "x.json", tmp_path)
     with refused(*message.split()):
         load_encoder(ResolvedEncoder.read(tmp_path / "x.json"), device="cpu")
@@ -267,10 +253,8 @@ def test_a_device_that_this_machine_lacks() -> None:
 
 
 def test_positions_begin_after_the_padding(tmp_path: Path) -> None:
-    from tests.encoder.checkpoints import save
-
     edit(Path(save("roberta", tmp_path).id), pad_token_id=10)
-    found = resolve(source(tmp_path))
+    found = resolve(at(tmp_path))
     assert found.max_pieces == 64 - 11
     encoder: Encoder = load_encoder(found, device="cpu")
     longest = [["a"] * 51]

@@ -17,13 +17,12 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, TrainerState
 
-from attree.cli.main import app
 from attree.encoder import masked_lm, tuning
 from attree.encoder.load import load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, resolve
 from attree.encoder.tuning import TuningRecipe, tune
 from attree.parsers.parser import Parser
-from tests.command_line import CliRunner
+from tests.command_line import attree
 from tests.encoder.checkpoints import TEXT, headed, headless
 from tests.refusals import refused
 
@@ -44,6 +43,16 @@ def run(encoder: ResolvedEncoder, text: Path, output: Path, **changes: Any) -> d
     tune(encoder, [text], output, device="cpu", **named)
     found: dict[str, Any] = json.loads((output / "provenance.json").read_text())
     return found
+
+
+@pytest.fixture
+def bert(tmp_path: Path) -> ResolvedEncoder:
+    """A checkpoint with a language-model head."""
+    return headed("bert", tmp_path / "base")
+
+
+def weights_of(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
 
 
 def kill_while_saving(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
@@ -85,54 +94,48 @@ def test_warming_up_a_new_head_changes_no_weight_of_the_encoder(text: Path, tmp_
 def test_a_killed_run_continues_and_ends_as_one_undisturbed(
     make: Any, step: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = make("bert", tmp_path / "base")
+    encoder, out = make("bert", tmp_path / "base"), tmp_path / "out"
     whole = run(encoder, text, tmp_path / "whole")
-    kill_while_saving(monkeypatch, step)
-    with pytest.raises(KeyboardInterrupt):
-        run(encoder, text, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
+        kill_while_saving(dying, step)
+        run(encoder, text, out)
+    assert not out.exists()
     assert next(tmp_path.glob(f".out*/tuning/checkpoint-{step}")).exists()  # cut short
-    monkeypatch.undo()
     steps: list[int] = []
     monkeypatch.setattr(
         masked_lm._Progress, "on_step_end", lambda *given, **_: steps.append(given[2].global_step)
     )
-    resumed = run(encoder, text, tmp_path / "out")
+    assert run(encoder, text, out) == whole
     assert steps[-20:] == list(range(step - 4, 21))[-20:]
-    assert resumed == whole
     assert whole["new_head"] is (make is headless)
     for name in ("model.safetensors", "config.json", "tokenizer.json"):
-        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert not list(tmp_path.glob(".out*"))
 
 
 def test_a_run_killed_before_its_result_is_written_trains_no_more(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bert: ResolvedEncoder, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = headed("bert", tmp_path / "base")
-    whole = run(encoder, text, tmp_path / "whole")
-    monkeypatch.setattr(tuning, "whole_folder", Mock(side_effect=KeyboardInterrupt))
-    with pytest.raises(KeyboardInterrupt):
-        run(encoder, text, tmp_path / "out")
-    monkeypatch.undo()
+    whole = run(bert, text, tmp_path / "whole")
+    with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
+        dying.setattr(tuning, "whole_folder", Mock(side_effect=KeyboardInterrupt))
+        run(bert, text, tmp_path / "out")
     monkeypatch.setattr(masked_lm._Trainer, "training_step", Mock(side_effect=AssertionError))
-    assert run(encoder, text, tmp_path / "out") == whole
+    assert run(bert, text, tmp_path / "out") == whole
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "rng_state.pth"])
 def test_no_code_of_a_checkpoint_is_run(
-    name: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, bert: ResolvedEncoder, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = headed("bert", tmp_path / "base")
-    kill_while_saving(monkeypatch, 10)
-    with pytest.raises(KeyboardInterrupt):
-        run(encoder, text, tmp_path / "out")
-    monkeypatch.undo()
+    with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
+        kill_while_saving(dying, 10)
+        run(bert, text, tmp_path / "out")
     (checkpoint,) = tmp_path.glob(".out*/tuning/checkpoint-5")
-    torch.save(Evil(tmp_path / "evil"), checkpoint / name)
-    torch.save(Evil(tmp_path / "evil"), checkpoint / "training_args.bin")
+    for file in (name, "training_args.bin"):
+        torch.save(Evil(tmp_path / "evil"), checkpoint / file)
     with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
-        run(encoder, text, tmp_path / "out")
+        run(bert, text, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "evil").exists()
 
@@ -148,24 +151,22 @@ class Evil:
 
 
 @pytest.mark.full
-def test_kill_9(text: Path, tmp_path: Path) -> None:
-    encoder = headed("bert", tmp_path / "base")
-    encoder.write(tmp_path / "base.json")
-    whole = run(encoder, text, tmp_path / "whole", held_out=[], recipe=TuningRecipe())
+def test_kill_9(bert: ResolvedEncoder, text: Path, tmp_path: Path) -> None:
+    bert.write(tmp_path / "base.json")
+    whole = run(bert, text, tmp_path / "whole", held_out=[], recipe=TuningRecipe())
     command = ["tune", "--encoder", tmp_path / "base.json", "--text", text, "--device", "cpu"]
     command += ["--output", tmp_path / "out", "--seed", "1"]
-    attree = [sys.executable, "-m", "attree.cli.main", "encoder", *map(str, command)]
-    first = subprocess.Popen(attree)
+    program = [sys.executable, "-m", "attree.cli.main", "encoder", *map(str, command)]
+    first = subprocess.Popen(program)
     while not list(tmp_path.glob(".out*/*/checkpoint-*")):
         assert first.poll() is None
         time.sleep(0.01)
     first.kill()
     first.wait()
     assert not (tmp_path / "out").exists()
-    subprocess.run(attree, check=True)
+    subprocess.run(program, check=True)
     assert json.loads((tmp_path / "out" / "provenance.json").read_text()) == whole
-    weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "whole")]
-    assert weights[0] == weights[1]
+    assert weights_of(tmp_path / "out") == weights_of(tmp_path / "whole")
 
 
 def test_the_result_is_an_encoder(text: Path, tmp_path: Path) -> None:
@@ -202,49 +203,46 @@ def test_seeds_differ_and_a_seed_repeats(text: Path, tmp_path: Path) -> None:
     weights = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         run(encoder, text, tmp_path / name, seed=seed)
-        weights.append((tmp_path / name / "model.safetensors").read_bytes())
+        weights.append(weights_of(tmp_path / name))
     assert weights[0] == weights[1] != weights[2]
 
 
 def test_an_output_is_made_once_and_never_overwritten(
-    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bert: ResolvedEncoder, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    encoder = headed("bert", tmp_path / "base")
-    out = tmp_path / "out"
-    run(encoder, text, out)
+    out, mine = tmp_path / "out", tmp_path / "mine"
+    run(bert, text, out)
     at = (out / "model.safetensors").stat().st_mtime_ns
-    run(encoder, text, out)
+    run(bert, text, out)
     assert "this run is finished" in capsys.readouterr().err
     assert (out / "model.safetensors").stat().st_mtime_ns == at
     with refused("other-run", file="out"):
-        run(encoder, text, out, seed=2)
-    run(encoder, text, out, seed=2, restart=True)
+        run(bert, text, out, seed=2)
+    run(bert, text, out, seed=2, restart=True)
     assert (out / "model.safetensors").stat().st_mtime_ns != at
     assert [path.name for path in tmp_path.glob(".out*")] == []
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("irreplaceable")
+    mine.mkdir()
+    (mine / "thesis.tex").write_text("irreplaceable")
     with refused("foreign-output", file="mine"):
-        run(encoder, text, tmp_path / "mine", restart=True)
+        run(bert, text, mine, restart=True)
 
 
 def test_checkpoints_of_another_run_are_not_gone_on_with(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bert: ResolvedEncoder, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = headed("bert", tmp_path / "base")
-    kill_while_saving(monkeypatch, 10)
-    with pytest.raises(KeyboardInterrupt):
-        run(encoder, text, tmp_path / "out")
+    with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
+        kill_while_saving(dying, 10)
+        run(bert, text, tmp_path / "out")
     with refused("other-run", file=".out.checkpoints"):
-        run(encoder, text, tmp_path / "out", recipe=replace(RECIPE, epochs=5))
-    monkeypatch.undo()
-    run(encoder, text, tmp_path / "out", recipe=replace(RECIPE, epochs=1), restart=True)
-    run(encoder, text, tmp_path / "new", recipe=replace(RECIPE, epochs=1))
-    one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("out", "new"))
-    assert one == two
+        run(bert, text, tmp_path / "out", recipe=replace(RECIPE, epochs=5))
+    short = replace(RECIPE, epochs=1)
+    run(bert, text, tmp_path / "out", recipe=short, restart=True)
+    run(bert, text, tmp_path / "new", recipe=short)
+    assert weights_of(tmp_path / "out") == weights_of(tmp_path / "new")
 
 
 def test_a_loss_that_is_not_a_number_stops_the_run(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bert: ResolvedEncoder, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = masked_lm.Masking.torch_mask_tokens
     drawn = iter(range(100))
@@ -255,50 +253,44 @@ def test_a_loss_that_is_not_a_number_stops_the_run(
 
     monkeypatch.setattr(masked_lm.Masking, "torch_mask_tokens", broken)
     with refused("loss-not-finite", "7"):
-        run(headed("bert", tmp_path / "base"), text, tmp_path / "out", held_out=[])
+        run(bert, text, tmp_path / "out", held_out=[])
     assert not (tmp_path / "out").exists()
 
 
-def test_too_little_text(text: Path, tmp_path: Path) -> None:
-    encoder = headed("bert", tmp_path / "base")
+def test_too_little_text(bert: ResolvedEncoder, text: Path, tmp_path: Path) -> None:
     few = tmp_path / "few.txt"
     few.write_text("the old man\nthe harbour\n")
     with refused("too-little-text"):
-        run(encoder, few, tmp_path / "out")
-    run(encoder, text, tmp_path / "out")  # nothing was begun that would be in the way
+        run(bert, few, tmp_path / "out")
+    run(bert, text, tmp_path / "out")  # nothing was begun that would be in the way
 
 
-def test_a_tokeniser_of_another_model(text: Path, tmp_path: Path) -> None:
-    headed("bert", tmp_path / "base")
-    tokeniser = AutoTokenizer.from_pretrained(tmp_path / "base")
+def test_a_tokeniser_of_another_model(bert: ResolvedEncoder, text: Path, tmp_path: Path) -> None:
+    tokeniser = AutoTokenizer.from_pretrained(bert.folder)
     tokeniser.add_tokens([f"zz{number}" for number in range(400)])
-    tokeniser.save_pretrained(tmp_path / "base")
-    encoder = resolve(EncoderSource(slug="odd", kind="path", id=str(tmp_path / "base")))
+    tokeniser.save_pretrained(bert.folder)
+    encoder = resolve(EncoderSource(slug="odd", kind="path", id=bert.folder))
     with refused("piece-count", file="base"):
         run(encoder, text, tmp_path / "out")
 
 
-def test_a_device_that_is_not_there(text: Path, tmp_path: Path) -> None:
+def test_a_device_that_is_not_there(bert: ResolvedEncoder, text: Path, tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a CUDA device here")
     with refused("no-device"):
-        tune(
-            headed("bert", tmp_path / "b"),
-            [text],
-            tmp_path / "out",
-            seed=0,
-            recipe=RECIPE,
-            device="cuda",
-        )
+        tune(bert, [text], tmp_path / "out", seed=0, recipe=RECIPE, device="cuda")
 
 
-def test_the_command_takes_a_folder_or_a_description(text: Path, tmp_path: Path) -> None:
-    headed("bert", tmp_path / "base").write(tmp_path / "base.json")
+def test_the_command_takes_a_folder_or_a_description(
+    bert: ResolvedEncoder, text: Path, tmp_path: Path
+) -> None:
+    bert.write(tmp_path / "base.json")
     weights = []
     for encoder in ("base", "base.json"):
-        arguments = ["encoder", "tune", "--encoder", tmp_path / encoder, "--text", text]
-        arguments += ["--output", tmp_path / f"of-{encoder}", "--epochs", 1, "--batch", 8]
-        result = CliRunner().invoke(app, [*map(str, arguments), "--device", "cpu"])
-        assert result.exit_code == 0, result.output
-        weights.append((tmp_path / f"of-{encoder}" / "model.safetensors").read_bytes())
+        output = tmp_path / f"of-{encoder}"
+        words = ["encoder", "tune", "--encoder", tmp_path / encoder, "--text", text]
+        words += ["--output", output, "--epochs", 1, "--batch", 8, "--device", "cpu"]
+        done = attree(*words)
+        assert done.status == 0, done.err
+        weights.append(weights_of(output))
     assert weights[0] == weights[1]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,7 +16,7 @@ from attree.encoder.converted import installed
 from attree.encoder.load import load_encoder
 from attree.encoder.source import find_encoder
 from attree.encoder.unigram import Unigram, UnigramTokeniser, read_unigram
-from tests.encoder.checkpoints import save
+from tests.encoder.checkpoints import edit, save
 
 _LETTERS = "abcß▁"
 _PIECES = st.lists(
@@ -61,23 +59,14 @@ def test_the_pieces_of_words_of_many_languages(data: Path) -> None:
     assert found.split(list(words)) == library_s(folder, list(words))
 
 
-def edited(name: str, **changes: Any) -> Callable[[Path], object]:
-    def edit(folder: Path) -> None:
-        file = folder / name
-        values = json.loads(file.read_text()) if file.exists() else {}
-        file.write_text(json.dumps(values | changes))
-
-    return edit
-
-
 @pytest.mark.parametrize(
     "change",
     [
-        edited("tokenizer_config.json", tokenizer_class="XLMRobertaTokenizer"),
-        edited("tokenizer_config.json", pad_token="none such"),
-        edited("tokenizer_config.json", unk_token="<s>"),
-        edited("special_tokens_map.json"),
-        edited("tokenizer.json", model={"type": "WordPiece", "vocab": {}}),
+        lambda folder: edit(folder, "tokenizer_config.json", tokenizer_class="XLMRobertaTokenizer"),
+        lambda folder: edit(folder, "tokenizer_config.json", pad_token="none such"),
+        lambda folder: edit(folder, "tokenizer_config.json", unk_token="<s>"),
+        lambda folder: edit(folder, "special_tokens_map.json"),
+        lambda folder: edit(folder, "tokenizer.json", model={"type": "WordPiece", "vocab": {}}),
         lambda folder: (folder / "tokenizer.json").write_text("{"),
         lambda folder: (folder / "tokenizer_config.json").unlink(),
     ],

@@ -1,8 +1,10 @@
-"""Training, resuming, the folder, and what is refused."""
+"""Training, resuming, the folder, the commands, and what is refused."""
 
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,15 @@ import pytest
 import torch
 from safetensors.numpy import load_file, save_file
 
-from attree.base.schemas import read_table
+from attree.base.schemas import PARSES_SCHEMA, read_table
+from attree.cli import grammar as command
 from attree.parsers.parser import Parser
 from attree.rivals.grammar.folder import read_grammar
-from attree.rivals.grammar.learning import learn, read_sentences
+from attree.rivals.grammar.learning import batches, learn, read_sentences
 from attree.rivals.grammar.model import Vocabulary
 from attree.rivals.grammar.options import GrammarRecipe, Sizes
-from attree.rivals.grammar.training import batches
 from tests.refusals import refused
+from tests.workflow.conftest import TOY, TREES
 
 SIZES = Sizes(nonterminals=4, preterminals=6, symbol=16, latent=4, hidden=8)
 RECIPE = GrammarRecipe(SIZES, epochs=4, batch=4, learning_rate=1e-2, least=1, held_out=0.1)
@@ -79,9 +82,8 @@ def test_a_killed_run_ends_as_one_undisturbed(
     monkeypatch.undo()
     again = run(text, tmp_path / "out")
     assert [{**one, "seconds": 0} for one in again] == [{**one, "seconds": 0} for one in whole]
-    names = ("weights.safetensors",)
-    for name in names:
-        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    files = [tmp_path / name / "weights.safetensors" for name in ("out", "whole")]
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_seeds_differ_and_other_settings_are_not_mixed(text: Path, tmp_path: Path) -> None:
@@ -197,10 +199,10 @@ def test_damaged_folders(text: Path, tmp_path: Path) -> None:
     run(text, folder)
     weights, about = folder / "weights.safetensors", folder / "grammar.json"
     whole, described = weights.read_bytes(), json.loads(about.read_text())
+    tensors = {name: tensor.copy() for name, tensor in load_file(weights).items()}
     weights.write_bytes(whole[:-9])
     with refused("damaged-weights", file="weights.safetensors"):
         read_grammar(folder)
-    tensors = load_file_of(whole, tmp_path)
     tensors["root_symbol"][:] = np.nan
     save_file(tensors, weights)
     with refused("not-finite", file="weights.safetensors"):
@@ -223,8 +225,50 @@ def test_damaged_folders(text: Path, tmp_path: Path) -> None:
         Parser.load(str(folder))
 
 
-def load_file_of(whole: bytes, folder: Path) -> dict[str, np.ndarray]:
-    """Read tensors that may be changed."""
-    path = folder / "whole.safetensors"
-    path.write_bytes(whole)
-    return {name: tensor.copy() for name, tensor in load_file(path).items()}
+_SIZES = {field.name for field in fields(Sizes)}
+SMALL = GrammarRecipe(
+    sizes=Sizes(**{key: value for key, value in TOY.items() if key in _SIZES}),
+    **{key: TOY[key] for key in ("epochs", "least", "held_out")},
+)
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.mrg"
+    path.write_text(TREES, encoding="utf-8")
+    return path
+
+
+def test_from_a_treebank_to_parses(trees: Path, tmp_path: Path) -> None:
+    command.train([trees], output=tmp_path / "out", threads=1, recipe=SMALL)
+    parses = tmp_path / "parses.parquet"
+    command.parse([trees], grammar=tmp_path / "out", output=parses)
+    table, about = read_table(parses, schema=PARSES_SCHEMA)
+    assert table["status"].to_pylist() == ["ok"] * 6
+    for n, starts in zip(*(table[key].to_pylist() for key in ("n_words", "starts")), strict=True):
+        assert len(starts) == n - 1
+    assert about["selection"] == "words of mine (no trees, seed 0)"
+    assert about["language"] == "mine"
+
+
+def test_text_and_trees_are_read_together(
+    trees: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "more.txt").write_text("a cat slept\na cat slept\nyes\n", encoding="utf-8")
+    both = [trees, tmp_path / "more.txt"]
+    command.train(both, output=tmp_path / "out", threads=1, recipe=SMALL)
+    told = re.search(
+        r"(\d+) sentences to .* and (\d+) held out, (\d+) that", capsys.readouterr().err
+    )
+    assert told and sum(map(int, told.groups())) == 6 + 3 and told[3] == "1"
+    said = (tmp_path / "out/grammar.json").read_text(encoding="utf-8")
+    assert '"slept"' in said and '"more.txt"' in said
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    with refused("missing-file", file="none.mrg"):
+        command.train([tmp_path / "none.mrg"], output=tmp_path / "out")
+    with refused("missing-file", file="grammar.json"):
+        command.parse(
+            [tmp_path / "x.parquet"], grammar=tmp_path / "none", output=tmp_path / "y.parquet"
+        )

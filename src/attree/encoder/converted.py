@@ -8,7 +8,6 @@ libraries write may differ from one to the next.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import shutil
@@ -64,8 +63,8 @@ def converted(name: str) -> Path | None:
         return None
     files = _files(name, about)
     with _cache_errors(about):
-        short = _fingerprint(about)[:12]
-        folder = private_cache("encoders") / f"{name.replace('_', '-').lower()}-{short}"
+        called = f"{name.replace('_', '-').lower()}-{about.fingerprint[:12]}"
+        folder = private_cache("encoders") / called
         if not _is_ready(folder, about, files):
             with lock(folder.with_suffix(".lock"), what=str(folder), wait=True):
                 if not _is_ready(folder, about, files):
@@ -92,11 +91,6 @@ def identity(folder: Path) -> str | None:
     return record.fingerprint if record is not None else None
 
 
-def _fingerprint(about: Carried) -> str:
-    made = f"{about.sha256} {about.form} {form(about.form).VERSION}"
-    return hashlib.sha256(made.encode()).hexdigest()[:32]
-
-
 def _files(name: str, about: Carried) -> list[Path]:
     """Return the pieces of the encoder's file, in order."""
     files, lacking = [], []
@@ -112,12 +106,8 @@ def _files(name: str, about: Carried) -> list[Path]:
         try:
             check_regular(file, what="file of an encoder")
         except AttreeError as error:
-            raise error.but(file=file, fix=_again(about)) from None
+            raise error.but(file=file, fix=about.reinstall) from None
     return files
-
-
-def _again(about: Carried) -> str:
-    return about.pip.replace("install", "install --force-reinstall", 1)
 
 
 def _read_record(folder: Path) -> _Record | None:
@@ -134,7 +124,7 @@ def _is_ready(folder: Path, about: Carried, files: Sequence[Path]) -> bool:
     record = _read_record(folder)
     return (
         record is not None
-        and record.fingerprint == _fingerprint(about)
+        and record.fingerprint == about.fingerprint
         and stamps(files, whole=True).items() <= record.sources.items()
     )
 
@@ -157,8 +147,8 @@ def _make(name: str, about: Carried, files: Sequence[Path], folder: Path) -> Non
             with _joined(files, folder.parent) as source:
                 form(about.form).convert(source, part)
         except AttreeError as error:
-            raise error.but(file=files[0], fix=_again(about)) from error
-        record = _Record(_fingerprint(about), stamps(checkpoint_files(part)), sources)
+            raise error.but(file=files[0], fix=about.reinstall) from error
+        record = _Record(about.fingerprint, stamps(checkpoint_files(part)), sources)
         write_json(part / _RECORD, msgspec.structs.asdict(record))
 
 
@@ -176,7 +166,7 @@ def _check_hash(name: str, about: Carried, files: Sequence[Path]) -> None:
     if not versions:
         problem = f"the encoder {name} is cut or altered: its SHA-256 is {digest[:12]}…, not "
         problem += f"{about.sha256[:12]}…"
-    raise AttreeError("altered-package", problem, file=files[0], fix=_again(about))
+    raise AttreeError("altered-package", problem, file=files[0], fix=about.reinstall)
 
 
 @contextmanager
@@ -186,13 +176,10 @@ def _cache_errors(about: Carried) -> Iterator[None]:
         yield
     except (OSError, RuntimeError, SafetensorError) as error:
         number = getattr(error, "errno", None)
-        if number in (errno.ENOSPC, errno.EDQUOT) or "os error 28" in str(error):
-            problem = f"no room for a converted encoder, which takes {about.size / 1e6:.0f} MB"
-            fix = "make room, or set XDG_CACHE_HOME to a folder on another disk"
-        else:
-            reason = os.strerror(number).lower() if number else str(error)
-            problem = f"there is no cache to keep a converted encoder in ({reason})"
-            fix = "set XDG_CACHE_HOME to a folder that only you can write"
+        reason = os.strerror(number).lower() if number else str(error)
+        size = f"{about.size / 1e6:.0f} MB"
+        problem = f"a converted encoder, which takes {size}, cannot be kept in the cache ({reason})"
+        fix = "make room, or set XDG_CACHE_HOME to a folder that only you can write"
         where = getattr(error, "filename", None)
         raise AttreeError("no-cache", problem, file=where, fix=fix) from error
 

@@ -58,11 +58,6 @@ class EncoderOutput:
     highest: list[int]
 
     @property
-    def n_words(self) -> torch.Tensor:
-        """int64 (batch,)."""
-        return self.batch.n_words
-
-    @property
     def finite(self) -> torch.Tensor:
         """bool (batch,): nothing that was asked for is NaN or infinite in the sentence.
 
@@ -75,11 +70,6 @@ class EncoderOutput:
             pieces = states.float().abs().amax(-1).isfinite() | (self.batch.mask == 0)
             good &= pieces.all(1)
         return good
-
-    @property
-    def word_of(self) -> torch.Tensor:
-        """int64 (batch, pieces): the word of each piece, -1 for specials and padding."""
-        return self.batch.word_of
 
 
 class Encoder:

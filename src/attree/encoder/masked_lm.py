@@ -265,7 +265,7 @@ def train(
     with progress(what, total=steps, unit="steps", done=done) as advance:
         trainer.add_callback(_Progress(advance))
         trainer.train(resume_from_checkpoint=last)
-    curve: dict[int, dict[str, float]] = {}
+    curve: dict[float, dict[str, float]] = {}
     for entry in trainer.state.log_history:
         numbers = {name: entry[key] for key, name in _NAMES.items() if key in entry}
         if numbers:

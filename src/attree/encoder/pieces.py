@@ -8,7 +8,7 @@ never guessed from ``##`` or ``▁``. Sentences of like length are run together 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -77,17 +77,13 @@ class PieceTokeniser:
         if len(self._known) > _REMEMBERED:
             self._known.clear()
             self._unread.clear()
-        self._learn(dict.fromkeys(chain.from_iterable(sentences)))
-        return [self._assemble(words) for words in sentences]
-
-    def _learn(self, words: Iterable[str]) -> None:
-        new = [word for word in words if word not in self._known]
-        if not new:
-            return
-        for word, ids in zip(new, self._split(new), strict=True):
-            self._known[word] = tuple(ids) or (self._unknown,)
-            if self._unknown in self._known[word]:
-                self._unread.add(word)
+        words = dict.fromkeys(chain.from_iterable(sentences))
+        if new := [word for word in words if word not in self._known]:
+            for word, ids in zip(new, self._split(new), strict=True):
+                self._known[word] = tuple(ids) or (self._unknown,)
+                if self._unknown in self._known[word]:
+                    self._unread.add(word)
+        return [self._assemble(sentence) for sentence in sentences]
 
     def _split_by_library(self, words: Sequence[str]) -> list[list[int]]:
         encoded = self._backend.encode_batch_fast(
@@ -135,9 +131,8 @@ def _with_prefix_space(backend: Tokenizer) -> Tokenizer:
 def _specials(backend: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the special ids that the tokeniser puts before and after a sentence."""
     sentence = backend.encode(["a"], is_pretokenized=True)
-    special = [word is None for word in sentence.word_ids]
-    first = special.index(False) if False in special else len(special)
-    last = len(special) - special[::-1].index(False) if False in special else first
+    of_words = [at for at, word in enumerate(sentence.word_ids) if word is not None]
+    first, last = (of_words[0], of_words[-1] + 1) if of_words else 2 * (len(sentence.ids),)
     return tuple(sentence.ids[:first]), tuple(sentence.ids[last:])
 
 

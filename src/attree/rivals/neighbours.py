@@ -93,7 +93,7 @@ def _distances(
     chosen = [place[head] for head in _heads_of(unit, n_heads)]
     is_jsd = number == _OF_LAYER - 1 or number >= _OF_LAYER + n_heads
     compare = _jensen_shannon if is_jsd else _hellinger
-    return compare(output.attention[:, chosen], output.n_words).mean(1)
+    return compare(output.attention[:, chosen], output.batch.n_words).mean(1)
 
 
 def _cosine(states: torch.Tensor) -> torch.Tensor:

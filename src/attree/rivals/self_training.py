@@ -62,11 +62,9 @@ def fit_in_rounds(
         AttreeError: as by it; or no raw sentence of three words and more that fits the encoder.
     """
     if plan.recipe.rounds and len(trees.sources) > 1:
-        raise AttreeError(
-            "two-treebanks",
-            "self-training leaves no room for trees of another set",
-            fix="give one treebank, or train span-parser",
-        )
+        problem = "self-training leaves no room for trees of another set"
+        fix = "give one treebank, or train span-parser"
+        raise AttreeError("two-treebanks", problem, fix=fix)
     parser = fit(encoder, trees, plan, **how)
     if not plan.recipe.rounds:
         return parser
@@ -83,16 +81,14 @@ def fit_in_rounds(
 def _usable(encoder: Encoder, raw: Sequence[Sequence[str]], seed: int) -> list[list[str]]:
     """Draw raw sentences that a tree says something of and the encoder can take."""
     order = np.random.default_rng(seed).permutation(len(raw))
-    long = [list(raw[place]) for place in order if len(raw[place]) > 2][:_MOST]
+    long = [list(raw[at]) for at in order if len(raw[at]) > 2][:_MOST]
     pieces = encoder.tokenise(long)
-    found = [words for words, one in zip(long, pieces, strict=True) if not one.too_long]
-    if not found:
-        raise AttreeError(
-            "no-sentences",
-            "no other sentence of three words and more is left to train on as raw text",
-            fix="draw fewer trees than there are, or train span-parser",
-        )
-    return found
+    usable = [words for words, it in zip(long, pieces, strict=True) if not it.too_long]
+    if not usable:
+        problem = "no other sentence of three words and more is left to train on as raw text"
+        fix = "draw fewer trees than there are, or train span-parser"
+        raise AttreeError("no-sentences", problem, fix=fix)
+    return usable
 
 
 def sure_trees(
@@ -108,18 +104,15 @@ def sure_trees(
     ranked = np.argsort(-sure, kind="stable")[: np.isfinite(sure).sum()]
     kept = np.sort(ranked[: max(round(_KEPT * len(sentences)), 1)]).tolist()
     if not kept:
-        raise AttreeError(
-            "no-phrases",
-            "the parser of the first round finds no phrase in the raw sentences",
-            fix="train span-parser, or on more trees or steps",
-        )
+        problem = "the parser of the first round finds no phrase in the raw sentences"
+        fix = "train span-parser, or on more trees or steps"
+        raise AttreeError("no-phrases", problem, fix=fix)
     gold = []
-    for place in kept:
-        own = slice(trees.offsets[place], trees.offsets[place + 1])
-        spans = zip(trees.starts[own].tolist(), trees.ends[own].tolist(), strict=True)
-        name = f"raw sentence {place}"
-        gold.append(gold_tree(len(sentences[place]), [*spans], name=name))
-    return GoldTrees(kept, [sentences[place] for place in kept], gold)
+    for tree in kept:
+        nodes = slice(trees.offsets[tree], trees.offsets[tree + 1])
+        spans = zip(trees.starts[nodes].tolist(), trees.ends[nodes].tolist(), strict=True)
+        gold.append(gold_tree(len(sentences[tree]), [*spans], name=f"raw sentence {tree}"))
+    return GoldTrees(kept, [sentences[tree] for tree in kept], gold)
 
 
 def sureness(trees: Trees) -> NDArray[np.float64]:

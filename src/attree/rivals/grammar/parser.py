@@ -58,14 +58,15 @@ class GrammarModel:
 
     def features(self, pieces: Sequence[Pieces]) -> Marginals:
         """Compute the probability of every span, sentences of one length together."""
-        n_words = np.array([one.n_words for one in pieces], np.int64)
+        n_words = np.array([sentence.n_words for sentence in pieces], np.int64)
         side = int(n_words.max(initial=0)) + 1
         likely = np.zeros((len(pieces), side, side))
         for n in np.unique(n_words[n_words > 1]):
-            places = np.flatnonzero(n_words == n)
-            for some in np.array_split(places, -(-places.size // _AT_A_TIME)):
-                words = torch.from_numpy(np.stack([pieces[at].ids for at in some]).astype(np.int64))
-                likely[some, : n + 1, : n + 1] = self.grammar.marginals(words).double().numpy()
+            rows = np.flatnonzero(n_words == n)
+            for some in np.array_split(rows, -(-rows.size // _AT_A_TIME)):
+                words = torch.from_numpy(np.stack([pieces[row].ids for row in some]))
+                marginals = self.grammar.marginals(words.long())
+                likely[some, : n + 1, : n + 1] = marginals.double().numpy()
         return Marginals(likely, n_words)
 
     def trees(self, features: Marginals, known: Known = NOTHING_KNOWN) -> Trees:
@@ -77,22 +78,17 @@ class GrammarModel:
         likely = features.likely
         if not np.isfinite(likely).all():
             raise NotFiniteError("not-finite", "a sentence's probabilities are not finite")
-        found = best_trees(torch.from_numpy(likely), torch.from_numpy(features.n_words))
-        kept = {place: self.chart(features, place).trees(one) for place, one in known.items()}
-        found = found.replaced(kept)
-        return replace(found, scores=likely[found.tree_of, found.starts, found.ends])
+        trees = best_trees(torch.from_numpy(likely), torch.from_numpy(features.n_words))
+        trees = trees.replaced({at: self.chart(features, at).trees(it) for at, it in known.items()})
+        return replace(trees, scores=likely[trees.tree_of, trees.starts, trees.ends])
 
     def chart(self, features: Marginals, place: int = 0) -> SplitChart:
         """Keep the probabilities of one sentence of a batch."""
-        one, n_words = slice(place, place + 1), features.n_words
+        row, n_words = slice(place, place + 1), features.n_words
         side = int(n_words[place]) + 1
-        likely = features.likely[one, :side, :side]
-        return SplitChart(expected_right(likely, n_words[one]), "chart")
+        return SplitChart(expected_right(features.likely[row, :side, :side], n_words[row]), "chart")
 
     def associations(self, features: Marginals) -> list[NDArray[np.float32]]:
         """Refuse: a grammar has none."""
-        raise AttreeError(
-            "no-association",
-            "a grammar has no association between words",
-            fix="take a parser of an encoder",
-        )
+        problem, fix = "a grammar has no association between words", "take a parser of an encoder"
+        raise AttreeError("no-association", problem, fix=fix)
