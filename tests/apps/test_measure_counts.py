@@ -146,7 +146,7 @@ def test_trees_span_by_span(seed: int) -> None:
         for name, share in (("left", found.left_branching), ("right", found.right_branching)):
             np.testing.assert_allclose(share[place], sides[name] / total if total else np.nan)
         mine = {
-            types.label[row]: (types.count[row], types.mean_length[row])
+            types.label[row]: (types.number[row], types.mean_length[row])
             for row in np.flatnonzero(types.tree == place)
         }
         assert list(mine) == sorted({label for *_, label in one})
@@ -182,7 +182,7 @@ def test_a_tree_counted_by_hand() -> None:
     assert (found.right_branching.tolist(), found.left_branching.tolist()) == ([0.6], [0.4])
     types = phrase_types(trees)
     assert types.label == ["ADVP", "NP", "PP", "S", "VP"]
-    assert types.count.tolist() == [1, 3, 1, 1, 1]
+    assert types.number.tolist() == [1, 3, 1, 1, 1]
 
 
 @pytest.mark.parametrize(("kind", "right"), [("right_branching", 1.0), ("left_branching", 0.0)])

@@ -43,17 +43,18 @@ def write_baselines(
     ceiling = upper_bound(gold, **how)
     found = {}
     for name in FIXED:
-        runs = range(seeds if name.startswith("random_") else 1)
-        counts = [score(gold, fixed_parses(name, gold, seed=seed), **how).counts for seed in runs]
-        found[name] = summarised(counts) if name.startswith("random_") else percentages(counts[0])
+        random = name.startswith("random_")
+        runs = [
+            score(gold, fixed_parses(name, gold, seed=seed), **how).counts
+            for seed in range(seeds if random else 1)
+        ]
+        found[name] = _summarised(runs) if random else percentages(runs[0])
     found["upper_bound"] = percentages(ceiling)
     summary = {
         "language": about.get("language"),
         "split": about.get("split"),
         "baselines": found,
-        "protocol": protocol(
-            about, ceiling, total=gold.n_words.size, profile=profile, max_words=max_words
-        ),
+        "protocol": protocol(about, ceiling, total=len(gold), profile=profile, max_words=max_words),
         "provenance": provenance(
             code=["attree.evaluation.baselines"], settings={**how, "seeds": seeds}
         ),
@@ -62,32 +63,24 @@ def write_baselines(
     return summary
 
 
-def summarised(runs: Sequence[Counts]) -> dict[str, Any]:
+def _summarised(runs: Sequence[Counts]) -> dict[str, Any]:
     """Return the scores of several seeds: means, standard deviations and maxima."""
     each = [percentages(counts) for counts in runs]
-    columns = {
-        metric: [one[metric] for one in each]
-        for metric in METRICS
-        if all(one[metric] is not None for one in each)
-    }
-    means = {metric: statistics.fmean(values) for metric, values in columns.items()}
-    recalls = {
-        name: {
-            "recall": statistics.fmean(one["label_recall"][name]["recall"] for one in each)
-            if label.count
-            else None,
-            "count": label.count,
-        }
-        for name, label in runs[0].labels.items()
-    }
+    columns = {metric: [scores[metric] for scores in each] for metric in METRICS}
+    scored = {metric: values for metric, values in columns.items() if None not in values}
+    recalls = {}
+    for name, label in runs[0].labels.items():
+        values = [scores["label_recall"][name]["recall"] for scores in each]
+        recall = statistics.fmean(values) if label.count else None
+        recalls[name] = {"recall": recall, "count": label.count}
     return {
         **dict.fromkeys(METRICS),
-        **means,
+        **{metric: statistics.fmean(values) for metric, values in scored.items()},
         "label_recall": recalls,
         "seeds": len(runs),
         "std": {
             metric: statistics.stdev(values) if len(values) > 1 else 0.0
-            for metric, values in columns.items()
+            for metric, values in scored.items()
         },
-        "max": {metric: max(values) for metric, values in columns.items()},
+        "max": {metric: max(values) for metric, values in scored.items()},
     }

@@ -76,14 +76,11 @@ class Counts:
 
     def __add__(self, other: Counts) -> Counts:
         """Return the sums of every count."""
-        total: dict[str, Any] = {
-            each.name: getattr(self, each.name) + getattr(other, each.name)
-            for each in fields(self)
-            if each.name != "labels"
-        }
-        names = dict.fromkeys([*self.labels, *other.labels])
-        none = LabelCount()
-        labels = {n: self.labels.get(n, none) + other.labels.get(n, none) for n in names}
+        names = [count.name for count in fields(self) if count.name != "labels"]
+        total: dict[str, Any] = {n: getattr(self, n) + getattr(other, n) for n in names}
+        labels = dict(self.labels)
+        for name, count in other.labels.items():
+            labels[name] = labels.get(name, LabelCount()) + count
         return Counts(**total, labels=labels)
 
     @property

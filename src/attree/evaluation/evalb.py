@@ -20,8 +20,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from attree.base.errors import AttreeError
 from attree.base.files import opened
 from attree.base.text import unescape
@@ -29,14 +27,18 @@ from attree.evaluation.parameters import COLLINS, Parameters, cut
 from attree.treebank.cleaning import policy
 from attree.treebank.sentence import Sentence, cut_label
 
-#: keyword → the attribute of :class:`Parameters` that it sets
-_NUMBERS = {"LABELED": "labelled", "CUTOFF_LEN": "cutoff", "MAX_ERROR": "max_errors"}
-_SETS = {
-    "DELETE_LABEL": "delete",
-    "DELETE_LABEL_FOR_LENGTH": "delete_for_length",
-    "QUOTE_LABEL": "quotes",
+#: keyword → the attribute of :class:`Parameters` that it sets, and how many values it takes
+_KEYWORDS = {
+    "LABELED": ("labelled", 1),
+    "CUTOFF_LEN": ("cutoff", 1),
+    "MAX_ERROR": ("max_errors", 1),
+    "DELETE_LABEL": ("delete", 1),
+    "DELETE_LABEL_FOR_LENGTH": ("delete_for_length", 1),
+    "QUOTE_LABEL": ("quotes", 1),
+    "EQ_LABEL": ("same_labels", 2),
+    "EQ_WORD": ("same_words", 2),
 }
-_PAIRS = {"EQ_LABEL": "same_labels", "EQ_WORD": "same_words"}
+_NUMBERS = ("labelled", "cutoff", "max_errors")
 
 
 def read_parameters(path: str | Path) -> Parameters:
@@ -52,29 +54,22 @@ def read_parameters(path: str | Path) -> Parameters:
         keyword, *values = text.split()[:3] or [""]
         if text.startswith("#") or len(text.strip()) < 3 or keyword == "DEBUG":
             continue
-        wanted = 2 if keyword in _PAIRS else 1
+        name, wanted = _KEYWORDS.get(keyword, ("", 1))
+        code, problem, fix = "bad-parameter", "", None
         if len(values) < wanted:
-            raise AttreeError(
-                "bad-parameter", f"{keyword} needs {wanted} values", file=path, line=line
-            )
-        if keyword in _NUMBERS:
-            number = values[0]
-            if not re.fullmatch(r"\d{1,9}", number):
-                problem = f"{keyword} {number[:20]} is not a number of at most nine digits"
-                raise AttreeError("bad-parameter", problem, file=path, line=line)
-            found[_NUMBERS[keyword]] = bool(int(number)) if keyword == "LABELED" else int(number)
-        elif keyword in _SETS:
-            found.setdefault(_SETS[keyword], set()).add(values[0])
-        elif keyword in _PAIRS:
-            found.setdefault(_PAIRS[keyword], set()).add((values[0], values[1]))
+            problem = f"{keyword} needs {wanted} values"
+        elif not name:
+            code, problem = "unknown-name", f"unknown keyword {keyword}"
+            fix = f"the keywords are {', '.join(_KEYWORDS)}"
+        elif name in _NUMBERS and not re.fullmatch(r"\d{1,9}", values[0]):
+            problem = f"{keyword} {values[0][:20]} is not a number of at most nine digits"
+        if problem:
+            raise AttreeError(code, problem, file=path, line=line, fix=fix)
+        if name in _NUMBERS:
+            found[name] = bool(int(values[0])) if name == "labelled" else int(values[0])
         else:
-            known = ", ".join([*_NUMBERS, *_SETS, *_PAIRS])
-            fix = f"the keywords are {known}"
-            raise AttreeError(
-                "unknown-name", f"unknown keyword {keyword}", file=path, line=line, fix=fix
-            )
-    for name, value in found.items():
-        found[name] = frozenset(value) if isinstance(value, set) else value
+            value = values[0] if wanted == 1 else tuple(values)
+            found[name] = found.get(name, frozenset()) | {value}
     return Parameters(**found)
 
 
@@ -86,6 +81,9 @@ def lines(path: str | Path, what: str) -> Iterator[str]:
     ):
         yield from file
 
+
+#: start, end and label
+_Bracket = tuple[int, int, str]
 
 #: status of a sentence: scored, an error in it or between the two trees, no tree by the parser
 OK, ERROR, SKIPPED = 0, 1, 2
@@ -164,8 +162,13 @@ def read_tree(line: str, parameters: Parameters) -> Bracketing:
         elif found := _OPEN.match(line, at):
             label, word = found.groups()
             if word is not None and line.startswith(")", found.end()):
-                _add_word(tree, word, label, open_brackets, parameters)
                 at = found.end() + 1
+                tree.length += label not in parameters.delete_for_length
+                if label in parameters.quotes and word in _QUOTES:
+                    here = len(tree.words), len(tree.brackets)
+                    tree.quotes.append(_Quote(word, label, *here, list(open_brackets)))
+                if label not in parameters.delete:
+                    tree.words.append((word, label))
                 continue
             if word:
                 raise ValueError(f"more than two elements in the bracket of {label} {word}")
@@ -177,17 +180,6 @@ def read_tree(line: str, parameters: Parameters) -> Bracketing:
     if open_brackets:
         raise ValueError("a bracket is not closed")
     return tree
-
-
-def _add_word(
-    tree: Bracketing, word: str, tag: str, open_brackets: list[int], parameters: Parameters
-) -> None:
-    tree.length += tag not in parameters.delete_for_length
-    if tag in parameters.quotes and word in _QUOTES:
-        here = (len(tree.words), len(tree.brackets))
-        tree.quotes.append(_Quote(word, tag, *here, list(open_brackets)))
-    if tag not in parameters.delete:
-        tree.words.append((word, tag))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,9 +216,9 @@ def compare(gold: Bracketing, test: Bracketing, parameters: Parameters) -> Resul
         problem = f"Length unmatch ({len(gold.words)}|{len(test.words)})"
         return Result(gold.length, ERROR, words=len(gold.words), problem=problem)
     pairs = list(zip(gold.words, test.words, strict=True))
-    for (one, _), (other, _) in pairs:
-        if not parameters.same_word(one, other):
-            problem = f"Words unmatch ({one}|{other})"
+    for (word, _), (other, _) in pairs:
+        if not parameters.same_word(word, other):
+            problem = f"Words unmatch ({word}|{other})"
             return Result(gold.length, ERROR, words=len(pairs), problem=problem)
     right, found = _counted(gold, parameters), _counted(test, parameters)
     return Result(
@@ -234,9 +226,9 @@ def compare(gold: Bracketing, test: Bracketing, parameters: Parameters) -> Resul
         matched=_matched(right, found, parameters),
         gold=len(right),
         test=len(found),
-        crossing=_crossing(right, found),
+        crossing=sum(any(_cross(span, other) for other in right) for span in found),
         words=len(pairs),
-        tags=sum(parameters.same_label(one, other) for (_, one), (_, other) in pairs),
+        tags=sum(parameters.same_label(tag, other) for (_, tag), (_, other) in pairs),
         outer=(gold.outer, test.outer),
     )
 
@@ -251,20 +243,16 @@ def _mend_quotes(gold: Bracketing, test: Bracketing, parameters: Parameters) -> 
             gold.put_back(j) if deleted else test.put_back(i)
 
 
-def _counted(tree: Bracketing, parameters: Parameters) -> list[tuple[Any, ...]]:
-    """Return (start, end, label) of the brackets that count, their labels without functions."""
+def _counted(tree: Bracketing, parameters: Parameters) -> list[_Bracket]:
+    """Return the brackets that count, their labels without functions."""
     around = [0, len(tree.words), ""]
-    found = (
-        (start, end, cut(label))
-        for start, end, label in tree.brackets
-        if [start, end, label] != around
-    )
-    return [one for one in found if one[0] != one[1] and not parameters.deletes(one[2])]
+    brackets = [
+        (start, end, cut(x)) for start, end, x in tree.brackets if [start, end, x] != around
+    ]
+    return [one for one in brackets if one[0] != one[1] and not parameters.deletes(one[2])]
 
 
-def _matched(
-    gold: Iterable[tuple[Any, ...]], test: Iterable[tuple[Any, ...]], parameters: Parameters
-) -> int:
+def _matched(gold: Iterable[_Bracket], test: Iterable[_Bracket], parameters: Parameters) -> int:
     labels: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for start, end, label in test:
         labels[start, end].append(label)
@@ -279,14 +267,9 @@ def _matched(
     return count
 
 
-def _crossing(gold: Sequence[tuple[Any, ...]], test: Sequence[tuple[Any, ...]]) -> int:
-    """Count the brackets of ``test`` that cross any of ``gold``."""
-    if not gold or not test:
-        return 0
-    a, b = np.array([one[:2] for one in gold])[:, :, None], np.array([one[:2] for one in test]).T
-    left = (a[:, 0] < b[0]) & (a[:, 1] > b[0]) & (a[:, 1] < b[1])
-    right = (a[:, 0] > b[0]) & (a[:, 0] < b[1]) & (a[:, 1] > b[1])
-    return int((left | right).any(axis=0).sum())
+def _cross(one: _Bracket, other: _Bracket) -> bool:
+    """Tell whether two brackets overlap and neither is inside the other."""
+    return one[0] < other[0] < one[1] < other[1] or other[0] < one[0] < other[1] < one[1]
 
 
 def results(
@@ -308,40 +291,36 @@ def results(
     Raises:
         AttreeError: a file that is not there, or an unknown policy.
     """
-    right_lines = (line for file in gold for line in lines(file, "gold file"))
     both = itertools.zip_longest(
-        right_lines, (line for file in test for line in lines(file, "file of trees"))
+        (line for file in gold for line in lines(file, "gold file")),
+        (line for file in test for line in lines(file, "file of trees")),
     )
-    keep = None if punctuation is None else policy(punctuation)
-    how = parameters
+    keep, how = None, parameters
     if punctuation is not None:
+        keep = policy(punctuation)
         how = replace(parameters, delete=frozenset({"-NONE-"}), quotes=frozenset())
-    for one, other in both:
-        if one is None or other is None:
-            longer = "test" if one is None else "gold"
+    for pair in both:
+        if None in pair:
+            longer = "test" if pair[0] is None else "gold"
             problem = f"Number of lines unmatch (too many lines in {longer} file)"
             yield Result(-1, ERROR, problem=problem)
             return
+        trees: list[Bracketing] = []
         try:
-            right = read_tree(one, how)
+            for line in pair:
+                trees.append(read_tree(line, how))
         except ValueError as error:
-            yield Result(0, ERROR, problem=f"{error} (gold)")
+            side, length = ("test", trees[0].length) if trees else ("gold", 0)
+            yield Result(length, ERROR, problem=f"{error} ({side})")
             continue
-        try:
-            found = read_tree(other, how)
-        except ValueError as error:
-            yield Result(right.length, ERROR, problem=f"{error} (test)")
-            continue
+        right, found = trees
         if keep is not None and len(right.words) == len(found.words):
-            stays = keep(_as_sentence(right))
+            # the words of a gold tree, with their tags, as treebank readers give them to policies
+            words = tuple(unescape(word) for word, _ in right.words)
+            tags = tuple(cut_label(tag) for _, tag in right.words)
+            stays = keep(Sentence(words, tags, (), "", 0))
             right, found = right.without(stays), found.without(stays)
         yield compare(right, found, parameters)
-
-
-def _as_sentence(tree: Bracketing) -> Sentence:
-    """Return the words of a tree, with their tags, as treebank readers give them to policies."""
-    words = tuple(unescape(word) for word, _ in tree.words)
-    return Sentence(words, tuple(cut_label(tag) for _, tag in tree.words), (), "", 0)
 
 
 _LINE = "=" * 76
@@ -379,15 +358,16 @@ RELEASES = {
 }
 
 
-def _sums(rows: Sequence[Result]) -> Counter[str]:
+def _sums(rows: Sequence[Result]) -> dict[str, int]:
     """Return sums over scored sentences, and how many sentences there are of each kind."""
-    scored = [one for one in rows if one.status == OK]
+    scored = [row for row in rows if row.status == OK]
     names = ("matched", "gold", "test", "crossing", "words", "tags", "complete")
-    found = Counter({name: sum(getattr(one, name) for one in scored) for name in names})
-    found["none_crosses"] = sum(one.crossing == 0 for one in scored)
-    found["two_cross"] = sum(one.crossing <= 2 for one in scored)
-    found["valid"] = len(scored)
-    return found
+    return {
+        **{name: sum(getattr(row, name) for row in scored) for name in names},
+        "none_crosses": sum(row.crossing == 0 for row in scored),
+        "two_cross": sum(row.crossing <= 2 for row in scored),
+        "valid": len(scored),
+    }
 
 
 def report(
@@ -405,11 +385,9 @@ def report(
             yield f"{number} : {result.problem}", True
             errors += 1
             if errors > parameters.max_errors:
-                raise AttreeError(
-                    "too-many-errors",
-                    f"more than {parameters.max_errors} errors",
-                    fix="check that both files have the same sentences, or raise MAX_ERROR",
-                )
+                fix = "check that both files have the same sentences, or raise MAX_ERROR"
+                problem = f"more than {parameters.max_errors} errors"
+                raise AttreeError("too-many-errors", problem, fix=fix)
         if result.length < 0:
             break  # one file is longer: no sentence
         yield _row(number, result, style), False
@@ -424,13 +402,13 @@ def report(
         yield from ((line, False) for line in ("", f"-- {title} --", *_summary(part, style)))
 
 
-def _row(number: int, one: Result, style: Release) -> str:
-    words = one.words if one.status == OK or style.words_of_failed else 0
-    recall, precision = _percent(one.matched, one.gold), _percent(one.matched, one.test)
+def _row(number: int, row: Result, style: Release) -> str:
+    words = row.words if row.status == OK or style.words_of_failed else 0
+    recall, precision = _percent(row.matched, row.gold), _percent(row.matched, row.test)
     return (
-        f"{number:4d}  {one.length:3d}    {one.status:d}  {recall:6.2f} {precision:6.2f}"
-        f"   {one.matched:3d}    {one.gold:3d}  {one.test:3d}    {one.crossing:3d}"
-        f"   {words:4d}  {one.tags:4d}   {_percent(one.tags, words):6.2f}"
+        f"{number:4d}  {row.length:3d}    {row.status:d}  {recall:6.2f} {precision:6.2f}"
+        f"   {row.matched:3d}    {row.gold:3d}  {row.test:3d}    {row.crossing:3d}"
+        f"   {words:4d}  {row.tags:4d}   {_percent(row.tags, words):6.2f}"
     )
 
 
@@ -446,17 +424,15 @@ def _totals(rows: Sequence[Result], style: Release) -> str:
 
 
 def _summary(rows: Sequence[Result], style: Release) -> Iterator[str]:
-    total, status = _sums(rows), Counter(one.status for one in rows)
+    total, status = _sums(rows), Counter(row.status for row in rows)
     recall = _percent(total["matched"], total["gold"])
     precision = _percent(total["matched"], total["test"])
     both = recall + precision
-    counts = {
+    numbers = {
         "Number of sentence": len(rows),
         "Number of Error sentence": status[ERROR],
         "Number of Skip  sentence": status[SKIPPED],
         "Number of Valid sentence": total["valid"],
-    }
-    shares = {
         "Bracketing Recall": recall,
         "Bracketing Precision": precision,
         "Bracketing FMeasure": 2 * precision * recall / both if both else math.nan,
@@ -466,10 +442,10 @@ def _summary(rows: Sequence[Result], style: Release) -> Iterator[str]:
         "2 or less crossing": _percent(total["two_cross"], total["valid"]),
         "Tagging accuracy": _percent(total["tags"], total["words"]),
     }
-    if not style.f_measure:
-        del shares["Bracketing FMeasure"]
-    yield from (f"{name:25} = {value:6d}" for name, value in counts.items())
-    yield from (f"{name:25} = {value:6.2f}" for name, value in shares.items())
+    for name, number in numbers.items():
+        if style.f_measure or name != "Bracketing FMeasure":
+            shown = f"{number:6d}" if isinstance(number, int) else f"{number:6.2f}"
+            yield f"{name:25} = {shown}"
 
 
 def _percent(part: int, whole: int) -> float:

@@ -38,17 +38,16 @@ def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, NDArray[n
         ``2 * both / (gold + predicted)`` over the sums; a match is exact where all are equal.
     """
     known: dict[str, int] = {}
-    right, found = (
+    sides = [
         (trees.starts, trees.ends, _classes(trees, known), trees.offsets)
         for trees in (gold, predicted)
-    )
+    ]
     counts = np.zeros((len(known) + 1, len(known) + 1), np.int64)
     each = np.zeros((len(gold), 3), np.int64)
-    _pair_labels(right, found, counts, each)
+    _pair_labels(*sides, counts, each)
     order = np.argsort(-counts[:-1].sum(1), kind="stable")
     names, every = list(known), np.append(order, len(order))
-    named = tuple(names[position] for position in order)
-    return Confusion(named, counts[np.ix_(every, every)]), each
+    return Confusion(tuple(names[i] for i in order), counts[np.ix_(every, every)]), each
 
 
 def _classes(trees: Trees, known: dict[str, int]) -> NDArray[np.int64]:
@@ -81,11 +80,21 @@ def label_recall(
     """
     names = list(dict.fromkeys(labels))
     counts = np.zeros((len(names), 2), np.int64)
-    if gold.labels is not None:
+    if gold.labels is not None and names:
         column = {name: position for position, name in enumerate(names)}
-        wanted = np.array([column.get(name, -1) for name in gold.label_names], np.int64)
-        spans = gold.starts, gold.ends, wanted[gold.labels], gold.offsets
-        _count_labels(gold.n_words, spans, has_tree, predicted.keys, predicted.offsets, counts)
+        label = np.array([column.get(name, -1) for name in gold.label_names], np.int64)[gold.labels]
+        tree = gold.tree_of
+        kept = has_tree[tree] & (label >= 0) & (gold.ends - gold.starts > 1)
+        # a number for each span of each tree: as in DistinctSpans, after those of the trees before
+        side = gold.n_words + 1
+        before = np.cumsum(side**2) - side**2
+        spans = (
+            (before + gold.n_words)[tree] + gold.starts.astype(np.int64) * side[tree] - gold.ends
+        )
+        given = np.repeat(before, predicted.counts) + predicted.keys
+        span, label = np.divmod(np.unique(spans[kept] * len(names) + label[kept]), len(names))
+        recalled = label[np.isin(span, given)]
+        counts = np.stack([np.bincount(x, minlength=len(names)) for x in (label, recalled)], axis=1)
     return {name: LabelCount(*each) for name, each in zip(names, counts.tolist(), strict=True)}
 
 
@@ -140,37 +149,3 @@ def _in_order(starts: NDArray[np.int32], ends: NDArray[np.int32]) -> bool:
         within = starts[at] == starts[at - 1] and ends[at] <= ends[at - 1]
         so = so and (within or starts[at] > starts[at - 1])
     return so
-
-
-@kernel
-def _count_labels(
-    n_words: NDArray[np.int64],
-    spans: _Spans,
-    has_tree: NDArray[np.bool_],
-    predicted: NDArray[np.int64],
-    predicted_offsets: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> None:
-    """Sort each tree's (span, label), and merge them with the predicted spans, which are sorted."""
-    starts, ends, labels, offsets = spans
-    wanted = counts.shape[0]
-    for t in range(n_words.size):
-        n = n_words[t]
-        rows, used = np.empty(offsets[t + 1] - offsets[t], np.int64), 0
-        ascending = True
-        for at in range(offsets[t], offsets[t + 1]):
-            if has_tree[t] and labels[at] >= 0 and ends[at] - starts[at] > 1:
-                key = np.int64(starts[at]) * (n + 1) + n - ends[at]
-                rows[used] = key * wanted + labels[at]
-                ascending = ascending and (used == 0 or rows[used] >= rows[used - 1])
-                used += 1
-        rows = rows[:used] if ascending else np.sort(rows[:used])
-        p, last = predicted_offsets[t], predicted_offsets[t + 1]
-        for x in range(rows.size):
-            if x > 0 and rows[x] == rows[x - 1]:
-                continue
-            key, label = rows[x] // wanted, rows[x] % wanted
-            while p < last and predicted[p] < key:
-                p += 1
-            counts[label, 0] += 1
-            counts[label, 1] += p < last and predicted[p] == key

@@ -136,27 +136,18 @@ def score(
     right = gold_spans(gold)
     guessed = distinct_spans(parses.trees, sentences=parses.sentence, what="the parse")
     has_tree = (parses.status != SKIPPED) & (parses.n_words > 1)
-    gold_count, predicted_count, shared = (
+    spans = [
         np.where(has_tree, count, 0)
         for count in (right.counts, guessed.counts, matched(right, guessed))
-    )
-    each = sentence_f1(gold_count, predicted_count, shared, profile=profile)
+    ]
+    each = sentence_f1(*spans, profile=profile)
     each[parses.status == SKIPPED] = np.nan
-    counts = _summed(parses, gold_count, predicted_count, shared, each)
     recalls = label_recall(gold.trees, guessed, has_tree, labels)
     labelled, confusion, brackets = _labelled(gold, parses)
-    return Scored(
-        parses.sentence,
-        parses.n_words,
-        parses.status,
-        gold_count,
-        predicted_count,
-        shared,
-        each,
-        replace(counts, labels=recalls, **labelled, **_tagged(gold, parses)),
-        confusion,
-        brackets,
-    )
+    more = {"labels": recalls, **labelled, **_tagged(gold, parses)}
+    counts = replace(_summed(parses, *spans, each), **more)
+    whole = parses.sentence, parses.n_words, parses.status, *spans, each
+    return Scored(*whole, counts, confusion, brackets)
 
 
 def _labelled(
@@ -218,8 +209,7 @@ def upper_bound(
     if max_words is not None:
         gold = gold.take(np.flatnonzero(gold.n_words <= max_words))
     right = gold_spans(gold)
-    crossing = first_crossing(right)
-    if crossing >= 0:
+    if (crossing := first_crossing(right)) >= 0:
         raise AttreeError(
             "crossing-spans",
             f"the spans of the gold tree of sentence {gold.sentence[crossing]} cross",
@@ -259,30 +249,21 @@ def check_same_sentences(gold: Parses, parses: Parses) -> None:
     Raises:
         AttreeError: they do not; the line names the first sentence at fault.
     """
-    plain = np.array_equal(gold.sentence, parses.sentence) and (np.diff(gold.sentence) > 0).all()
-    sides = () if plain else ((gold, parses, "parses"), (parses, gold, "gold trees"))
-    for one, other, which in sides:
-        missing = np.setdiff1d(one.sentence, other.sentence)
+    fix = "score the parses with the sentence table they were made from"
+    for parts, others, which in ((gold, parses, "parses"), (parses, gold, "gold trees")):
+        missing = np.setdiff1d(parts.sentence, others.sentence)
         if missing.size:
-            raise AttreeError(
-                "other-sentences",
-                f"sentence {missing[0]} has no row among the {which}"
-                + (f" (nor have {missing.size - 1} others)" if missing.size > 1 else ""),
-                fix="score the parses with the sentence table they were made from",
-            )
+            more = f" (nor have {missing.size - 1} others)" if missing.size > 1 else ""
+            problem = f"sentence {missing[0]} has no row among the {which}{more}"
+            raise AttreeError("other-sentences", problem, fix=fix)
     if gold.sentence.size != parses.sentence.size:
-        numbers, times = np.unique(
-            np.concatenate([gold.sentence, parses.sentence]), return_counts=True
-        )
-        raise AttreeError(
-            "sentence-twice", f"sentence {numbers[times > 2][0]} has more than one row"
-        )
+        both = np.concatenate([gold.sentence, parses.sentence])
+        numbers, times = np.unique(both, return_counts=True)
+        problem = f"sentence {numbers[times > 2][0]} has more than one row"
+        raise AttreeError("sentence-twice", problem)
     unequal = np.flatnonzero(gold.n_words != parses.n_words)
     if unequal.size:
-        at = unequal[0]
-        raise AttreeError(
-            "other-sentences",
-            f"sentence {gold.sentence[at]} has {gold.n_words[at]} words in the gold tree and"
-            f" {parses.n_words[at]} in the parse",
-            fix="score the parses with the sentence table they were made from",
-        )
+        row = unequal[0]
+        words = f"{gold.n_words[row]} words in the gold tree and {parses.n_words[row]} in the parse"
+        problem = f"sentence {gold.sentence[row]} has {words}"
+        raise AttreeError("other-sentences", problem, fix=fix)

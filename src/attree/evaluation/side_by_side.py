@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import SKIPPED
-from attree.base.tables import Table, number
+from attree.base.tables import Table, number, show
 from attree.evaluation import METRICS
 from attree.evaluation.baselines import fixed_parses
 from attree.evaluation.counts import Counts
@@ -171,6 +171,8 @@ class SystemScores:
         missing: gold sentences without a tree.
         wrong: of the first run, F1 with missing sentences counted as wrong: metric → percent.
         intervals: of a single run, metric → 95 % interval.
+        parts: of a single run, metric → numerator and denominator of each sentence's share in it.
+        trees: see :class:`System`.
     """
 
     name: str
@@ -179,6 +181,8 @@ class SystemScores:
     missing: int = 0
     wrong: Mapping[str, float | None] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    parts: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    trees: int = 0
 
     def mean(self, metric: str) -> float | None:
         """Return a score in percent, of several runs the mean."""
@@ -208,7 +212,7 @@ class Evaluation:
     ) -> None:
         self.gold, self.systems, self._max_words = gold, systems, max_words
         self._notes = notes
-        self.rows = [self._row(one) for one in systems]
+        self.rows = [self._row(system) for system in systems]
 
     @property
     def corpus_f1(self) -> float | None:
@@ -225,38 +229,42 @@ class Evaluation:
         """The first system's 95 % bootstrap intervals: ``corpus_f1``, ``labelled_f1`` → percent."""
         return self.rows[0].intervals
 
+    def _score(self, parses: Parses) -> Scored:
+        return score(self.gold.parses, parses, max_words=self._max_words)
+
     def _row(self, system: System) -> SystemScores:
-        each = [score(self.gold.parses, one, max_words=self._max_words) for one in system.runs]
-        missing = int((each[0].status == SKIPPED).sum())
-        parts = _parts(each[0]) if len(each) == 1 else {}
+        runs = [self._score(parses) for parses in system.runs]
+        missing = int((runs[0].status == SKIPPED).sum())
+        parts = _parts(runs[0]) if len(runs) == 1 else {}
         return SystemScores(
             system.name,
-            [one.counts for one in each],
-            each[0],
+            [scored.counts for scored in runs],
+            runs[0],
             missing,
-            self._with_missing_wrong(each[0]) if missing else {},
+            self._with_missing_wrong(runs[0]) if missing else {},
             {name: interval(part, resamples=RESAMPLES) for name, part in parts.items()},
+            parts,
+            system.trees,
         )
 
     def _with_missing_wrong(self, scored: Scored) -> dict[str, float | None]:
         """Return F1 in percent, the gold spans of sentences without a tree among those to find."""
-        gold = self.gold.parses
-        if self._max_words is not None:
-            gold = gold.take(np.flatnonzero(gold.n_words <= self._max_words))
-        lost = gold.take(np.flatnonzero(scored.status == SKIPPED))
+        gold, counts = self.gold.parses, scored.counts
+        missing = scored.sentence[scored.status == SKIPPED]
+        lost = gold.take(np.flatnonzero(np.isin(gold.sentence, missing)))
         # a tree scored by itself has as many spans and labelled brackets as it has
-        own, counts = score(lost, lost).counts, scored.counts
+        own = score(lost, lost).counts
         whole = counts + Counts(gold=own.gold, labelled_gold=own.labelled_gold)
-        found = {"corpus_f1": whole.corpus_f1}
-        return found if counts.labelled_f1 is None else found | {"labelled_f1": whole.labelled_f1}
+        shown = [
+            name for name in TESTED if getattr(counts, name) is not None or name == "corpus_f1"
+        ]
+        return {name: getattr(whole, name) for name in shown}
 
     def baselines(self) -> Iterator[SystemScores]:
         """Yield the baselines and the binary ceiling."""
         for name in BASELINES:
-            found = score(
-                self.gold.parses, fixed_parses(name, self.gold.parses), max_words=self._max_words
-            )
-            yield SystemScores(name.replace("_", " "), [found.counts])
+            scored = self._score(fixed_parses(name, self.gold.parses))
+            yield SystemScores(name.replace("_", " "), [scored.counts])
         ceiling = upper_bound(self.gold.parses, max_words=self._max_words)
         yield SystemScores("binary ceiling", [ceiling])
 
@@ -266,32 +274,29 @@ class Evaluation:
         shown = [name for name in TESTED if any(row.mean(name) is not None for row in self.rows)]
         with_interval = any(row.intervals for row in self.rows)
         with_missing = any(row.missing for row in self.rows)
-        headings, columns = [""], [[row.name for row in rows]]
-        for name in shown:
-            headings.append(TESTED[name])
-            columns.append([number(row.mean(name)) for row in rows])
-            if with_interval:
-                headings.append("95 %")
-                columns.append([_interval(row.intervals.get(name)) for row in rows])
-            if with_missing:
-                headings.append("missing wrong")
-                columns.append([number(row.wrong.get(name, row.mean(name))) for row in rows])
-        for name in _PLAIN:
-            headings.append(METRICS[name].heading)
-            columns.append([number(row.mean(name)) for row in rows])
-        cells = list(map(list, zip(*columns, strict=True)))
-        made = [Table("F1", headings, cells, " ".join(self._said(shown, with_interval)))]
-        return [*made, *self._pairs()]
+        columns: list[tuple[str, list[str]]] = [("", [row.name for row in rows])]
+        for name in (*shown, *_PLAIN):
+            columns.append((METRICS[name].heading, [number(row.mean(name)) for row in rows]))
+            if with_interval and name in TESTED:
+                limits = (row.intervals.get(name) for row in rows)
+                columns.append(("95 %", ["–" if x is None else _range(*x, "–") for x in limits]))
+            if with_missing and name in TESTED:
+                wrong = [number(row.wrong.get(name, row.mean(name))) for row in rows]
+                columns.append(("missing wrong", wrong))
+        headings, cells = zip(*columns, strict=True)
+        note = " ".join(self._remarks(shown, with_interval))
+        whole = Table("F1", headings, list(map(list, zip(*cells, strict=True))), note)
+        return [whole, *self._pairs()]
 
-    def _said(self, shown: Sequence[str], with_interval: bool) -> Iterator[str]:
-        gold = self.gold
-        scored = self.rows[0].runs[0].sentences
-        yield f"{scored:,} sentences; punctuation: {gold.punctuation}."
+    def _remarks(self, shown: Sequence[str], with_interval: bool) -> Iterator[str]:
+        policy, scored = self.gold.punctuation, self.rows[0].runs[0].sentences
+        yield f"{scored:,} sentences; punctuation: {policy}."
         yield "F1 is of unlabelled spans of two words and more, unless it is called labelled."
         if "labelled_f1" in shown:
+            quoted = f"'{policy}'" if " " in policy else policy
             yield (
-                "Labelled F1 is that of `attree evalb --prm collins --punctuation "
-                f"{_quoted(gold.punctuation)}`; functions cut."
+                f"Labelled F1 is that of `attree evalb --prm collins --punctuation {quoted}`; "
+                "functions cut."
             )
         if with_interval:
             yield f"95 %: bootstrap over sentences, {RESAMPLES:,} resamples."
@@ -309,38 +314,32 @@ class Evaluation:
         """Name the systems many of whose labels no gold tree has: they can't be right."""
         known = set(self.gold.parses.trees.label_of_each() or ())
         universal = all(label in tables()[UNIVERSAL] for label in known)
-        for one in self.systems:
-            labels = Counter(one.runs[0].trees.label_of_each())
+        for system in self.systems:
+            labels = Counter(system.runs[0].trees.label_of_each())
             others = {label: count for label, count in labels.items() if label not in known}
             if sum(others.values()) > _OTHER_LABELS * labels.total():
                 common = sorted(others, key=lambda label: (-others[label], label))
                 fix = "" if universal else "; --labels universal compares universal ones"
-                shown = ", ".join(common[:_SHOWN])
-                yield f"{one.name} has labels that no gold tree has ({shown}){fix}."
+                names = ", ".join(common[:_SHOWN])
+                yield f"{system.name} has labels that no gold tree has ({names}){fix}."
 
-    def _pairs(self) -> Iterator[Table]:
+    def _pairs(self) -> list[Table]:
         """Compare every two systems by paired bootstrap, on the sentences that both have."""
-        single = [
-            (system, _parts(row.scored))
-            for system, row in zip(self.systems, self.rows, strict=True)
-            if row.scored is not None and len(row.runs) == 1
-        ]
+        made = []
+        for metric, heading in TESTED.items():
+            lines = [
+                [first.name, second.name, *_compared(first.parts[metric], second.parts[metric])]
+                for first, second in itertools.combinations(self.rows, 2)
+                if first.trees == second.trees and metric in first.parts and metric in second.parts
+            ]
+            if lines:
+                headings = ["first", "second", "difference", "95 %", "p"]
+                made.append(Table(f"{heading}: every two", headings, lines, names=2))
         note = (
             f"First minus second, on the sentences that both have; paired bootstrap, {RESAMPLES:,} "
             "resamples, two-sided p."
         )
-        found = {}
-        for name, heading in TESTED.items():
-            found[heading] = [
-                [first.name, second.name, *_compared(one[name], other[name])]
-                for (first, one), (second, other) in itertools.combinations(single, 2)
-                if first.trees == second.trees and name in one and name in other
-            ]
-        found = {heading: lines for heading, lines in found.items() if lines}
-        headings = ["first", "second", "difference", "95 %", "p"]
-        for heading, lines in found.items():
-            below = note if heading == list(found)[-1] else ""
-            yield Table(f"{heading}: every two", headings, lines, below, names=2)
+        return [*made[:-1], *(replace(table, note=note) for table in made[-1:])]
 
     def check_missing(self, accept_loss: float = 0.0) -> None:
         """Refuse systems that lack the trees of more than a tenth of the sentences.
@@ -363,13 +362,13 @@ class Evaluation:
         system, scored = self.systems[0], self.rows[0].scored
         assert scored is not None
         order = np.argsort(scored.sentence_f1, kind="stable")
-        for place in order[~np.isnan(scored.sentence_f1[order])][:count]:
-            row = int(scored.sentence[place])
-            one, gold = self.gold.sentences[row], self.gold.parses.trees
-            where = system.where.get(row, f"{one.file}:{one.line}")
-            yield f"{where}: sentence F1 {100 * scored.sentence_f1[place]:.2f}"
-            for title, trees in (("gold", gold), ("predicted", system.runs[0].trees)):
-                yield f"{title}:\n{trees.of(row, one.words)}"
+        for position in order[~np.isnan(scored.sentence_f1[order])][:count]:
+            row = int(scored.sentence[position])
+            sentence = self.gold.sentences[row]
+            where = system.where.get(row, f"{sentence.file}:{sentence.line}")
+            yield f"{where}: sentence F1 {100 * scored.sentence_f1[position]:.2f}"
+            for title, parses in (("gold", self.gold.parses), ("predicted", system.runs[0])):
+                yield f"{title}:\n{parses.trees.of(row, sentence.words)}"
 
     def figures(self) -> list[dict[str, Any]]:
         """Return the scores of every system as plain values, for JSON: name, F1, intervals."""
@@ -388,8 +387,6 @@ class Evaluation:
         """Return the tables as a terminal shows them."""
         from rich.console import Console
 
-        from attree.base.tables import show
-
         console = Console(highlight=False, width=100, color_system=None)
         with console.capture() as captured:
             show(self.tables(), console)
@@ -399,24 +396,18 @@ class Evaluation:
 def _parts(scored: Scored) -> dict[str, NDArray[np.float64]]:
     """Return metric → numerator and denominator of each sentence's share in it."""
     spans = np.stack([scored.matched, scored.gold, scored.predicted], axis=1)
-    found = {"corpus_f1": corpus_f1_parts(spans)} if spans[:, 1:].any() else {}
-    if scored.labelled is not None and scored.labelled.any():
-        found["labelled_f1"] = corpus_f1_parts(scored.labelled)
-    return found
+    counts = {"corpus_f1": spans, "labelled_f1": scored.labelled}
+    return {n: corpus_f1_parts(x) for n, x in counts.items() if x is not None and x.any()}
 
 
-def _compared(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[str, str, str]:
-    both = (one[:, 1] > 0) & (other[:, 1] > 0)
+def _compared(first: NDArray[np.float64], second: NDArray[np.float64]) -> tuple[str, str, str]:
+    both = (first[:, 1] > 0) & (second[:, 1] > 0)
     if not both.any():
         return "–", "–", "–"
-    found = paired_bootstraps(np.stack([one[both], other[both]]), resamples=RESAMPLES)[0, 1]
+    found = paired_bootstraps(np.stack([first[both], second[both]]), resamples=RESAMPLES)[0, 1]
     p = "<.001" if found.p < 0.001 else f"{found.p:.3f}"
-    return f"{found.difference:+.2f}", f"{found.low:.1f} to {found.high:.1f}", p
+    return f"{found.difference:+.2f}", _range(found.low, found.high, " to "), p
 
 
-def _interval(limits: tuple[float, float] | None) -> str:
-    return "–" if limits is None else f"{limits[0]:.1f}–{limits[1]:.1f}"
-
-
-def _quoted(policy: str) -> str:
-    return f"'{policy}'" if " " in policy else policy
+def _range(low: float, high: float, to: str) -> str:
+    return f"{low:.1f}{to}{high:.1f}"

@@ -118,5 +118,4 @@ def _resampled_sums(values: NDArray[np.float64], resamples: int, seed: int) -> N
 def _percent(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the ratio of the last axis' two, in percent; one without a denominator is 0."""
     up, down = sums[..., 0], sums[..., 1]
-    found: NDArray[np.float64] = 100.0 * np.divide(up, down, out=np.zeros_like(up), where=down > 0)
-    return found
+    return np.asarray(100.0 * np.divide(up, down, out=np.zeros_like(up), where=down > 0))

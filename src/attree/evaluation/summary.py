@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from attree.base.files import write_json
@@ -20,33 +19,29 @@ from attree.base.schemas import (
 )
 from attree.evaluation import METRICS, PROFILES
 from attree.evaluation.counts import Counts
-from attree.evaluation.metrics import Scored, score
+from attree.evaluation.metrics import score
 from attree.trees.parses import Parses
 
 #: The modules that decide a score.
 CODE = ("attree.evaluation.summary",)
 
 _METRIC = "; ".join(
-    [
-        "unlabelled F1 in percent over distinct spans of two words and more",
-        *(
-            f"{metric.heading[0].lower()}{metric.heading[1:]}: {metric.meaning}"
-            for metric in METRICS.values()
-            if metric.in_tables
-        ),
+    ["unlabelled F1 in percent over distinct spans of two words and more"]
+    + [
+        f"{metric.heading[0].lower()}{metric.heading[1:]}: {metric.meaning}"
+        for metric in METRICS.values()
+        if metric.in_tables
     ]
 )
 
 
 def percentages(counts: Counts) -> dict[str, Any]:
     """Return the scores that counts give; null where nothing is counted."""
-    return {
-        **{metric: getattr(counts, metric) for metric in METRICS},
-        "label_recall": {
-            name: {"recall": label.recall, "count": label.count}
-            for name, label in counts.labels.items()
-        },
+    recalls = {
+        name: {"recall": label.recall, "count": label.count}
+        for name, label in counts.labels.items()
     }
+    return {**{metric: getattr(counts, metric) for metric in METRICS}, "label_recall": recalls}
 
 
 def protocol(
@@ -67,6 +62,7 @@ def protocol(
         profile, max_words: as for :func:`attree.evaluation.metrics.score`.
         selection: the data that heads or settings were chosen on.
     """
+    outcomes = ("scored", "one_word", "skipped", "fallback")
     return {
         "metric": _METRIC,
         "profile": profile,
@@ -80,10 +76,7 @@ def protocol(
         "sentences": {
             "total": total,
             "longer": total - counts.sentences,
-            "scored": counts.scored,
-            "one_word": counts.one_word,
-            "skipped": counts.skipped,
-            "fallback": counts.fallback,
+            **{name: getattr(counts, name) for name in outcomes},
         },
     }
 
@@ -109,18 +102,20 @@ def score_parses(
     """Score a table of parses; write a row a sentence, and the summary, which is returned."""
     gold, about = read_gold(sentences)
     parsed, made = read_table(parses, schema=PARSES_SCHEMA)
-    settings = {"profile": profile, "labels": list(labels), "max_words": max_words}
-    scored = score(
-        gold, Parses.of_table(parsed), profile=profile, labels=labels, max_words=max_words
-    )
+    how: dict[str, Any] = {"profile": profile, "labels": list(labels), "max_words": max_words}
+    scored = score(gold, Parses.of_table(parsed), **how)
     facts = {
         "language": about.get("language"),
         "split": about.get("split"),
         "encoder": encoder or made.get("encoder"),
         "parser": parser or made.get("parser"),
     }
-    history = provenance(code=CODE, settings=settings, parses=made.get("provenance", made))
-    write_table(output, _rows(scored), schema=SCORES_SCHEMA, metadata={**facts, **history})
+    history = provenance(code=CODE, settings=how, parses=made.get("provenance", made))
+    rows: dict[str, Any] = {
+        name: getattr(scored, name) for name in SCORES_SCHEMA.names if name != "sentence_f1"
+    }
+    rows["sentence_f1"] = pa.array(100.0 * scored.sentence_f1, from_pandas=True)
+    write_table(output, pa.table(rows), schema=SCORES_SCHEMA, metadata={**facts, **history})
     found = {
         **facts,
         **percentages(scored.counts),
@@ -128,7 +123,7 @@ def score_parses(
         "protocol": protocol(
             about,
             scored.counts,
-            total=gold.n_words.size,
+            total=len(gold),
             profile=profile,
             max_words=max_words,
             selection=made.get("selection"),
@@ -137,17 +132,3 @@ def score_parses(
     }
     write_json(summary, found)
     return found
-
-
-def _rows(scored: Scored) -> pa.Table:
-    return pa.table(
-        {
-            "sentence": scored.sentence,
-            "n_words": scored.n_words,
-            "status": scored.status,
-            "gold": scored.gold,
-            "predicted": scored.predicted,
-            "matched": scored.matched,
-            "sentence_f1": pa.array(100.0 * scored.sentence_f1, mask=np.isnan(scored.sentence_f1)),
-        }
-    )

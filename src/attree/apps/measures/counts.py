@@ -21,8 +21,7 @@ every word.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +31,7 @@ from attree.trees.trees import Trees
 _Integers = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class OfWords:
+class OfWords(NamedTuple):
     """Numbers of all words of some trees, one tree after the other; int64 (words,) each.
 
     Attributes:
@@ -47,8 +45,7 @@ class OfWords:
     depth: _Integers
 
 
-@dataclass(frozen=True, slots=True)
-class OfTrees:
+class OfTrees(NamedTuple):
     """Numbers of trees; (trees,) each, the shares and means NaN where there is nothing to count.
 
     Attributes:
@@ -67,20 +64,19 @@ class OfTrees:
     left_branching: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class PhraseTypes:
+class PhraseTypes(NamedTuple):
     """Nodes of each label of each tree; (pairs,) each, by tree, then label.
 
     Attributes:
         tree: its position.
         label: the label.
-        count: nodes that have it.
+        number: of its nodes.
         mean_length: their words, on average.
     """
 
     tree: _Integers
     label: list[str]
-    count: _Integers
+    number: _Integers
     mean_length: NDArray[np.float64]
 
 
@@ -100,9 +96,8 @@ def of_words(trees: Trees) -> OfWords:
         return np.bincount(places, minlength=total + 1)
 
     depth = np.cumsum(count(begins) - count(ends))
-    return OfWords(
-        count(begins)[:total], count(ends - 1)[:total], count(corner - 1)[:total], depth[:total]
-    )
+    each = (count(begins), count(ends - 1), count(corner - 1), depth)
+    return OfWords(*(counts[:total] for counts in each))
 
 
 def of_trees(trees: Trees) -> OfTrees:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from attree.apps.measures.counts import distinct, of_trees, of_words, phrase_types
+from attree.apps.measures.counts import (
+    OfTrees,
+    OfWords,
+    distinct,
+    of_trees,
+    of_words,
+    phrase_types,
+)
 from attree.base.errors import AttreeError
 from attree.base.files import check_folder, whole_file
 from attree.base.schemas import OK
@@ -69,7 +76,7 @@ class Reading:
         """
         for path in inputs:
             if is_output(path):
-                yield from of_folder(path)
+                yield from _of_folder(path)
                 continue
             for files in together(path, self.settings.format):
                 yield from self._of_files(files)
@@ -78,14 +85,13 @@ class Reading:
         path = files[0]
         if not path.exists():
             raise AttreeError("missing-file", "this file does not exist", file=path)
-        number, sentences = (
-            0,
-            read_whole(files, self.settings, self._refuse, punctuation=self.settings.punctuation),
-        )
+        policy = self.settings.punctuation
+        sentences = read_whole(files, self.settings, self._refuse, punctuation=policy)
+        first = 0
         while some := list(islice(sentences, _AT_A_TIME)):
-            yield _of_sentences(some, number)
-            number += len(some)
-        if not number:
+            yield _of_sentences(some, first)
+            first += len(some)
+        if not first:
             raise AttreeError("no-sentences", "no sentence could be read", file=path)
 
     def _refuse(self, line: str) -> None:
@@ -94,19 +100,20 @@ class Reading:
 
 
 def _of_sentences(some: Sequence[Sentence], first: int) -> MeasuredTrees:
-    spans = [[(start, end) for start, end, _ in one.spans] for one in some]
-    labels = [[label for _, _, label in one.spans] for one in some]
+    words = [sentence.words for sentence in some]
+    spans = [[(start, end) for start, end, _ in sentence.spans] for sentence in some]
+    labels = [[label for _, _, label in sentence.spans] for sentence in some]
     return MeasuredTrees(
-        [name_of(one.file) for one in some],
-        [one.line for one in some],
+        [name_of(sentence.file) for sentence in some],
+        [sentence.line for sentence in some],
         range(first, first + len(some)),
         [OK] * len(some),
-        [one.words for one in some],
-        Trees.from_spans([len(one.words) for one in some], spans, labels),
+        words,
+        Trees.from_spans(list(map(len, words)), spans, labels),
     )
 
 
-def of_folder(folder: Path) -> Iterator[MeasuredTrees]:
+def _of_folder(folder: Path) -> Iterator[MeasuredTrees]:
     """Yield what a folder of ``attree parse`` holds, a shard at a time.
 
     Raises:
@@ -114,49 +121,35 @@ def of_folder(folder: Path) -> Iterator[MeasuredTrees]:
     """
     shards = 0
     for table, trees in read_shards(folder):
-        names = ("file", "line", "sentence", "status", "words")
-        file, line, sentence, status, texts = (table[name].to_pylist() for name in names)
+        *where, texts = (table[name].to_pylist() for name in (*_WHERE.names, "words"))
         words = [text.split(" ") if text else [] for text in texts]
-        yield MeasuredTrees(file, line, sentence, status, words, trees)
+        yield MeasuredTrees(*where, words, trees)
         shards += 1
     if not shards:
-        raise AttreeError(
-            "no-run",
-            "this folder has no trees of `attree parse`",
-            file=folder,
-            fix="give its --output folder, or treebank files",
-        )
+        problem = "this folder has no trees of `attree parse`"
+        fix = "give its --output folder, or treebank files"
+        raise AttreeError("no-run", problem, file=folder, fix=fix)
 
 
-_WHERE = [
-    pa.field("file", pa.string(), nullable=False),
-    pa.field("line", pa.int64(), nullable=False),
-    pa.field("sentence", pa.int32(), nullable=False),
-    pa.field("status", pa.string(), nullable=False),
-]
+_INT, _FLOAT, _TEXT = pa.int32(), pa.float64(), pa.string()
+_PLACE = {"file": _TEXT, "line": pa.int64(), "sentence": _INT, "status": _TEXT}
+_WHERE = pa.schema([pa.field(name, kind, nullable=False) for name, kind in _PLACE.items()])
 
 
 def _schema(**columns: pa.DataType) -> pa.Schema:
     return pa.schema([*_WHERE, *(pa.field(name, kind) for name, kind in columns.items())])
 
 
-_INT, _FLOAT = pa.int32(), pa.float64()
 #: One row a word, in order; ``word`` counts from 0. See
 #: :class:`attree.apps.measures.counts.OfWords`.
-WORDS = _schema(
-    word=_INT, text=pa.string(), top_down=_INT, bottom_up=_INT, left_corner=_INT, depth=_INT
-)
+WORDS = _schema(word=_INT, text=_TEXT, **dict.fromkeys(OfWords._fields, _INT))
 #: One row a sentence, those without a tree too. See :class:`attree.apps.measures.counts.OfTrees`.
 SENTENCES = _schema(
-    words=_INT,
-    nodes=_INT,
-    depth=_INT,
-    mean_phrase_length=_FLOAT,
-    right_branching=_FLOAT,
-    left_branching=_FLOAT,
+    **dict.fromkeys(("words", *OfTrees._fields[:2]), _INT),
+    **dict.fromkeys(OfTrees._fields[2:], _FLOAT),
 )
 #: One row a sentence and label, of trees with labels.
-PHRASES = _schema(label=pa.string(), count=_INT, mean_length=_FLOAT)
+PHRASES = _schema(label=_TEXT, count=_INT, mean_length=_FLOAT)
 
 FORMATS = (".parquet", ".tsv")
 #: Of each row its sentence's position, and the further columns.
@@ -166,64 +159,56 @@ Rows = tuple[NDArray[np.int64], list[Any]]
 _ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
-def _words(one: MeasuredTrees, trees: Trees) -> Rows:
-    found, n_words = of_words(trees), trees.n_words
-    first = np.repeat(np.cumsum(n_words) - n_words, n_words)
-    numbers = (found.top_down, found.bottom_up, found.left_corner, found.depth)
-    texts = list(chain.from_iterable(one.words))
-    place = np.arange(len(texts)) - first
-    return np.repeat(np.arange(len(trees)), n_words), [place, texts, *numbers]
+def _words(some: MeasuredTrees) -> Rows:
+    n_words = some.trees.n_words
+    position = np.arange(n_words.sum()) - np.repeat(np.cumsum(n_words) - n_words, n_words)
+    texts = list(chain.from_iterable(some.words))
+    return np.repeat(np.arange(n_words.size), n_words), [position, texts, *of_words(some.trees)]
 
 
-def _sentences(one: MeasuredTrees, trees: Trees) -> Rows:
-    found = of_trees(trees)
-    shares = (found.mean_phrase_length, found.right_branching, found.left_branching)
-    counts = [trees.n_words, found.nodes, found.depth]
-    return np.arange(len(trees)), [*counts, *(pa.array(each, from_pandas=True) for each in shares)]
+def _sentences(some: MeasuredTrees) -> Rows:
+    nodes, depth, *shares = of_trees(some.trees)
+    means = (pa.array(each, from_pandas=True) for each in shares)  # NaN is no value
+    return np.arange(len(some.trees)), [some.trees.n_words, nodes, depth, *means]
 
 
-def _phrases(one: MeasuredTrees, trees: Trees) -> Rows:
-    found = phrase_types(trees)
-    return found.tree, [found.label, found.count, found.mean_length]
+def _phrases(some: MeasuredTrees) -> Rows:
+    tree, *columns = phrase_types(some.trees)
+    return tree, columns
 
 
 #: table → its columns, and what makes its rows of some sentences and their trees.
-TABLES: dict[str, tuple[pa.Schema, Callable[[MeasuredTrees, Trees], Rows]]] = {
+TABLES: dict[str, tuple[pa.Schema, Callable[[MeasuredTrees], Rows]]] = {
     "words": (WORDS, _words),
     "sentences": (SENTENCES, _sentences),
     "phrases": (PHRASES, _phrases),
 }
 
 
-class _Table:
-    """A table that grows in two files, both whole or absent in the end."""
+@contextmanager
+def _table(folder: Path, name: str) -> Iterator[Callable[[MeasuredTrees], int]]:
+    """Open a table's two files, both whole or absent in the end; yield what adds rows to them."""
+    schema, make = TABLES[name]
+    with (
+        whole_file(folder / f"{name}.parquet") as binary,
+        whole_file(folder / f"{name}.tsv") as tabbed,
+        pq.ParquetWriter(binary, schema, compression="zstd") as parquet,
+        tabbed.open("w", encoding="utf-8", newline="") as handle,
+    ):
+        text = csv.writer(handle, delimiter="\t", lineterminator="\n")
+        text.writerow(schema.names)
 
-    def __init__(
-        self,
-        folder: Path,
-        name: str,
-        schema: pa.Schema,
-        make: Callable[[MeasuredTrees, Trees], Rows],
-        stack: ExitStack,
-    ) -> None:
-        parts = [stack.enter_context(whole_file(folder / f"{name}{x}")) for x in FORMATS]
-        self._schema, self._make, self.rows = schema, make, 0
-        self._parquet = stack.enter_context(pq.ParquetWriter(parts[0], schema, compression="zstd"))
-        handle = stack.enter_context(parts[1].open("w", encoding="utf-8", newline=""))
-        self._text = csv.writer(handle, delimiter="\t", lineterminator="\n")
-        self._text.writerow(schema.names)
+        def add(some: MeasuredTrees) -> int:
+            rows, columns = make(some)
+            where = (some.file, some.line, some.sentence, some.status)
+            columns = [*([of[row] for row in rows.tolist()] for of in where), *columns]
+            arrays = list(map(pa.array, columns, schema.types))
+            parquet.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            cells = (map(_cell, column.to_pylist()) for column in arrays)
+            text.writerows(zip(*cells, strict=True))
+            return rows.size
 
-    def add(self, one: MeasuredTrees, trees: Trees) -> None:
-        """Add the rows of some sentences."""
-        rows, columns = self._make(one, trees)
-        where = (one.file, one.line, one.sentence, one.status)
-        columns = [*([of[row] for row in rows.tolist()] for of in where), *columns]
-        arrays = list(map(pa.array, columns, self._schema.types))
-        table = pa.Table.from_arrays(arrays, schema=self._schema)
-        self._parquet.write_table(table)
-        self.rows += table.num_rows
-        cells = (map(_cell, column.to_pylist()) for column in arrays)
-        self._text.writerows(zip(*cells, strict=True))
+        yield add
 
 
 def _cell(value: Any) -> Any:
@@ -263,10 +248,11 @@ def write_measures(
     Returns:
         table → its rows.
     """
+    rows = dict.fromkeys(TABLES, 0)
     with ExitStack() as stack:
-        tables = {name: _Table(folder, name, *how, stack) for name, how in TABLES.items()}
-        for one in measured:
-            trees = distinct(one.trees) if plain else one.trees
-            for table in tables.values():
-                table.add(one, trees)
-    return {name: table.rows for name, table in tables.items()}
+        tables = {name: stack.enter_context(_table(folder, name)) for name in TABLES}
+        for some in measured:
+            counted = replace(some, trees=distinct(some.trees)) if plain else some
+            for name, add in tables.items():
+                rows[name] += add(counted)
+    return rows

@@ -261,8 +261,7 @@ class ScoreRow:
         """Return the row with label recalls and published figures as columns of their own."""
         row = {name: getattr(self, name) for name in ("language", "split", "encoder", "parser")}
         row |= self.values
-        counts = ("sentences", "scored", "skipped", "fallback")
-        row |= {name: getattr(self, name) for name in (*counts, *_SAID)}
+        row |= {name: getattr(self, name) for name in _PROTOCOL}
         row |= {f"treebank_{name}": count for name, count in self.treebank.items()}
         for metric, (low, high) in self.intervals.items():
             row |= {f"{metric}_low": low, f"{metric}_high": high}
@@ -275,8 +274,8 @@ class ScoreRow:
         return {f"published_{metric}": self.published.get(metric) for metric in HEADINGS}
 
 
-#: What a protocol says in words.
-_SAID = ("derived", "punctuation", "selection")
+_COUNTS = ("sentences", "scored", "skipped", "fallback")
+_PROTOCOL = (*_COUNTS, "derived", "punctuation", "selection")
 
 
 def by_test(rows: Iterable[ScoreRow]) -> dict[tuple[str, str], list[ScoreRow]]:
@@ -311,8 +310,11 @@ def read_published(path: Path | None, table: str) -> Published:
             problem = f"missing columns {', '.join(sorted(missing))}"
             raise AttreeError("missing-columns", problem, file=path, line=1)
         lines = [line for line in reader if line["table"] == table]
-    key = ("row", "language", "metric")
-    return {tuple(line[name].lower() for name in key): float(line["value"]) for line in lines}
+    figures = {}
+    for line in lines:
+        row, language, metric = (line[name].lower() for name in ("row", "language", "metric"))
+        figures[row, language, metric] = float(line["value"])
+    return figures
 
 
 def score_rows(
@@ -360,7 +362,9 @@ def _row(summary: Mapping[str, Any], published: Published, path: Path, resample:
         scored=counts.scored,
         skipped=counts.skipped,
         fallback=counts.fallback,
-        **{name: getattr(protocol, name) or "" for name in _SAID},
+        derived=protocol.derived,
+        punctuation=protocol.punctuation or "",
+        selection=protocol.selection or "",
         treebank=protocol.treebank or {},
         intervals=intervals(SentenceCounts.read(scores)) if resample and scores.is_file() else {},
         label_recall=known.label_recall,
