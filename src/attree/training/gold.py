@@ -347,25 +347,19 @@ UNIVERSAL_TAGS = frozenset((
 # fmt: on
 
 
-def with_one_tagset(trees: GoldTrees) -> GoldTrees:
-    """Return trees of several treebanks without tags that are not universal, if some trees' are.
-
-    Each treebank has tags of its own, of which a parser of many languages would guess one or other.
-    """
-    universal = [UNIVERSAL_TAGS.issuperset(tree.tags) and bool(tree.tags) for tree in trees.gold]
-    if len(trees.sources) < 2 or not any(universal):
-        return trees
-    kept = zip(trees.gold, universal, strict=True)
-    return replace(trees, gold=[one if keep else replace(one, tags=()) for one, keep in kept])
-
-
 def with_classes(trees: GoldTrees, most: int = MOST) -> GoldTrees:
     """Return trees with at most so many labels and as many tags; the same if there are no more.
 
     The treebanks of some languages have a thousand tags, most of them seen a few times: nothing is
-    learned of these, and each costs as much as a frequent one.
+    learned of these, and each costs as much as a frequent one. Each treebank has tags of its own,
+    of which a parser of many languages would guess one or other: of several treebanks those that
+    are not universal are left out, if some trees' are.
     """
-    trees = with_one_tagset(trees)
+    universal = [UNIVERSAL_TAGS.issuperset(tree.tags) and bool(tree.tags) for tree in trees.gold]
+    if len(trees.sources) > 1 and any(universal):
+        kept = zip(trees.gold, universal, strict=True)
+        gold = [tree if keep else replace(tree, tags=()) for tree, keep in kept]
+        trees = replace(trees, gold=gold)
     labels = Counter(label for tree in trees.gold for _, _, label in tree.labels)
     tags = Counter(tag for tree in trees.gold for tag in tree.tags)
     if max(len(labels), len(tags)) <= most:

@@ -126,7 +126,7 @@ def _spans_of_trees(
             scores = scores + trees.penalties
         # the probability of every span among the trees that are compatible with gold
         lengths, allowed = trees.n_words.numpy(), trees.allowed.numpy()
-        _, likely = batch_inside_outside(scores.contiguous().numpy(), lengths, allowed, True)
+        _, likely = batch_inside_outside(scores.contiguous().numpy(), lengths, allowed)
         states = torch.cat(batch.features["labels"], -1).half().cpu()
         for row, tree in enumerate(trees.trees):
             yield states[row, : tree.n_words + 1], _of_tree(tree, likely[row], code)

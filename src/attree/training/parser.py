@@ -43,6 +43,7 @@ from attree.training.recipes import (
     WEIGHTS,
     FewShotRecipe,
     adapted,
+    invalid,
     read_description,
 )
 from attree.training.scores import SpanScores, decode, expected_right, likelihoods, split_tables
@@ -105,13 +106,8 @@ class TrainedParser:
             for key, value in here.items():
                 fits = value == there[key] or (key == "layers" and value < there[key])
                 if value is not None and not fits:
-                    raise AttreeError(
-                        "bad-shape",
-                        f"this {DESCRIPTION} is not valid: shape.{part}.{key}: {value}, where the "
-                        f"encoder {encoder.slug} has {there[key]}",
-                        file=ABOUT,
-                        fix=_AGAIN,
-                    )
+                    problem = f"{value}, where the encoder {encoder.slug} has {there[key]}"
+                    raise invalid("bad-shape", f"shape.{part}.{key}: {problem}", ABOUT)
 
     def features(self, encoder: Encoder, pieces: Sequence[Pieces]) -> Batch:
         """Run the encoder over one batch of sentences, none too long, and lay out what is read."""
