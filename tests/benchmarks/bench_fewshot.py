@@ -14,7 +14,7 @@ from attree.encoder.pieces import Pieces
 from attree.training import features
 from attree.training.features import Features, Layout, SentenceFeatures
 from attree.training.fit import untrained
-from attree.training.gold import gold_tree
+from attree.training.gold import GoldTrees, gold_tree
 from attree.training.inside import marginals
 from attree.training.objectives import batches, train
 from attree.training.parser import TrainedModel, TrainedParser
@@ -64,7 +64,7 @@ def _training(what: str, name: str, layers: int, heads: int) -> Row:
         for part in scorer.parts.values():
             for parameter in part.parameters():
                 torch.nn.init.normal_(parameter, 0, 0.02)
-        train(scorer, source, gold, TrainingPlan(recipe, steps=STEPS))
+        train(scorer, source, GoldTrees([], [], gold), TrainingPlan(recipe, steps=STEPS))
 
     generator = torch.Generator().manual_seed(0)
     padded = []

@@ -223,11 +223,12 @@ def test_blocks_are_solved_as_all_at_once(
         blocks = labelled_spans(parser.scorer, source, trees.gold, part.names)
         seen.append(len(blocks))
         guess = Guess(blocks, len(part.names))
-        guessed = [guess.first(block) for block in blocks] if half else None
-        solver = Once([part.weights, part.bias])
-        first = torch.ones_like(part.weights), torch.zeros_like(part.bias)
-        label_fit._fitted(solver, blocks, scale, first, 0.1, guessed, lambda count: None)
-        return [solver.loss, part.weights.grad.clone(), part.bias.grad.clone()]
+        guessed = [guess.of(block) for block in blocks] if half else None
+        value = label_fit._loss(part.weights, part.bias, blocks, scale, penalty, guessed)
+        return [value, part.weights.grad, part.bias.grad]
+
+    def penalty() -> torch.Tensor:
+        return 0.1 * (part.weights - 1.0).square().sum()
 
     seen: list[int] = []
     scale = label_fit._Scale(torch.zeros(64), torch.ones(64))
@@ -236,20 +237,6 @@ def test_blocks_are_solved_as_all_at_once(
     for one, other in zip(once, loss(), strict=True):
         torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-4)
     assert seen[0] == 1 < seen[1]
-
-
-class Once:
-    """In place of a solver: asks for the loss and its gradient once."""
-
-    def __init__(self, params: list[torch.Tensor]) -> None:
-        self.param_groups = [{"params": params, "max_eval": 1}]
-
-    def zero_grad(self) -> None:
-        for one in self.param_groups[0]["params"]:
-            one.grad = None
-
-    def step(self, closure) -> None:
-        self.loss = closure()
 
 
 def test_of_many_trees_a_part_is_drawn(treebank: Path, monkeypatch: pytest.MonkeyPatch):

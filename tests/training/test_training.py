@@ -150,7 +150,8 @@ def test_treebanks_are_trained_on_by_their_shares(encoder, treebank, trees, monk
     loss = objectives.OBJECTIVES["tree_crf"]
 
     def spied(scores, gold, score, margin):
-        seen.append([name in {tree.name for tree in trees.gold} for name in gold.names])
+        names = [tree.name for tree in gold.trees]
+        seen.append([name in {tree.name for tree in trees.gold} for name in names])
         return loss(scores, gold, score, margin)
 
     monkeypatch.setitem(objectives.OBJECTIVES, "tree_crf", spied)
@@ -270,9 +271,7 @@ def test_early_stopping_keeps_the_best_weights(encoder, trees):
 
     plan = TrainingPlan(RECIPES["tree-crf"], steps=100)
     source = BatchSource.of(encoder, trees.words, parser.scorer)
-    report = train(
-        parser.scorer, source, trees.gold, plan, held_out=held_out, check_every=5, patience=3
-    )
+    report = train(parser.scorer, source, trees, plan, held_out=held_out, check_every=5, patience=3)
     assert report.best_step == 10
     assert report.checks == [(5, 10.0), (10, 30.0), (15, 20.0), (20, 15.0), (25, 12.0)]
     assert torch.equal(projection(parser).query, seen[30.0])
@@ -284,7 +283,7 @@ def test_a_loss_that_is_no_number_stops_and_names_step_and_tree(encoder, trees):
     source._records[4].states[:] = float("nan")
     plan = TrainingPlan(RECIPES["tree-crf"], batch=12)
     with refused("loss-not-finite", "1"):
-        train(parser.scorer, source, trees.gold, plan)
+        train(parser.scorer, source, trees, plan)
 
 
 def test_settings_are_chosen_on_other_trees(encoder, treebank, trees):

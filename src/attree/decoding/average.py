@@ -8,14 +8,16 @@ it, weighted by ``2 / (n - 1 + |M|)``. The chart finds the best sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.base.errors import AttreeError
-from attree.decoding.decoders import chart
+from attree.decoding.batch import chunks
+from attree.decoding.decoders import binary_trees, chart
 from attree.scoring.tables import SplitScores
 from attree.trees.trees import Trees
 
@@ -49,13 +51,12 @@ def average(
     """
     _check(members, threshold)
     votes = _votes(weights, len(members))
-    words = members[0].n_words
+    tables = np.concatenate(([0], np.cumsum((members[0].n_words + 1) ** 2)))
     parts = [
-        _average([one.take(rows) for one in members], votes, threshold)
-        for rows in _chunks((words + 1) ** 2)
+        _average([trees.take(np.arange(*rows)) for trees in members], votes, threshold)
+        for rows in chunks(tables, _CELLS_AT_A_TIME)
     ]
-    empty = np.empty(0, np.int32)
-    return Trees.concatenate(parts) if parts else Trees.binary(words, empty, empty)
+    return Trees.concatenate(parts)
 
 
 def _check(members: Sequence[Trees], threshold: float | None) -> None:
@@ -66,41 +67,31 @@ def _check(members: Sequence[Trees], threshold: float | None) -> None:
             "not-a-share", f"threshold {threshold} is not a share", fix="give one from 0 to 1"
         )
     words = members[0].n_words
-    for number, one in enumerate(members[1:], 2):
-        if len(one) != words.size:
-            raise AttreeError(
-                "other-sentences",
-                f"parser {number} has trees of {len(one):,} sentences and parser 1 of"
-                f" {words.size:,}",
-                fix="average parsers of the same sentences",
-            )
-        unequal = np.flatnonzero(one.n_words != words)
-        if unequal.size:
+    for number, trees in enumerate(members[1:], 2):
+        if len(trees) != words.size:
+            problem = f"has trees of {len(trees):,} sentences and parser 1 of {words.size:,}"
+        elif (unequal := np.flatnonzero(trees.n_words != words)).size:
             at = int(unequal[0])
-            raise AttreeError(
-                "other-sentences",
-                f"sentence {at} has {one.n_words[at]} words by parser {number} and {words[at]} by"
-                " parser 1",
-                fix="average parsers of the same sentences",
-            )
+            problem = f"has {trees.n_words[at]} words in sentence {at} and parser 1 {words[at]}"
+        else:
+            continue
+        raise AttreeError(
+            "other-sentences",
+            f"parser {number} {problem}",
+            fix="average parsers of the same sentences",
+        )
 
 
 def _votes(weights: Sequence[float] | None, members: int) -> NDArray[np.float64]:
     """(members,) float64: what each one's spans count, 1 in all."""
     given = np.array([1.0] * members if weights is None else weights)
     if given.size != members or not (np.isfinite(given) & (given > 0)).all():
-        problem = f"there are {members} parsers, and weights {given.tolist()}"
         raise AttreeError(
-            "bad-weights", problem, fix="give each parser a number above 0, or give none"
+            "bad-weights",
+            f"there are {members} parsers, and weights {given.tolist()}",
+            fix="give each parser a number above 0, or give none",
         )
     return given / given.sum()
-
-
-def _chunks(cells: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Yield places of sentences whose tables take about `_CELLS_AT_A_TIME` together."""
-    if cells.size:
-        chunk = np.cumsum(cells) // _CELLS_AT_A_TIME
-        yield from np.split(np.arange(cells.size), np.flatnonzero(np.diff(chunk)) + 1)
 
 
 def _average(
@@ -137,8 +128,7 @@ def _distinct(trees: Trees) -> tuple[NDArray[np.int64], ...]:
     starts = np.concatenate([trees.starts, np.zeros(int(long.sum()), np.int32)])
     ends = np.concatenate([trees.ends, trees.n_words[long]])
     rows = np.stack([tree, starts, ends], axis=1)[ends - starts > 1]
-    found = np.unique(rows, axis=0)
-    return found[:, 0], found[:, 1], found[:, 2]
+    return tuple(np.unique(rows, axis=0).T)
 
 
 def _best(words: NDArray[np.int64], scores: NDArray[np.float64]) -> Trees:
@@ -150,7 +140,5 @@ def _best(words: NDArray[np.int64], scores: NDArray[np.float64]) -> Trees:
         above = scores[cells].reshape(n + 1, n + 1)
         terms[cells] = (above + above.T).ravel()  # left(i, k) at [k, i], right(k, j) at [k, j]
         at = cells.stop
-    total = int(np.maximum(words - 1, 0).sum())
-    starts, ends = np.empty(total, np.int32), np.empty(total, np.int32)
-    chart(SplitScores(words, np.zeros_like(terms), terms, has_cross=False), starts, ends)
-    return Trees.binary(words, starts, ends)
+    splits = SplitScores(words, np.zeros_like(terms), terms, has_cross=False)
+    return binary_trees(words, partial(chart, splits))

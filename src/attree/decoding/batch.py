@@ -55,7 +55,9 @@ def decode(
     """
     words = np.asarray(n_words, dtype=np.int64)
     values = np.asarray(values)
-    _check_sizes(values, words, matrices_each)
+    size = int((words * words).sum()) * matrices_each
+    if values.ndim != 1 or values.size != size:
+        raise ValueError(f"{size} values are needed in one dimension, not shape {values.shape}")
     if matrix is not None:
         values, matrices_each = _one_matrix(values, words, matrices_each, matrix), 1
     each = np.repeat(words, matrices_each)
@@ -65,14 +67,21 @@ def decode(
     found = np.empty(spans[-1]) if scored else None
     at = np.concatenate(([0], np.cumsum(each * each)))
     tables = np.concatenate(([0], np.cumsum((each + 1) ** 2)))
-    chunks = list(_chunks(tables))
-    room = np.empty((2, max((tables[last] - tables[first] for first, last in chunks), default=0)))
-    for first, last in chunks:
+    ranges = list(chunks(tables, _CELLS_AT_A_TIME))
+    room = np.empty((2, max((tables[last] - tables[first] for first, last in ranges), default=0)))
+    for first, last in ranges:
         cells = tables[last] - tables[first]
         chosen = transform(values[at[first] : at[last]], association)
         scores = split_scores(chosen, each[first:last], score, room[:, :cells])
         if scores.not_finite >= 0:
-            raise _not_finite(first + scores.not_finite, matrices_each, sentences)
+            sentence, number = divmod(first + scores.not_finite, matrices_each)
+            name = sentence if sentences is None else int(np.asarray(sentences)[sentence])
+            which = f"association {number}" if matrices_each > 1 else "the association"
+            raise NotFiniteError(
+                "not-finite",
+                f"{which} of sentence {name} holds NaN or infinite values",
+                fix="check the encoder and its dtype (float16 overflows in some; try float32)",
+            )
         here = slice(spans[first], spans[last])
         # decoders add best scores to the terms in place: keep these as they were
         kept = replace(scores, terms=scores.terms.copy()) if scored else scores
@@ -145,23 +154,17 @@ def _by_width(width: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     return np.split(order, np.flatnonzero(np.diff(width[order])) + 1)[1:]
 
 
-def _chunks(tables: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of sentences whose tables take about `_CELLS_AT_A_TIME`, one at the least.
+def chunks(tables: NDArray[np.int64], most_cells: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of sentences whose tables take about so many cells, one at the least.
 
     ``tables`` says where each sentence's table begins, and the end of the last.
     """
     first = 0
     while first < tables.size - 1:
-        last = int(tables.searchsorted(tables[first] + _CELLS_AT_A_TIME, side="right")) - 1
+        last = int(tables.searchsorted(tables[first] + most_cells, side="right")) - 1
         last = max(last, first + 1)
         yield first, last
         first = last
-
-
-def _check_sizes(values: NDArray[Any], n_words: NDArray[np.int64], matrices_each: int) -> None:
-    wanted = int((n_words * n_words).sum()) * matrices_each
-    if values.ndim != 1 or values.size != wanted:
-        raise ValueError(f"{wanted} values are needed in one dimension, not shape {values.shape}")
 
 
 def _one_matrix(
@@ -173,14 +176,3 @@ def _one_matrix(
     begins = (np.cumsum(sizes) - sizes) * matrices_each + matrix * sizes
     parts = [values[b : b + size] for b, size in zip(begins, sizes, strict=True)]
     return np.concatenate(parts) if parts else values
-
-
-def _not_finite(tree: int, matrices_each: int, sentences: ArrayLike | None) -> NotFiniteError:
-    sentence, matrix = divmod(tree, matrices_each)
-    name = sentence if sentences is None else int(np.asarray(sentences)[sentence])
-    which = f"association {matrix}" if matrices_each > 1 else "the association"
-    return NotFiniteError(
-        "not-finite",
-        f"{which} of sentence {name} holds NaN or infinite values",
-        fix="check the encoder and its dtype (float16 overflows in some models; try float32)",
-    )

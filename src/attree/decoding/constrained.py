@@ -7,20 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from attree.base.errors import AttreeError, NotFiniteError
 from attree.decoding.batch import scores_of_spans
-from attree.decoding.decoders import chart_over, log_shares, own_terms, span_marginals
+from attree.decoding.decoders import (
+    binary_trees,
+    chart_over,
+    log_shares,
+    own_terms,
+    span_marginals,
+)
 from attree.decoding.k_best import BestTrees, Ranked
 from attree.decoding.kernels import add_best, top_down
 from attree.scoring.tables import SplitScores, split_scores, transform
 from attree.treebank.binarise import binarise
 from attree.trees.constraints import Constraints
 from attree.trees.tree import NO_LABEL
-from attree.trees.trees import Spans, Trees, binary_offsets
+from attree.trees.trees import Trees
 
 #: decoder → the terms that it maximises, as long as no constraint is given
 TERMS: dict[str, Callable[[SplitScores], NDArray[np.float64]]] = {
@@ -56,29 +63,19 @@ def decode_under(scores: SplitScores, decoder: str, constraints: Constraints) ->
     penalties = constraints.penalties(n)
     penalties = (penalties + penalties.T).ravel()
     terms = TERMS[decoder](replace(scores, terms=scores.terms.copy()))
-    starts, ends = _room(n)
+    words = scores.n_words
     if decoder == "greedy":
         # a split must look as far down as its parts cannot keep to the constraints
-        add_best(scores.n_words, penalties)
-        terms, words = terms + penalties, scores.n_words
-        top_down(words, scores.prefix, terms, True, scores.has_cross, starts, ends)
+        add_best(words, penalties)
+        write = partial(top_down, words, scores.prefix, terms + penalties, True, scores.has_cross)
     else:
         cross = scores.has_cross and decoder != "marginal_chart"
-        chart_over(replace(scores, has_cross=cross), terms + penalties, starts, ends)
-    found = scores_of_spans(scores, starts, ends)
-    return without(Trees.binary(scores.n_words, starts, ends, scores=found), constraints)
-
-
-def _room(n: int) -> tuple[Spans, Spans]:
-    spans = int(binary_offsets([n])[-1])
-    return np.empty(spans, np.int32), np.empty(spans, np.int32)
-
-
-def without(trees: Trees, constraints: Constraints) -> Trees:
-    """Return one sentence's tree without its forbidden spans."""
+        write = partial(chart_over, replace(scores, has_cross=cross), terms + penalties)
+    trees = binary_trees(words, write)
     forbidden = set(constraints.forbidden)
     spans = zip(trees.starts.tolist(), trees.ends.tolist(), strict=True)
-    return trees.keep(np.array([span not in forbidden for span in spans], bool))
+    allowed = np.array([span not in forbidden for span in spans], bool)
+    return replace(trees, scores=scores_of_spans(scores, trees.starts, trees.ends)).keep(allowed)
 
 
 def branched_right(n_words: int, constraints: Constraints, *, labelled: bool) -> Trees:
@@ -155,13 +152,12 @@ class SplitChart:
             above = terms[n] - own_terms(self.scores)[n]
         elif self.decoder == "marginal_chart":
             cross = False
-        found = BestTrees(replace(self.scores, has_cross=cross), terms).first(k)
         totals, trees = [], []
-        for total, spans in found:
+        for total, spans in BestTrees(replace(self.scores, has_cross=cross), terms).first(k):
             totals.append(total + above)
-            one = Trees.from_spans(self.scores.n_words.tolist(), [spans])
-            each = scores_of_spans(self.scores, one.starts, one.ends)
-            trees.append(replace(one, scores=each))
+            tree = Trees.from_spans([n], [spans])
+            of_spans = scores_of_spans(self.scores, tree.starts, tree.ends)
+            trees.append(replace(tree, scores=of_spans))
         return Ranked(Trees.concatenate(trees), totals)
 
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,15 @@ from numpy.typing import NDArray
 
 from attree.decoding.kernels import add_best, add_best_with_cross, marginals, normalise, top_down
 from attree.scoring.tables import SplitScores
-from attree.trees.trees import Spans
+from attree.trees.trees import Spans, Trees, binary_offsets
+
+
+def binary_trees(n_words: NDArray[np.int64], write: Callable[[Spans, Spans], None]) -> Trees:
+    """Return the trees whose starts and ends ``write`` fills in, in pre-order."""
+    spans = binary_offsets(n_words)[-1]
+    starts, ends = np.empty(spans, np.int32), np.empty(spans, np.int32)
+    write(starts, ends)
+    return Trees.binary(n_words, starts, ends)
 
 
 def greedy(scores: SplitScores, starts: Spans, ends: Spans) -> None:
@@ -48,14 +57,8 @@ def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
     its ``(n+1, n+1)`` table.
     """
     probabilities = np.empty_like(scores.prefix)
-    marginals(
-        scores.n_words,
-        scores.prefix,
-        scores.terms,
-        scores.has_terms,
-        scores.has_cross,
-        probabilities,
-    )
+    has_terms, has_cross = scores.has_terms, scores.has_cross
+    marginals(scores.n_words, scores.prefix, scores.terms, has_terms, has_cross, probabilities)
     return probabilities
 
 

@@ -11,7 +11,6 @@ take the right-branching one, so no tree comes twice here either.
 from __future__ import annotations
 
 import heapq
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -62,19 +61,51 @@ class _Cell:
     complete: bool = False
 
 
-class _Lazy(ABC):
-    """Ways to make vertices by falling score, each of at most two parts."""
+class BestTrees:
+    """The binary trees of one sentence by falling sum of split scores; a vertex is a span.
 
-    def __init__(self) -> None:
+    :meth:`ways` and :meth:`parts` say which vertices there are: labelled trees have others.
+
+    Args:
+        scores: of the sentence.
+        terms: left and right terms in place of the scores' own; becomes the chart.
+    """
+
+    def __init__(self, scores: SplitScores, terms: NDArray[np.float64]) -> None:
         self._cells: dict[Vertex, _Cell] = {}
+        self._n = int(scores.n_words[0])
+        self._sums: NDArray[np.float64] | None = None
+        side = self._n + 1
+        if scores.has_cross:
+            add_best_with_cross(scores.n_words, scores.prefix, terms)
+            self._sums = scores.prefix.reshape(side, side)
+        else:
+            add_best(scores.n_words, terms)
+        self._terms = terms.reshape(side, side)
 
-    @abstractmethod
+    def first(self, k: int) -> Iterator[tuple[float, list[Span]]]:
+        """Yield score and spans, in pre-order, of the best k trees, fewer where there are fewer."""
+        for score, choices in self.best((0, self._n), k):
+            yield score, [(start, end) for (start, end), _ in choices if end - start > 1]
+
     def ways(self, vertex: Vertex) -> list[Way]:
-        """Return the ways to make a vertex of its parts' best, one for each choice."""
+        """Return the splits of a span, with the best trees of its parts."""
+        start, end = vertex
+        if end - start == 1:
+            return [(0.0, start, 0, 0)]
+        k = np.arange(start + 1, end)
+        scores: NDArray[np.float64] = self._terms[k, start] + self._terms[k, end]
+        if self._sums is not None:
+            sums = self._sums
+            across = sums[end, k] + sums[k, start] - sums[k, k] - sums[end, start]
+            scores = -across / (2.0 * (k - start) * (end - k)) + scores
+        ways = zip((-scores).tolist(), k.tolist(), strict=True)
+        return [(score, split, 0, 0) for score, split in ways]
 
-    @abstractmethod
     def parts(self, vertex: Vertex, choice: int) -> Sequence[Vertex]:
-        """Return the parts that a vertex is made of after a choice."""
+        """Return the two sides of a split; a word has none."""
+        start, end = vertex
+        return ((start, choice), (choice, end)) if end - start > 1 else ()
 
     def best(self, top: Vertex, k: int) -> Iterator[tuple[float, list[tuple[Vertex, int]]]]:
         """Yield score, and vertices with their choices in pre-order, of the best k ways."""
@@ -147,55 +178,6 @@ class _Lazy(ABC):
             _, choice, *ranks = self._cell(vertex).found[rank]
             found.append((vertex, choice))
             waiting += [*zip(self.parts(vertex, choice), ranks, strict=False)][::-1]
-        return found
-
-
-class BestTrees(_Lazy):
-    """The binary trees of one sentence by falling sum of split scores; a vertex is a span.
-
-    Args:
-        scores: of the sentence.
-        terms: left and right terms in place of the scores' own; becomes the chart.
-    """
-
-    def __init__(self, scores: SplitScores, terms: NDArray[np.float64]) -> None:
-        super().__init__()
-        self._n = int(scores.n_words[0])
-        self._sums: NDArray[np.float64] | None = None
-        side = self._n + 1
-        if scores.has_cross:
-            add_best_with_cross(scores.n_words, scores.prefix, terms)
-            self._sums = scores.prefix.reshape(side, side)
-        else:
-            add_best(scores.n_words, terms)
-        self._terms = terms.reshape(side, side)
-
-    def first(self, k: int) -> Iterator[tuple[float, list[Span]]]:
-        """Yield score and spans, in pre-order, of the best k trees, fewer where there are fewer."""
-        for score, choices in self.best((0, self._n), k):
-            yield score, [(start, end) for (start, end), _ in choices if end - start > 1]
-
-    def ways(self, vertex: Vertex) -> list[Way]:
-        """Return the splits of a span, with the best trees of its parts."""
-        start, end = vertex
-        if end - start == 1:
-            return [(0.0, start, 0, 0)]
-        scores = (-self._best_of_splits(start, end)).tolist()
-        return [(score, start + 1 + at, 0, 0) for at, score in enumerate(scores)]
-
-    def parts(self, vertex: Vertex, choice: int) -> Sequence[Vertex]:
-        """Return the two sides of a split; a word has none."""
-        start, end = vertex
-        return ((start, choice), (choice, end)) if end - start > 1 else ()
-
-    def _best_of_splits(self, i: int, j: int) -> NDArray[np.float64]:
-        """Return the score of the best tree with each split of ``[i, j)``."""
-        k = np.arange(i + 1, j)
-        found: NDArray[np.float64] = self._terms[k, i] + self._terms[k, j]
-        if self._sums is not None:
-            sums = self._sums
-            across = sums[j, k] + sums[k, i] - sums[k, k] - sums[j, i]
-            found = -across / (2.0 * (k - i) * (j - k)) + found
         return found
 
 

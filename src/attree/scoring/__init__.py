@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Floats = NDArray[np.float64]
+    Terms = Callable[[NDArray[Any], NDArray[np.int64], Floats, Floats], None]
+
 #: split score → its :class:`SplitScore`
 SCORES = {
     "outside": "attree.scoring.spans:OUTSIDE",
@@ -20,8 +23,8 @@ SCORES = {
     "inside": "attree.scoring.spans:INSIDE",
     "pair": "attree.scoring.pairs:PAIR",
     "spans": "attree.scoring.pairs:SPANS",
-    "adjacent": "attree.scoring.adjacent:ADJACENT",
-    "adjacent_right": "attree.scoring.adjacent:ADJACENT_RIGHT",
+    "adjacent": "attree.scoring.pairs:ADJACENT",
+    "adjacent_right": "attree.scoring.pairs:ADJACENT_RIGHT",
 }
 
 #: what is done to the association before it is scored: as it is, or ``log(a + 1e-6)``
@@ -36,16 +39,10 @@ class SplitScore(NamedTuple):
 
     Attributes:
         terms: ``terms(values, n_words, prefix, out)`` writes the table of left and right terms to
-            ``out`` and returns it; ``values`` are the associations, ``prefix`` the prefix sums of
-            them. None: there are no such terms.
+            ``out``; ``values`` are the associations, ``prefix`` the prefix sums of them. None:
+            there are no such terms.
         cross: whether the cross term counts.
     """
 
-    terms: (
-        Callable[
-            [NDArray[Any], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]],
-            NDArray[np.float64],
-        ]
-        | None
-    )
+    terms: Terms | None
     cross: bool

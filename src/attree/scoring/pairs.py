@@ -1,4 +1,17 @@
-"""Pair and span scores (Kim, Li and Lee): how much alike the words of a span are.
+"""Split scores of Kim et al.: how alike neighbours are, or every two words of a span.
+
+The *adjacent* score (Kim et al., 2020): the *syntactic distance* of two neighbours decides alone,
+whatever the span: ``split(i, k, j) = d(k)``. With an association that is a similarity, or minus a
+distance, and ``a = (A + Aᵀ)/2``::
+
+    d(k) = -a[k-1, k]
+
+Kim et al. also favour right branching: with a bias λ they add to the distance of each of
+the ``m = n-1`` places λ times their mean, less and less from left to right::
+
+    d(k) + λ · mean(d) · (1 - (k-1)/(m-1))
+
+There ``d`` is counted from the similarity of a word to itself, so that it is 0 of equal words.
 
 Kim, Li and Lee (2021, *Multilingual Chart-based Constituency Parse Extraction from Pre-trained
 Language Models*) give every span a score and take the tree whose spans sum best, by a chart::
@@ -23,51 +36,80 @@ scores themselves, several heads' scores are averaged, which is not what they do
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attree.scoring import SplitScore
-from attree.scoring.prefix import matrices_and_tables
 
-_Words = NDArray[np.int64]
 _Floats = NDArray[np.float64]
 
-#: the association (n, n) → the score of every span, (n + 1, n + 1), of which the upper triangle
-#: from two words on counts
-_Table = Callable[[_Floats], _Floats]
+#: λ of the runs with a bias that Kim et al. report
+_RIGHT_BIAS = 1.5
 
 
-def _terms(of: _Table) -> Callable[[NDArray[Any], _Words, _Floats, _Floats], _Floats]:
-    """Write the score of each span to both its places (see :mod:`attree.scoring.tables`)."""
+def _terms_by_sentence(
+    table_of: Callable[[_Floats], _Floats],
+    values: NDArray[Any],
+    n_words: NDArray[np.int64],
+    prefix: _Floats,
+    out: _Floats,
+) -> None:
+    """Write the table of left and right terms, (n+1, n+1), of each association (n, n)."""
+    matrix_start = table_start = 0
+    for n in n_words.tolist():
+        matrix_end, table_end = matrix_start + n * n, table_start + (n + 1) ** 2
+        matrix = values[matrix_start:matrix_end].reshape(n, n).astype(np.float64)
+        out[table_start:table_end] = table_of(matrix).ravel()
+        matrix_start, table_start = matrix_end, table_end
 
-    def terms(values: NDArray[Any], n_words: _Words, prefix: _Floats, out: _Floats) -> _Floats:
-        for matrix, table in matrices_and_tables(values, n_words, out):
-            above = np.triu(of(matrix.astype(np.float64)), 2)
-            table[...] = above + above.T
-        return out
 
-    return terms
+def _distances(matrix: _Floats, right_bias: float) -> _Floats:
+    """Return a table with ``d(k)`` at ``left(i, k)`` of every ``i < k``."""
+    table = np.zeros((len(matrix) + 1, len(matrix) + 1))
+    above, below = np.diagonal(matrix, 1), np.diagonal(matrix, -1)
+    distances: _Floats = -(above + below) / 2.0
+    if right_bias and distances.size > 1:
+        itself = np.diagonal(matrix)
+        distances += (itself[1:] + itself[:-1]) / 2.0
+        distances += right_bias * distances.mean() * np.linspace(1.0, 0.0, distances.size)
+    if distances.size:
+        table[1:-1] = np.tril(np.broadcast_to(distances[:, None], table[1:-1].shape))
+    return table
+
+
+def _both_sides(spans: _Floats) -> _Floats:
+    """Return a table with the score of each span of two words and more at both its places."""
+    above = np.triu(spans, 2)
+    return above + above.T
 
 
 def _pairs(matrix: _Floats) -> _Floats:
     n = len(matrix)
-    both = matrix - np.diag(np.diagonal(matrix))
+    others = matrix - np.diag(np.diagonal(matrix))
     sums = np.zeros((n + 1, n + 1))
-    sums[1:, 1:] = both.cumsum(0).cumsum(1)
+    sums[1:, 1:] = others.cumsum(0).cumsum(1)
     corner = np.diagonal(sums)
     square = corner[:, None] + corner - sums - sums.T
     width = np.maximum(np.arange(n + 1) - np.arange(n + 1)[:, None], 2)
-    found: _Floats = square / (width * (width - 1))
-    return found
+    return _both_sides(square / (width * (width - 1)))
 
 
 def _spans(matrix: _Floats) -> _Floats:
-    return np.pad(matrix, ((0, 1), (1, 0)))
+    return _both_sides(np.pad(matrix, ((0, 1), (1, 0))))
 
 
+def _score(table_of: Callable[[_Floats], _Floats]) -> SplitScore:
+    return SplitScore(terms=partial(_terms_by_sentence, table_of), cross=False)
+
+
+#: Kim et al.: the distance of the two words beside the split
+ADJACENT = _score(partial(_distances, right_bias=0.0))
+#: the same with their bias to right branching
+ADJACENT_RIGHT = _score(partial(_distances, right_bias=_RIGHT_BIAS))
 #: Kim, Li and Lee: the mean over every two words of a span
-PAIR = SplitScore(terms=_terms(_pairs), cross=False)
+PAIR = _score(_pairs)
 #: the association itself holds the score of every span
-SPANS = SplitScore(terms=_terms(_spans), cross=False)
+SPANS = _score(_spans)

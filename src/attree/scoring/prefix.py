@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,19 +20,6 @@ _ONE_MORE, _CARRY = np.int32(1 << 23), np.int32(1 << 28)
 def table_cells(n_words: NDArray[np.int64]) -> int:
     """Return how many cells one table of these sentences takes."""
     return int(((n_words + 1) ** 2).sum())
-
-
-def matrices_and_tables(
-    values: NDArray[Any], n_words: NDArray[np.int64], out: NDArray[np.float64]
-) -> Iterator[tuple[NDArray[Any], NDArray[np.float64]]]:
-    """Yield each sentence's matrix ``(n, n)`` and table ``(n+1, n+1)``, views of the flat ones."""
-    at = table = 0
-    for n in n_words.tolist():
-        side = n + 1
-        matrix = values[at : at + n * n].reshape(n, n)
-        yield matrix, out[table : table + side * side].reshape(side, side)
-        at += n * n
-        table += side * side
 
 
 def prefix_sums(

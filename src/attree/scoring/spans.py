@@ -26,7 +26,7 @@ def span_terms(
     out: NDArray[np.float64],
     *,
     outside: bool,
-) -> NDArray[np.float64]:
+) -> None:
     """Write to ``out`` terms whose left and right are the score of the span on that side.
 
     For a span of ``w = j - i`` words in a sentence of ``n``::
@@ -38,7 +38,6 @@ def span_terms(
     difference is taken over one denominator: one division, and equal scores stay equal.
     """
     _fill(n_words, prefix, out, outside)
-    return out
 
 
 @kernel

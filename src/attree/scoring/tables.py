@@ -29,8 +29,6 @@ from attree.base.registry import check_name, choose
 from attree.scoring import FLOOR, SCORES, SplitScore
 from attree.scoring.prefix import prefix_sums, table_cells
 
-_NONE = np.zeros(0)
-
 
 @dataclass(frozen=True, slots=True)
 class SplitScores:
@@ -76,10 +74,10 @@ def split_scores(
     if room is None:
         room = np.empty((2, table_cells(n_words)))
     prefix, not_finite = prefix_sums(values, n_words, room[0])
-    terms = _NONE
-    if scorer.terms is not None:
-        terms = scorer.terms(values, n_words, prefix, room[1])
-    return SplitScores(n_words, prefix, terms, scorer.cross, not_finite)
+    if scorer.terms is None:
+        return SplitScores(n_words, prefix, np.zeros(0), scorer.cross, not_finite)
+    scorer.terms(values, n_words, prefix, room[1])
+    return SplitScores(n_words, prefix, room[1], scorer.cross, not_finite)
 
 
 def transform(values: NDArray[Any], association: str) -> NDArray[Any]:
@@ -92,14 +90,13 @@ def transform(values: NDArray[Any], association: str) -> NDArray[Any]:
     return TRANSFORMS[association](values)
 
 
-def _raw(values: NDArray[Any]) -> NDArray[Any]:
-    return values
-
-
 def _log(values: NDArray[Any]) -> NDArray[Any]:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.log(values.astype(np.float64) + FLOOR)
 
 
 #: association → what it does; the names are those of :data:`attree.scoring.ASSOCIATIONS`
-TRANSFORMS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {"raw": _raw, "log": _log}
+TRANSFORMS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
+    "raw": lambda values: values,
+    "log": _log,
+}

@@ -126,5 +126,5 @@ def adapted_to(
     learner = structure(parser)
     source = LiveSource(encoder, folder, trees.words, learner.scorer, plan)
     with progress("adapting the encoder", total=plan.steps, unit="steps") as advance:
-        train(learner.scorer, source, trees.gold, plan, counts=trees.sources, advance=advance)
+        train(learner.scorer, source, trees, plan, advance=advance)
     return weights_of(source.adapted)

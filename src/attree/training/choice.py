@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -67,18 +65,18 @@ def choose_trees(
             crossing brackets.
     """
     table, metadata, ends = _joined(path, [*also, *structure])
-    own, tested = (
-        _words(table),
-        [_words(read_table(one, schema=SENTENCES_SCHEMA)[0]) for one in evaluated],
-    )
-    shared = set(shared_rows(own, itertools.chain.from_iterable(tested)))
+    words: list[list[str]] = table["words"].to_pylist()
+    tables = [read_table(path, schema=SENTENCES_SCHEMA)[0] for path in evaluated]
+    tested = itertools.chain.from_iterable(one["words"].to_pylist() for one in tables)
+    shared = set(shared_rows(words, tested))
     left_out = set() if allow_overlap else shared
     if left_out:
         say(
-            f"attree: {len(left_out):,} of {len(own):,} sentences are among those to be evaluated "
-            "on: left out (--allow-overlap keeps them)"
+            f"attree: {len(left_out):,} of {len(words):,} sentences are among those to be "
+            "evaluated on: left out (--allow-overlap keeps them)"
         )
-    unfit = {*_half_known(table), *left_out}
+    half = table[HALF.name].to_numpy() if HALF.name in table.schema.names else []
+    unfit = {*np.flatnonzero(half).tolist(), *left_out}  # nothing can be chosen by half-known trees
     shares = choice.shares_of(len(ends) - 1)
     drawn = _training_rows(table, choice, ends, left_out)
     rows = list(itertools.chain.from_iterable(drawn))
@@ -88,24 +86,19 @@ def choose_trees(
     apart = {*rows, *tuning, *unfit}
     held = _set_apart(table, choice.held_out, "held-out", choice.seed + 2, apart)
     unlabelled = int(ends[-1 - len(structure)])
-    read = [_trees(table, part, choice, unlabelled) for part in drawn]
-    parts = [functools.reduce(operator.add, read)]
-    parts += [_trees(table, part, choice, unlabelled) for part in (held, tuning)]
-    provenance = {
-        "language": metadata.get("language"),
-        "split": metadata.get("split"),
-        "punctuation": metadata.get("punctuation"),
-        "overlap": len(shared.intersection([*rows, *held, *tuning])),
-    }
-    kept = table.take(sorted(held)) if held else None
-    chosen = (parts[0], parts[1] if held else None, parts[2] if tuning else None)
-    others = {*range(len(own))} - {*apart, *held, *shared} if raw else set()
-    return Chosen(*chosen, provenance, [own[row] for row in sorted(others)], shares, kept)
-
-
-def _words(table: pa.Table) -> list[list[str]]:
-    words: list[list[str]] = table["words"].to_pylist()
-    return words
+    first, *further = [_trees(table, part, choice, unlabelled) for part in drawn]
+    provenance = {key: metadata.get(key) for key in ("language", "split", "punctuation")}
+    provenance["overlap"] = len(shared.intersection([*rows, *held, *tuning]))
+    others = {*range(len(words))} - {*apart, *held, *shared} if raw else set()
+    return Chosen(
+        sum(further, first),
+        _trees(table, held, choice, unlabelled) if held else None,
+        _trees(table, tuning, choice, unlabelled) if tuning else None,
+        provenance,
+        [words[row] for row in sorted(others)],
+        shares,
+        table.take(sorted(held)) if held else None,
+    )
 
 
 def _set_apart(table: pa.Table, wanted: int, option: str, seed: int, taken: set[int]) -> list[int]:
@@ -132,21 +125,15 @@ def _joined(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any],
     if not also:
         return table, metadata, np.array([0, len(table)])
     tables = [table, *(read_table(one, schema=HALF_KNOWN)[0] for one in also)]
-    for place, one in enumerate(tables):
-        if HALF.name not in one.schema.names:
-            tables[place] = one.append_column(HALF, pa.array([False] * len(one)))
-    joined = pa.concat_tables(tables)
+    joined = pa.concat_tables(
+        one
+        if HALF.name in one.schema.names
+        else one.append_column(HALF, pa.array([False] * len(one)))
+        for one in tables
+    )
     numbers = pa.array(range(len(joined)), pa.int32())
     ends = np.cumsum([0, *map(len, tables)])
     return joined.set_column(0, SENTENCES_SCHEMA.field("sentence"), numbers), metadata, ends
-
-
-def _half_known(table: pa.Table) -> list[int]:
-    """Return the rows of half-known trees, which nothing can be chosen by."""
-    if HALF.name not in table.schema.names:
-        return []
-    rows: list[int] = np.flatnonzero(table[HALF.name].to_numpy()).tolist()
-    return rows
 
 
 def _training_rows(

@@ -87,22 +87,23 @@ def fit(
         check = functools.partial(learner.f1, check_source, held_out.gold)
     began = time.perf_counter()
     with progress("training", total=plan.steps, unit="steps") as advance:
-        report = train(
-            learner.scorer,
-            source,
-            trees.gold,
-            plan,
-            counts=trees.sources,
-            held_out=check,
-            advance=advance,
-        )
+        report = train(learner.scorer, source, trees, plan, held_out=check, advance=advance)
     fit_aside(parser, learner, features, trees.gold, progress=progress)
     earlier = [] if first is None else [first.trained_on]
     parser.trained_on = np.concatenate([fingerprints(trees.words), *earlier])
+    # half-known trees say more than their brackets
+    known = [[tree.known.required, tree.known.forbidden] for tree in trees.gold if tree.known]
+    data = [trees.words, [tree.brackets.tolist() for tree in trees.gold], known]
     parser.about = {
         "plan": asdict(plan),
         "seed": plan.seed,
-        **_about_trees(trees, held_out, first),
+        "trees": len(trees.gold),
+        "sources": list(trees.sources),
+        "sentences": trees.sentence if len(trees.sentence) <= 1000 else None,
+        "data": digest(data if known else data[:2]),
+        "first": None if first is None else {key: first.about[key] for key in ("trees", "data")},
+        "dev_right_branching": None if held_out is None else right_branching_f1(held_out.gold),
+        "dev_trees": 0 if held_out is None else len(held_out.gold),
         "versions": versions("torch", "transformers", "numpy"),
         "steps": report.best_step,
         "loss": {"first": report.losses[0], "last": report.losses[-1]},
@@ -122,7 +123,13 @@ def started(
 
     Arguments and errors are those of :func:`fit`.
     """
-    _refuse_half(trees, plan)
+    half = next((tree for tree in trees.gold if tree.known is not None), None)
+    if half is not None and not plan.recipe.has_distribution:
+        raise AttreeError(
+            "half-known",
+            f"tree {half.name} is half known, and {plan.recipe.objective} needs whole trees",
+            fix="train a tree CRF, such as --parser tree-crf-full",
+        )
     if "labels" in plan.recipe.parts:
         trees = with_classes(trees)
         labels = {*plan.labels, *label_names(trees)}
@@ -140,32 +147,6 @@ def started(
     return parser, trees, plan
 
 
-def _about_trees(
-    trees: GoldTrees, held_out: GoldTrees | None, first: TrainedParser | None
-) -> dict[str, Any]:
-    """Describe the trees of :func:`fit`."""
-    return {
-        "trees": len(trees.gold),
-        "sources": list(trees.sources),
-        "sentences": trees.sentence if len(trees.sentence) <= 1000 else None,
-        "data": _digest(trees),
-        "first": None if first is None else {key: first.about[key] for key in ("trees", "data")},
-        "dev_right_branching": None if held_out is None else right_branching_f1(held_out.gold),
-        "dev_trees": 0 if held_out is None else len(held_out.gold),
-    }
-
-
-def _refuse_half(trees: GoldTrees, plan: TrainingPlan) -> None:
-    """Refuse half-known trees for an objective that asks where gold trees split."""
-    half = next((tree for tree in trees.gold if tree.known is not None), None)
-    if half is not None and not plan.recipe.has_distribution:
-        raise AttreeError(
-            "half-known",
-            f"tree {half.name} is half known, and {plan.recipe.objective} needs whole trees",
-            fix="train a tree CRF, such as --parser tree-crf-full",
-        )
-
-
 def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
     """Give a parser the weights of another one, of labels and tags those that both have.
 
@@ -174,22 +155,18 @@ def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
     Raises:
         AttreeError: the other one has another encoder, other sizes or no part in common.
     """
-    given, own = first.scorer.each(), parser.scorer.each()
-    both = [name for name in own if name in given]
+    theirs, ours = first.scorer.each(), parser.scorer.each()
+    both = [name for name in ours if name in theirs]
     same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
-    alike = (
-        first.shape[name] == parser.shape[name]
-        for name in both
-        if not isinstance(own[name], NameReader)
-    )
-    if not same or not both or not all(alike):
+    fixed = [name for name in both if not isinstance(ours[name], NameReader)]
+    if not same or not both or any(first.shape[name] != parser.shape[name] for name in fixed):
         raise AttreeError(
             "other-parts",
             "the parser to start from has another encoder, or other parts or sizes",
             fix="train it with the same --encoder, --parser, --layer and --size",
         )
     for name in both:
-        part, other = own[name], given[name]
+        part, other = ours[name], theirs[name]
         if isinstance(part, NameReader) and isinstance(other, NameReader):
             part.carry(other)
         else:
@@ -198,14 +175,15 @@ def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
 
 def as_started(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
     """Return a plan that reads the layers, and has the sizes, of the parser to start from."""
-    projection = first.shape.get("projection", {})
-    boundary = first.shape.get("boundary", {}).get("layers", ())
-    labels = first.shape.get("labels", {}).get("layers", ())
+    projection, boundary, labels = (
+        first.shape.get(part, {}) for part in ("projection", "boundary", "labels")
+    )
+    label_layers = tuple(labels.get("layers", plan.recipe.label_layers))
     return replace(
         plan,
-        recipe=replace(plan.recipe, label_layers=tuple(labels) or plan.recipe.label_layers),
+        recipe=replace(plan.recipe, label_layers=label_layers),
         layers=tuple(projection.get("layers", plan.layers)),
-        boundary=tuple(boundary),
+        boundary=tuple(boundary.get("layers", ())),
         size=projection.get("size", plan.size),
         specials=bool(projection.get("specials", plan.specials)),
     )
@@ -213,21 +191,14 @@ def as_started(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
 
 def label_names(trees: GoldTrees) -> tuple[str, ...]:
     """Return the labels of some trees, those of unary chains joined."""
-    found = sorted({label for tree in trees.gold for _, _, label in tree.labels if label})
-    if not found:
+    names = sorted({label for tree in trees.gold for _, _, label in tree.labels if label})
+    if not names:
         raise AttreeError(
             "no-labels",
             "these trees have no labels",
             fix="train a parser without labels, such as tree-crf-full",
         )
-    return tuple(found)
-
-
-def _digest(trees: GoldTrees) -> str:
-    """Return a hash of words and brackets; and of all that is known, where it is not all."""
-    known = [[tree.known.required, tree.known.forbidden] for tree in trees.gold if tree.known]
-    brackets = [tree.brackets.tolist() for tree in trees.gold]
-    return digest([trees.words, brackets, *([known] if known else [])])
+    return tuple(names)
 
 
 #: thresholds of span marginals tried; 0 leaves trees binary
@@ -246,12 +217,12 @@ def choose_threshold(
     """
     trees, likely = parser.decode_with_marginals(source)
     right = gold_spans(gold)
-    found = {}
+    f1 = {}
     for threshold in THRESHOLDS:
         pruned = count_each(right, trees.keep(likely >= threshold))
-        found[str(threshold)] = float(pruned.corpus_f1[0])
-    best = max(THRESHOLDS, key=lambda threshold: (found[str(threshold)], -threshold))
-    return best, found
+        f1[threshold] = float(pruned.corpus_f1[0])
+    # of equal ones the least
+    return max(f1, key=f1.__getitem__), {str(threshold): value for threshold, value in f1.items()}
 
 
 def grid(
@@ -294,16 +265,11 @@ def choose(
     layers = {layer for layout in layouts for layer in layout.layers}
     layout = Layout(tuple(sorted(layers)), max(layout.heads for layout in layouts))
     features, others = (features_of(encoder, part.words, layout) for part in (trees, tuning))
-    tried = []
+    tried: list[dict[str, Any]] = []
     for plan in plans:
         parser = fit(encoder, trees, plan, first=first, features=features)
-        tried.append(
-            {
-                "layers": list(plan.layers),
-                "dropout": plan.recipe.dropout,
-                "shares": list(plan.shares),
-                "f1": parser.f1(BatchSource(others, parser.scorer), tuning.gold),
-            }
-        )
-    best = max(range(len(plans)), key=lambda place: (tried[place]["f1"], -place))
-    return plans[best], tried
+        f1 = parser.f1(BatchSource(others, parser.scorer), tuning.gold)
+        settings = {"layers": list(plan.layers), "dropout": plan.recipe.dropout}
+        tried.append({**settings, "shares": list(plan.shares), "f1": f1})
+    scores = [settings["f1"] for settings in tried]
+    return plans[scores.index(max(scores))], tried

@@ -142,9 +142,10 @@ def half_known_tree(
     Raises:
         AttreeError: what is known contradicts itself, or the sentence.
     """
-    marked = [(int(i), int(j), label) for (i, j), label in zip(spans, labels, strict=True)]
     try:
-        known = Constraints.of_marks(marked)
+        known = Constraints.of_marks(
+            (int(i), int(j), label) for (i, j), label in zip(spans, labels, strict=True)
+        )
         known.check(n_words)
     except AttreeError as error:
         raise error.but(problem=f"tree {name}: {error.problem}", fix="correct it") from None
@@ -250,17 +251,17 @@ class GoldBatch:
     """The gold side of a batch of padded score tables.
 
     Attributes:
-        names: of the trees.
+        trees: as they are.
+        penalties: (trees, longest + 1, longest + 1), what makes compatible trees avoid spans that
+            are no phrases; None where there are no such spans.
         n_words: (trees,) int64.
         tree, start, split, end: (spans,) int64, the gold splits of all trees, flat.
         allowed: (trees, longest + 1, longest + 1) bool, spans that cross no bracket.
         brackets: of the same shape, spans that are one.
-        trees: as they are.
-        penalties: (trees, longest + 1, longest + 1), what makes compatible trees avoid spans that
-            are no phrases; None where there are no such spans.
     """
 
-    names: tuple[str, ...]
+    trees: Sequence[GoldTree]
+    penalties: Tensor | None
     n_words: Tensor
     tree: Tensor
     start: Tensor
@@ -268,42 +269,25 @@ class GoldBatch:
     end: Tensor
     allowed: Tensor
     brackets: Tensor
-    trees: tuple[GoldTree, ...] = ()
-    penalties: Tensor | None = None
 
 
 def gold_batch(trees: Sequence[GoldTree], *, device: torch.device | str = "cpu") -> GoldBatch:
     """Lay out gold trees for the objectives."""
     lengths = np.array([tree.n_words for tree in trees])
     splits = np.concatenate([tree.splits for tree in trees])
-    which = np.repeat(np.arange(len(trees)), [len(tree.splits) for tree in trees])
+    tree_of = np.repeat(np.arange(len(trees)), [len(tree.splits) for tree in trees])
     side = int(lengths.max()) + 1
     allowed, brackets = np.zeros((2, len(trees), side, side), bool)
-    for table, own, gold in zip(allowed, brackets, trees, strict=True):
-        table[:] = ~crossing(gold.brackets, side)
-        own[tuple(gold.brackets.T)] = True
-    columns = (lengths, which, *splits.T.copy(), allowed, brackets)
-    n_words, tree, start, split, end, free, is_one = (
-        torch.from_numpy(column).to(device) for column in columns
-    )
-    names, avoided = tuple(each.name for each in trees), _penalties(trees, side)
-    penalties = None if avoided is None else torch.from_numpy(avoided).to(device)
-    return GoldBatch(names, n_words, tree, start, split, end, free, is_one, tuple(trees), penalties)
-
-
-def _penalties(trees: Sequence[GoldTree], side: int) -> np.ndarray | None:
-    """(trees, side, side): :data:`AVOIDED` at spans of two words and more that are no phrases."""
-    spans = [
-        (tree, start, end)
-        for tree, each in enumerate(trees)
-        for start, end in (each.known.forbidden if each.known else ())
-        if end - start > 1
-    ]
-    if not spans:
-        return None
-    found = np.zeros((len(trees), side, side))
-    found[tuple(np.array(spans).T)] = AVOIDED
-    return found
+    penalties = np.zeros(allowed.shape)
+    for row, tree in enumerate(trees):
+        allowed[row] = ~crossing(tree.brackets, side)
+        brackets[row][tuple(tree.brackets.T)] = True
+        for start, end in tree.known.forbidden if tree.known else ():
+            penalties[row, start, end] = AVOIDED if end - start > 1 else 0.0
+    columns = (lengths, tree_of, *splits.T.copy(), allowed, brackets)
+    tensors = (torch.from_numpy(column).to(device) for column in columns)
+    avoided = torch.from_numpy(penalties).to(device) if penalties.any() else None
+    return GoldBatch(trees, avoided, *tensors)
 
 
 #: How many labels, those of unary chains joined, and how many tags are told apart at most.
@@ -363,25 +347,19 @@ UNIVERSAL_TAGS = frozenset((
 # fmt: on
 
 
-def with_one_tagset(trees: GoldTrees) -> GoldTrees:
-    """Return trees of several treebanks without tags that are not universal, if some trees' are.
-
-    Each treebank has tags of its own, of which a parser of many languages would guess one or other.
-    """
-    universal = [UNIVERSAL_TAGS.issuperset(tree.tags) and bool(tree.tags) for tree in trees.gold]
-    if len(trees.sources) < 2 or not any(universal):
-        return trees
-    kept = zip(trees.gold, universal, strict=True)
-    return replace(trees, gold=[one if keep else replace(one, tags=()) for one, keep in kept])
-
-
 def with_classes(trees: GoldTrees, most: int = MOST) -> GoldTrees:
     """Return trees with at most so many labels and as many tags; the same if there are no more.
 
     The treebanks of some languages have a thousand tags, most of them seen a few times: nothing is
-    learned of these, and each costs as much as a frequent one.
+    learned of these, and each costs as much as a frequent one. Each treebank has tags of its own,
+    of which a parser of many languages would guess one or other: of several treebanks those that
+    are not universal are left out, if some trees' are.
     """
-    trees = with_one_tagset(trees)
+    universal = [UNIVERSAL_TAGS.issuperset(tree.tags) and bool(tree.tags) for tree in trees.gold]
+    if len(trees.sources) > 1 and any(universal):
+        kept = zip(trees.gold, universal, strict=True)
+        gold = [tree if keep else replace(tree, tags=()) for tree, keep in kept]
+        trees = replace(trees, gold=gold)
     labels = Counter(label for tree in trees.gold for _, _, label in tree.labels)
     tags = Counter(tag for tree in trees.gold for tag in tree.tags)
     if max(len(labels), len(tags)) <= most:

@@ -34,14 +34,9 @@ def _spread(scores: np.ndarray, n: int) -> tuple[float, float]:
 
 @finite_kernel
 def _products(
-    scores: np.ndarray,
-    n: int,
-    allowed: np.ndarray,
-    mean: float,
-    marginals: np.ndarray,
-    want: bool,
+    scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.ndarray, mean: float
 ) -> float:
-    """Return log Z of one sentence by sums of products; with ``want``, fill ``marginals``.
+    """Return log Z of one sentence by sums of products, and fill ``marginals``.
 
     Each span weighs ``exp(score - mean)``: no tree then leaves the range of a float, and a split
     costs one product where logarithms cost an exponential. ``left[i, j]`` and ``right[j, i]`` hold
@@ -61,7 +56,7 @@ def _products(
                     total += left[i, k] * right[j, k]
                 sums[i, j] = total
                 left[i, j] = right[j, i] = total * np.exp(scores[i, j] - mean)
-    if want and left[0, n] > 0.0:
+    if left[0, n] > 0.0:
         from_left, from_right = np.zeros((side, side)), np.zeros((side, side))
         from_left[0, n] = 1.0
         for w in range(n, 1, -1):
@@ -79,9 +74,7 @@ def _products(
 
 
 @finite_kernel
-def _logarithms(
-    scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.ndarray, want: bool
-) -> float:
+def _logarithms(scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.ndarray) -> float:
     """As :func:`_products`, in logarithms: for scores that lie so far apart that sums overflow."""
     side = n + 1
     left = np.full((side, side), -np.inf)
@@ -116,43 +109,37 @@ def _logarithms(
                     share[place + k] /= total
                 left[i, j] = right[j, i] = most + np.log(total) + scores[i, j]
             place += w - 1
-    if want:
-        marginals[0, n] = 1.0
-        for w in range(n, 1, -1):
-            for i in range(side - w):
-                j = i + w
-                mass = marginals[i, j]
-                if mass > 0.0:
-                    at = first[i, j] - i - 1
-                    for k in range(i + 1, j):
-                        part = mass * share[at + k]
-                        marginals[i, k] += part
-                        marginals[k, j] += part
-        for i in range(n):
-            marginals[i, i + 1] = 0.0
+    marginals[0, n] = 1.0
+    for w in range(n, 1, -1):
+        for i in range(side - w):
+            j = i + w
+            mass = marginals[i, j]
+            if mass > 0.0:
+                at = first[i, j] - i - 1
+                for k in range(i + 1, j):
+                    part = mass * share[at + k]
+                    marginals[i, k] += part
+                    marginals[k, j] += part
+    for i in range(n):
+        marginals[i, i + 1] = 0.0
     return left[0, n]
 
 
 @finite_kernel
-def _inside_outside(
-    scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.ndarray, want: bool
-) -> float:
-    """Log Z and marginals, by products where they cannot overflow (a tree is ``n - 1`` spans)."""
-    mean, spread = _spread(scores, n)
-    if (n - 1) * (spread + np.log(4.0)) < _SAFE:
-        return _products(scores, n, allowed, mean, marginals, want)
-    return _logarithms(scores, n, allowed, marginals, want)
-
-
-@finite_kernel
 def batch_inside_outside(
-    scores: np.ndarray, n_words: np.ndarray, allowed: np.ndarray, want: bool
+    scores: np.ndarray, n_words: np.ndarray, allowed: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log partition functions (batch,) and span marginals (batch, side, side) of padded tables."""
     partition = np.empty(len(n_words))
-    marginals = np.zeros(scores.shape if want else (len(n_words), 1, 1))
+    marginals = np.zeros(scores.shape)
     for b in range(len(n_words)):
-        partition[b] = _inside_outside(scores[b], n_words[b], allowed[b], marginals[b], want)
+        n = n_words[b]
+        mean, spread = _spread(scores[b], n)
+        # by products where they cannot overflow: a tree is n - 1 spans
+        if (n - 1) * (spread + np.log(4.0)) < _SAFE:
+            partition[b] = _products(scores[b], n, allowed[b], marginals[b], mean)
+        else:
+            partition[b] = _logarithms(scores[b], n, allowed[b], marginals[b])
     return partition, marginals
 
 
@@ -160,9 +147,8 @@ class _LogPartition(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, n_words: Tensor, allowed: Tensor) -> Tensor:
         table = scores.detach().cpu().double().contiguous().numpy()
-        partition, marginals = batch_inside_outside(
-            table, n_words.cpu().numpy(), allowed.cpu().numpy(), True
-        )
+        lengths, free = n_words.cpu().numpy(), allowed.cpu().numpy()
+        partition, marginals = batch_inside_outside(table, lengths, free)
         # the compiled loop takes numbers for granted
         partition[~np.isfinite(table).all(axis=(1, 2))] = np.nan
         ctx.save_for_backward(torch.from_numpy(marginals).to(scores))
@@ -209,4 +195,4 @@ def log_partitions(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
 
 def _all_trees(spans: np.ndarray, n_words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scores = np.ascontiguousarray(spans, np.float64)
-    return batch_inside_outside(scores, n_words, np.ones(scores.shape, np.bool_), True)
+    return batch_inside_outside(scores, n_words, np.ones(scores.shape, np.bool_))

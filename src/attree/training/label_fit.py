@@ -19,8 +19,9 @@ many trees so many are drawn that the work stays within minutes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from torch import Tensor
 
 from attree.base.progress import Progress, silent
 from attree.training.features import Features
-from attree.training.gold import SOME, GoldBatch, GoldTree, gold_batch
+from attree.training.gold import SOME, GoldTree, gold_batch
 from attree.training.inside import batch_inside_outside
 from attree.training.parser import TrainedParser
 from attree.training.parts import BatchSource, LabelPart, NameReader, SpanScorer, TagPart, added
@@ -79,7 +80,10 @@ class LabelledSpans:
         return torch.nonzero(self.target < 0)[:, 0]
 
 
-@torch.no_grad()
+#: (boundaries, width) states of one tree, and the columns of its :class:`LabelledSpans`.
+_Spans = tuple[Tensor, tuple[np.ndarray, ...]]
+
+
 def labelled_spans(
     scorer: SpanScorer,
     source: BatchSource,
@@ -98,19 +102,35 @@ def labelled_spans(
         places: of which trees; of all by default.
         progress: shows how far it is.
     """
-    code = {name: place for place, name in enumerate(names)}
-    chosen, blocks = range(len(gold)) if places is None else places, _Blocks()
-    structure = {name: x for name, x in scorer.each().items() if not isinstance(x, NameReader)}
+    chosen = range(len(gold)) if places is None else places
     with progress("labels", total=len(chosen)) as advance:
-        for some in _runs(chosen):
-            batch, trees = source.batch(some), [gold[tree] for tree in some]
-            spans = [x.scores(batch.features[name], batch.n_words) for name, x in structure.items()]
-            likely = _likely(added(spans).span.cpu().double(), gold_batch(trees))
-            both = torch.cat(batch.features["labels"], -1).half().cpu()
-            for row, tree in enumerate(trees):
-                blocks.add(both[row, : tree.n_words + 1], _of_tree(tree, likely[row], code))
-            advance(len(some))
-    return blocks.all()
+        return _blocks(_spans_of_trees(scorer, source, gold, names, chosen, advance))
+
+
+@torch.no_grad()
+def _spans_of_trees(
+    scorer: SpanScorer,
+    source: BatchSource,
+    gold: Sequence[GoldTree],
+    names: Sequence[str],
+    places: Sequence[int],
+    advance: Callable[[int], None],
+) -> Iterator[_Spans]:
+    code = {name: number for number, name in enumerate(names)}
+    structure = {name: x for name, x in scorer.each().items() if not isinstance(x, NameReader)}
+    for some in _runs(places):
+        batch, trees = source.batch(some), gold_batch([gold[place] for place in some])
+        parts = [x.scores(batch.features[name], batch.n_words) for name, x in structure.items()]
+        scores = added(parts).span.cpu().double()
+        if trees.penalties is not None:
+            scores = scores + trees.penalties
+        # the probability of every span among the trees that are compatible with gold
+        lengths, allowed = trees.n_words.numpy(), trees.allowed.numpy()
+        _, likely = batch_inside_outside(scores.contiguous().numpy(), lengths, allowed)
+        states = torch.cat(batch.features["labels"], -1).half().cpu()
+        for row, tree in enumerate(trees.trees):
+            yield states[row, : tree.n_words + 1], _of_tree(tree, likely[row], code)
+        advance(len(some))
 
 
 def _runs(places: Sequence[int]) -> Iterator[list[int]]:
@@ -118,37 +138,28 @@ def _runs(places: Sequence[int]) -> Iterator[list[int]]:
         yield list(places[first : first + _AT_A_TIME])
 
 
-@dataclass(slots=True)
-class _Blocks:
-    """Puts the spans of trees together, as many as make a block."""
+def _blocks(trees: Iterable[_Spans]) -> list[LabelledSpans]:
+    """Put the spans of trees together, as many as make a block."""
+    blocks: list[LabelledSpans] = []
+    waiting: list[_Spans] = []
+    words = 0
+    for tree in trees:
+        waiting.append(tree)
+        words += len(tree[0]) - 1  # of a sentence one boundary more than words
+        if words > _BLOCK:
+            blocks.append(_block(waiting))
+            waiting, words = [], 0
+    return [*blocks, _block(waiting)] if waiting else blocks
 
-    done: list[LabelledSpans] = field(default_factory=list)
-    _states: list[Tensor] = field(default_factory=list)
-    _columns: list[tuple[np.ndarray, ...]] = field(default_factory=list)
-    _first: int = 0
 
-    def add(self, states: Tensor, columns: tuple[np.ndarray, ...]) -> None:
-        """Add a tree: its boundaries, and the columns of its spans."""
-        begin, end, *others = columns
-        self._states.append(states)
-        self._columns.append((begin + self._first, end + self._first, *others))
-        self._first += len(states)
-        if self._first - len(self._states) > _BLOCK:  # of a sentence one boundary more than words
-            self._close()
-
-    def _close(self) -> None:
-        begin, end, kind, target, weight, half = (
-            torch.from_numpy(np.concatenate(column)) for column in zip(*self._columns, strict=True)
-        )
-        states = torch.cat(self._states)
-        self.done.append(LabelledSpans(states, begin, end, kind, target, weight.float(), half))
-        self._states, self._columns, self._first = [], [], 0
-
-    def all(self) -> list[LabelledSpans]:
-        """Return the blocks."""
-        if self._first:
-            self._close()
-        return self.done
+def _block(trees: Sequence[_Spans]) -> LabelledSpans:
+    first = np.cumsum([0, *(len(states) for states, _ in trees)]).tolist()
+    columns = [
+        (begin + at, end + at, *others)
+        for at, (_, (begin, end, *others)) in zip(first, trees, strict=False)
+    ]
+    tensors = [torch.from_numpy(np.concatenate(column)) for column in zip(*columns, strict=True)]
+    return LabelledSpans(torch.cat([states for states, _ in trees]), *tensors)
 
 
 def sample(gold: Sequence[GoldTree], names: int) -> list[int]:
@@ -166,13 +177,6 @@ def sample(gold: Sequence[GoldTree], names: int) -> list[int]:
     return chosen
 
 
-def _likely(span: Tensor, gold: GoldBatch) -> np.ndarray:
-    """Return the probability of every span among the trees that are compatible with gold."""
-    scores = span if gold.penalties is None else span + gold.penalties
-    lengths, allowed = gold.n_words.numpy(), gold.allowed.numpy()
-    return batch_inside_outside(scores.contiguous().numpy(), lengths, allowed, True)[1]
-
-
 def _of_tree(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[np.ndarray, ...]:
     """Return the columns of :class:`LabelledSpans` but the states, of one tree's spans."""
     n = tree.n_words
@@ -184,7 +188,7 @@ def _of_tree(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[
     wide, whole = ends - starts > 1, ends - starts == n
     kind = np.where(wide, np.where(whole, 2, 0), 1)
     # every whole sentence is a phrase, whether it is given or not
-    weight = np.where(whole & (target < 0), 0.0, likely[starts, ends])
+    weight = np.where(whole & (target < 0), 0.0, likely[starts, ends]).astype(np.float32)
     half = np.full(len(target), tree.known is not None)
     return starts, ends, kind, target, weight, half
 
@@ -203,9 +207,8 @@ def fit_labels(
     part = scorer.each()["labels"]
     assert isinstance(part, LabelPart)
     places = sample(gold, len(part.names))
-    _fit(
-        part, labelled_spans(scorer, source, gold, part.names, places, progress), PENALTY, progress
-    )
+    blocks = labelled_spans(scorer, source, gold, part.names, places, progress)
+    _fit(part, blocks, PENALTY, progress)
 
 
 def fit_tags(
@@ -219,16 +222,19 @@ def fit_tags(
         gold: trees with tags, all of them names of the part.
         progress: shows how far it is.
     """
-    code, blocks = {name: place for place, name in enumerate(part.names)}, _Blocks()
-    for some in _runs(sample(gold, len(part.names))):
-        both = torch.cat(source.batch(some).features["tags"], -1).half().cpu()
-        for row, tree in zip(both, some, strict=True):
-            n = gold[tree].n_words
-            begin, none = np.arange(n), np.zeros(n, np.int64)
-            target = np.array([code[tag] for tag in gold[tree].tags])
-            every = np.ones(n, np.float32)
-            blocks.add(row[: n + 1], (begin, begin + 1, none, target, every, none > 0))
-    _fit(part, blocks.all(), _TAG_PENALTY, progress)
+    code = {name: number for number, name in enumerate(part.names)}
+
+    def words() -> Iterator[_Spans]:
+        for some in _runs(sample(gold, len(part.names))):
+            states = torch.cat(source.batch(some).features["tags"], -1).half().cpu()
+            for row, tree in zip(states, [gold[place] for place in some], strict=True):
+                n = tree.n_words
+                begin, none = np.arange(n), np.zeros(n, np.int64)
+                target = np.array([code[tag] for tag in tree.tags])
+                columns = (begin, begin + 1, none, target, np.ones(n, np.float32), none > 0)
+                yield row[: n + 1], columns
+
+    _fit(part, _blocks(words()), _TAG_PENALTY, progress)
 
 
 def structure(parser: TrainedParser) -> TrainedParser:
@@ -281,67 +287,29 @@ class _Scale:
     centre: Tensor
     factor: Tensor
 
-    @classmethod
-    def of(cls, block: LabelledSpans) -> _Scale:
-        """Return that of a block: the first, which is like the others."""
-        states = block.states.float()
-        factor = 1.0 / ((states.std(0, correction=0) + 1e-3) * (2 * states.shape[1]) ** 0.5)
-        return cls(states.mean(0), factor)
-
     def __call__(self, states: Tensor) -> Tensor:
         return (states.float() - self.centre) * self.factor
 
 
 def _fit(
-    part: LabelPart | TagPart,
-    blocks: Sequence[LabelledSpans],
-    penalty: float,
-    progress: Progress = silent,
+    part: LabelPart | TagPart, blocks: Sequence[LabelledSpans], cost: float, progress: Progress
 ) -> None:
     """Set the weights of a part to those of the highest penalised likelihood.
 
     What is penalised is how far they are from those that it has: 0, or another parser's.
     """
-    scale = _Scale.of(blocks[0])
+    states = blocks[0].states.float()  # the first block is like the others
+    spread = (states.std(0, correction=0) + 1e-3) * (2 * states.shape[1]) ** 0.5
+    scale = _Scale(states.mean(0), 1.0 / spread)
     # what the centre brings is that of two boundaries, of spans and of words
     kinds = len(part.weights) // 2
-    weights, bias = part.weights.detach().clone(), part.bias.detach().clone()
-    bias[:kinds] += (scale.centre @ weights).unflatten(0, (-1, 2)).sum(1)
-    weights /= scale.factor[:, None]
-    weights, bias = _solved(blocks, scale, part, (weights, bias), penalty, progress)
-    weights *= scale.factor[:, None]
-    bias[:kinds] -= (scale.centre @ weights).unflatten(0, (-1, 2)).sum(1)
-    with torch.no_grad():
-        part.weights.copy_(weights)
-        part.bias.copy_(bias)
-
-
-def _logits(sides: Tensor, bias: Tensor, spans: LabelledSpans) -> Tensor:
-    """(spans, labels), of (4, boundaries, labels): see :class:`attree.training.parts.LabelPart`.
-
-    Tags have two sides only, and one bias.
-    """
-    word = (spans.kind == 1).long()
-    flat, count = sides.flatten(0, 1), sides.shape[1]
-    begins = flat.index_select(0, 2 * word * count + spans.begin)
-    ends = flat.index_select(0, (2 * word + 1) * count + spans.end)
-    extra = bias[2:].sum(0) * (spans.kind == 2)[:, None]
-    return begins + ends + bias.index_select(0, word) + extra
-
-
-def _solved(
-    blocks: Sequence[LabelledSpans],
-    scale: _Scale,
-    part: LabelPart | TagPart,
-    first: tuple[Tensor, Tensor],
-    cost: float,
-    progress: Progress,
-) -> tuple[Tensor, Tensor]:
-    """Return weights and biases of the highest likelihood, penalised by how far the first are."""
-    weights, bias = (each.clone().requires_grad_() for each in first)
+    first, first_bias = part.weights.detach().clone(), part.bias.detach().clone()
+    first_bias[:kinds] += (scale.centre @ first).unflatten(0, (-1, 2)).sum(1)
+    first /= scale.factor[:, None]
+    weights, bias = first.clone().requires_grad_(), first_bias.clone().requires_grad_()
     known = all(bool((block.target >= 0).all()) for block in blocks)
     guess = None if known else Guess(blocks, len(part.names))
-    guessed = None if guess is None else [guess.first(block) for block in blocks]
+    guessed = None if guess is None else [guess.of(block) for block in blocks]
     what = "solving labels" if isinstance(part, LabelPart) else "solving tags"
     rounds = 1 if guess is None else _ROUNDS
     stages = [*zip((blocks[:1], blocks)[: len(blocks)], _STEPS, _PASSES, strict=False)]
@@ -362,47 +330,64 @@ def _solved(
                     history_size=10,
                     line_search_fn="strong_wolfe",
                 )
-                _fitted(solver, some, scale, first, cost, guessed, advance)
-    return weights.detach(), bias.detach()
+                penalty = partial(_penalty, weights, bias, first, first_bias, cost)
+                solver.step(partial(_loss, weights, bias, some, scale, penalty, guessed, advance))
+                # it ends sooner where nothing is left to gain
+                advance(len(some) * max(passes - solver.state[weights]["func_evals"], 0))
+    with torch.no_grad():
+        part.weights.copy_(weights * scale.factor[:, None])
+        part.bias.copy_(bias)
+        part.bias[:kinds] -= (scale.centre @ part.weights).unflatten(0, (-1, 2)).sum(1)
 
 
-def _fitted(
-    solver: torch.optim.LBFGS,
+def _penalty(
+    weights: Tensor, bias: Tensor, first: Tensor, first_bias: Tensor, cost: float
+) -> Tensor:
+    far = (weights - first).square().sum(), (bias - first_bias).square().sum()
+    return cost * (far[0] + 0.02 * far[1])
+
+
+def _loss(
+    weights: Tensor,
+    bias: Tensor,
     blocks: Sequence[LabelledSpans],
     scale: _Scale,
-    first: tuple[Tensor, Tensor],
-    cost: float,
+    penalty: Callable[[], Tensor],
     guessed: Sequence[Tensor] | None,
-    advance: Callable[[int], None],
-) -> None:
-    """Fit the solver's weights and biases in place; with guesses of the labels of some spans."""
-    group = solver.param_groups[0]
-    weights, bias = group["params"]
-    done = 0
+    advance: Callable[[int], None] = lambda count: None,
+) -> Tensor:
+    """Return the loss of weights and biases over blocks, and leave its gradient in them.
 
-    def loss() -> Tensor:
-        nonlocal done
-        solver.zero_grad()
-        total = torch.zeros(())
-        for place, block in enumerate(blocks):
-            chances = _logits(scale(block.states) @ weights, bias, block).log_softmax(-1)
-            likely = chances.gather(1, block.target.clamp(min=0)[:, None])[:, 0]
-            if guessed is not None:
-                rows = block.unknown
-                likely = likely.index_copy(0, rows, (chances[rows] * guessed[place]).sum(1))
-            value = -(block.weight * likely).sum()
-            if place == 0:
-                far = (weights - first[0]).square().sum(), (bias - first[1]).square().sum()
-                value = cost * (far[0] + 0.02 * far[1]) + value
-            value.backward()
-            total = total + value.detach()
-        done += 1
-        advance(len(blocks))
-        return total
+    ``guessed`` are the labels of those spans of each block that have no known one.
+    """
+    weights.grad = bias.grad = None
+    total = torch.zeros(())
+    for place, block in enumerate(blocks):
+        chances = _logits(scale(block.states) @ weights, bias, block).log_softmax(-1)
+        likely = chances.gather(1, block.target.clamp(min=0)[:, None])[:, 0]
+        if guessed is not None:
+            rows = block.unknown
+            likely = likely.index_copy(0, rows, (chances[rows] * guessed[place]).sum(1))
+        value = -(block.weight * likely).sum()
+        if place == 0:
+            value = penalty() + value
+        value.backward()
+        total = total + value.detach()
+    advance(len(blocks))
+    return total
 
-    solver.step(loss)
-    # it ends sooner where nothing is left to gain
-    advance(len(blocks) * max(group["max_eval"] - done, 0))
+
+def _logits(sides: Tensor, bias: Tensor, spans: LabelledSpans) -> Tensor:
+    """(spans, labels), of (4, boundaries, labels): see :class:`attree.training.parts.LabelPart`.
+
+    Tags have two sides only, and one bias.
+    """
+    word = (spans.kind == 1).long()
+    flat, count = sides.flatten(0, 1), sides.shape[1]
+    begins = flat.index_select(0, 2 * word * count + spans.begin)
+    ends = flat.index_select(0, (2 * word + 1) * count + spans.end)
+    extra = bias[2:].sum(0) * (spans.kind == 2)[:, None]
+    return begins + ends + bias.index_select(0, word) + extra
 
 
 #: The share of phrases that are given where no whole tree says how many there are.
@@ -436,9 +421,9 @@ class Guess:
         given, whole = torch.zeros(2, n_labels), torch.zeros(2, n_labels)
         mass = torch.zeros(2)
         for spans in blocks:
-            given += _counted(spans, (spans.target > 0) & spans.half, n_labels)
-            whole += _counted(spans, (spans.target >= 0) & ~spans.half, n_labels)
-            mass += _masses(spans)
+            given += _counted(spans, (spans.target > 0) & spans.half, spans.target, n_labels)
+            whole += _counted(spans, (spans.target >= 0) & ~spans.half, spans.target, n_labels)
+            mass += _counted(spans, spans.half, torch.zeros_like(spans.target), 1)[:, 0]
         rates = torch.where(whole[:, 1:].sum(1, keepdim=True) > 0, whole, given / _HALF)
         rates[:, 0] = torch.where(whole[:, 0] > 0, whole[:, 0], mass - rates[:, 1:].sum(1))
         self.rates = rates.clamp(min=1e-3) / rates.clamp(min=1e-3).sum(1, keepdim=True)
@@ -447,33 +432,19 @@ class Guess:
         self.shares = (given + _PRIOR * of_all[:, None]) / (expected + _PRIOR)
         self.shares = self.shares.clamp(max=_MOST).index_fill(1, torch.tensor([0]), 0.0)
 
-    def first(self, spans: LabelledSpans) -> Tensor:
-        """(unknown, labels): of a block, by the rates of the labels."""
-        word = (spans.kind == 1).long()[spans.unknown]
-        return self._of(spans, self.rates[word])
-
-    def of(self, spans: LabelledSpans, logits: Tensor) -> Tensor:
-        """(unknown, labels): of a block, by the (spans, labels) scores of the labels."""
-        return self._of(spans, logits[spans.unknown].softmax(-1))
-
-    def _of(self, spans: LabelledSpans, chances: Tensor) -> Tensor:
+    def of(self, spans: LabelledSpans, logits: Tensor | None = None) -> Tensor:
+        """(unknown, labels): of a block, by (spans, labels) scores, else by the labels' rates."""
         rows = spans.unknown
+        word = (spans.kind == 1).long()[rows]
+        chances = self.rates[word] if logits is None else logits[rows].softmax(-1)
         some = spans.target[rows] == SOME
-        found = chances * (1.0 - self.shares)[(spans.kind == 1).long()[rows]]
-        found = torch.where(some[:, None], chances, found)
+        found = torch.where(some[:, None], chances, chances * (1.0 - self.shares)[word])
         found[some, 0] = 0.0
         return found / found.sum(1, keepdim=True).clamp(min=1e-30)
 
 
-def _counted(spans: LabelledSpans, chosen: Tensor, n_labels: int) -> Tensor:
+def _counted(spans: LabelledSpans, chosen: Tensor, labels: Tensor, n_labels: int) -> Tensor:
     """(2, labels): weights of labels on chosen spans of two words and more, and on words."""
     chosen = chosen & (spans.kind != 2)
-    places = ((spans.kind == 1).long()[chosen], spans.target[chosen])
+    places = ((spans.kind == 1).long()[chosen], labels[chosen])
     return torch.zeros(2, n_labels).index_put(places, spans.weight[chosen], accumulate=True)
-
-
-def _masses(spans: LabelledSpans) -> Tensor:
-    """(2,): expected spans of half-known trees, of two words and more, and words."""
-    chosen = spans.half & (spans.kind != 2)
-    places = ((spans.kind == 1).long()[chosen],)
-    return torch.zeros(2).index_put(places, spans.weight[chosen], accumulate=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -52,24 +52,28 @@ def decode_labelled(
         NotFiniteError: a sentence's scores are NaN or infinite.
     """
     known = _conditions(scores, constraints)
-    likely, n_words = span_chances(scores, known), scores.n_words.cpu().numpy()
+    likely = span_chances(scores, known)
     # a label is right less often than its span: what is less likely cannot gain
     places = np.nonzero(likely > min(threshold, 1.0 - 1e-6))
-    gain, chain = np.zeros(likely.shape), np.zeros(likely.shape, np.int64)
     gains = label_gains(scores, likely, places, threshold, known, unlabelled)
-    gain[places], chain[places] = _best_chain(gains, places, known)
-    found = (
+    if known is not None:
+        _, start, end = places
+        gains[~known.permitted[known.kind[start, end]]] = -np.inf
+        gains += _REQUIRED * known.required[start, end][:, None]
+    gain, chain = np.zeros(likely.shape), np.zeros(likely.shape, np.int64)
+    gain[places], chain[places] = np.maximum(gains.max(-1), 0.0), gains.argmax(-1)
+    phrases = [
         (tree, start, end, int(chain[tree, start, end]))
-        for tree, n in enumerate(n_words.tolist())
+        for tree, n in enumerate(scores.n_words.tolist())
         for start, end in best_spans(gain[tree], n).tolist()
-    )
-    return labelled_trees(scores, likely, found, known)
+    ]
+    return labelled_trees(scores, likely, phrases, known)
 
 
 def labelled_trees(
     scores: SpanScores,
     likely: NDArray[np.float64],
-    phrases: Iterable[tuple[int, int, int, int]],
+    phrases: Sequence[tuple[int, int, int, int]],
     known: Conditions | None = None,
 ) -> Trees:
     """Return the trees of a batch, with a score and a marginal of each span.
@@ -80,16 +84,19 @@ def labelled_trees(
         phrases: sentence, start, end and the number of the label of each, in pre-order.
         known: what constraints leave of the labels.
     """
-    names = [_chain(name) for name in scores.label_names]
+    chains = [_chain(name) for name in scores.label_names]
     given = {} if known is None else known.given
-    found: list[tuple[int, int, int, str, float]] = []
+    n_words = scores.n_words.tolist()
+    spans: list[list[Span]] = [[] for _ in n_words]
+    names: list[list[str]] = [[] for _ in n_words]
     for tree, start, end, label in phrases:
-        chance = float(np.log(max(likely[tree, start, end], 1e-300)))
-        chain = given.get((start, end)) or names[label]
-        found += [(tree, start, end, name, chance) for name in chain]
-    trees = _trees(scores.n_words.cpu().numpy(), found)
+        chain = given.get((start, end)) or chains[label]
+        spans[tree] += [(start, end)] * len(chain)
+        names[tree] += chain
+    trees = Trees.from_spans(n_words, spans, names)
     places = (trees.tree_of, trees.starts.astype(np.int64), trees.ends.astype(np.int64))
-    return replace(trees, marginals=_of_phrases(scores, likely, places, known))
+    chances = np.log(np.maximum(likely[places], 1e-300))
+    return replace(trees, scores=chances, marginals=_of_phrases(scores, likely, places, known))
 
 
 def phrase_marginals(scores: SpanScores, constraints: Constraints) -> NDArray[np.float64]:
@@ -139,7 +146,10 @@ def span_chances(scores: SpanScores, known: Conditions | None = None) -> NDArray
         starts, ends = known.spans
         span = span + known.weights(_chances(scores, (np.zeros_like(starts), starts, ends)))
     likely = marginals(span, n_words)
-    _certain(likely, n_words)
+    # words and whole sentences are certain, what lies past a sentence is impossible
+    place = np.arange(likely.shape[1])
+    likely[:, place[:-1], place[1:]] = place[1:] <= n_words[:, None]
+    likely[np.arange(len(n_words)), 0, n_words] = 1.0
     return likely
 
 
@@ -153,18 +163,6 @@ def _chances(
     if not np.isfinite(chances.sum()):
         raise NotFiniteError("not-finite", "a sentence's label scores are NaN or infinite")
     return chances if known is None else known.renormalised(chances, *places[1:])
-
-
-def _best_chain(
-    gains: NDArray[np.float64], places: tuple[NDArray[np.int64], ...], known: Conditions | None
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return what the best chain of some spans gains, 0 or more, and which one it is."""
-    _, start, end = places
-    if known is not None:
-        gains[~known.permitted[known.kind[start, end]]] = -np.inf
-        gains += _REQUIRED * known.required[start, end][:, None]
-    best = gains.argmax(-1)
-    return np.maximum(np.take_along_axis(gains, best[:, None], 1)[:, 0], 0.0), best
 
 
 def label_gains(
@@ -186,14 +184,6 @@ def label_gains(
 def _chain(name: str) -> list[str]:
     """Return the labels of a unary chain, none of the empty one."""
     return [label.replace(IN_LABEL, CHAIN) for label in name.split(CHAIN) if label]
-
-
-def _certain(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> None:
-    """Give words and whole sentences the probability 1, and what lies past a sentence 0."""
-    side = likely.shape[1]
-    place = np.arange(side)
-    likely[:, place[:-1], place[1:]] = place[1:] <= n_words[:, None]
-    likely[np.arange(len(n_words)), 0, n_words] = 1.0
 
 
 @lru_cache(maxsize=8)
@@ -244,19 +234,6 @@ def best_spans(gain: NDArray[np.float64], n: int) -> NDArray[np.int64]:
             waiting[left + 1, 0], waiting[left + 1, 1] = i, k
             left += 2
     return spans
-
-
-def _trees(n_words: NDArray[np.int64], found: list[tuple[int, int, int, str, float]]) -> Trees:
-    tree, starts, ends, names, scores = zip(*found, strict=True)
-    counts = np.bincount(np.array(tree), minlength=len(n_words))
-    trees = Trees(
-        n_words,
-        np.concatenate(([0], np.cumsum(counts))),
-        np.array(starts, np.int32),
-        np.array(ends, np.int32),
-        scores=np.array(scores),
-    )
-    return trees.labelled(names)
 
 
 _ANY, _EMPTY, _NOT_EMPTY = range(3)
@@ -361,84 +338,65 @@ def best_labelled(
         NotFiniteError: the sentence's scores are NaN or infinite.
     """
     likely = span_chances(scores)
-    gains = _all_gains(scores, likely, threshold, unlabelled)
-    totals, found = _ranked(gains, _own(gains), k)
-    trees = [labelled_trees(scores, likely, [(0, *node) for node in one]) for one in found]
-    chances = _Chances(scores)
-    return Ranked(Trees.concatenate(trees), totals, [chances.of(one) for one in found])
+    side = int(scores.n_words[0]) + 1
+    gains = np.zeros((side, side, len(scores.label_names)))
+    starts, ends = np.triu_indices(side, 1)
+    places = (np.zeros_like(starts), starts, ends)
+    gains[starts, ends] = label_gains(scores, likely, places, threshold, unlabelled=unlabelled)
+    label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
+    spans = best_spans(gain, side - 1).tolist()
+    first = [(start, end, int(label[start, end])) for start, end in spans if label[start, end]]
+    totals, ranked = _ranked(gains, first, k)
+    trees = [labelled_trees(scores, likely, [(0, *node) for node in nodes]) for nodes in ranked]
+    return Ranked(Trees.concatenate(trees), totals, _probabilities(scores, ranked))
 
 
-def best_optional(span: NDArray[np.float64], own: Trees, k: int) -> Ranked:
+def best_optional(span: NDArray[np.float64], first: Trees, k: int) -> Ranked:
     """Return the k trees of phrases of two words and more whose scores sum highest, all different.
 
     Args:
         span: (n + 1, n + 1), the score of every span of one sentence.
-        own: the tree that the parser takes, which comes first.
+        first: the tree that the parser takes.
         k: how many; fewer come where there are fewer.
     """
     gains = np.stack([np.zeros_like(span), span], 2)
     place = np.arange(len(span) - 1)
     gains[place, place + 1, 1] = -np.inf  # a word is no phrase
-    phrases = [(start, end, 1) for start, end in own.of(0).spans]
-    totals, found = _ranked(gains, phrases, k)
-    spans = [[(start, end) for start, end, _ in one] for one in found]
+    phrases = [(start, end, 1) for start, end in first.of(0).spans]
+    totals, ranked = _ranked(gains, phrases, k)
+    spans = [[(start, end) for start, end, _ in nodes] for nodes in ranked]
     trees = Trees.from_spans([len(span) - 1] * len(spans), spans)
     return Ranked(replace(trees, scores=span[trees.starts, trees.ends]), totals)
 
 
 def _ranked(
-    gains: NDArray[np.float64], own: list[Node], k: int
+    gains: NDArray[np.float64], first: list[Node], k: int
 ) -> tuple[list[float], list[list[Node]]]:
-    """Return scores and phrases of the best trees; of those of one score, the own one is first."""
+    """Return scores and phrases of the best trees; the parser's own is first of equal ones."""
     found = list(BestLabelled(gains).nodes(k))
-    others = [one for one in found if one[1] != own]
-    ranked = [(found[0][0], own), *others][:k]
-    return [score for score, _ in ranked], [phrases for _, phrases in ranked]
+    others = [ranked for ranked in found if ranked[1] != first]
+    scores, phrases = zip(*[(found[0][0], first), *others][:k], strict=True)
+    return list(scores), list(phrases)
 
 
-def _all_gains(
-    scores: SpanScores, likely: NDArray[np.float64], threshold: float, unlabelled: float
-) -> NDArray[np.float64]:
-    """(n + 1, n + 1, chains): what each chain of every span gains."""
-    side = int(scores.n_words[0]) + 1
-    starts, ends = np.triu_indices(side, 1)
-    found = np.zeros((side, side, len(scores.label_names)))
-    places = (np.zeros_like(starts), starts, ends)
-    found[starts, ends] = label_gains(scores, likely, places, threshold, unlabelled=unlabelled)
-    return found
-
-
-def _own(gains: NDArray[np.float64]) -> list[Node]:
-    """Return the phrases of the tree that the parser takes."""
-    label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
-    spans = best_spans(gain, len(gains) - 1).tolist()
-    return [(start, end, int(label[start, end])) for start, end in spans if label[start, end]]
-
-
-class _Chances:
-    """Probabilities of labelled trees of one sentence.
-
-    Args:
-        scores: of a batch of one sentence, with labels.
-    """
-
-    def __init__(self, scores: SpanScores) -> None:
-        assert scores.labels is not None
-        self._span, self._n_words = scores.span.cpu(), scores.n_words.cpu()
-        self._labels = scores.labels[0].double().log_softmax(-1).cpu().numpy()
-        whole = self._labels[0, int(self._n_words[0])]
-        whole -= np.log(-np.expm1(whole[0]))  # it has a label in every tree
-        self._all = log_partition(self._span, self._n_words)
-
-    def of(self, phrases: list[Node]) -> float:
-        """Return the probability of a tree: the sum over its binarisations."""
-        side = len(self._labels)
-        said = np.zeros((side, side), np.int64)
-        for start, end, label in phrases:
-            said[start, end] = label
-        chances = np.take_along_axis(self._labels, said[:, :, None], 2)[:, :, 0]
-        allowed = ~crossing([node[:2] for node in phrases], side)[None]
-        table = self._span + torch.from_numpy(chances)
-        trees = log_partition(table, self._n_words, torch.from_numpy(allowed))
+def _probabilities(scores: SpanScores, trees: Sequence[Sequence[Node]]) -> list[float]:
+    """Return the probabilities of labelled trees of one sentence, each over its binarisations."""
+    assert scores.labels is not None
+    span, n_words = scores.span.cpu(), scores.n_words.cpu()
+    labels = scores.labels[0].double().log_softmax(-1).cpu().numpy()
+    whole = labels[0, int(n_words[0])]
+    whole -= np.log(-np.expm1(whole[0]))  # it has a label in every tree
+    of_all = log_partition(span, n_words)
+    found = []
+    for phrases in trees:
+        label = np.zeros(labels.shape[:2], np.int64)
+        for start, end, number in phrases:
+            label[start, end] = number
+        chances = np.take_along_axis(labels, label[:, :, None], 2)[:, :, 0]
+        allowed = ~crossing([node[:2] for node in phrases], len(labels))[None]
+        of_tree = log_partition(
+            span + torch.from_numpy(chances), n_words, torch.from_numpy(allowed)
+        )
         words = float(np.diagonal(chances, 1).sum())
-        return float(np.exp(float(trees - self._all) + words))
+        found.append(float(np.exp(float(of_tree - of_all) + words)))
+    return found

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from attree.base.errors import AttreeError
-from attree.training.gold import SOME, UNSAID, GoldBatch, GoldTree, gold_batch
+from attree.training.gold import SOME, UNSAID, GoldBatch, GoldTrees, gold_batch
 from attree.training.inside import log_partition
-from attree.training.parts import Batch, BatchSource, SpanScorer
-from attree.training.recipes import FewShotRecipe, TrainingPlan
+from attree.training.parts import BatchSource, SpanScorer
+from attree.training.recipes import TrainingPlan
 from attree.training.scores import SpanScores, best_trees, existing, split_values
 from attree.trees.constraints import AVOIDED
 
@@ -38,7 +38,7 @@ def _split_table(scores: SpanScores, gold: GoldBatch, score: str) -> tuple[Tenso
 
 
 def _by_tree(losses: Tensor, gold: GoldBatch) -> Tensor:
-    return losses.new_zeros(len(gold.names)).index_add(0, gold.tree, losses)
+    return losses.new_zeros(len(gold.trees)).index_add(0, gold.tree, losses)
 
 
 def likelihood(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
@@ -66,23 +66,19 @@ def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> 
         AttreeError: a tree that no binary tree is compatible with (its brackets cross).
     """
     free = log_partition(scores.span, scores.n_words)
-    compatible = compatible_partition(scores, gold)
-    impossible = torch.isneginf(compatible)
-    if impossible.any():
-        name = gold.names[int(impossible.nonzero()[0])]
+    if gold.penalties is None:
+        compatible = log_partition(scores.span, scores.n_words, gold.allowed)
+    else:
+        avoiding = log_partition(scores.span + gold.penalties, scores.n_words, gold.allowed)
+        # the fewest spans that are no phrases, which all these trees have
+        fewest = (avoiding.detach() / AVOIDED).round().nan_to_num(neginf=0, posinf=0)
+        compatible = avoiding - AVOIDED * fewest
+    if (impossible := torch.isneginf(compatible)).any():
+        name = gold.trees[int(impossible.nonzero()[0])].name
         raise AttreeError(
             "crossing-spans", f"tree {name} has crossing brackets", fix="leave it out of training"
         )
     return free - compatible
-
-
-def compatible_partition(scores: SpanScores, gold: GoldBatch) -> Tensor:
-    """Log of the summed ``exp(score)`` of the trees that are compatible with gold."""
-    if gold.penalties is None:
-        return log_partition(scores.span, scores.n_words, gold.allowed)
-    found = log_partition(scores.span + gold.penalties, scores.n_words, gold.allowed)
-    # the fewest spans that are no phrases, which all these trees have
-    return found - AVOIDED * (found.detach() / AVOIDED).round().nan_to_num(neginf=0, posinf=0)
 
 
 def chart_margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
@@ -113,7 +109,15 @@ def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: f
     What a half-known tree does not say is summed over too.
     """
     assert scores.labels is not None
-    said = _said(gold, scores.label_names, tuple(scores.span.shape)).to(scores.span.device)
+    code = {name: number for number, name in enumerate(scores.label_names)}
+    # the label of every span, SOME or UNSAID
+    said = torch.zeros(scores.span.shape, dtype=torch.int64)
+    for table, tree in zip(said, gold.trees, strict=True):
+        known, other = tree.said(code)
+        table.fill_(other)
+        for (start, end), label in known.items():
+            table[start, end] = label
+    said = said.to(scores.span.device)
     chances = scores.labels.log_softmax(-1)
     found = chances.gather(-1, said.clamp(min=0)[..., None])[..., 0].double()
     if (said < 0).any():
@@ -123,18 +127,6 @@ def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: f
     words = (found[:, place, place + 1] * (place < scores.n_words[:, None])).sum(1)
     free = log_partition(scores.span, scores.n_words)
     return free - log_partition(scores.span + found, scores.n_words, gold.allowed) - words
-
-
-def _said(gold: GoldBatch, names: tuple[str, ...], shape: tuple[int, ...]) -> Tensor:
-    """Return the label of every span, :data:`SOME` or :data:`UNSAID`."""
-    code = {name: place for place, name in enumerate(names)}
-    target = torch.zeros(shape, dtype=torch.int64)
-    for table, tree in zip(target, gold.trees, strict=True):
-        said, other = tree.said(code)
-        table.fill_(other)
-        for (start, end), label in said.items():
-            table[start, end] = label
-    return target
 
 
 #: The losses by name.
@@ -241,10 +233,9 @@ def _orders(
 def train(
     scorer: SpanScorer,
     source: BatchSource,
-    gold: Sequence[GoldTree],
+    trees: GoldTrees,
     plan: TrainingPlan,
     *,
-    counts: Sequence[int] = (),
     held_out: Callable[[], float] | None = None,
     check_every: int = 20,
     patience: int = 5,
@@ -257,10 +248,9 @@ def train(
 
     Args:
         scorer: the weights.
-        source: features of the sentences of ``gold``, in its order.
-        gold: the trees.
+        source: features of the sentences of ``trees``, in their order.
+        trees: to train on.
         plan: how.
-        counts: how many trees each treebank has, one after the other; asked for by ``shares``.
         held_out: F1 on trees that are not trained on; where given, training stops once it no
             longer grows, and the best weights are kept.
         check_every, patience: of early stopping, in steps and in checks without a gain.
@@ -271,6 +261,7 @@ def train(
     """
     if plan.steps < 1 or plan.batch < 1:
         raise AttreeError("bad-count", "training needs at least one step, and one tree a batch")
+    gold = trees.gold
     usable = [place for place, tree in enumerate(gold) if tree.n_words > 2]
     if not usable:
         raise AttreeError(
@@ -284,9 +275,9 @@ def train(
     groups = [*scorer.groups(), *source.groups()]
     optimiser = torch.optim.AdamW(groups, weight_decay=plan.weight_decay, fused=True)
     rates = [group["lr"] for group in optimiser.param_groups]
-    report = Report()
-    keeper = _Keeper(scorer, held_out, report, check_every, patience, plan.steps)
-    for step, places in enumerate(_orders(usable, plan, counts, order), 1):
+    recipe, margin = plan.recipe, MARGINS[plan.recipe.association]
+    report, best_f1, kept = Report(), -1.0, scorer.state_dict()
+    for step, places in enumerate(_orders(usable, plan, trees.sources, order), 1):
         chosen, loss = [usable[place] for place in places], 0.0
         if plan.decay:
             for group, rate in zip(optimiser.param_groups, rates, strict=True):
@@ -294,17 +285,32 @@ def train(
         optimiser.zero_grad()
         for some in parts(chosen, [gold[place].n_words for place in chosen]):
             answers = gold_batch([gold[place] for place in some], device=device)
-            losses = _losses(scorer, source.batch(some), answers, plan.recipe, noise)
-            _refuse_nan(losses, answers, step)
+            scores = scorer.scores(source.batch(some), noise)
+            losses = OBJECTIVES[recipe.objective](scores, answers, recipe.score, margin)
+            if (broken := ~torch.isfinite(losses)).any():
+                name = answers.trees[int(broken.nonzero()[0])].name
+                raise AttreeError(
+                    "loss-not-finite",
+                    f"the loss of tree {name} is not a number at step {step}",
+                    fix="lower the learning rate, or leave the tree out",
+                )
             mean = losses.mean() * (len(some) / len(chosen))
             mean.backward()
             loss += float(mean.detach())
         optimiser.step()
         report.losses.append(loss)
         advance(1)
-        if keeper.enough(step):
-            break
-    keeper.restore()
+        if held_out is not None and (step % check_every == 0 or step == plan.steps):
+            f1 = held_out()
+            report.checks.append((step, f1))
+            if f1 > best_f1:
+                best_f1, report.best_step = f1, step
+                kept = copy.deepcopy(scorer.state_dict())
+            if step - report.best_step >= patience * check_every:
+                break
+    if held_out is None:
+        report.best_step = len(report.losses)
+    scorer.load_state_dict(kept)
     return report
 
 
@@ -327,53 +333,3 @@ def parts(places: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
             longest = (length + 1) ** 2
         found[-1].append(place)
     return found
-
-
-def _losses(
-    scorer: SpanScorer, batch: Batch, gold: GoldBatch, recipe: FewShotRecipe, noise: torch.Generator
-) -> Tensor:
-    margin = MARGINS[recipe.association]
-    return OBJECTIVES[recipe.objective](scorer.scores(batch, noise), gold, recipe.score, margin)
-
-
-def _refuse_nan(losses: Tensor, gold: GoldBatch, step: int) -> None:
-    broken = ~torch.isfinite(losses)
-    if broken.any():
-        name = gold.names[int(broken.nonzero()[0])]
-        raise AttreeError(
-            "loss-not-finite",
-            f"the loss of tree {name} is not a number at step {step}",
-            fix="lower the learning rate, or leave the tree out",
-        )
-
-
-@dataclass(slots=True)
-class _Keeper:
-    """Keeps the weights that are best on held-out trees, and says when to stop."""
-
-    scorer: nn.Module
-    held_out: Callable[[], float] | None
-    report: Report
-    every: int
-    patience: int
-    last: int
-    best: float = -1.0
-    weights: dict[str, Tensor] = field(default_factory=dict)
-
-    def enough(self, step: int) -> bool:
-        """Check when it is time; True once ``patience`` checks brought nothing."""
-        if self.held_out is None or (step % self.every and step != self.last):
-            return False
-        f1 = self.held_out()
-        self.report.checks.append((step, f1))
-        if f1 > self.best:
-            self.best, self.report.best_step = f1, step
-            self.weights = copy.deepcopy(self.scorer.state_dict())
-        return step - self.report.best_step >= self.patience * self.every
-
-    def restore(self) -> None:
-        """Put the best weights back; without held-out trees the last ones stay."""
-        if self.weights:
-            self.scorer.load_state_dict(self.weights)
-        else:
-            self.report.best_step = len(self.report.losses)

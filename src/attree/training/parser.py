@@ -41,9 +41,9 @@ from attree.training.recipes import (
     CARD,
     DESCRIPTION,
     WEIGHTS,
-    Description,
     FewShotRecipe,
     adapted,
+    invalid,
     read_description,
 )
 from attree.training.scores import SpanScores, decode, expected_right, likelihoods, split_tables
@@ -54,7 +54,7 @@ from attree.trees.trees import Trees
 _CELLS_AT_A_TIME = 40_000
 
 _AGAIN = "train it again"
-#: Types of weights; they are computed in the first.
+#: Types of weights; what is of another would be other numbers, or none, in the first.
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -96,26 +96,18 @@ class TrainedParser:
                 f"({encoder.fingerprint[:12]})",
                 fix="parse with the encoder it was trained with, or train anew",
             )
+        # what the encoder has not is refused before any sentence is read
+        n_heads = encoder.n_layers * encoder.n_heads
+        there = {"layers": encoder.n_layers, "hidden": encoder.hidden_size, "heads": n_heads}
         for part, settings in self.shape.items():
-            self._check_part(part, settings, encoder)
-
-    def _check_part(self, part: str, settings: Mapping[str, Any], encoder: Encoder) -> None:
-        """Refuse what the encoder has not, before any sentence is read."""
-        here = {"layers": max(settings.get("layers", [0])), "hidden": settings.get("hidden")}
-        there = {"layers": encoder.n_layers, "hidden": encoder.hidden_size}
-        if part == "heads":
-            here["heads"], there["heads"] = settings["heads"], encoder.n_layers * encoder.n_heads
-        for key, value in here.items():
-            if value is not None and (
-                value > there[key] or (key != "layers" and value < there[key])
-            ):
-                raise AttreeError(
-                    "bad-shape",
-                    f"this {DESCRIPTION} is not valid: shape.{part}.{key}: {value}, where the "
-                    f"encoder {encoder.slug} has {there[key]}",
-                    file=ABOUT,
-                    fix=_AGAIN,
-                )
+            here = {"layers": max(settings.get("layers", [0])), "hidden": settings.get("hidden")}
+            if part == "heads":
+                here["heads"] = settings["heads"]
+            for key, value in here.items():
+                fits = value == there[key] or (key == "layers" and value < there[key])
+                if value is not None and not fits:
+                    problem = f"{value}, where the encoder {encoder.slug} has {there[key]}"
+                    raise invalid("bad-shape", f"shape.{part}.{key}: {problem}", ABOUT)
 
     def features(self, encoder: Encoder, pieces: Sequence[Pieces]) -> Batch:
         """Run the encoder over one batch of sentences, none too long, and lay out what is read."""
@@ -254,52 +246,44 @@ def load_parser(
     about = read_description(folder)
     recipe, path = adapted(about.recipe, decoder=decoder), folder / WEIGHTS
     there = check_regular(path, what="file of weights")
-    scorer, adapter = _scorer(about, folder / ABOUT, there), read_adapter(path)
     try:
-        tensors = {name: one for name, one in load_file(path).items() if name not in adapter}
+        with torch.device("meta"):  # before it takes memory
+            empty = SpanScorer(about.recipe, about.shape)
+        least = sum(parameter.numel() for parameter in empty.parameters())
+        if least > there:
+            raise _damaged(
+                path,
+                f"parser.json describes {least:,} weights or more, this file holds {there:,} "
+                "bytes: they do not belong together",
+                "too-few-bytes",
+            )
+        scorer = SpanScorer(about.recipe, about.shape)
+    except (TypeError, KeyError):
+        raise _damaged(folder / ABOUT, f"this is not the {DESCRIPTION}", "other-parser") from None
+    adapter = read_adapter(path)
+    try:
+        tensors = {name: tensor for name, tensor in load_file(path).items() if name not in adapter}
         trained_on = tensors.pop("trained_on").numpy().view(np.uint64)
-        _check_types(tensors, path)
+        for name, tensor in tensors.items():
+            kind = str(tensor.dtype).removeprefix("torch.")
+            if tensor.dtype not in _FLOATS:
+                problem = f"are {kind}, where floats of 16 or 32 bits are meant"
+            elif not tensor.isfinite().all():
+                problem = "are not all finite"
+            else:
+                continue
+            raise _damaged(path, f"the weights {name} {problem}")
         scorer.load_state_dict(tensors)
     except (SafetensorError, RuntimeError, KeyError, OSError):
         problem = "these weights are cut short or belong to another parser"
-        raise AttreeError("damaged-weights", problem, file=path, fix=_AGAIN) from None
+        raise _damaged(path, problem) from None
     scorer = scorer.to(device).eval()
     parts = (about.shape, scorer, about.raw["encoder"], about.raw["about"])
     return TrainedParser(recipe, *parts, trained_on, adapter)
 
 
-def _check_types(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
-    """Refuse weights that would be other numbers once they are floats, or that are none."""
-    for name, tensor in tensors.items():
-        if tensor.dtype not in _FLOATS:
-            kind = str(tensor.dtype).removeprefix("torch.")
-            problem = f"the weights {name} are {kind}, where floats of 16 or 32 bits are meant"
-            raise AttreeError("damaged-weights", problem, file=path, fix=_AGAIN)
-        if not tensor.isfinite().all():
-            raise AttreeError(
-                "damaged-weights", f"the weights {name} are not all finite", file=path, fix=_AGAIN
-            )
-
-
-def _scorer(about: Description, path: Path, there: int) -> SpanScorer:
-    """Make the scorer; before it takes memory, refuse more weights than the file holds."""
-    try:
-        with torch.device("meta"):
-            empty = SpanScorer(about.recipe, about.shape)
-        least = sum(parameter.numel() for parameter in empty.parameters())
-        if least > there:
-            raise AttreeError(
-                "too-few-bytes",
-                f"parser.json describes {least:,} weights or more, this file holds {there:,} "
-                "bytes: they do not belong together",
-                file=path.with_name(WEIGHTS),
-                fix=_AGAIN,
-            )
-        return SpanScorer(about.recipe, about.shape)
-    except (TypeError, KeyError):
-        raise AttreeError(
-            "other-parser", f"this is not the {DESCRIPTION}", file=path, fix=_AGAIN
-        ) from None
+def _damaged(path: Path, problem: str, code: str = "damaged-weights") -> AttreeError:
+    return AttreeError(code, problem, file=path, fix=_AGAIN)
 
 
 class TrainedModel:
@@ -365,16 +349,15 @@ def decoded(
     """
     if recipe.decoder == "labelled_risk":
         least, share = threshold or recipe.threshold, recipe.unlabelled
-        found = decode_labelled(scores, least, constraints, unlabelled=share)
-        return with_tags(found, scores)
-    how = {"score": recipe.score, "decoder": recipe.decoder}
-    found = decode(scores, **how, threshold=threshold, constraints=constraints)
+        trees = decode_labelled(scores, least, constraints, unlabelled=share)
+        return with_tags(trees, scores)
+    trees = decode(scores, recipe.score, recipe.decoder, threshold, constraints)
     if recipe.has_distribution and constraints is not None:
         likely = TrainedChart(scores, recipe).marginals(constraints)
-        found = replace(found, marginals=likely[found.starts, found.ends])
-    elif recipe.has_distribution and found.marginals is None:
-        found = replace(found, marginals=likelihoods(scores, found))
-    return with_tags(found, scores)
+        trees = replace(trees, marginals=likely[trees.starts, trees.ends])
+    elif recipe.has_distribution and trees.marginals is None:
+        trees = replace(trees, marginals=likelihoods(scores, trees))
+    return with_tags(trees, scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,34 +386,27 @@ class TrainedChart:
         """
         span, n_words = self._arrays()
         if self.recipe.decoder == "labelled_risk":
-            return self._best_labelled(k)
+            least, share = self.threshold or self.recipe.threshold, self.recipe.unlabelled
+            ranked = best_labelled(self.scores, least, k, unlabelled=share)
+            rows = range(len(ranked.trees))
+            tagged = [with_tags(ranked.trees.take([row]), self.scores) for row in rows]
+            return replace(ranked, trees=Trees.concatenate(tagged))
         if self.recipe.decoder == "optional_chart":
             return best_optional(span[0], self.trees(Constraints()), k)
         if self.recipe.decoder == "minimum_risk":
             split, decoder = expected_right(marginals(span, n_words), n_words), "chart"
         else:
             split, decoder = split_tables(self.scores, self.recipe.score), self.recipe.decoder
-        found = SplitChart(split, decoder).best(k)
-        trees = replace(found.trees, scores=span[0, found.trees.starts, found.trees.ends])
+        ranked = SplitChart(split, decoder).best(k)
+        of_spans = span[0, ranked.trees.starts, ranked.trees.ends]
+        ranked = replace(ranked, trees=replace(ranked.trees, scores=of_spans))
         if not self.recipe.has_distribution:
-            return Ranked(trees, found.scores)
-        likely = self.marginals(Constraints())[trees.starts, trees.ends]
-        trees = replace(trees, marginals=likely)
-        return Ranked(trees, found.scores, self._probabilities(trees))
-
-    def _best_labelled(self, k: int) -> Ranked:
-        least, share = self.threshold or self.recipe.threshold, self.recipe.unlabelled
-        found = best_labelled(self.scores, least, k, unlabelled=share)
-        trees = [
-            with_tags(found.trees.take([place]), self.scores) for place in range(len(found.trees))
-        ]
-        return replace(found, trees=Trees.concatenate(trees))
-
-    def _probabilities(self, trees: Trees) -> list[float]:
-        assert trees.scores is not None
-        totals = np.bincount(trees.tree_of, weights=trees.scores, minlength=len(trees))
-        found: list[float] = np.exp(totals - log_partitions(*self._arrays())[0]).tolist()
-        return found
+            return ranked
+        trees = ranked.trees
+        trees = replace(trees, marginals=self.marginals(Constraints())[trees.starts, trees.ends])
+        totals = np.bincount(trees.tree_of, weights=of_spans, minlength=len(trees))
+        chances = np.exp(totals - log_partitions(span, n_words)[0]).tolist()
+        return Ranked(trees, ranked.scores, chances)
 
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
         """(n + 1, n + 1): the probability of every phrase.

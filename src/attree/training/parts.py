@@ -38,9 +38,13 @@ COMBINATIONS = {
 
 #: A part's settings, as JSON.
 Shape = Mapping[str, Any]
+#: (sentences, words + 1, width) each: states before and after every boundary between words.
+Sides = tuple[Tensor, Tensor]
+#: What dropout is drawn from; none without.
+Noise = torch.Generator | None
 
 
-def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+def dropout(values: Tensor, rate: float, generator: Noise) -> Tensor:
     """Drop ``rate`` of ``values`` and scale the rest up; leave them alone without a generator."""
     if generator is None or rate == 0.0:
         return values
@@ -59,6 +63,7 @@ class ScorePart(nn.Module, ABC):
         reads_layers: whether ``--layer`` says what it reads, so that layers can be tuned for it.
         layers: hidden states that it reads.
         rate: dropout on them.
+        learning_rate: Adam's, for its weights.
         encoder_heads: heads of the encoder, all layers together, whose attention it reads.
     """
 
@@ -68,16 +73,12 @@ class ScorePart(nn.Module, ABC):
     def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
         super().__init__()
         self.layers, self.rate = tuple(shape.get("layers", ())), recipe.dropout
+        self.learning_rate = recipe.learning_rate
 
     @classmethod
     @abstractmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
         """Return the settings, as JSON, of a part trained by a plan."""
-
-    @classmethod
-    def learning_rate(cls, recipe: FewShotRecipe) -> float:
-        """Return Adam's learning rate for its weights."""
-        return recipe.learning_rate
 
     def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
         """Set the first weights, where they depend on the encoder."""
@@ -91,10 +92,8 @@ class ScorePart(nn.Module, ABC):
         """Return the features that it reads of a batch, on the batch's device."""
 
     @abstractmethod
-    def scores(
-        self, features: Any, n_words: Tensor, generator: torch.Generator | None = None
-    ) -> SpanScores:
-        """Score every span of a batch; a generator asks for dropout."""
+    def scores(self, features: Any, n_words: Tensor, noise: Noise = None) -> SpanScores:
+        """Score every span of a batch, under dropout where there is noise."""
 
     def attention(self, features: Any) -> Tensor | None:
         """(sentences, words, words): the association that it has trained, if it has one."""
@@ -143,16 +142,14 @@ class ProjectionPart(ScorePart):
         """Return the states of the pieces that take part."""
         return state_batch(output, self.layers, specials=self.specials)
 
-    def association(self, features: StateBatch, generator: torch.Generator | None = None) -> Tensor:
+    def association(self, features: StateBatch, noise: Noise = None) -> Tensor:
         """(sentences, words, words): the association, zero-padded."""
-        raw = self.projection(features, dropout(features.states, self.rate, generator))
+        raw = self.projection(features, dropout(features.states, self.rate, noise))
         return association_of(raw, features.words(), self.kind)
 
-    def scores(
-        self, features: StateBatch, n_words: Tensor, generator: torch.Generator | None = None
-    ) -> SpanScores:
+    def scores(self, features: StateBatch, n_words: Tensor, noise: Noise = None) -> SpanScores:
         """Score every span of a batch."""
-        return span_scores(self.association(features, generator), n_words)
+        return span_scores(self.association(features, noise), n_words)
 
     def attention(self, features: StateBatch) -> Tensor:
         """(sentences, words, words): the association, of a log one its exponential."""
@@ -171,7 +168,7 @@ class BoundaryReader(ScorePart):
         super().__init__(recipe, shape)
         self.width = len(shape["layers"]) * shape["hidden"]
 
-    def lay_out(self, output: EncoderOutput) -> tuple[Tensor, Tensor]:
+    def lay_out(self, output: EncoderOutput) -> Sides:
         """Return the states before and after every boundary (see :func:`boundary_states`)."""
         return boundary_states(output, self.layers)
 
@@ -193,22 +190,17 @@ class BoundaryPart(BoundaryReader):
         usual = plan.layers if plan.recipe.wide else plan.layers[len(plan.layers) // 2 :][:1]
         return {"layers": list(plan.boundary or usual), "hidden": encoder.hidden_size}
 
-    def scores(
-        self,
-        features: tuple[Tensor, Tensor],
-        n_words: Tensor,
-        generator: torch.Generator | None = None,
-    ) -> SpanScores:
+    def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
         """Score every span of a batch."""
-        before = dropout(features[0], self.rate, generator) @ self.weights[:, :2]
-        after = dropout(features[1], self.rate, generator) @ self.weights[:, 2:]
+        before = dropout(features[0], self.rate, noise) @ self.weights[:, :2]
+        after = dropout(features[1], self.rate, noise) @ self.weights[:, 2:]
         begins, ends = (before[..., 0] + after[..., 0]), (before[..., 1] + after[..., 1])
         span = begins.double()[:, :, None] + ends.double()[:, None, :]
         span = span * existing(n_words, span.shape[1])
         return SpanScores(torch.zeros_like(span), span, n_words)
 
 
-def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> Sides:
     """Return the states on the two sides of every boundary between words.
 
     Returns:
@@ -243,6 +235,7 @@ class HeadPart(ScorePart):
     def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
         super().__init__(recipe, shape)
         self.combination, self.encoder_heads = recipe.combination, shape["heads"]
+        self.learning_rate = recipe.head_rate
         first = 0.0 if len(recipe.parts) > 1 else 1.0 / self.encoder_heads
         size = (2 if recipe.separate else 1, self.encoder_heads)
         self.weights = nn.Parameter(torch.full(size, first))
@@ -251,11 +244,6 @@ class HeadPart(ScorePart):
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
         """Return how many heads the encoder has."""
         return {"heads": encoder.n_layers * encoder.n_heads}
-
-    @classmethod
-    def learning_rate(cls, recipe: FewShotRecipe) -> float:
-        """Return the learning rate of head weights."""
-        return recipe.head_rate
 
     def lay_out(self, output: EncoderOutput) -> Tensor:
         """Return the attention of every head (sentences, heads, words, words)."""
@@ -269,9 +257,7 @@ class HeadPart(ScorePart):
         square = word[:, :, None] & word[:, None, :]
         return [after(matrix) * square for matrix in mixed]
 
-    def scores(
-        self, features: Tensor, n_words: Tensor, generator: torch.Generator | None = None
-    ) -> SpanScores:
+    def scores(self, features: Tensor, n_words: Tensor, noise: Noise = None) -> SpanScores:
         """Score every span of a batch; there is no dropout."""
         inside, *outside = self.associations(features, n_words)
         return span_scores(inside, n_words, outside[0] if outside else None)
@@ -322,28 +308,20 @@ class SpanPart(BoundaryReader):
                 weights.uniform_(-bound, bound, generator=generator)
             self.last.bias.zero_()
 
-    def scores(
-        self,
-        features: tuple[Tensor, Tensor],
-        n_words: Tensor,
-        generator: torch.Generator | None = None,
-    ) -> SpanScores:
+    def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
         """Score every span of a batch."""
-        before, after = (dropout(side, self.rate, generator) for side in features)
+        before, after = (dropout(side, self.rate, noise) for side in features)
         # the first layer is linear: of a difference it is the difference
         at = self.before(before) - self.after(after)
         rows = at.shape[1]
         if not torch.is_grad_enabled():
             rows = max(1, _AT_ONCE // at.numel())
-        found = [self._of(at, start) for start in at.split(rows, dim=1)]
+        found = []
+        for starts in at.split(rows, dim=1):
+            between = at[:, None, :, :] - starts[:, :, None, :] + self.first
+            found.append(self.last(self.norm(between).relu())[..., 0])
         span = torch.cat(found, dim=1).double() * existing(n_words, at.shape[1])
         return SpanScores(torch.zeros_like(span), span, n_words)
-
-    def _of(self, ends: Tensor, starts: Tensor) -> Tensor:
-        """(batch, starts, ends): the scores of spans from some boundaries to all."""
-        between = ends[:, None, :, :] - starts[:, :, None, :] + self.first
-        found: Tensor = self.last(self.norm(between).relu())[..., 0]
-        return found
 
 
 class NameReader(BoundaryReader):
@@ -402,32 +380,17 @@ class LabelPart(NameReader):
         layers = plan.recipe.label_layers or usual
         return {"layers": list(layers), "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
 
-    def logits(
-        self,
-        features: tuple[Tensor, Tensor],
-        n_words: Tensor,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """(sentences, words + 1, words + 1, labels), before the softmax."""
-        both = dropout(torch.cat(features, -1), self.rate, generator)
+    def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
+        """Score every label of every span of a batch, before the softmax."""
+        both = dropout(torch.cat(features, -1), self.rate, noise)
         begin, end, word_begin, word_end = (both @ weights for weights in self.weights)
         spans = begin[:, :, None] + end[:, None] + self.bias[0]
         sentence = torch.arange(len(n_words), device=n_words.device)
         spans[sentence, 0, n_words] += self.bias[2]
         place = torch.arange(spans.shape[1] - 1, device=spans.device)
         spans[:, place, place + 1] = word_begin[:, :-1] + word_end[:, 1:] + self.bias[1]
-        return spans
-
-    def scores(
-        self,
-        features: tuple[Tensor, Tensor],
-        n_words: Tensor,
-        generator: torch.Generator | None = None,
-    ) -> SpanScores:
-        """Score every label of every span of a batch."""
-        labels = self.logits(features, n_words, generator)
-        none = labels.new_zeros(labels.shape[:3], dtype=torch.float64)
-        return SpanScores(none, none, n_words, labels, self.names)
+        none = spans.new_zeros(spans.shape[:3], dtype=torch.float64)
+        return SpanScores(none, none, n_words, spans, self.names)
 
 
 class TagPart(NameReader):
@@ -447,12 +410,7 @@ class TagPart(NameReader):
         """Return the layers of the labels, and the tags of the plan's trees."""
         return {**LabelPart.shape(plan, encoder), "names": list(plan.tags)}
 
-    def scores(
-        self,
-        features: tuple[Tensor, Tensor],
-        n_words: Tensor,
-        generator: torch.Generator | None = None,
-    ) -> SpanScores:
+    def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
         """Score every tag of every word of a batch."""
         sentences, boundaries, _ = features[0].shape
         none = features[0].new_zeros((sentences, boundaries, boundaries), dtype=torch.float64)
@@ -498,14 +456,8 @@ def added(parts: list[SpanScores]) -> SpanScores:
         span = span + other.span
     labelled = next((part for part in parts if part.labels is not None), first)
     tagged = next((part for part in parts if part.tags is not None), first)
-    return SpanScores(
-        first.table,
-        span,
-        first.n_words,
-        labelled.labels,
-        labelled.label_names,
-        tagged.tags,
-        tagged.tag_names,
+    return replace(
+        labelled, table=first.table, span=span, tags=tagged.tags, tag_names=tagged.tag_names
     )
 
 
@@ -540,11 +492,8 @@ class SpanScorer(nn.Module):
         made: Mapping[str, ScorePart] = MappingProxyType({}),
     ) -> None:
         super().__init__()
-        kinds = {name: PARTS[name] for name in recipe.parts}
-        self.parts = nn.ModuleDict(
-            {name: made.get(name) or kind(recipe, shapes[name]) for name, kind in kinds.items()}
-        )
-        self._rates = {name: kind.learning_rate(recipe) for name, kind in kinds.items()}
+        parts = {x: made.get(x) or PARTS[x](recipe, shapes[x]) for x in recipe.parts}
+        self.parts = nn.ModuleDict(parts)
 
     @property
     def device(self) -> torch.device:
@@ -571,12 +520,11 @@ class SpanScorer(nn.Module):
         tensors = [output.attention, *output.states.values()]
         return Batch(output.batch.n_words, features, sum(tensor.nbytes for tensor in tensors))
 
-    def scores(self, batch: Batch, generator: torch.Generator | None = None) -> SpanScores:
-        """Score every span; with a generator, under dropout drawn from it."""
+    def scores(self, batch: Batch, noise: Noise = None) -> SpanScores:
+        """Score every span, under dropout where there is noise."""
         features, n_words = batch.features, batch.n_words
-        return added(
-            [part.scores(features[x], n_words, generator) for x, part in self.each().items()]
-        )
+        parts = self.each().items()
+        return added([part.scores(features[name], n_words, noise) for name, part in parts])
 
     def association(self, batch: Batch) -> Tensor:
         """(sentences, words, words): the trained association.
@@ -594,10 +542,8 @@ class SpanScorer(nn.Module):
 
     def groups(self) -> list[dict[str, Any]]:
         """Parameter groups for the optimiser, each part at its own learning rate."""
-        return [
-            {"params": list(part.parameters()), "lr": self._rates[name]}
-            for name, part in self.parts.items()
-        ]
+        parts = self.each().values()
+        return [{"params": list(part.parameters()), "lr": part.learning_rate} for part in parts]
 
 
 class BatchSource:

@@ -86,8 +86,14 @@ class Projection(nn.Module):
         self.query_bias = nn.Parameter(torch.zeros(layers, 1, size))
         self.key_bias = nn.Parameter(torch.zeros(layers, 1, size))
 
-    def attention(self, batch: StateBatch, states: Tensor) -> Tensor:
-        """(layers, sentences, pieces, pieces): the softmax of each head, heads averaged."""
+    def forward(self, batch: StateBatch, states: Tensor | None = None) -> Tensor:
+        """Return raw word-level associations, (layers, sentences, words, words), zero-padded.
+
+        Args:
+            batch: the layout.
+            states: stand-ins for ``batch.states`` (after dropout).
+        """
+        states = batch.states if states is None else states
         layers, _, size = self.query.shape
         sentences, pieces = batch.pieces.mask.shape
         width = size // self.heads
@@ -100,16 +106,8 @@ class Projection(nn.Module):
         key = padded(torch.baddbmm(self.key_bias, states, self.key))
         logits = (query / math.sqrt(width)) @ key.transpose(-1, -2)
         hidden_key = batch.pieces.mask[None, :, None, None, :] == 0
-        return logits.masked_fill(hidden_key, -torch.inf).softmax(-1).mean(2)
-
-    def forward(self, batch: StateBatch, states: Tensor | None = None) -> Tensor:
-        """Return raw word-level associations, (layers, sentences, words, words), zero-padded.
-
-        Args:
-            batch: the layout.
-            states: stand-ins for ``batch.states`` (after dropout).
-        """
-        attention = self.attention(batch, batch.states if states is None else states)
+        # (layers, sentences, pieces, pieces): heads averaged
+        attention = logits.masked_fill(hidden_key, -torch.inf).softmax(-1).mean(2)
         # layers stand where heads do: the merger takes any number of matrices a sentence
         return WordMerger(batch.pieces)(attention.transpose(0, 1)).transpose(0, 1)
 

@@ -304,29 +304,27 @@ def read_description(folder: str | Path) -> Description:
             problem = f"this {DESCRIPTION} is not valid: recipe.{key}: unknown {name!r}"
             check_name(name, names, problem, file=path)
     if not 0 <= found.recipe.dropout < 1:
-        problem = f"recipe.dropout: {found.recipe.dropout}"
-        raise AttreeError(
-            "bad-form", f"this {DESCRIPTION} is not valid: {problem}", file=path, fix=_AGAIN
-        )
-    _check_shape(found.shape, path)
+        raise invalid("bad-form", f"recipe.dropout: {found.recipe.dropout}", path)
+    for part, settings in found.shape.items():
+        for key, value in settings.items():
+            if not _is_good(key, value):
+                raise invalid("bad-shape", f"shape.{part}.{key}: {value}", path)
     return found
 
 
-def _check_shape(shape: dict[str, dict[str, Any]], path: Path) -> None:
-    """Refuse settings of parts that are no sizes and names."""
-    for part, settings in shape.items():
-        for key, value in settings.items():
-            each = value if isinstance(value, list) else [value]
-            if key == "names":
-                good = isinstance(value, list) and all(isinstance(one, str) for one in each)
-            else:
-                least, listed = int(key in _SIZES), isinstance(value, list)
-                good = listed == (key == "layers") and bool(each)
-                good &= all(isinstance(one, int) and least <= one <= _LARGEST for one in each)
-            if not good:
-                raise AttreeError(
-                    "bad-shape",
-                    f"this {DESCRIPTION} is not valid: shape.{part}.{key}: {value}",
-                    file=path,
-                    fix=_AGAIN,
-                )
+def invalid(code: str, problem: str, path: str | Path) -> AttreeError:
+    """Return the error of a ``parser.json`` that says what cannot be."""
+    return AttreeError(
+        code, f"this {DESCRIPTION} is not valid: {problem}", file=path, fix="train it again"
+    )
+
+
+def _is_good(key: str, value: Any) -> bool:
+    """Tell whether a setting of a part is names, or one size or number, or layers."""
+    listed = isinstance(value, list)
+    each = value if listed else [value]
+    if key == "names":
+        return listed and all(isinstance(name, str) for name in each)
+    least = int(key in _SIZES)
+    sizes = all(isinstance(size, int) and least <= size <= _LARGEST for size in each)
+    return sizes and bool(each) and listed == (key == "layers")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from attree.base.errors import NotFiniteError
 from attree.base.registry import choose
 from attree.decoding import DECODERS
 from attree.decoding.constrained import decode_under
+from attree.decoding.decoders import binary_trees
 from attree.scoring import SCORES
 from attree.scoring.tables import SplitScores
 from attree.training.inside import marginals
@@ -154,7 +156,6 @@ def split_tables(scores: SpanScores, score: str) -> SplitScores:
 
 def decode(
     scores: SpanScores,
-    *,
     score: str,
     decoder: str,
     threshold: float = 0.0,
@@ -192,14 +193,19 @@ def decode(
     else:
         split = split_tables(scores, score)
     trees = _decode(split, "chart" if risk or optional else decoder, constraints)
-    trees = replace(trees, scores=span[trees.tree_of, trees.starts, trees.ends])
+    values = span[trees.tree_of, trees.starts, trees.ends]
+    trees = replace(trees, scores=values)
+    # whatever it scores and however it is rounded, what is required keeps its place
+    required = np.zeros(values.size, bool)
+    for start, end in constraints.chains() if constraints else ():
+        required |= (trees.starts == start) & (trees.ends == end)
     if optional:
-        trees = trees.keep(_worth_it(trees, constraints))
+        kept = required | (values > 0) | _is_whole(trees)
+        trees, required = trees.keep(kept), required[kept]
     if likely is None:
         return trees
-    trees = replace(trees, marginals=(chances := _of_spans(likely, trees)))
-    # rounding must not cost what is required its place
-    return trees.keep((chances >= threshold) | _is_required(trees, constraints))
+    chances = _of_spans(likely, trees)
+    return replace(trees, marginals=chances).keep((chances >= threshold) | required)
 
 
 def expected_right(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> SplitScores:
@@ -214,20 +220,10 @@ def best_trees(span: Tensor, n_words: Tensor) -> Trees:
     return _decode(expected_right(span.cpu().double().numpy(), words), "chart", None)
 
 
-def _worth_it(trees: Trees, constraints: Constraints | None) -> NDArray[np.bool_]:
-    """(spans,) bool: the whole sentence, what is required, and what scores more than 0."""
-    assert trees.scores is not None
-    whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
-    kept: NDArray[np.bool_] = (trees.scores > 0) | whole | _is_required(trees, constraints)
-    return kept
-
-
-def _is_required(trees: Trees, constraints: Constraints | None) -> NDArray[np.bool_]:
-    """(spans,) bool: of a batch of one sentence, the spans that it must have."""
-    found = np.zeros(trees.starts.size, bool)
-    for start, end in constraints.chains() if constraints else ():
-        found |= (trees.starts == start) & (trees.ends == end)
-    return found
+def _is_whole(trees: Trees) -> NDArray[np.bool_]:
+    """(spans,) bool: the whole sentences."""
+    whole: NDArray[np.bool_] = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
+    return whole
 
 
 def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:
@@ -242,7 +238,7 @@ def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:
 def _of_spans(likely: NDArray[np.float64], trees: Trees) -> NDArray[np.float64]:
     found: NDArray[np.float64] = likely[trees.tree_of, trees.starts, trees.ends]
     # rounding must not cost the whole sentence its place
-    found[(trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])] = 1.0
+    found[_is_whole(trees)] = 1.0
     return found
 
 
@@ -256,7 +252,4 @@ def _flat(tables: Tensor, n_words: NDArray[np.int64]) -> NDArray[np.float64]:
 def _decode(scores: SplitScores, decoder: str, constraints: Constraints | None) -> Trees:
     if constraints is not None:
         return decode_under(scores, decoder, constraints)
-    total = int(np.maximum(scores.n_words - 1, 0).sum())
-    starts, ends = np.empty(total, np.int32), np.empty(total, np.int32)
-    choose(DECODERS, decoder, what="decoder")(scores, starts, ends)
-    return Trees.binary(scores.n_words, starts, ends)
+    return binary_trees(scores.n_words, partial(choose(DECODERS, decoder, what="decoder"), scores))
