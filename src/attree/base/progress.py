@@ -43,15 +43,15 @@ def progress(
     if sys.stderr.isatty():
         yield from _bar(what, total, unit, done)
         return
-    began = said = time.monotonic()
+    began = shown = time.monotonic()
     before = done
 
     def advance(count: int) -> None:
-        nonlocal done, said
+        nonlocal done, shown
         done += count
         now = time.monotonic()
-        if now - said >= _SECONDS_BETWEEN_LINES and done < total:
-            said = now
+        if now - shown >= _SECONDS_BETWEEN_LINES and done < total:
+            shown = now
             say(now - began)
 
     def say(seconds: float) -> None:
