@@ -18,9 +18,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextmanager
-def silent(
-    what: str, *, total: int, unit: str = "sentences", done: int = 0
-) -> Iterator[Callable[[int], None]]:
+def silent(*_: object, **__: object) -> Iterator[Callable[[int], None]]:
     """Yield ``advance(count)`` as :func:`progress` does, and show nothing."""
     yield lambda count: None
 
