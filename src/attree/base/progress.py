@@ -54,7 +54,8 @@ def progress(
 
     def say(seconds: float) -> None:
         rate = (done - before) / seconds if seconds > 0 else 0.0
-        left = f", {_clock((total - done) / rate)} left" if rate and done < total else ""
+        seconds_left = round((total - done) / rate) if rate else 0
+        left = f", {datetime.timedelta(seconds=seconds_left)} left" if rate and done < total else ""
         speed = f", {_shown(rate)} a second" if rate else ""
         line = f"{what}: {done:,} of {total:,} {unit}{speed}{left}"
         print(safe(line), file=sys.stderr, flush=True)
@@ -65,10 +66,6 @@ def progress(
 
 def _shown(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
-
-
-def _clock(seconds: float) -> str:
-    return str(datetime.timedelta(seconds=round(seconds)))
 
 
 def _bar(what: str, total: int, unit: str, done: int) -> Iterator[Callable[[int], None]]:
