@@ -13,7 +13,7 @@ from tests.refusals import refused
 
 pytest.importorskip("distributed")
 
-from attree.base.cluster import CLUSTERS, Wanted, connected
+from attree.base.cluster import Slurm, Wanted, connected
 from attree.base.errors import AttreeError
 
 #: What another user tries: no certificate, or one of his own.
@@ -69,7 +69,7 @@ def with_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("option", ["queue", "foo=bar", "queue=", "=x", "cores=many", "cores=0"])
 def test_a_wrong_option_of_slurm_is_one_line(option: str) -> None:
     with pytest.raises(AttreeError, match="--slurm"):
-        CLUSTERS["slurm"].parse([option])
+        Slurm.parse([option])
 
 
 def test_slurm_without_sbatch_is_refused_before_anything_starts(
@@ -77,12 +77,12 @@ def test_slurm_without_sbatch_is_refused_before_anything_starts(
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     with refused("no-slurm"):
-        CLUSTERS["slurm"].parse(["queue=main"])
+        Slurm.parse(["queue=main"])
 
 
 @pytest.mark.usefixtures("with_slurm")
 def test_options_of_slurm_reach_the_cluster() -> None:
-    found = CLUSTERS["slurm"].parse(["queue=a", "cores=2", "extra=--x=1", "extra=--y"])
+    found = Slurm.parse(["queue=a", "cores=2", "extra=--x=1", "extra=--y"])
     assert found == {"queue": "a", "job_cpu": 2, "job_extra_directives": ["--x=1", "--y"]}
 
 
@@ -99,6 +99,6 @@ def test_a_job_that_slurm_refuses_is_one_line_and_is_not_waited_for(
     )
     sbatch.chmod(0o755)
     monkeypatch.setenv("PATH", str(sbatch.parent), prepend=":")
-    wanted = Wanted(count=1, folder=tmp_path, options=CLUSTERS["slurm"].parse(["queue=nowhere"]))
+    wanted = Wanted(count=1, folder=tmp_path, options=Slurm.parse(["queue=nowhere"]))
     with refused("slurm-refused"), connected("slurm", wanted):
         pass

@@ -117,26 +117,6 @@ class Cluster(ABC):
     ours: ClassVar[bool] = True
     replaces: ClassVar[bool] = False
     scattered: ClassVar[bool] = False
-    #: option of the command line → argument of the cluster
-    options: ClassVar[Mapping[str, str]] = {}
-
-    @classmethod
-    def parse(cls, given: Iterable[str]) -> dict[str, Any]:
-        """Read options ``KEY=VALUE``; return the cluster's arguments.
-
-        Raises:
-            AttreeError: an unknown option, or a cluster that this machine cannot start.
-        """
-        settings: dict[str, Any] = {}
-        for option in given:
-            key, _, value = option.partition("=")
-            if not value or key not in cls.options:
-                kind = cls.__name__.lower()
-                fix = f"write --{kind} KEY=VALUE; keys: {', '.join(cls.options)}"
-                problem = f"--{kind} {option} is not a setting"
-                raise AttreeError("bad-cluster-setting", problem, fix=fix)
-            settings[cls.options[key]] = value
-        return settings
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
@@ -209,26 +189,36 @@ class Slurm(Cluster):
     """One Slurm job a worker."""
 
     replaces = scattered = True
-    options: ClassVar[Mapping[str, str]] = {
-        **{name: name for name in ("queue", "account", "memory", "walltime", "interface")},
-        **{"cores": "job_cpu", "extra": "job_extra_directives"},
-    }
 
-    @classmethod
-    def parse(cls, given: Iterable[str]) -> dict[str, Any]:
-        """Read the options; ``extra`` may be repeated, ``cores`` is a number."""
-        given = list(given)
-        extra = [option.partition("=")[2] for option in given if option.startswith("extra=")]
-        settings = {**super().parse(given), "job_extra_directives": extra}
-        cores = settings.get("job_cpu", "1")
-        if not re.fullmatch("0*[1-9][0-9]{0,3}", cores):
-            problem = f"--slurm cores={cores} is not a number"
-            raise AttreeError("not-a-number", problem, fix="write --slurm cores=4")
+    @staticmethod
+    def parse(options: Iterable[str]) -> dict[str, Any]:
+        """Read options ``KEY=VALUE``, of which ``extra`` may be repeated; return Dask's arguments.
+
+        Raises:
+            AttreeError: an unknown option, or there is no Slurm on this machine.
+        """
+        keys = ("queue", "account", "memory", "walltime", "interface", "cores", "extra")
+        settings: dict[str, Any] = {"job_extra_directives": []}
+        for option in options:
+            key, _, value = option.partition("=")
+            if not value or key not in keys:
+                problem = f"--slurm {option} is not a setting"
+                fix = f"write --slurm KEY=VALUE; keys: {', '.join(keys)}"
+                raise AttreeError("bad-cluster-setting", problem, fix=fix)
+            if key == "extra":
+                settings["job_extra_directives"].append(value)
+            elif key != "cores":
+                settings[key] = value
+            elif re.fullmatch("0*[1-9][0-9]{0,3}", value):
+                settings["job_cpu"] = int(value)
+            else:
+                problem = f"--slurm cores={value} is not a number"
+                raise AttreeError("not-a-number", problem, fix="write --slurm cores=4")
         if shutil.which("sbatch") is None:
             problem = "--slurm needs Slurm's command sbatch, which is not on this machine"
             fix = "run on a login node of the cluster, or use --workers"
             raise AttreeError("no-slurm", problem, fix=fix)
-        return settings | ({"job_cpu": int(cores)} if "job_cpu" in settings else {})
+        return settings
 
     @contextlib.contextmanager
     def running(self, private: Path) -> Iterator[Any]:
@@ -297,7 +287,7 @@ def _check_job(script: str) -> None:
         raise AttreeError("slurm-refused", problem, fix=fix)
 
 
-#: Name → kind of cluster. ``--NAME KEY=VALUE`` chooses one that has options.
+#: Name → kind of cluster.
 CLUSTERS: dict[str, type[Cluster]] = {"local": Local, "address": Address, "slurm": Slurm}
 
 

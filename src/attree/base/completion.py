@@ -26,9 +26,9 @@ def names(*registries: str, folders: str = "") -> Offer:
 
     def offer(word: CompletionContext) -> list[str]:
         before, comma, last = word.incomplete.rpartition(",")
-        found = [name for registry in registries for name in choices(registry)]
-        found += sorted(str(path.parent) for path in Path().glob(folders)) if folders else []
-        return [before + comma + name for name in found if name.startswith(last)]
+        offered = [name for registry in registries for name in choices(registry)]
+        offered += sorted(str(path.parent) for path in Path().glob(folders)) if folders else []
+        return [before + comma + name for name in offered if name.startswith(last)]
 
     return offer
 
@@ -37,14 +37,14 @@ def encoders(word: CompletionContext) -> list[str]:
     """Offer the encoder of the ready parsers, and those that a workflow has described here."""
     described: Path = named("attree.encoder.source:DESCRIPTIONS")
     usual = named("attree.ready:usual_encoder")()
-    found = [usual, *sorted(path.stem for path in described.glob("*.json"))]
-    return [name for name in found if name.startswith(word.incomplete)]
+    offered = [usual, *sorted(path.stem for path in described.glob("*.json"))]
+    return [name for name in offered if name.startswith(word.incomplete)]
 
 
 def written_formats(word: CompletionContext) -> list[str]:
     """Offer the treebank formats that can be written."""
-    found = named("attree.treebank.convert:writable")()
-    return [name for name in found if name.startswith(word.incomplete)]
+    formats = named("attree.treebank.convert:writable")()
+    return [name for name in formats if name.startswith(word.incomplete)]
 
 
 _UNSUPERVISED, _RECIPES = "attree.decoding:UNSUPERVISED", "attree.training.recipes:RECIPES"

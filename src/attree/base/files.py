@@ -402,9 +402,9 @@ def made_private(folder: Path) -> Path:
 
 def is_private(folder: Path) -> bool:
     """Tell whether a folder is the user's, and nobody else can write in it."""
-    found = folder.stat()
+    status = folder.stat()
     others = stat.S_IWGRP | stat.S_IWOTH
-    return found.st_uid == os.geteuid() and not found.st_mode & others
+    return status.st_uid == os.geteuid() and not status.st_mode & others
 
 
 @contextlib.contextmanager

@@ -50,13 +50,13 @@ def code_of(language: str) -> str:
 
     try:
         named = langcodes.get if langcodes.tag_is_valid(given) else langcodes.find
-        found = named(given)
+        match = named(given)
     except LookupError:
-        found = langcodes.get("und")
-    if not found.is_valid() or found.language in (None, "und", "zxx", "mul", "mis"):
+        match = langcodes.get("und")
+    if not match.is_valid() or match.language in (None, "und", "zxx", "mul", "mis"):
         fix = f"give its name or its ISO code, such as icelandic or is; {ANY} for any language"
         raise AttreeError("unknown-language", f"there is no language {language!r}", fix=fix)
-    return str(found.prefer_macrolanguage().language)
+    return str(match.prefer_macrolanguage().language)
 
 
 def code_in(name: str) -> str:
@@ -70,10 +70,10 @@ def code_in(name: str) -> str:
     import langcodes
 
     try:
-        found = str(langcodes.find(name).language)
+        code = str(langcodes.find(name).language)
     except LookupError:
         return ""
-    return found if len(found) == 2 or found in spacy_codes() else ""
+    return code if len(code) == 2 or code in spacy_codes() else ""
 
 
 @functools.cache
@@ -128,9 +128,9 @@ def language_of_most(sentences: Sequence[Sequence[str]]) -> str:
         treebanks, or words that are spelt as in none.
     """
     step = max(len(sentences) // 100, 1)
-    found = Counter(told([" ".join(words)]) for words in sentences[::step])
-    code, count = found.most_common(1)[0] if found else ("", 0)
-    return code if 3 * count >= 2 * found.total() else ""
+    counts = Counter(told([" ".join(words)]) for words in sentences[::step])
+    code, count = counts.most_common(1)[0] if counts else ("", 0)
+    return code if 3 * count >= 2 * counts.total() else ""
 
 
 def _some(texts: Iterable[str]) -> Iterable[str]:
@@ -152,6 +152,6 @@ def _identifier() -> LanguageIdentifier:
     """
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    found = LanguageIdentifier.from_model_file(MODEL_FILE)
-    found.set_languages([code for code in found.labels if len(code) == 2])
-    return found
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    identifier.set_languages([code for code in identifier.labels if len(code) == 2])
+    return identifier

@@ -158,10 +158,8 @@ Threshold = Annotated[
 ]
 Format = Annotated[
     str,
-    _option(
-        "Format of treebank files. Default: told by their extension.",
-        completer=completion.treebank_formats,
-    ),
+    Parameter(completer=completion.treebank_formats),
+    _option("Format of treebank files. Default: told by their extension."),
 ]
 Encoding = Annotated[str, _option("Encoding of treebank files. Default: UTF-8.")]
 Punctuation = Annotated[
@@ -220,24 +218,18 @@ Parser = Annotated[
 Heads = Annotated[str, _option("Heads: all, best, best:K, above:PERCENT or list:LAYER.HEAD,…")]
 Association = Annotated[
     str,
-    _option(
-        "How attention becomes association: raw or log. Default: as the parser has it.",
-        completer=completion.associations,
-    ),
+    Parameter(completer=completion.associations),
+    _option("How attention becomes association: raw or log. Default: as the parser has it."),
 ]
 Score = Annotated[
     str,
-    _option(
-        "Split score: outside, inside_outside and others. Default: as the parser has it.",
-        completer=completion.scores,
-    ),
+    Parameter(completer=completion.scores),
+    _option("Split score: outside, inside_outside and others. Default: as the parser has it."),
 ]
 Decoder = Annotated[
     str,
-    _option(
-        "Decoder: greedy, chart and others. Default: as the parser has it.",
-        completer=completion.trained_decoders,
-    ),
+    Parameter(completer=completion.trained_decoders),
+    _option("Decoder: greedy, chart and others. Default: as the parser has it."),
 ]
 TooLong = Annotated[
     str,

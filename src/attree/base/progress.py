@@ -18,9 +18,7 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextmanager
-def silent(
-    what: str, *, total: int, unit: str = "sentences", done: int = 0
-) -> Iterator[Callable[[int], None]]:
+def silent(*_: object, **__: object) -> Iterator[Callable[[int], None]]:
     """Yield ``advance(count)`` as :func:`progress` does, and show nothing."""
     yield lambda count: None
 
@@ -43,20 +41,21 @@ def progress(
     if sys.stderr.isatty():
         yield from _bar(what, total, unit, done)
         return
-    began = said = time.monotonic()
+    began = shown = time.monotonic()
     before = done
 
     def advance(count: int) -> None:
-        nonlocal done, said
+        nonlocal done, shown
         done += count
         now = time.monotonic()
-        if now - said >= _SECONDS_BETWEEN_LINES and done < total:
-            said = now
+        if now - shown >= _SECONDS_BETWEEN_LINES and done < total:
+            shown = now
             say(now - began)
 
     def say(seconds: float) -> None:
         rate = (done - before) / seconds if seconds > 0 else 0.0
-        left = f", {_clock((total - done) / rate)} left" if rate and done < total else ""
+        seconds_left = round((total - done) / rate) if rate else 0
+        left = f", {datetime.timedelta(seconds=seconds_left)} left" if rate and done < total else ""
         speed = f", {_shown(rate)} a second" if rate else ""
         line = f"{what}: {done:,} of {total:,} {unit}{speed}{left}"
         print(safe(line), file=sys.stderr, flush=True)
@@ -67,10 +66,6 @@ def progress(
 
 def _shown(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
-
-
-def _clock(seconds: float) -> str:
-    return str(datetime.timedelta(seconds=round(seconds)))
 
 
 def _bar(what: str, total: int, unit: str, done: int) -> Iterator[Callable[[int], None]]:

@@ -140,9 +140,11 @@ def _reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]
         waiting.add(module.rpartition(".")[0] if name else module)
         if name:
             add(entry, _slice(_parts(module), name))
+    spared = tuple(f"{package}." for package in without)
     while waiting:
         for module in _on_the_way(waiting.pop()):
-            if module not in found and module not in NEUTRAL and not _within(module, without):
+            counts = module not in NEUTRAL and not f"{module}.".startswith(spared)
+            if counts and module not in found:
                 add(module, _parts(module))
     return found
 
@@ -163,10 +165,6 @@ def _on_the_way(name: str) -> list[str]:
     steps = name.split(".")
     names = (".".join(steps[:end]) for end in range(1, len(steps) + 1))
     return [module for module in names if _file(module) is not None]
-
-
-def _within(module: str, packages: Collection[str]) -> bool:
-    return any(f"{module}.".startswith(f"{package}.") for package in packages)
 
 
 @functools.cache

@@ -119,9 +119,9 @@ def pack(metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
 
 def unpack(schema: pa.Schema) -> dict[str, Any]:
     """Return the metadata that a schema carries, empty where it carries none."""
-    found = json.loads((schema.metadata or {}).get(_METADATA_KEY, b"{}"))
-    assert isinstance(found, dict)
-    return found
+    metadata = json.loads((schema.metadata or {}).get(_METADATA_KEY, b"{}"))
+    assert isinstance(metadata, dict)
+    return metadata
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:

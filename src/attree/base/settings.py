@@ -159,8 +159,8 @@ def hints_of(kind: type[Keys]) -> dict[str, Any]:
 def meanings(kind: type[Keys]) -> dict[str, str]:
     """Return what the docstrings of a struct and of those that it extends say of each key."""
     texts = "\n".join(str(one.__doc__) for one in kind.__mro__)
-    found = re.findall(r"^ +(\w+): (.+(?:\n {12}.+)*)", texts, re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in found}
+    meanings_of = re.findall(r"^ +(\w+): (.+(?:\n {12}.+)*)", texts, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in meanings_of}
 
 
 def form_of(kind: type[Keys], key: str) -> str:
@@ -185,8 +185,8 @@ def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _last(notes: Iterable[Any], name: str) -> Any:
-    found = [getattr(one, name, None) for one in notes if isinstance(one, msgspec.Meta)]
-    return next((one for one in reversed(found) if one is not None), None)
+    noted = [getattr(one, name, None) for one in notes if isinstance(one, msgspec.Meta)]
+    return next((one for one in reversed(noted) if one is not None), None)
 
 
 def _is_keys(kind: Any) -> bool:

@@ -117,9 +117,9 @@ class Place:
     def of_cluster(self) -> Mapping[str, Any]:
         """Options of that cluster: Slurm's queue, or the address of a scheduler."""
         if self.slurm:
-            from attree.base.cluster import CLUSTERS
+            from attree.base.cluster import Slurm
 
-            return CLUSTERS["slurm"].parse(list(self.slurm))
+            return Slurm.parse(self.slurm)
         if self.scheduler is None:
             return {}
         named = ("tls_ca_file", self.tls_ca), ("tls_client_cert", self.tls_cert)

@@ -15,7 +15,6 @@ from attree.training.inside import entropy
 from attree.training.parser import TrainedModel
 
 if TYPE_CHECKING:
-    from attree.encoder.load import EncoderOutput
     from attree.parsers.parser import Parser
 
 
@@ -57,14 +56,8 @@ def measure(
             lengths = features.n_words.cpu().numpy()
             unsure[batch] = entropy(span, lengths) / lengths
             brackets[batch] = model.trees(features).n_spans
-            vectors[batch] = _means(output, layers[len(layers) // 2])
+            states = output.states[layers[len(layers) // 2]].float()  # numpy has no bfloat16
+            mask = output.batch.mask[:, :, None].to(states)
+            vectors[batch] = ((states * mask).sum(1) / mask.sum(1)).cpu().numpy()
         advance(len(batch))
     return SentenceMeasures(unsure, vectors, brackets)
-
-
-def _means(output: EncoderOutput, layer: int) -> np.ndarray:
-    """(sentences, hidden): the mean state of each sentence's pieces."""
-    states = output.states[layer].float()  # numpy has no bfloat16
-    mask = output.batch.mask[:, :, None].to(states)
-    means: np.ndarray = ((states * mask).sum(1) / mask.sum(1)).cpu().numpy()
-    return means

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from attree.association.sources import HEADS
 from attree.base import options
+from attree.base.errors import AttreeError
 from attree.base.options import between
 
 _SOURCES = [HEADS]
@@ -40,16 +41,25 @@ def attention_command(
         precision: float32; float16 halves the shards and changes one tree in 900.
         partition_size: Sentences in one shard.
     """
+    from attree.association.columns import listed
     from attree.association.compute import StageSettings
     from attree.encoder.source import find_encoder
     from attree.stages.attention import columns_for, compute_attention
     from attree.treebank.given import as_table
 
     described = find_encoder(encoder)
-    every, sets = _asked(heads or [])
+    sets = []
+    for text in heads or []:
+        if text == "all":
+            continue
+        if (named := listed(text.removeprefix("list:"))) is None:
+            problem = "only `attree heads` can choose heads by their F1"
+            fix = "give --heads all, --heads list:LAYER.HEAD,… or --selection"
+            raise AttreeError("heads-by-f1", problem, fix=fix)
+        sets.append(named)
     columns = columns_for(
         described,
-        every=every,
+        every="all" in (heads or []),
         sets=sets,
         selections=selection or [],
         sources=source,
@@ -66,20 +76,3 @@ def attention_command(
     )
     with as_table(sentences) as table:
         compute_attention(table, described, columns, output, settings)
-
-
-def _asked(heads: list[str]) -> tuple[bool, list[tuple[tuple[int, int], ...]]]:
-    """Return whether every head is asked for, and the sets of which the mean is."""
-    from attree.association.columns import listed
-    from attree.base.errors import AttreeError
-
-    sets = []
-    for text in heads:
-        if text == "all":
-            continue
-        if (named := listed(text.removeprefix("list:"))) is None:
-            problem = "only `attree heads` can choose heads by their F1"
-            fix = "give --heads all, --heads list:LAYER.HEAD,… or --selection"
-            raise AttreeError("heads-by-f1", problem, fix=fix)
-        sets.append(named)
-    return "all" in heads, sets

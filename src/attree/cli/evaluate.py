@@ -107,7 +107,7 @@ def evaluate_command(
     plan = FewShotPlan(
         names, numbers, draws, encoder, steps, device, max_words, allow_overlap, start
     )
-    trained = train or predictions or ()
+    trained = train or predictions or []
     treebanks = [Treebank.of(paths, settings) for paths in (trained, test) if paths]
     for treebank in treebanks:
         _tell(treebank.refused)

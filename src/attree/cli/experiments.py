@@ -104,8 +104,8 @@ def table(
     layout, results = _entry(plan, "tables", experiment)
     gathered = cells(lists, _records(results), layout, published)
     made = provenance(code=["attree.cli.experiments:table"], settings=layout)
-    rows = [one.flat() for one in gathered]
-    render.save(output_prefix, rows, tables(gathered, layout), made)
+    records = [cell.flat() for cell in gathered]
+    render.save(output_prefix, records, tables(gathered, layout), made)
 
 
 @app.command
@@ -121,9 +121,9 @@ def picture(table: Path, /, *, output: options.PictureOutput) -> None:
     check_format(output)
     from attree.reports.figures import draw  # takes seconds
 
-    found, about = read_table(table)
-    layout = about["settings"]
-    draw.save(draw.lines(found.to_pylist(), layout["title"], axis_of(layout)), output)
+    cells, metadata = read_table(table)
+    layout = metadata["settings"]
+    draw.save(draw.lines(cells.to_pylist(), layout["title"], axis_of(layout)), output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +150,10 @@ def _entry(plan: Path, kind: str, name: str) -> tuple[Any, str]:
     from attree.base.files import read_described
     from attree.base.registry import check_name
 
-    found = read_described(plan, _Plan, what="plan of the experiments")
-    entries = getattr(found, kind)
+    asked = read_described(plan, _Plan, what="plan of the experiments")
+    entries = getattr(asked, kind)
     check_name(name, entries, f"no {name} among the {kind}", file=plan, near=True)
-    return entries[name], found.results
+    return entries[name], asked.results
 
 
 def _records(results: str) -> Path:

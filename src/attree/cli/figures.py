@@ -49,11 +49,11 @@ def labels(*, scores: Path, output: options.PictureOutput, title: options.Title 
 
     check_format(output)
     what, fix = "score summary", "run `attree score` again"
-    found = confusion_of(read_described(scores, dict[str, Any], what=what, fix=fix), scores)
+    confusion = confusion_of(read_described(scores, dict[str, Any], what=what, fix=fix), scores)
     from attree.reports.figures import draw  # takes seconds
 
-    shown = found.most_frequent(_LABELS_SHOWN) if found else NOTHING
-    names = shown.headings if found else []
+    shown = confusion.most_frequent(_LABELS_SHOWN) if confusion else NOTHING
+    names = shown.headings if confusion else []
     draw.save(draw.labels(names, shown.counts, title or str(scores)), output)
 
 

@@ -116,8 +116,8 @@ def train_command(
         language=language,
         own_rate=changes.learning_rate is not None,
     )
-    with tables as found:
-        (given, *also), others = found[: len(sentences)], found[len(sentences) :]
+    with tables as paths:
+        (given, *also), others = paths[: len(sentences)], paths[len(sentences) :]
         more, evaluated = others[: len(structure or ())], others[len(structure or ()) :]
         request = replace(request, sentences=given, also=also, structure=more, evaluated=evaluated)
         if parser is None:

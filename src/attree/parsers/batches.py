@@ -128,15 +128,15 @@ class Prepared:
         """
         try:
             trees: Trees = self.decoder.trees(features, self._known_of(batch))
+            return trees
         except NotFiniteError:
             if not self.pieces:
                 raise
-            if len(batch) > 1:
-                each = [batch[row : row + 1] for row in range(len(batch))]
-                return Trees.concatenate([self.decode(one, self.encode(one)) for one in each])
-            self.status[batch] = FAILED
-            return self._branched_right(batch)
-        return trees
+        if len(batch) > 1:
+            alone = np.split(batch, len(batch))
+            return Trees.concatenate([self.decode(one, self.encode(one)) for one in alone])
+        self.status[batch] = FAILED
+        return self._branched_right(batch)
 
     def assemble(self, trees: Sequence[Trees]) -> Trees:
         """Put the trees of all batches in the sentences' order; the others are branched right."""
