@@ -181,7 +181,7 @@ def rank_heads(
     rows = {
         "layer": [layer for layer, _ in ranking.heads],
         "head": [head for _, head in ranking.heads],
-        **{name: getattr(ranking.f1, name) for name, it in METRICS.items() if it.in_tables},
+        **{name: getattr(ranking.f1, name) for name in METRICS if METRICS[name].in_tables},
         AGREEMENT: ranking.agreement if by_agreement else nothing,
         "selected": [head in set(chosen) for head in ranking.heads],
     }

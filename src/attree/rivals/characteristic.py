@@ -31,15 +31,15 @@ def scores(attention: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
     """(batch, heads, words, words) → the same, the score of span ``[i, j)`` at ``[i, j-1]``."""
     import torch
 
-    found = torch.zeros_like(attention)
-    for place, n in enumerate(words):
+    of_spans = torch.zeros_like(attention)
+    for row, n in enumerate(words):
         step = max(1, _CELLS // (n * n * (n + 1) // 2))
         for heads in torch.arange(attention.shape[1]).split(step):
-            found[place, heads, :n, :n] = _of_one(attention[place, heads, :n, :n])
-    return found
+            of_spans[row, heads, :n, :n] = _of_sentence(attention[row, heads, :n, :n])
+    return of_spans
 
 
-def _of_one(attention: torch.Tensor) -> torch.Tensor:
+def _of_sentence(attention: torch.Tensor) -> torch.Tensor:
     """(heads, words, words) → the same, of one sentence."""
     import torch
 
@@ -53,9 +53,9 @@ def _of_one(attention: torch.Tensor) -> torch.Tensor:
     word = torch.arange(n, device=rows.device)[:, None]
     within = (first <= word) & (word <= last)
     distances = (1.0 - alike).clamp_(min=0.0).sqrt_() * within
-    found = torch.zeros_like(attention)
-    found[:, first, last] = -distances.sum(1) / width[:, 0]
-    return found
+    of_spans = torch.zeros_like(attention)
+    of_spans[:, first, last] = -distances.sum(1) / width[:, 0]
+    return of_spans
 
 
 #: Matrices that hold a score for every span.

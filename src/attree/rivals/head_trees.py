@@ -67,16 +67,16 @@ class HeadTrees:
         """Return float32 (batch, units, words, words), 0 but beside the diagonal."""
         import torch
 
-        n_heads, words = encoder.n_heads, [one.n_words for one in pieces]
+        n_heads, words = encoder.n_heads, [sentence.n_words for sentence in pieces]
         heads = sorted({(layer, number % n_heads) for layer, number in units})
-        place = {head: number for number, head in enumerate(heads)}
+        column = {head: number for number, head in enumerate(heads)}
         attention = encoder.run(pieces, heads=heads).attention
-        found = torch.zeros(len(pieces), len(units), *attention.shape[2:])
+        matrices = torch.zeros(len(pieces), len(units), *attention.shape[2:])
         for number, measure in enumerate(self.measures):
-            own = [at for at, (_, unit) in enumerate(units) if unit // n_heads == number]
-            read = [place[units[at][0], units[at][1] % n_heads] for at in own]
-            found[:, own] = self._distances(measure(attention[:, read], words), words)
-        return found
+            by_it = [at for at, (_, unit) in enumerate(units) if unit // n_heads == number]
+            read = [column[units[at][0], units[at][1] % n_heads] for at in by_it]
+            matrices[:, by_it] = self._distances(measure(attention[:, read], words), words)
+        return matrices
 
     def _distances(self, scores: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
         """(batch, units, words, words) of what trees are read from → of minus their distances."""
@@ -85,18 +85,18 @@ class HeadTrees:
 
         from attree.decoding.batch import decode, syntactic_distances
 
-        found = torch.zeros(scores.shape)
+        distances = torch.zeros(scores.shape)
         values = scores.cpu().numpy()
-        for place, n in enumerate(words):
-            own = values[place, :, :n, :n]
-            broken = not np.isfinite(own).all()
+        for row, n in enumerate(words):
+            of_sentence = values[row, :, :n, :n]
+            broken = not np.isfinite(of_sentence).all()
             # whoever reads the matrix tells of a sentence that is not a number
-            flat = np.zeros(own.size) if broken else own.ravel()
-            trees = decode(flat, [n], len(own), **self.recipe.settings())
-            far = torch.from_numpy(syntactic_distances(trees)).reshape(len(own), n - 1)
+            flat = np.zeros(of_sentence.size) if broken else of_sentence.ravel()
+            trees = decode(flat, [n], len(of_sentence), **self.recipe.settings())
+            far = torch.from_numpy(syntactic_distances(trees)).reshape(len(of_sentence), n - 1)
             both = far.diag_embed(1) + far.diag_embed(-1)
-            found[place, :, :n, :n] = torch.nan if broken else -both.float()
-        return found
+            distances[row, :, :n, :n] = torch.nan if broken else -both.float()
+        return distances
 
 
 _MEASURES = (JENSEN_SHANNON.compare, HELLINGER.compare)

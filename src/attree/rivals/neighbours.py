@@ -59,17 +59,17 @@ class NeighbourSource:
 
         heads = sorted({head for unit in units for head in _heads_of(unit, encoder.n_heads)})
         states = sorted({layer + 1 for layer, number in units if number < _OF_STATES})
-        plain = [_without_specials(one) for one in pieces]
+        plain = [_without_specials(sentence) for sentence in pieces]
         output = encoder.run(plain, heads=heads, states=states)
-        place = {head: number for number, head in enumerate(heads)}
-        found = [_distances(output, unit, place, encoder.n_heads) for unit in units]
-        distances = torch.stack(found, dim=1)
+        columns = {head: number for number, head in enumerate(heads)}
+        of_units = [_distances(output, unit, columns, encoder.n_heads) for unit in units]
+        distances = torch.stack(of_units, dim=1)
         return -(distances.diag_embed(1) + distances.diag_embed(-1))
 
 
 def _without_specials(sentence: Pieces) -> Pieces:
-    own = sentence.word_of >= 0
-    return replace(sentence, ids=sentence.ids[own], word_of=sentence.word_of[own])
+    of_words = sentence.word_of >= 0
+    return replace(sentence, ids=sentence.ids[of_words], word_of=sentence.word_of[of_words])
 
 
 def _heads_of(unit: Head, n_heads: int) -> list[Head]:
@@ -83,14 +83,14 @@ def _heads_of(unit: Head, n_heads: int) -> list[Head]:
 
 
 def _distances(
-    output: EncoderOutput, unit: Head, place: dict[Head, int], n_heads: int
+    output: EncoderOutput, unit: Head, columns: dict[Head, int], n_heads: int
 ) -> torch.Tensor:
     """(batch, words - 1): how far a unit finds each word from the next."""
     layer, number = unit
     if number < _OF_STATES:
         states = output.states[layer + 1].float()
         return STATES[number](piece_to_word(output.batch) @ states)
-    chosen = [place[head] for head in _heads_of(unit, n_heads)]
+    chosen = [columns[head] for head in _heads_of(unit, n_heads)]
     is_jsd = number == _OF_LAYER - 1 or number >= _OF_LAYER + n_heads
     compare = _jensen_shannon if is_jsd else _hellinger
     return compare(output.attention[:, chosen], output.batch.n_words).mean(1)

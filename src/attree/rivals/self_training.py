@@ -70,8 +70,8 @@ def fit_in_rounds(
         return parser
     usable = _usable(encoder, raw, plan.seed)
     for _ in range(plan.recipe.rounds):
-        own = sure_trees(parser, encoder, usable)
-        parser = fit(encoder, trees + own, replace(plan, shares=_HALVES), **how)
+        parsed = sure_trees(parser, encoder, usable)
+        parser = fit(encoder, trees + parsed, replace(plan, shares=_HALVES), **how)
         # given trees are those that somebody made
         parser.about |= {"trees": len(trees.gold), "sentences": trees.sentence}
     parser.about["rounds"] = plan.recipe.rounds
@@ -83,7 +83,7 @@ def _usable(encoder: Encoder, raw: Sequence[Sequence[str]], seed: int) -> list[l
     order = np.random.default_rng(seed).permutation(len(raw))
     long = [list(raw[at]) for at in order if len(raw[at]) > 2][:_MOST]
     pieces = encoder.tokenise(long)
-    usable = [words for words, it in zip(long, pieces, strict=True) if not it.too_long]
+    usable = [words for words, split in zip(long, pieces, strict=True) if not split.too_long]
     if not usable:
         problem = "no other sentence of three words and more is left to train on as raw text"
         fix = "draw fewer trees than there are, or train span-parser"

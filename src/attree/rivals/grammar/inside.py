@@ -41,8 +41,8 @@ class Rules:
 
     def likelihood(self) -> Tensor:
         """Return ``log p(words)``, the sum over all trees, (batch,); differentiable."""
-        found: Tensor = _Inside.apply(*self._parts())
-        return found
+        likelihood: Tensor = _Inside.apply(*self._parts())
+        return likelihood
 
     @torch.no_grad()
     def marginals(self) -> Tensor:

@@ -115,8 +115,8 @@ class _Joined(nn.Module):
 
     def forward(self, symbols: Tensor, z: Tensor) -> Tensor:
         """(symbols, symbol size) and (batch, latent) → (batch, symbols, out)."""
-        found: Tensor = self.symbol(symbols) + self.latent(z)[:, None]
-        return found
+        joined: Tensor = self.symbol(symbols) + self.latent(z)[:, None]
+        return joined
 
 
 class _Network(nn.Module):
@@ -131,10 +131,10 @@ class _Network(nn.Module):
 
     def forward(self, symbols: Tensor, z: Tensor) -> Tensor:
         """(symbols, symbol size) and (batch, latent) → (batch, symbols, out)."""
-        found = self.first(symbols, z)
+        states = self.first(symbols, z)
         for lower, upper in (self.inner[:2], self.inner[2:]):
-            found = functional.relu(upper(functional.relu(lower(found)))) + found
-        scores: Tensor = self.last(found)
+            states = functional.relu(upper(functional.relu(lower(states)))) + states
+        scores: Tensor = self.last(states)
         return scores
 
 
@@ -187,9 +187,9 @@ class Vocabulary:
 
     def tokenise(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
         """Number the words of sentences, a piece each."""
-        found = []
+        pieces = []
         for words in sentences:
             ids, n = self.numbers(words).astype(np.int32), len(words)
-            places = np.arange(n, dtype=np.int32)
-            found.append(Pieces(ids, places, n, int((ids == 0).sum()), n > LONGEST))
-        return found
+            word_of = np.arange(n, dtype=np.int32)
+            pieces.append(Pieces(ids, word_of, n, int((ids == 0).sum()), n > LONGEST))
+        return pieces

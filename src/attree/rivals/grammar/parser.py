@@ -79,7 +79,8 @@ class GrammarModel:
         if not np.isfinite(likely).all():
             raise NotFiniteError("not-finite", "a sentence's probabilities are not finite")
         trees = best_trees(torch.from_numpy(likely), torch.from_numpy(features.n_words))
-        trees = trees.replaced({at: self.chart(features, at).trees(it) for at, it in known.items()})
+        constrained = {at: self.chart(features, at).trees(spans) for at, spans in known.items()}
+        trees = trees.replaced(constrained)
         return replace(trees, scores=likely[trees.tree_of, trees.starts, trees.ends])
 
     def chart(self, features: Marginals, place: int = 0) -> SplitChart:
