@@ -209,17 +209,9 @@ def test_a_stream_has_a_stream_of_constraints(heads: Parser) -> None:
         ([["a", "b"], ["c", "d"]], [None], "constraint-count"),
         ([["a", "b"]], [None, None], "constraint-count"),
         ([["a", "b"]], [], "constraint-count"),
-        (
-            [["a", "b"], ["c", "d"]],
-            [None, Constraints(((1, 3, None),))],
-            "span-outside 1 2",
-        ),
+        ([["a", "b"], ["c", "d"]], [None, Constraints(((1, 3, None),))], "span-outside 1 2"),
         ([["a", "b"]], [Constraints((), ((0, 2),))], "whole-sentence 0"),
-        (
-            [["a", " ", "b"]],
-            [Constraints(((0, 2, None),))],
-            "empty-word 0",
-        ),
+        ([["a", " ", "b"]], [Constraints(((0, 2, None),))], "empty-word 0"),
         ([[]], [Constraints(((0, 1, None),))], "span-outside 0"),
     ],
 )
