@@ -66,16 +66,8 @@ def test_lines_that_are_no_text_are_passed_over_and_told(
     ("name", "content", "problem"),
     [
         ("latin.txt", b"fine\ncaf\xe9\n", "encoding latin.txt:2"),
-        (
-            "cut.txt.xz",
-            lzma.compress(b"a line\n" * 999)[:-20],
-            DAMAGED,
-        ),
-        (
-            "cut.txt.gz",
-            gzip.compress(b"a line\n" * 999)[:-9],
-            DAMAGED,
-        ),
+        ("cut.txt.xz", lzma.compress(b"a line\n" * 999)[:-20], DAMAGED),
+        ("cut.txt.gz", gzip.compress(b"a line\n" * 999)[:-9], DAMAGED),
         ("none.txt.xz", b"not xz at all", DAMAGED),
         ("empty.txt", b" \n\n", "no-text"),
         ("cut.parquet", b"PAR1", "unreadable-table cut.parquet"),

@@ -47,7 +47,7 @@ def test_a_batch_gives_the_trees_of_its_sentences_one_by_one(
     ]
     together = decode(flat(heads), LENGTHS, 3, **recipe)
     assert together == Trees.concatenate(alone)
-    assert np.array_equal(together.offsets, binary_offsets(LENGTHS, 3))
+    assert np.array_equal(together.offsets, binary_offsets(np.repeat(LENGTHS, 3)))
     for n, found in zip(np.repeat(LENGTHS, 3), alone, strict=True):
         spans = pairs(found)
         assert len(spans) == max(n - 1, 0)

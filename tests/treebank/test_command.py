@@ -126,11 +126,7 @@ def test_tags_that_would_leave_punctuation_out(attree, tmp_path: Path) -> None:
         (None, [".", "--check"], "no treebank is in this folder"),
         (b"(A a)", [".", "a.mrg", "--check"], "a folder is checked whole, by itself"),
         (b"(A a)", [".", "--check", "--exclude", "*.mrg"], "a folder is checked whole, by itself"),
-        (
-            b"(A a)",
-            [".", "--check", "--split-name", "test"],
-            "a folder is checked whole, by itself",
-        ),
+        (b"(A a)", [".", "--check", "--split-name", "x"], "a folder is checked whole, by itself"),
         ("(A a)".encode("utf-16"), ["a.mrg", "--check"], "UTF-16 — set encoding: utf-16"),
     ],
 )

@@ -14,7 +14,7 @@ from attree.base.schemas import HALF_KNOWN, read_table
 from attree.treebank.convert import convert
 from attree.treebank.formats import FORMATS, read_files, resolve
 from attree.treebank.given import as_tables
-from attree.treebank.labels import Labelling, bare, detect, table, tables
+from attree.treebank.labels import Labelling, LabelTable, bare, detect, tables
 from attree.treebank.language_file import settings_of
 from attree.treebank.sentence import Sentence, SplitSettings
 from tests.refusals import refused
@@ -42,7 +42,7 @@ GOLDEN = {
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_tables_by_hand(name: str) -> None:
-    found = table(name)
+    found = LabelTable(name)
     for pair in GOLDEN[name].split():
         label, _, universal = pair.rpartition(":")
         assert (label, found[label]) == (label, universal)
@@ -191,7 +191,7 @@ def test_every_label_of_real_treebanks_is_mapped_or_said(
         list(itertools.islice(read_files(files, resolve(settings_of(labels=one), files)), 150))
         for one in ("treebank", "universal")
     )
-    known, said = table(REAL[pattern]), capsys.readouterr().err
+    known, said = LabelTable(REAL[pattern]), capsys.readouterr().err
     labels: set[str] = set()
     for before, after in zip(own, universal, strict=True):
         if isinstance(before, Sentence) and isinstance(after, Sentence):

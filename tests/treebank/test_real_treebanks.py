@@ -1,4 +1,4 @@
-"""Counts on real treebanks: published ones, and ones counted by other means."""
+"""Counts on real treebanks: published ones, ones counted by other means, the demo's data card."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from attree.base.patterns import find
 from attree.treebank.cleaning import CleaningCounts, prepare
 from attree.treebank.formats import read_files, resolve
+from attree.treebank.language import discover
 from attree.treebank.layout import pieces
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 from tests.treebank.reference import nltk_sentences
@@ -62,23 +63,21 @@ def test_wsj_sentence_of_249_words(trees: Path) -> None:
     assert max(len(sentence.words) for sentence in read) == 249
 
 
-def test_french(trees: Path) -> None:
-    files = [trees / "fr_sequoia/sequoia.mrg"]
-    read, _, counts = load(files, punctuation="keep", max_words=100)
-    assert (len(read), one_word(read), counts.skipped) == (2673, 69, 4)
+#: File → settings; sentences read, those of one word, skipped, failed.
+SIZES = {
+    "fr_sequoia/sequoia.mrg": ({"punctuation": "keep"}, 2673, 69, 4, 0),
+    "de_squoia/de_squoia.spmrl_style.ptb": ({}, 2695, 65, 0, 0),
+    "he_htb/hebrew_script.ptb": ({"first": 1500}, 1500, 0, 3500, 0),
+}
 
 
-def test_german(trees: Path) -> None:
-    read, rejected, _ = load([trees / "de_squoia/de_squoia.spmrl_style.ptb"], max_words=100)
-    assert (len(read), one_word(read), len(rejected)) == (2695, 65, 0)
-    assert not any(label in ("", "VROOT") for sentence in read for _, _, label in sentence.spans)
-
-
-def test_hebrew(trees: Path) -> None:
-    files = [trees / "he_htb/hebrew_script.ptb"]
-    read, _, counts = load(files, max_words=100, first=1500)
-    assert (len(read), counts.total, counts.skipped) == (1500, 5000, 3500)
+@pytest.mark.parametrize("file", SIZES)
+def test_sizes(trees: Path, file: str) -> None:
+    settings, *sizes = SIZES[file]
+    read, _, counts = load([trees / file], max_words=100, **settings)
+    assert [len(read), one_word(read), counts.skipped, counts.failed] == sizes
     assert max(len(sentence.words) for sentence in read) <= 100
+    assert not any(label in ("", "VROOT") for sentence in read for _, _, label in sentence.spans)
 
 
 @pytest.mark.parametrize("folder", ["he_htb", "en_gum"])
@@ -151,3 +150,52 @@ def test_universal_dependencies(data: Path) -> None:
         assert (len(lifted), len(rejected)) == (sentences, 0)
         forms = sum(line.split("\t")[0].isdigit() for line in text.splitlines())
         assert counts.words == forms
+
+
+#: The demo's treebanks, and their card.
+FOLDER = Path(__file__).parents[2] / "workflow/resources/treebanks"
+
+
+def sentences(file: Path) -> list[Sentence]:
+    """Read a file of which no sentence is lost; nothing is cleaned."""
+    found = list(read_files([file], resolve(SplitSettings(), [file])))
+    assert all(isinstance(one, Sentence) for one in found)
+    return found  # type: ignore[return-value]
+
+
+def counted(file: Path) -> list[str]:
+    """Return a file's line of the card."""
+    found = sentences(file)
+    lengths = [len(one.words) for one in found]
+    spans = [span for one in found for span in one.spans]
+    phrases = sum(end - start > 1 for start, end, _ in spans)
+    numbers = [len(found), sum(lengths), min(lengths), max(lengths), phrases]
+    labels = len({label for _, _, label in spans})
+    return [file.parent.name, file.stem, *map(str, [*numbers, labels])]
+
+
+def test_every_file_is_in_the_card_with_its_sizes() -> None:
+    lines = (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    table = [row for row in cells if len(row) == 8 and row[2].isdigit()]
+    assert sorted(table) == sorted(counted(file) for file in FOLDER.glob("*/*"))
+
+
+def test_no_sentence_of_english_stands_twice() -> None:
+    each = [one.words for file in FOLDER.glob("english/*") for one in sentences(file)]
+    assert len(set(each)) == len(each) == 150
+
+
+def test_the_card_is_no_treebank() -> None:
+    found = discover([FOLDER])
+    assert len(found) == 9
+    assert not found.warnings and not found.problems
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*/test.*")), ids=lambda file: file.parent.name)
+def test_styles_are_as_the_card_says(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    if file.parent.name == "english":
+        assert file.suffix == ".mrg" and "-NONE-" in text and "(. .)" in text
+    else:
+        assert file.suffix == ".ptb" and len(text.splitlines()) == len(sentences(file))

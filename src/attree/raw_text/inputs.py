@@ -111,7 +111,7 @@ def find_inputs(
     Raises:
         AttreeError: an input is absent, cannot be read or is output, or there is none.
     """
-    found: list[tuple[Path, str, str]] = []
+    listed: list[tuple[Path, str, str]] = []
     left_out: list[Path] = []
     for path in paths:
         if not path.exists():
@@ -136,14 +136,14 @@ def find_inputs(
             compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
             kind = KINDS.get(suffixes[-1] if suffixes else "", "text" if file == path else "")
             if kind:
-                found.append((file, kind, compression))
+                listed.append((file, kind, compression))
             else:
                 left_out.append(file)
-    if not found:
+    if not listed:
         fix = f"attree reads {', '.join(KINDS)}, also compressed"
         raise AttreeError("no-inputs", "no input files", file=path, fix=fix)
-    shared = os.path.commonpath([file.absolute().parent for file, _, _ in found])
-    return [_described(*file, Path(shared)) for file in found], left_out
+    shared = os.path.commonpath([file.absolute().parent for file, _, _ in listed])
+    return [_described(*file, Path(shared)) for file in listed], left_out
 
 
 def _described(path: Path, kind: str, compression: str, shared: Path) -> InputFile:

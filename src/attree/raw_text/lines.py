@@ -157,9 +157,9 @@ def line_ids(payload: bytes, statuses: Sequence[str], field_name: str) -> list[s
 
 def _id(raw: bytes, field_name: str) -> str | None:
     try:
-        found = json.loads(raw)[field_name]
-        found = str(found) if isinstance(found, str | int) else None
-        return None if found is None or _CONTROL.search(found) else found.encode().decode()
+        given = json.loads(raw)[field_name]
+        given = str(given) if isinstance(given, str | int) else None
+        return None if given is None or _CONTROL.search(given) else given.encode().decode()
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
 

@@ -15,16 +15,17 @@ at the first bad sentence of a file, and builds a dictionary for each word.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterator
 from functools import partial
 
 from attree.treebank import brackets
-from attree.treebank.crossing import Graph
+from attree.treebank.crossing import Graph, top_down
 from attree.treebank.labels import OTHER, UNIVERSAL, Labelling
 from attree.treebank.sentence import Format, Rejected, Sentence, SplitSettings, has_line
 from attree.treebank.sources import BadSentenceError, attempt, check_decoded
-from attree.treebank.ud_phrases import Phrase, Tree, Words, extents, top_down
+from attree.treebank.ud_phrases import Phrase, Tree, Words, extents
 from attree.trees.constraints import NO_PHRASE, UNKNOWN
 
 _COLUMNS = 10
@@ -52,17 +53,11 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
 
 def _blocks(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of the first line of each sentence, and its lines."""
-    block: list[str] = []
-    first = number = 0
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            first = first if block else number
-            block.append(line)
-        elif block:
-            yield first, block
-            block = []
-    if block:
-        yield first, block
+    numbered = enumerate(text.split("\n"), start=1)
+    for filled, lines in itertools.groupby(numbered, key=lambda line: bool(line[1].strip())):
+        if filled:
+            numbers, block = zip(*lines, strict=True)
+            yield numbers[0], list(block)
 
 
 def _sentence(lines: list[str], first: int, file: str, settings: SplitSettings) -> Sentence | None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from attree.base.errors import AttreeError
 from attree.base.files import whole_file
@@ -76,21 +76,27 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
             in the format.
     """
     check_name(to, writable(), f"{to} cannot be written")
-    done, form = Converted(), FORMATS[to]
-    usual = FORMATS[settings.format or ""].labels
-    graphs = relabelled(_graphs(files, settings, done), settings.labels, usual)
+    done, form, read_as = Converted(), FORMATS[to], FORMATS[settings.format or ""]
+    if form.half:
+        if settings.dependencies == "whole":
+            settings = dataclasses.replace(settings, dependencies="half")
+        trees = _kept(read_files(files, settings), done, half=True)
+    elif Labelling.of(settings.labels).kind == "unknown":
+        problem = "unknown labels stand in half-known trees only"
+        raise AttreeError("unknown-labels", problem, fix="add --to half")
+    else:
+        trees = (
+            tree if isinstance(tree, Graph) else graph_of(tree)
+            for tree in _kept(read_trees(files, settings), done, half=False)
+        )
+        trees = relabelled(trees, settings.labels, read_as.labels)
     with whole_file(output) as part:
         if form.binary:
-            _write_table(graphs, settings, part, done)
+            sentences = (continuous(graph, settings) for graph in trees)
+            _write_table(_counted(sentences, to, done), settings, part)
         else:
             assert form.write is not None
-            trees: Iterator[Sentence] | Iterator[Graph]
-            if form.half:
-                if settings.dependencies == "whole":
-                    settings = dataclasses.replace(settings, dependencies="half")
-                trees = _known(read_files(files, settings), done)
-            else:
-                trees = _made_continuous(graphs, done) if form.continuous else graphs
+            trees = _made_continuous(trees, done) if form.continuous else trees
             with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
                 handle.writelines(form.write(_counted(trees, to, done)))
         if not done.written:
@@ -100,32 +106,16 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
     return done
 
 
-def _known(items: Iterable[Sentence | Rejected], done: Converted) -> Iterator[Sentence]:
-    """Yield the sentences of which something is known."""
+def _kept(items: Iterable[Any], done: Converted, *, half: bool) -> Iterator[Any]:
+    """Yield the trees that a format can hold: ``half``-known ones, or only those that are whole."""
+    reason = "nothing is known of this tree" if half else "only some of this tree is known"
     for item in items:
+        if isinstance(item, Sentence) and item.half and not (half and item.spans):
+            item = Rejected(item.file, item.line, reason, "failed")
         if isinstance(item, Rejected):
             done.rejected.append(item)
-        elif item.spans or not item.half:
-            done.raised += item.crossing
+        else:
             yield item
-        else:
-            reason = "nothing is known of this tree"
-            done.rejected.append(Rejected(item.file, item.line, reason, "failed"))
-
-
-def _graphs(files: Iterable[Path], settings: SplitSettings, done: Converted) -> Iterator[Graph]:
-    """Yield the trees as graphs, with the labels that are asked for."""
-    if Labelling.of(settings.labels).kind == "unknown":
-        problem = "unknown labels stand in half-known trees only"
-        raise AttreeError("unknown-labels", problem, fix="add --to half")
-    for item in read_trees(files, settings):
-        if isinstance(item, Rejected):
-            done.rejected.append(item)
-        elif isinstance(item, Sentence) and item.half:
-            reason = "only some of this tree is known"
-            done.rejected.append(Rejected(item.file, item.line, reason, "failed"))
-        else:
-            yield item if isinstance(item, Graph) else graph_of(item)
 
 
 def _made_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph]:
@@ -140,6 +130,7 @@ def _counted(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree
     """Count the sentences, and the words that the format cannot hold as they are."""
     for tree in trees:
         done.written += 1
+        done.raised += isinstance(tree, Sentence) and tree.crossing
         done.words.update(word for word in tree.words if _read_back(word, to) != word)
         yield tree
 
@@ -155,20 +146,12 @@ def _read_back(word: str, to: str) -> str:
     return word
 
 
-def _write_table(
-    graphs: Iterable[Graph], settings: SplitSettings, part: Path, done: Converted
-) -> None:
+def _write_table(sentences: Iterable[Sentence], settings: SplitSettings, part: Path) -> None:
     import pyarrow.parquet as pq
 
     from attree.base.schemas import pack
-    from attree.treebank.table import TableBuilder
+    from attree.treebank.table import to_table
 
-    builder = TableBuilder()
-    for graph in graphs:
-        sentence = continuous(graph, settings)
-        done.written += 1
-        done.raised += sentence.crossing
-        builder.add(sentence)
-    table, _ = builder.tables()
     metadata = {"format": settings.format, "derived": settings.derived, "language": "", "split": ""}
-    pq.write_table(table.replace_schema_metadata(pack(metadata)), part, compression="zstd")
+    table = to_table(sentences).replace_schema_metadata(pack(metadata))
+    pq.write_table(table, part, compression="zstd")

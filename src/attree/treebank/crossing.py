@@ -47,37 +47,29 @@ class Graph:
 
     def yields(self) -> list[list[int]]:
         """Return the words below every word and node, in order."""
-        found: list[list[int]] = [[] for _ in self.parents]
+        words_below: list[list[int]] = [[] for _ in self.parents]
         for word in range(len(self.words)):
-            place = word
-            while place >= 0:
-                found[place].append(word)
-                place = self.parents[place]
-        return found
+            item = word
+            while item >= 0:
+                words_below[item].append(word)
+                item = self.parents[item]
+        return words_below
 
     def problem(self) -> str | None:
         """Return what keeps this from being a tree; None if nothing does."""
         if not self.words:
             return "a tree without words"
-        n, size = len(self.words), len(self.parents)
-        used = [False] * size
+        nodes = range(len(self.words), len(self.parents))
         for place, parent in enumerate(self.parents):
-            if parent != -1 and not n <= parent < size:
+            if parent != -1 and parent not in nodes:
                 return f"{self._called(place)} hangs on a node that does not exist"
-            if parent >= 0:
-                used[parent] = True
-        for place in range(n, size):
-            if not used[place]:
-                return f"{self._called(place)} has no children"
-        done = set[int]()
-        for place in range(size):
-            path: list[int] = []
-            while place >= 0 and place not in done:
-                if place in path:
-                    return f"{self._called(place)} is above itself"
-                path.append(place)
+        if childless := set(nodes).difference(self.parents):
+            return f"{self._called(min(childless))} has no children"
+        if lost := set(range(len(self.parents))).difference(top_down(self.parents)):
+            place = lost.pop()
+            for _ in self.parents:  # up into the circle
                 place = self.parents[place]
-            done.update(path)
+            return f"{self._called(place)} is above itself"
         return None
 
     def _called(self, place: int) -> str:
@@ -85,6 +77,17 @@ class Graph:
         if place < n:
             return f"word {place + 1} ({self.words[place]})"
         return f"node {place - n + 1} ({self.labels[place - n]})"
+
+
+def top_down(heads: Sequence[int]) -> list[int]:
+    """Return the words, or nodes, that hang on a root (-1), each after the one above it."""
+    below: list[list[int]] = [[] for _ in heads]
+    order: list[int] = []
+    for word, head in enumerate(heads):
+        (order if head < 0 else below[head]).append(word)
+    for word in order:  # grows as it goes
+        order.extend(below[word])
+    return order
 
 
 def without_dummy_root(graph: Graph, roots: Sequence[str] = DUMMY_ROOTS) -> Graph:
@@ -141,26 +144,26 @@ def spans(graph: Graph) -> tuple[tuple[Span, ...], bool]:
     """Return the spans of a graph made continuous, in pre-order, and whether any was raised."""
     n, below = len(graph.words), graph.children()
     order = [-1]  # top-down
-    for place in order:
-        order.extend(child for child in below[place] if child >= n)
+    for node in order:
+        order.extend(child for child in below[node] if child >= n)
     items: dict[int, list[_Item]] = {word: [(word, word + 1, True)] for word in range(n)}
-    found: dict[int, tuple[int, int]] = {}
+    extents: dict[int, tuple[int, int]] = {}
     raised = False
-    for place in reversed(order[1:]):
-        head = _head(below[place], graph.functions)
+    for node in reversed(order[1:]):
+        head = _head(below[node], graph.functions)
         mine = sorted(
             (start, end, own and child == head)
-            for child in below[place]
+            for child in below[node]
             for start, end, own in items.pop(child)
         )
         start, end = _head_block(mine)
-        found[place] = (start, end)
+        extents[node] = (start, end)
         rest = [(a, b, False) for a, b, _ in mine if b <= start or a >= end]
-        items[place] = [(start, end, True), *rest]
+        items[node] = [(start, end, True), *rest]
         raised = raised or bool(rest)
-    rank = {place: number for number, place in enumerate(order)}
-    top_down = sorted(found, key=lambda place: (found[place][0], -found[place][1], rank[place]))
-    return tuple((*found[place], graph.labels[place - n]) for place in top_down), raised
+    rank = {node: number for number, node in enumerate(order)}
+    ordered = sorted(extents, key=lambda node: (extents[node][0], -extents[node][1], rank[node]))
+    return tuple((*extents[node], graph.labels[node - n]) for node in ordered), raised
 
 
 def _head_block(items: list[_Item]) -> tuple[int, int]:

@@ -39,9 +39,9 @@ def _rewriting(
 ) -> Callable[[str, str, SplitSettings], Iterator[Sentence | Rejected]]:
     """Return a reader that rewrites each leaf to its tag and its word."""
 
-    def leaf(found: re.Match[str]) -> str:
-        tag, space, one, more, end = found.groups()
-        written = word(one, more.strip())
+    def leaf(match: re.Match[str]) -> str:
+        tag, space, first, rest, end = match.groups()
+        written = word(first, rest.strip())
         return f"({tag}{space}{words.get(written, written)}{end})"
 
     def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | Rejected]:
@@ -112,11 +112,6 @@ def _is_penn_history(text: str) -> bool:
     return ids > 0 and ids >= 0.9 * trees - 1 and not _is_icepahc(text)
 
 
-def _is_cess(text: str) -> bool:
-    """Tell whether nearly all leaves are ``tag word lemma`` with EAGLES tags."""
-    return _share(text, _CESS_LEAF) > 0.8
-
-
 _HISTORY_DROPPED = ("ID", "CODE", "META", "METADATA", "COMMENT", "REF", "LINEBREAK")
 _dialect = functools.partial(Format, dummy_roots=(*DUMMY_ROOTS, ""), family="brackets")
 _historical = functools.partial(
@@ -149,6 +144,6 @@ CESS = _dialect(
     (".tbf",),
     traces=r"\*\d*\*",
     fallback="iso8859-15",
-    certain=_is_cess,
+    certain=lambda text: _share(text, _CESS_LEAF) > 0.8,
     labels="cess",
 )

@@ -76,15 +76,15 @@ def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str, int]]]
     above: list[int] = []
     leaves: list[tuple[int, str, int]] = []
     opened: list[int] = []
-    for found in _TOKEN.finditer(tree):
-        if found[2]:
+    for token in _TOKEN.finditer(tree):
+        if token[2]:
             if not opened:
                 raise _BadTreeError("a bracket closes nothing")
             opened.pop()
-        elif found[3] is not None:
-            leaf = _LEAF.fullmatch(found[3])
+        elif token[3] is not None:
+            leaf = _LEAF.fullmatch(token[3])
             if leaf is None or not opened:
-                raise _BadTreeError(f"expected a leaf such as 0=word, found {found[3]!r}")
+                raise _BadTreeError(f"expected a leaf such as 0=word, token {token[3]!r}")
             leaves.append((int(leaf[1]), leaf[2] or "", opened[-1]))
         else:
             if leaves and opened and leaves[-1][2] == opened[-1]:
@@ -93,7 +93,7 @@ def _nodes(tree: str) -> tuple[list[str], list[int], list[tuple[int, str, int]]]
                 raise _BadTreeError("more than one tree on a line")
             above.append(opened[-1] if opened else -1)
             opened.append(len(labels))
-            labels.append(found[1])
+            labels.append(token[1])
     if opened:
         raise _BadTreeError(f"{len(opened)} brackets are not closed")
     if not leaves:

@@ -171,8 +171,8 @@ def _encoding(file: str | Path, fallback: str) -> str:
     try:
         with opened(file, what="file") as handle:
             head = handle.read(_HEAD)
-            if found := _DECLARED.match(head):
-                return found[1].decode("ascii").lower()
+            if declared := _DECLARED.match(head):
+                return declared[1].decode("ascii").lower()
             if fallback:
                 (head + handle.read()).decode("utf-8")
     except UnicodeDecodeError:

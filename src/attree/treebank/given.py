@@ -141,20 +141,18 @@ def as_tables(
 
 
 @contextlib.contextmanager
-def as_table(
-    paths: Sequence[Path], *, half: bool = False, settings: SplitSettings | None = None
-) -> Iterator[Path]:
+def as_table(paths: Sequence[Path], *, half: bool = False) -> Iterator[Path]:
     """Yield one sentence table, for as long as a command runs, of files and tables.
 
-    The arguments are those of :func:`as_tables`; sentences are numbered on from file to file.
+    They are read as by :func:`as_tables`; sentences are numbered on from file to file.
     """
-    with as_tables(paths, half=paths if half else (), settings=settings) as found:
-        if len(found) == 1:
-            yield found[0]
+    with as_tables(paths, half=paths if half else ()) as tables:
+        if len(tables) == 1:
+            yield tables[0]
             return
         from attree.base.schemas import HALF_KNOWN, read_table, write_table
 
-        read = [read_table(path, schema=HALF_KNOWN) for path in found]
+        read = [read_table(path, schema=HALF_KNOWN) for path in tables]
         whole = joined([table for table, _ in read])
         with TemporaryDirectory(prefix="attree-") as folder:
             path = Path(folder) / "joined.parquet"

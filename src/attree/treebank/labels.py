@@ -13,7 +13,7 @@ import functools
 import itertools
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any, NamedTuple, TypeVar
 
@@ -57,22 +57,22 @@ class Labelling(NamedTuple):
         return cls(kind, table)
 
 
-@dataclass(slots=True)
 class LabelTable:
     """The universal labels of one dialect.
 
     Attributes:
         name: its name.
-        exact: label → universal label.
-        patterns: the same, for labels that a pattern stands for.
+        exact, patterns: label → universal label, and the same for labels that a pattern stands for.
         strange: how often each label was asked for that it does not have.
     """
 
-    name: str
-    exact: Mapping[str, str]
-    patterns: Mapping[str, str]
-    strange: collections.Counter[str] = field(default_factory=collections.Counter)
-    _found: dict[str, str | None] = field(default_factory=dict)
+    def __init__(self, name: str) -> None:
+        rows = tables()[name].items()
+        self.name = name
+        self.exact = {label: to for label, to in rows if not set("*[?") & set(label)}
+        self.patterns = {label: to for label, to in rows if label not in self.exact}
+        self.strange = collections.Counter[str]()
+        self._known: dict[str, str | None] = {}
 
     def __contains__(self, label: str) -> bool:
         """Tell whether it has a label, without its functions."""
@@ -80,18 +80,17 @@ class LabelTable:
 
     def __getitem__(self, label: str) -> str:
         """Return the universal label, and count what has none."""
-        found = self._look_up(label)
-        if found is None:
+        universal = self._look_up(label)
+        if universal is None:
             self.strange[label] += 1
-        return found or OTHER
+        return universal or OTHER
 
     def _look_up(self, label: str) -> str | None:
-        if label not in self._found:
+        if label not in self._known:
             name = bare(label)
-            found = self.exact.get(name)
             fits = (to for one, to in self.patterns.items() if fnmatch.fnmatchcase(name, one))
-            self._found[label] = found or next(fits, None)
-        return self._found[label]
+            self._known[label] = self.exact.get(name) or next(fits, None)
+        return self._known[label]
 
 
 def bare(label: str) -> str:
@@ -117,15 +116,6 @@ def tables() -> dict[str, dict[str, str]]:
     }
 
 
-def table(name: str) -> LabelTable:
-    """Return a table, by name."""
-    rows = tables()[name]
-    patterns = {label: to for label, to in rows.items() if set("*[?") & set(label)}
-    return LabelTable(
-        name, {label: to for label, to in rows.items() if label not in patterns}, patterns
-    )
-
-
 def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
     """Return the table that knows most of the labels; of several, the first.
 
@@ -137,9 +127,9 @@ def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
         AttreeError: none knows half of them.
     """
     labels = {label: count for label, count in labels.items() if label not in {"", *MARKS}}
-    every = [table(name) for name in tables()]
-    best = max(every, key=lambda one: _known(labels, one.exact))  # patterns fit too much
-    if _known(labels, best) < _LEAST * sum(labels.values()):
+    every = [LabelTable(name) for name in tables()]
+    best = max(every, key=lambda one: _count(labels, one.exact))  # patterns fit too much
+    if _count(labels, best) < _LEAST * sum(labels.values()):
         shown = ", ".join(sorted(labels, key=lambda label: -labels[label])[:_SHOWN])
         problem = f"no table of universal labels has most of this treebank's ({shown})"
         fix = f"name one: universal:{{{','.join(tables())}}}"
@@ -147,7 +137,7 @@ def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
     return best
 
 
-def _known(labels: Mapping[str, int], known: Mapping[str, str] | LabelTable) -> int:
+def _count(labels: Mapping[str, int], known: Mapping[str, str] | LabelTable) -> int:
     return sum(count for label, count in labels.items() if label in known or bare(label) in known)
 
 
@@ -176,7 +166,7 @@ def _made_universal(items: Iterator[Any], name: str) -> Iterator[Any]:
     sample = list(itertools.islice(items, SAMPLE))
     trees = [one for one in sample if not isinstance(one, Rejected)]
     counts = collections.Counter(label for tree in trees for label in _labels(tree))
-    chosen = table(name) if name else detect(counts, trees[0].file if trees else "")
+    chosen = LabelTable(name) if name else detect(counts, trees[0].file if trees else "")
     try:
         for one in itertools.chain(sample, items):
             yield one if isinstance(one, Rejected) else _universal(one, chosen)
@@ -203,7 +193,7 @@ def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentenc
     except AttreeError:
         if not labelling.table:
             raise
-        chosen = table(labelling.table)
+        chosen = LabelTable(labelling.table)
     mapped = [_universal(one, chosen) for one in trees]
     tell(chosen)
     return mapped

@@ -81,11 +81,6 @@ class Language:
         """Split → its files."""
         return {name: split.files for name, split in self.details.items()}
 
-    @property
-    def derived(self) -> str:
-        """What its brackets are derived from: ``constituency`` or ``dependency``."""
-        return next((str(one.settings.derived) for one in self.details.values()), "constituency")
-
     def split(self, name: str) -> Split:
         """Return a split.
 

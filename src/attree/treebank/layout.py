@@ -48,7 +48,7 @@ class TopLevel:
 
 def top_level(text: str, begin: int, end: int) -> TopLevel:
     """Scan ``text[begin:end]`` by brackets alone; stop at a bracket that closes nothing."""
-    found = TopLevel()
+    content = TopLevel()
     opened: list[int] = []
     for part in _PART.finditer(text, begin, end):
         what = part[0]
@@ -58,32 +58,28 @@ def top_level(text: str, begin: int, end: int) -> TopLevel:
                 break
         elif what != ")":
             if not opened:
-                _add_outside(found, text, part.start(), part.end())
+                _add_outside(content, text, part.start(), part.end())
         elif not opened:
-            found.fault, found.fault_at = "a bracket closes nothing", part.start()
-            return found
+            content.fault, content.fault_at = "a bracket closes nothing", part.start()
+            return content
         else:
             start = opened.pop()
             if not opened:
-                found.trees.append((start, part.end()))
+                content.trees.append((start, part.end()))
     if opened:
-        found.fault = _unclosed(len(opened))
-        found.fault_at = opened[0]
-    return found
+        many = "1 bracket is" if len(opened) == 1 else f"{len(opened)} brackets are"
+        deep = f"more than {_DEEPEST:,} brackets are open"
+        content.fault = deep if len(opened) > _DEEPEST else f"{many} not closed"
+        content.fault_at = opened[0]
+    return content
 
 
-def _unclosed(many: int) -> str:
-    if many > _DEEPEST:
-        return f"more than {_DEEPEST:,} brackets are open"
-    return "1 bracket is not closed" if many == 1 else f"{many} brackets are not closed"
-
-
-def _add_outside(found: TopLevel, text: str, begin: int, end: int) -> None:
+def _add_outside(content: TopLevel, text: str, begin: int, end: int) -> None:
     """Add a word outside of every tree, to the run of words that it continues if there is one."""
-    if found.outside and "(" not in text[found.outside[-1][1] : begin]:
-        found.outside[-1] = (found.outside[-1][0], end)
+    if content.outside and "(" not in text[content.outside[-1][1] : begin]:
+        content.outside[-1] = (content.outside[-1][0], end)
     else:
-        found.outside.append((begin, end))
+        content.outside.append((begin, end))
 
 
 def pieces(text: str) -> list[Stretch]:
@@ -95,7 +91,7 @@ def pieces(text: str) -> list[Stretch]:
     stream = top_level(text, 0, len(text))
     if stream.fault is None and stream.trees:
         return _cut(text, [start for start, _ in stream.trees])
-    blocks = _cut(text, [0, *(found.end() for found in _BLANK_LINE.finditer(text))])
+    blocks = _cut(text, [0, *(match.end() for match in _BLANK_LINE.finditer(text))])
     total, whole, _ = _balanced(text, blocks)
     return blocks if 2 * whole >= total else margin
 
@@ -107,14 +103,14 @@ def _margin(text: str) -> list[int]:
     """
     least = 0
     if not text.startswith("(") and "\n(" not in text:
-        least = min((len(found[1]) for found in _INDENT.finditer(text)), default=0)
+        least = min((len(match[1]) for match in _INDENT.finditer(text)), default=0)
     line = re.compile(rf"(?:\n|\A)[ \t]{{0,{least}}}(?=[^ \t\n\f\v)])")
-    places: list[int] = []
-    for found in line.finditer(text):
-        place = found.end()
-        if text[place] == "(" or (places and text[places[-1]] == "("):
-            places.append(place)
-    return places
+    positions: list[int] = []
+    for match in line.finditer(text):
+        position = match.end()
+        if text[position] == "(" or (positions and text[positions[-1]] == "("):
+            positions.append(position)
+    return positions
 
 
 def _cut(text: str, starts: list[int]) -> list[Stretch]:
@@ -139,28 +135,24 @@ def one_tree_each(text: str, cuts: list[Stretch]) -> bool:
     """Tell whether the pieces of a file hold one tree each, rather than several, by a sample."""
     single = several = 0
     for begin, end in cuts[:: max(1, len(cuts) // _SAMPLE)]:
-        found = top_level(text, begin, end)
-        several += len(found.trees) > 1
-        single += len(found.trees) == 1 and found.fault is None
+        content = top_level(text, begin, end)
+        several += len(content.trees) > 1
+        single += len(content.trees) == 1 and content.fault is None
     return single >= several
 
 
-def closes_early(text: str, found: TopLevel) -> int | None:
+def closes_early(text: str, content: TopLevel) -> int | None:
     """Return the place of a tree that starts a line and is indented deeper than the first one.
 
     Such a tree continues one whose brackets close too early.
     """
-    if not found.trees:
-        return None
-    first = _indent(text, found.trees[0][0]) or 0
-    for start, _ in found.trees[1:]:
-        indent = _indent(text, start)
-        if indent is not None and indent > first:
-            return start
-    return None
+    indents = [(_indent(text, start), start) for start, _ in content.trees]
+    first = (indents[0][0] if indents else None) or 0
+    deeper = (start for indent, start in indents[1:] if indent is not None and indent > first)
+    return next(deeper, None)
 
 
-def _indent(text: str, place: int) -> int | None:
-    """Return how far ``place`` is indented; None where something stands before it on its line."""
-    line = text.rfind("\n", 0, place) + 1
-    return place - line if not text[line:place].strip() else None
+def _indent(text: str, position: int) -> int | None:
+    """Return how far a position is indented; None where something stands before it on its line."""
+    line = text.rfind("\n", 0, position) + 1
+    return position - line if not text[line:position].strip() else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -91,12 +91,12 @@ def _key(one: Sentence) -> tuple[str, ...]:
 def _fit(gold: Sentence, one: Sentence) -> Sentence | None:
     """Take the words out of a tree that its gold sentence lacks; None if that has others."""
     wanted, stays = list(map(unescape, gold.words)), []
-    at = 0
+    matched = 0
     for word in map(unescape, one.words):
-        stays.append(at < len(wanted) and word == wanted[at])
-        at += stays[-1]
+        stays.append(matched < len(wanted) and word == wanted[matched])
+        matched += stays[-1]
     left = [word for word, stay in zip(one.words, stays, strict=True) if not stay]
-    whole = at == len(wanted) and not any(map(str.isalnum, "".join(left)))
+    whole = matched == len(wanted) and not any(map(str.isalnum, "".join(left)))
     return clean(one, lambda _: stays) if whole else None
 
 
@@ -135,29 +135,30 @@ def as_parses(
         labelled: whether labels are taken.
         tagged: whether tags are.
     """
-    n_words = [len(one.words) for one in gold]
-    nodes = _labelled if labelled else _unlabelled
-    each = [nodes(found[row]) if row in found else [] for row in range(len(gold))]
-    labels = [[label for *_, label in one] for one in each] if labelled else None
-    trees = Trees.from_spans(n_words, [[span[:2] for span in one] for one in each], labels)
+    n_words = [len(sentence.words) for sentence in gold]
+    trees = [found.get(row) for row in range(len(gold))]
+    nodes = [_nodes(tree, labelled=labelled) if tree else [] for tree in trees]
+    labels = [[label for *_, label in spans] for spans in nodes] if labelled else None
+    made = Trees.from_spans(n_words, [[span[:2] for span in spans] for spans in nodes], labels)
     if tagged:
         tags = [
-            found[row].tags if row in found else [NO_LABEL] * n for row, n in enumerate(n_words)
+            tree.tags if tree else [NO_LABEL] * n for tree, n in zip(trees, n_words, strict=True)
         ]
-        trees = trees.tagged([tag for one in tags for tag in one])
-    status = np.where([row in found for row in range(len(gold))], OK, SKIPPED)
-    return Parses(np.arange(len(gold), dtype=np.int32), trees, status)
+        made = made.tagged(list(chain.from_iterable(tags)))
+    status = np.where([tree is not None for tree in trees], OK, SKIPPED)
+    return Parses(np.arange(len(gold), dtype=np.int32), made, status)
 
 
-def _labelled(one: Sentence) -> list[Span]:
-    """Return every node in pre-order, as gold trees have them; a top without a label is none."""
-    top = (0, len(one.words), "")
-    nodes = (span for span in one.spans if span != top)
-    return sorted(nodes, key=lambda span: (span[0], -span[1]))
+def _nodes(tree: Sentence, *, labelled: bool) -> list[Span]:
+    """Return a tree's spans in pre-order.
 
-
-def _unlabelled(one: Sentence) -> list[Span]:
-    """Return the distinct spans of two words and more in pre-order, the whole sentence first."""
-    every = [(0, len(one.words)), *(span[:2] for span in one.spans)]
-    distinct = {(start, end, "") for start, end in every if end - start > 1}
-    return sorted(distinct, key=lambda span: (span[0], -span[1]))
+    With labels every node as gold trees have them, where a top without a label is none; else the
+    distinct spans of two words and more, the whole sentence among them.
+    """
+    top = (0, len(tree.words), "")
+    if labelled:
+        spans = [span for span in tree.spans if span != top]
+    else:
+        every = {(start, end, "") for start, end, _ in (top, *tree.spans)}
+        spans = [span for span in every if span[1] - span[0] > 1]
+    return sorted(spans, key=lambda span: (span[0], -span[1]))

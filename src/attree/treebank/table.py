@@ -42,12 +42,15 @@ class TableBuilder:
         The first is one of `schemas.HALF_KNOWN` if any of its trees is half known.
         """
         self._flush()
-        rows = [(name_of(one.file), one.line, one.reason, one.status) for one in self._rejected]
-        columns = list(zip(*rows, strict=True)) or [()] * len(REJECTED)
         sentences = pa.concat_tables(self._chunks)
         if not any(sentences[HALF.name].to_pylist()):
             sentences = sentences.drop_columns(HALF.name)
-        return sentences, pa.table(list(map(list, columns)), schema=REJECTED)
+        rejected = [
+            {"file": name_of(one.file)}
+            | {name: getattr(one, name) for name in ("line", "reason", "status")}
+            for one in self._rejected
+        ]
+        return sentences, pa.Table.from_pylist(rejected, REJECTED)
 
 
 def to_table(sentences: Iterable[Sentence]) -> pa.Table:

@@ -20,15 +20,17 @@ Of 781 sentences that Floresta has as phrases and UD_Portuguese-Bosque as depend
 these spans are Floresta's phrases too, in either part; they are 46 % and 65 % of its phrases.
 
 **Which label each has**, of the nine of Han et al. (2014), is told by the head's part of speech,
-its relation and its dependents (see `label`), and not told (``None``) where treebanks disagree: an
-infinitive under an adposition is a PP in French and an S in English, a second conjunct without
-subject is a VP here and an S there.
+its relation and its dependents (see `Tree.labels`), and not told (``None``) where treebanks
+disagree: an infinitive under an adposition is a PP in French and an S in English, a second conjunct
+without subject is a VP here and an S there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+from attree.treebank.crossing import top_down
 
 #: Relations whose dependents' subtrees are no phrases, or not surely.
 # fmt: off
@@ -167,11 +169,30 @@ class Tree:
         return [phrase.label or self._label(phrase.head) for phrase in phrases]
 
     def _label(self, head: int) -> str | None:
-        words, below = self.words, {self.relations[word] for word in self.below[head]}
-        marks = (words.tags[word] for word in self.below[head] if self.relations[word] == "mark")
-        finite = "VerbForm=Fin" in words.features[head] or "cop" in below
-        mark = next(marks, "")
-        return label(words.tags[head], words.relations[head], below, mark=mark, finite=finite)
+        """Return the label of the phrase that a word heads; None where treebanks disagree."""
+        tag, relation, base = (
+            self.words.tags[head],
+            self.words.relations[head],
+            self.relations[head],
+        )
+        below = {self.relations[word] for word in self.below[head]}
+        marks = (word for word in self.below[head] if self.relations[word] == "mark")
+        mark = next((self.words.tags[word] for word in marks), "")  # its part of speech
+        if below & _SUBJECTS or ("cop" in below and base != "xcomp"):
+            return None if mark == "ADP" else "S"
+        if tag in ("VERB", "AUX"):
+            finite = "VerbForm=Fin" in self.words.features[head] or "cop" in below
+            return _verbal(relation, below, mark=mark, finite=finite)
+        if base == "root" and tag not in _NOUNS:
+            return None
+        if mark:
+            return "PP" if mark == "ADP" else None
+        if "case" in below:
+            # a possessor is no PP ('s), and of subjects and objects languages differ
+            return "NP" if relation == "nmod:poss" else None if base in _CORE else "PP"
+        if tag in _NOUNS or (tag == "ADJ" and base in _NOMINAL_RELATIONS):
+            return "NP"
+        return _LABELS.get(tag)
 
     def _is_whole(self, head: int) -> bool:
         """Tell whether the words of a subtree are adjacent."""
@@ -221,39 +242,16 @@ class Tree:
             yield Phrase(start, end, head, own_label)
 
 
-def label(
-    tag: str, relation: str, below: set[str], *, mark: str = "", finite: bool = False
-) -> str | None:
-    """Return a phrase's label; None where treebanks disagree.
+def _verbal(relation: str, below: set[str], *, mark: str, finite: bool) -> str | None:
+    """Return the label of a phrase whose head is a verb without a subject.
 
     Args:
-        tag: its head's part of speech.
-        relation: its head's, with the subtype.
-        below: relations of its head's dependents, without subtypes.
+        relation: the head's, with the subtype.
+        below: relations of its dependents, without subtypes.
         mark: the part of speech of its subordinating word, if any.
-        finite: whether its head is, or has a copula.
+        finite: whether the head is, or has a copula.
     """
     base = relation.partition(":")[0]
-    if below & _SUBJECTS or ("cop" in below and base != "xcomp"):
-        return None if mark == "ADP" else "S"
-    if tag in ("VERB", "AUX"):
-        return _verbal(tag, base, relation, below, mark=mark, finite=finite)
-    if base == "root" and tag not in _NOUNS:
-        return None
-    if mark:
-        return "PP" if mark == "ADP" else None
-    if "case" in below:
-        # a possessor is no PP ('s), and of subjects and objects languages differ
-        return "NP" if relation == "nmod:poss" else None if base in _CORE else "PP"
-    if tag in _NOUNS or (tag == "ADJ" and base in _NOMINAL_RELATIONS):
-        return "NP"
-    return _LABELS.get(tag)
-
-
-def _verbal(
-    tag: str, base: str, relation: str, below: set[str], *, mark: str, finite: bool
-) -> str | None:
-    """Return the label of a phrase whose head is a verb without a subject."""
     if base in ("root", "ccomp", "csubj", "parataxis") or relation == "acl:relcl":
         return "S"
     if base in ("amod", "advmod"):
@@ -293,14 +291,3 @@ def extents(heads: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
             ends[head] = max(ends[head], ends[word])
             sizes[head] += sizes[word]
     return starts, ends, sizes
-
-
-def top_down(heads: Sequence[int]) -> list[int]:
-    """Return the words that hang on a root, each after its head."""
-    below: list[list[int]] = [[] for _ in heads]
-    order: list[int] = []
-    for word, head in enumerate(heads):
-        (order if head < 0 else below[head]).append(word)
-    for word in order:  # grows as it goes
-        order.extend(below[word])
-    return order

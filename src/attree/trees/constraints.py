@@ -117,12 +117,12 @@ class Constraints:
 
     def chains(self) -> dict[Span, list[str | None]]:
         """Return the labels of each required span, the upper first; ``[None]``: not known."""
-        found: dict[Span, list[str | None]] = {}
+        labels_of: dict[Span, list[str | None]] = {}
         for start, end, label in self.required:
-            labels = found.setdefault((start, end), [])
+            labels = labels_of.setdefault((start, end), [])
             if label is not None or None not in labels:
                 labels.append(label)
-        return found
+        return labels_of
 
     def check(self, n_words: int) -> None:
         """Refuse what cannot be in a sentence of ``n_words``.

@@ -25,12 +25,12 @@ class DrawnNode:
 
     def post_order(self) -> list[DrawnNode]:
         """Return the node and those below it, each after its children; trees may be deep."""
-        found, todo = [], [self]
+        nodes, todo = [], [self]
         while todo:
             node = todo.pop()
-            found.append(node)
+            nodes.append(node)
             todo += [child for child in node.children if isinstance(child, DrawnNode)]
-        return found[::-1]
+        return nodes[::-1]
 
 
 def nested(
@@ -80,8 +80,12 @@ def _upright(root: DrawnNode, words: Sequence[str], room: int) -> str | None:
     canvas = _Canvas(nodes, columns, rows_each=2 if widest else 1)
     for node in nodes:
         canvas.add(node)
-    line = " ".join(_centred(word, taken) for word, taken in zip(words, columns, strict=True))
-    return "\n".join([*("".join(row).rstrip() for row in canvas.cells), line.rstrip()])
+    centred = []
+    for word, column in zip(words, columns, strict=True):
+        before = (column - width(word)) // 2
+        centred.append(" " * before + word + " " * (column - width(word) - before))
+    rows = ["".join(row) for row in canvas.cells]
+    return "\n".join(line.rstrip() for line in [*rows, " ".join(centred)])
 
 
 class _Canvas:
@@ -126,17 +130,11 @@ class _Canvas:
                 self.cells[between][column] = "│"
 
 
-def _centred(word: str, taken: int) -> str:
-    before = (taken - width(word)) // 2
-    return " " * before + word + " " * (taken - width(word) - before)
-
-
 def _sideways(root: DrawnNode, words: Sequence[str]) -> str:
     """Draw a word a line, a column a level: the first child continues its parent's line."""
     lines: list[str] = []
-    todo: list[tuple[DrawnNode | int, str, str]] = [
-        (root, "", "")
-    ]  # drawn before it, and below that
+    # what is drawn before a node, and below that
+    todo: list[tuple[DrawnNode | int, str, str]] = [(root, "", "")]
     while todo:
         node, before, below = todo.pop()
         if isinstance(node, int):

@@ -24,15 +24,14 @@ _ALWAYS, _NUMBERS = ("starts", "ends"), ("scores", "marginals")
 _OF_SPANS = (*_ALWAYS, "labels", *_NUMBERS)
 
 
-def binary_offsets(n_words: ArrayLike, each: int = 1) -> NDArray[np.int64]:
+def binary_offsets(n_words: ArrayLike) -> NDArray[np.int64]:
     """Return where the spans of binary trees begin, and the end of the last.
 
     Args:
         n_words: words of each sentence; its tree has ``max(n - 1, 0)`` spans of two words and more.
-        each: trees of each sentence, one after the other.
     """
     spans = np.maximum(np.asarray(n_words, dtype=np.int64) - 1, 0)
-    return np.concatenate(([0], np.cumsum(np.repeat(spans, each))))
+    return np.concatenate(([0], np.cumsum(spans)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +98,8 @@ class Trees:
         lengths = [len(list(tree)) for tree in spans]
         pairs = np.array(flat, np.int32).reshape(-1, 2)
         offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
-        found = cls(np.array(n_words, np.int64), offsets, pairs[:, 0], pairs[:, 1])
-        return found if labels is None else found.labelled([x for one in labels for x in one])
+        made = cls(np.array(n_words, np.int64), offsets, pairs[:, 0], pairs[:, 1])
+        return made if labels is None else made.labelled([x for one in labels for x in one])
 
     @classmethod
     def concatenate(cls, parts: Sequence[Trees]) -> Trees:
@@ -272,13 +271,13 @@ def _in_shared_codes(
 ) -> tuple[NDArray[np.int32] | None, tuple[str, ...]]:
     """Return the codes of all parts, and what they mean now; none where a part has none."""
     shared = tuple(dict.fromkeys(name for _, names in parts for name in names))
-    place = {name: code for code, name in enumerate(shared)}
-    found = []
+    code_of = {name: code for code, name in enumerate(shared)}
+    recoded = []
     for codes, names in parts:
         if codes is None:
             return None, ()
-        found.append(np.array([place[name] for name in names] or [0], np.int32)[codes])
-    return np.concatenate(found), shared
+        recoded.append(np.array([code_of[name] for name in names] or [0], np.int32)[codes])
+    return np.concatenate(recoded), shared
 
 
 def _runs(
