@@ -38,13 +38,13 @@ def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, NDArray[n
         ``2 * both / (gold + predicted)`` over the sums; a match is exact where all are equal.
     """
     known: dict[str, int] = {}
-    sides = [
+    right, found = (
         (trees.starts, trees.ends, _classes(trees, known), trees.offsets)
         for trees in (gold, predicted)
-    ]
+    )
     counts = np.zeros((len(known) + 1, len(known) + 1), np.int64)
     each = np.zeros((len(gold), 3), np.int64)
-    _pair_labels(*sides, counts, each)
+    _pair_labels(right, found, counts, each)
     order = np.argsort(-counts[:-1].sum(1), kind="stable")
     names, every = list(known), np.append(order, len(order))
     return Confusion(tuple(names[i] for i in order), counts[np.ix_(every, every)]), each
