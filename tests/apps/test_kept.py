@@ -6,28 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from attree.cli.main import app
-from attree.encoder.source import resolve
-from tests.command_line import CliRunner, Result
-from tests.encoder.checkpoints import save
+from tests.apps.conftest import TREES, evaluate, run, write
 from tests.refusals import refused
-
-TREES = [f"( (SENT (NP (D a) (N w{n})) (VN (V b) (NP (D c) (N d{n})))) )\n" for n in range(9)]
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def kept(tmp_path: Path, encoder: Path) -> Path:
     """A parser trained on the first six of nine French trees, and what it makes of all nine."""
-    resolve(save("bert", tmp_path / "checkpoint")).write(tmp_path / "bert.json")
-    (tmp_path / "train.mrg").write_text("".join(TREES[:6]))
-    (tmp_path / "all.mrg").write_text("".join(TREES))
-    how = ("--encoder", tmp_path / "bert.json", "--steps", 1, "--device", "cpu")
-    run("train", "--sentences", tmp_path / "train.mrg", *how, "--output", tmp_path / "mine")
-    run("treebank", tmp_path / "all.mrg", "--output", tmp_path / "words.parquet")
+    train, every = write(tmp_path / "train.mrg", TREES[:6]), write(tmp_path / "all.mrg", TREES)
+    how = ("--encoder", encoder, "--steps", 1, "--device", "cpu")
+    run("train", "--sentences", train, *how, "--output", tmp_path / "mine")
+    run("treebank", every, "--output", tmp_path / "words.parquet")
     parser = ("--column", "words", "--parser", tmp_path / "mine", "--device", "cpu")
     run("parse", tmp_path / "words.parquet", *parser, "--output", tmp_path / "trees")
     return tmp_path
@@ -41,25 +30,25 @@ def test_a_kept_parser_and_its_trees_have_the_same_figures(kept: Path) -> None:
     """Sentences that it was trained on are left out, of its trees too, and so not missed there."""
     names = f"{kept / 'mine'},{kept / 'trees'}"
     for labels in ("treebank", "universal"):
-        done = run("evaluate", "--test", kept / "all.mrg", "--parser", names, "--labels", labels)
+        done = evaluate("--test", kept / "all.mrg", "--parser", names, "--labels", labels)
         assert "6 sentences that " in done.stderr and "no such sentence" not in done.stderr
         assert figures(done.stdout, "mine") == figures(done.stdout, "trees")
         assert "3 sentences; punctuation: keep." in done.stdout
 
 
 def test_only_parsers_that_were_trained_on_the_sentences_are_named(kept: Path) -> None:
-    (kept / "rest.mrg").write_text("".join(TREES[6:]))
+    rest = write(kept / "rest.mrg", TREES[6:])
     how = ("--encoder", kept / "bert.json", "--steps", 1, "--device", "cpu")
-    run("train", "--sentences", kept / "rest.mrg", *how, "--output", kept / "other")
+    run("train", "--sentences", rest, *how, "--output", kept / "other")
     names = f"{kept / 'mine'},{kept / 'other'}"
     with refused("all-trained-on"):
-        run("evaluate", "--test", kept / "train.mrg", "--parser", names)
+        evaluate("--test", kept / "train.mrg", "--parser", names)
 
 
 def test_universal_labels_of_a_parser_are_mapped_as_those_of_gold_trees(kept: Path) -> None:
     """French labels of the parser against universal ones of the gold trees would never be right."""
     own, universal = (
-        run("evaluate", "--test", kept / "all.mrg", "--parser", kept / "mine", "--labels", labels)
+        evaluate("--test", kept / "all.mrg", "--parser", kept / "mine", "--labels", labels)
         for labels in ("treebank", "universal")
     )
     assert "no gold tree has" not in own.stdout + universal.stdout
@@ -68,7 +57,6 @@ def test_universal_labels_of_a_parser_are_mapped_as_those_of_gold_trees(kept: Pa
 
 
 def test_a_folder_without_a_parser_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "gold.mrg").write_text("".join(TREES))
     (tmp_path / "empty").mkdir()
     with refused("no-parser", file="empty"):
-        run("evaluate", "--test", tmp_path / "gold.mrg", "--parser", tmp_path / "empty")
+        evaluate("--test", write(tmp_path / "gold.mrg", TREES), "--parser", tmp_path / "empty")

@@ -8,14 +8,14 @@ import pytest
 
 from attree.apps.evaluate.systems import How, evaluate
 from attree.base.errors import AttreeError
-from attree.cli.main import app
 from attree.decoding.fixed import fixed_trees
 from attree.evaluation.counts import Counts
 from attree.evaluation.evalb import read_parameters, results
 from attree.evaluation.side_by_side import Evaluation, Gold
 from attree.parsers.parser import Parser
 from attree.treebank.sentence import SplitSettings
-from tests.command_line import CliRunner, Result
+from tests.apps.conftest import evaluate as run
+from tests.apps.conftest import write
 from tests.refusals import refused
 
 GOLD = [
@@ -30,19 +30,9 @@ PREDICTED = [
 ]
 
 
-def write(path: Path, trees: list[str]) -> Path:
-    path.write_text("".join(f"{tree}\n" for tree in trees))
-    return path
-
-
 @pytest.fixture
 def gold(tmp_path: Path) -> Path:
     return write(tmp_path / "gold.mrg", GOLD)
-
-
-def run(*arguments: object) -> Result:
-    given = ["evaluate", *map(str, arguments)]
-    return CliRunner().invoke(app, given, catch_exceptions=False)
 
 
 def scored(gold: Path, *predicted: Path, **settings: str) -> Evaluation:
@@ -57,13 +47,8 @@ def counts(found: Evaluation) -> dict[str, Counts]:
 def test_the_table_has_predictions_baselines_and_ceiling(tmp_path: Path, gold: Path) -> None:
     predicted = write(tmp_path / "mine.mrg", PREDICTED)
     rows = counts(scored(gold, predicted, punctuation="ptb"))
-    assert [*rows] == [
-        "mine.mrg",
-        "right branching",
-        "left branching",
-        "balanced",
-        "binary ceiling",
-    ]
+    fixed = ["right branching", "left branching", "balanced", "binary ceiling"]
+    assert [*rows] == ["mine.mrg", *fixed]
     # 5, 3 and 1 gold spans, 5, 3 and 1 predicted ones, 5, 2 and 1 in both
     assert rows["mine.mrg"].corpus_f1 == pytest.approx(100 * 2 * 8 / 18)
     assert rows["mine.mrg"].corpus_f1_no_root == pytest.approx(100 * 2 * 5 / 12)
@@ -73,18 +58,23 @@ def test_the_table_has_predictions_baselines_and_ceiling(tmp_path: Path, gold: P
     assert "3 sentences; punctuation: ptb" in " ".join(shown.split())
 
 
-def test_tags_of_the_predictions_do_not_matter(tmp_path: Path, gold: Path) -> None:
-    tagged = [tree.replace("(. .)", "(XX .)").replace("(DT", "(,") for tree in GOLD]
-    found = scored(gold, write(tmp_path / "p.mrg", tagged), punctuation="ptb")
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"(. .)": "(XX .)", "(DT": "(,"},  # other tags do not matter
+        {" (. .)": "", " (, ,)": ""},  # nor does punctuation that is left out
+    ],
+)
+def test_words_find_their_sentence(tmp_path: Path, gold: Path, changed: dict[str, str]) -> None:
+    found = scored(gold, write(tmp_path / "p.mrg", replaced(GOLD, changed)), punctuation="ptb")
     assert found.corpus_f1 == 100
     assert found.systems[0].refused == []
 
 
-def test_predictions_without_punctuation_are_recognised(tmp_path: Path, gold: Path) -> None:
-    bare = [tree.replace(" (. .)", "").replace(" (, ,)", "") for tree in GOLD]
-    found = scored(gold, write(tmp_path / "p.mrg", bare), punctuation="ptb")
-    assert found.systems[0].refused == []
-    assert found.corpus_f1 == 100
+def replaced(trees: list[str], changed: dict[str, str]) -> list[str]:
+    for text, other in changed.items():
+        trees = [tree.replace(text, other) for tree in trees]
+    return trees
 
 
 def test_brackets_of_our_own_are_read_as_they_were_written(tmp_path: Path, gold: Path) -> None:
@@ -120,8 +110,8 @@ def test_labelled_f1_is_that_of_evalb_with_the_settings_that_it_names(
 
 
 def test_other_labels_have_no_labelled_f1(tmp_path: Path, gold: Path) -> None:
-    other = [tree.replace("(", "(Q") for tree in GOLD]
-    assert scored(gold, write(tmp_path / "q.mrg", other), punctuation="ptb").labelled_f1 is None
+    other = write(tmp_path / "q.mrg", replaced(GOLD, {"(": "(Q"}))
+    assert scored(gold, other, punctuation="ptb").labelled_f1 is None
 
 
 def test_labels_that_gold_trees_lack_are_told_and_universal_ones_compare(
@@ -129,10 +119,7 @@ def test_labels_that_gold_trees_lack_are_told_and_universal_ones_compare(
 ) -> None:
     """Trees labelled as French ones: the structure is right, few labels are."""
     french = {"(VP": "(VN", "(ADJP": "(AP", "(S ": "(SENT "}
-    trees = GOLD
-    for ours, theirs in french.items():
-        trees = [tree.replace(ours, theirs) for tree in trees]
-    other = write(tmp_path / "french.mrg", trees)
+    other = write(tmp_path / "french.mrg", replaced(GOLD, french))
     own = scored(gold, other, punctuation="ptb")
     assert own.labelled_f1 == pytest.approx(100 * 5 / 12)
     assert "has labels that no gold tree has (SENT, VN, AP)" in own.tables()[0].note

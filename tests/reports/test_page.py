@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 from html import escape, unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -36,34 +35,21 @@ from tests.reports.conftest import EVIL, PARSERS, TREEBANKS
 from tests.scoring.reference import attention
 
 
-class Tables(HTMLParser):
-    """Collects every table: its caption, and its rows of cells."""
+def tables_of(text: str) -> dict[str, list[list[str]]]:
+    """Return caption → rows of cells, of every table of a page."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: dict[str, list[list[str]]] = {}
-        self._caption, self._tag = "", ""
-        self._rows: list[list[str]] = []
-        self.feed(text)
+    def inside(element: str, html: str) -> list[str]:
+        return re.findall(rf"<({element})(?: [^>]*)?>(.*?)</\1>", html, re.S)
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag == "table":
-            self._caption, self._rows = "", []
-        elif tag == "tr":
-            self._rows.append([])
-        elif tag in ("td", "th"):
-            self._rows[-1].append("")
-        self._tag = tag
+    def plain(html: str) -> str:
+        return unescape(re.sub(r"<[^>]+>", "", html)).strip()
 
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "table":
-            self.found[self._caption.strip()], self._rows = self._rows, []
-
-    def handle_data(self, data: str) -> None:
-        if self._tag == "caption":
-            self._caption += data
-        elif self._rows and self._rows[-1]:
-            self._rows[-1][-1] += data.strip()
+    return {
+        plain(inside("caption", table)[0][1]): [
+            [plain(cell) for _, cell in inside("th|td", row)] for _, row in inside("tr", table)
+        ]
+        for _, table in inside("table", text)
+    }
 
 
 def charts_of(text: str) -> list[str]:
@@ -120,7 +106,7 @@ def test_the_table_across_languages_is_that_of_attree_table(results: Path, text:
     folder = results / "scores"
     files = [*folder.glob("tiny/*/*/*.json"), *folder.glob("baselines/*/*.json")]
     expected = build.crosslingual(build.score_rows(sorted(files), {}), "Toy treebanks")[0]
-    shown = Tables(text).found[expected.title]
+    shown = tables_of(text)[expected.title]
     by_language = {line[0]: dict(zip(shown[0], line, strict=True)) for line in shown[1:]}
     assert set(by_language) == set(TREEBANKS)
     for line in expected.rows:
@@ -149,7 +135,7 @@ def test_labels_taken_for_others_are_those_of_the_table(results: Path, text: str
         for other, count in zip(names, own, strict=True)
     ]
     (table,) = build.language([row])[-1:]
-    assert Tables(text).found[f"{title}, spans"] == [list(table.headings), *table.rows]
+    assert tables_of(text)[f"{title}, spans"] == [list(table.headings), *table.rows]
     assert "gold NP, predicted &lt;b&gt;NP: 1 of 7" in text and "<b>NP" not in text
 
 
@@ -181,14 +167,14 @@ def test_it_says_what_was_refused_and_what_is_missing(text: str) -> None:
     plain = unescape(re.sub(r"<(?!script>alert)[^>]+>", "", text))
     assert f"treebanks latin/test failed: latin.ptb:4: byte 0xFC {EVIL}" in plain
     assert "upio on latin test" in plain
-    rows = {line[0]: line for line in Tables(text).found["Treebanks"][1:]}
+    rows = {line[0]: line for line in tables_of(text)["Treebanks"][1:]}
     assert rows["latin"][-1].startswith("refused: latin.ptb:4")
     assert rows["elvish"][-1].startswith("refused: treebanks/elvish/language.yaml")
     assert rows["english"][2:6] == ["5", "0", "0", "0"]
 
 
 def test_experiments_have_their_tables_and_lines(text: str) -> None:
-    assert Tables(text).found["Few trees: Corpus F1"][1] == ["fpio", "35.00 ± 1.25"]
+    assert tables_of(text)["Few trees: Corpus F1"][1] == ["fpio", "35.00 ± 1.25"]
     words = ["Rain", "fell", "on", "the", "old", "town"]
     chart = chart_of(text, "Rain → fell")
     assert titles(chart) == [f"{a} → {b}: {y / 10:.3f}" for y, a in enumerate(words) for b in words]
@@ -198,7 +184,7 @@ def test_experiments_have_their_tables_and_lines(text: str) -> None:
 
 
 def test_calibration_has_its_picture_and_its_bins(text: str) -> None:
-    bins = Tables(text).found["Probability of spans, and the share that is right"]
+    bins = tables_of(text)["Probability of spans, and the share that is right"]
     assert bins[3] == [f"{EVIL}, 80", "as trained", "0.500", "0.400", "2,001"]
     assert len(bins) == 1 + 2 * 5
     assert f"{escape(EVIL)}, 80, by a temperature: 0.50 said, 0.40 right" in text
@@ -305,7 +291,7 @@ def test_equal_results_make_equal_pages(copied: Path, text: str) -> None:
 
 def test_without_the_workflow_s_word_every_score_is_shown(copied: Path) -> None:
     (copied / "report/run.json").unlink()
-    table = Tables(written(copied)).found["Across languages: Corpus F1"]
+    table = tables_of(written(copied))["Across languages: Corpus F1"]
     assert [line[0] for line in table][1:] == sorted(TREEBANKS)
 
 

@@ -93,18 +93,17 @@ def make_pipe(
     Raises:
         AttreeError: no such parser, or another setting that cannot be.
     """
-    given = (parser, encoder, device, dtype, threads, max_words)
-    made = TreePipe(
-        name, _settings(dict(zip(ComponentSettings.__struct_fields__, given, strict=True)))
-    )
+    values = (parser, encoder, device, dtype, threads, max_words)
+    settings = dict(zip(ComponentSettings.__struct_fields__, values, strict=True))
+    pipe = TreePipe(name, _settings(settings))
     trained_on = language_of(parser)
     if trained_on and nlp.lang not in (ANY, rules_for(trained_on)):
-        said = (
-            f"the parser's trees are in {trained_on}, and this pipeline splits words by the rules"
+        warnings.warn(
+            f"the parser's trees are in {trained_on}, and this pipeline splits words by the rules "
+            f"for {nlp.lang} — spacy.blank({rules_for(trained_on)!r}) has those of the trees",
+            stacklevel=2,
         )
-        fix = f"spacy.blank({rules_for(trained_on)!r}) has those of the trees"
-        warnings.warn(f"{said} for {nlp.lang} — {fix}", stacklevel=2)
-    return made
+    return pipe
 
 
 def _settings(found: Any) -> ComponentSettings:
@@ -149,17 +148,19 @@ class TreePipe(Pipe):
                 yield from docs
 
     def _parse(self, docs: Sequence[Doc]) -> None:
-        found = [_sentences(doc) for doc in docs]
+        sentences = [_sentences(doc) for doc in docs]
         words = [
-            [doc[i].text for i in one] for doc, of in zip(docs, found, strict=True) for one in of
+            [doc[place].text for place in places]
+            for doc, of_doc in zip(docs, sentences, strict=True)
+            for places in of_doc
         ]
         trees, status = self._parser().trees(words)
-        at = 0
-        for doc, of_doc in zip(docs, found, strict=True):
-            last = at + len(of_doc)
-            here = [trees.of(place, words[place]) for place in range(at, last)]
-            doc.user_data[KEY] = _stored(doc, of_doc, here, status[at:last].tolist())
-            at = last
+        first = 0
+        for doc, of_doc in zip(docs, sentences, strict=True):
+            rows = range(first, first + len(of_doc))
+            first = rows.stop
+            parsed = [trees.of(row, words[row]) for row in rows]
+            doc.user_data[KEY] = _stored(doc, of_doc, parsed, status[rows.start : first].tolist())
 
     def _parser(self) -> Any:
         """Return the parser of this process: one that was loaded before a fork is another's."""
@@ -182,9 +183,8 @@ class TreePipe(Pipe):
         Raises:
             AttreeError: the parser is gone, or the file holds no settings.
         """
-        self._take(
-            read_described(Path(path) / _SETTINGS, ComponentSettings, what="file of settings")
-        )
+        path = Path(path) / _SETTINGS
+        self._take(read_described(path, ComponentSettings, what="file of settings"))
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
@@ -194,13 +194,12 @@ class TreePipe(Pipe):
     def from_bytes(self, data: bytes, *, exclude: Iterable[str] = ()) -> TreePipe:
         """Take settings as :meth:`from_disk` does."""
         try:
-            found = msgspec.msgpack.decode(data)
+            settings = msgspec.msgpack.decode(data)
         except msgspec.DecodeError:
+            problem = "these bytes are no settings of the pipe attree"
             fix = "make them anew: nlp.to_bytes()"
-            raise AttreeError(
-                "bad-settings", "these bytes are no settings of the pipe attree", fix=fix
-            ) from None
-        self._take(_settings(found))
+            raise AttreeError("bad-settings", problem, fix=fix) from None
+        self._take(_settings(settings))
         return self
 
     def _take(self, settings: ComponentSettings) -> None:
@@ -216,13 +215,12 @@ def check_parser(parser: str) -> None:
         AttreeError: neither a name nor a file or folder.
     """
     if parser not in ready_parsers() and not os.path.lexists(parser):
-        raise AttreeError(
-            "unknown-parser",
-            f"there is no parser {parser[:200]!r} here",
-            fix=f"give one of {', '.join(ready_parsers())} or the folder's new place: "
-            'config={"parser": …}; for spacy.load '
-            'config={"components": {"attree": {"parser": …}}}',
+        problem = f"there is no parser {parser[:200]!r} here"
+        fix = (
+            f"give one of {', '.join(ready_parsers())} or the folder's new place: "
+            'config={"parser": …}; for spacy.load config={"components": {"attree": {"parser": …}}}'
         )
+        raise AttreeError("unknown-parser", problem, fix=fix)
 
 
 def _sentences(doc: Doc) -> list[list[int]]:
@@ -242,32 +240,28 @@ def _stored(
     doc: Doc, sentences: Sequence[Sequence[int]], trees: Sequence[Any], status: list[str]
 ) -> dict[str, Any]:
     """Return a document's trees as spaCy can save them; see :class:`Parse`."""
-    found: dict[str, Any] = {"length": len(doc), "status": status, "firsts": []}
-    found |= {"tokens": [], "starts": [], "ends": [], "labels": [], "tags": []}
+    names = ("firsts", "tokens", "starts", "ends", "labels", "tags")
+    found: dict[str, Any] = {"length": len(doc), "status": status, **{name: [] for name in names}}
     for places, tree in zip(sentences, trees, strict=True):
-        first = len(found["tokens"])
+        first, n_words = len(found["tokens"]), len(places)
         found["firsts"].append(first)
         found["tokens"] += places
-        found["tags"] += tree.tags or ("",) * len(places)
-        chains = _chains(tree, len(places))
-        for start, end in sorted(chains, key=lambda span: (span[0], -span[1])):
+        found["tags"] += tree.tags or ("",) * n_words
+        whole = [(0, n_words)] if n_words else []
+        words = ((place, place + 1) for place in range(n_words))
+        chains: dict[tuple[int, int], list[str]] = {span: [] for span in (*whole, *words)}
+        labels = tree.labels or (NO_LABEL,) * len(tree.spans)
+        for span, label in zip(tree.spans, labels, strict=True):
+            chains.setdefault(span, []).append(label)
+        for start, end in sorted(chains, key=_in_preorder):
             found["starts"].append(first + start)
             found["ends"].append(first + end)
             found["labels"].append(chains[start, end])
     return found
 
 
-def _chains(tree: Any, n_words: int) -> dict[tuple[int, int], list[str]]:
-    """Return the labels of every constituent, of unary chains from the top."""
-    found: dict[tuple[int, int], list[str]] = {}
-    labels = tree.labels or (NO_LABEL,) * len(tree.spans)
-    for span, label in zip(tree.spans, labels, strict=True):
-        found.setdefault(span, []).append(label)
-    if n_words:
-        found.setdefault((0, n_words), [])
-    for place in range(n_words):
-        found.setdefault((place, place + 1), [])
-    return found
+def _in_preorder(span: tuple[int, int]) -> tuple[int, int]:
+    return span[0], -span[1]
 
 
 class NonConstituentError(AttreeError):
@@ -308,7 +302,7 @@ class Parse(msgspec.Struct, frozen=True):
             or places != sorted(set(places))
             or borders != sorted(borders)
             or borders[0] != 0
-            or spans != sorted(constituents, key=lambda span: (span[0], -span[1]))
+            or spans != sorted(constituents, key=_in_preorder)
             or not _nest(spans, sentences)
         ):
             raise ValueError("it holds no tree of each sentence")
@@ -333,23 +327,20 @@ class _Checked(dict[str, Any]):
 
 
 def _parse_of(doc: Doc) -> Parse:
-    found = doc.user_data.get(KEY)
-    if found is None:
-        raise AttreeError(
-            "no-parse", "this document has no trees", fix='nlp.add_pipe("attree") sets them'
-        )
-    if not isinstance(found, _Checked):
+    data = doc.user_data.get(KEY)
+    if data is None:
+        fix = 'nlp.add_pipe("attree") sets them'
+        raise AttreeError("no-parse", "this document has no trees", fix=fix)
+    if not isinstance(data, _Checked):
         what, fix = f"document's data ({KEY})", "parse the document anew"
-        parse = described(found, Parse, what=what, fix=fix)
-        found = doc.user_data[KEY] = _Checked(found)
-        found.parse = parse
-    if found.parse.length != len(doc):
-        raise AttreeError(
-            "tokens-changed",
-            "this document's tokens are not those that were parsed",
-            fix="merge and split tokens before attree runs: nlp.add_pipe(…, before='attree')",
-        )
-    return found.parse
+        parse = described(data, Parse, what=what, fix=fix)
+        data = doc.user_data[KEY] = _Checked(data)
+        data.parse = parse
+    if data.parse.length != len(doc):
+        problem = "this document's tokens are not those that were parsed"
+        fix = "merge and split tokens before attree runs: nlp.add_pipe(…, before='attree')"
+        raise AttreeError("tokens-changed", problem, fix=fix)
+    return data.parse
 
 
 def _place(span: Span) -> tuple[Parse, int, int, int]:
@@ -367,11 +358,8 @@ def _place(span: Span) -> tuple[Parse, int, int, int]:
         if parse.ends[at] == end:
             return parse, at, first, end
         at += 1
-    raise NonConstituentError(
-        "no-constituent",
-        f"{span.text!r} is no constituent",
-        fix="see list(sent._.constituents) of its sentence",
-    )
+    fix = "see list(sent._.constituents) of its sentence"
+    raise NonConstituentError("no-constituent", f"{span.text!r} is no constituent", fix=fix)
 
 
 def _span(doc: Doc, parse: Parse, at: int) -> Span:
@@ -482,8 +470,6 @@ def install() -> None:
         if not kind.has_extension(name):  # type: ignore[attr-defined]
             kind.set_extension(name, getter=getter)  # type: ignore[attr-defined]
         elif kind.get_extension(name)[2] is not getter:  # type: ignore[attr-defined]
-            raise AttreeError(
-                "name-taken",
-                f"{kind.__name__.lower()}._.{name} is set by another component",
-                fix="use one constituency parser in a process",
-            )
+            problem = f"{kind.__name__.lower()}._.{name} is set by another component"
+            fix = "use one constituency parser in a process"
+            raise AttreeError("name-taken", problem, fix=fix)

@@ -17,8 +17,8 @@ from attree.evaluation.parameters import COLLINS, cut
 from attree.evaluation.spans import DistinctSpans
 from attree.trees.trees import Trees
 
-#: starts, ends and labels of all spans, and where each tree's begin and end: labels below 0 do not
-#: count.
+#: starts, ends and labels of all spans, by tree and in pre-order, and where each tree's begin and
+#: end: labels below 0 do not count.
 _Spans = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -38,31 +38,29 @@ def label_confusion(gold: Trees, predicted: Trees) -> tuple[Confusion, NDArray[n
         ``2 * both / (gold + predicted)`` over the sums; a match is exact where all are equal.
     """
     known: dict[str, int] = {}
-    sides = [
-        (trees.starts, trees.ends, _classes(trees, known), trees.offsets)
-        for trees in (gold, predicted)
-    ]
+    right, found = (_spans(trees, known) for trees in (gold, predicted))
     counts = np.zeros((len(known) + 1, len(known) + 1), np.int64)
     each = np.zeros((len(gold), 3), np.int64)
-    _pair_labels(*sides, counts, each)
+    _pair_labels(right, found, counts, each)
     order = np.argsort(-counts[:-1].sum(1), kind="stable")
     names, every = list(known), np.append(order, len(order))
     return Confusion(tuple(names[i] for i in order), counts[np.ix_(every, every)]), each
 
 
-def _classes(trees: Trees, known: dict[str, int]) -> NDArray[np.int64]:
-    """Return a number for the label of each span, the same for equal ones, -1 if none counts."""
+def _spans(trees: Trees, known: dict[str, int]) -> _Spans:
+    """Return spans in pre-order with a number for each label, the same for equal ones."""
     classes = []
     for label in trees.label_names if trees.labels is not None else ("",):
         name = cut(label)
         equal = {name}.union(*(pair for pair in COLLINS.same_labels if name in pair))
         classes.append(-1 if COLLINS.deletes(name) else known.setdefault(min(equal), len(known)))
     codes = np.zeros(trees.starts.size, np.int64) if trees.labels is None else trees.labels
-    found = np.array(classes or [-1], np.int64)[codes]
+    labels = np.array(classes or [-1], np.int64)[codes]
     if trees.labels is not None and "" in trees.label_names:
         whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
-        found[whole & (codes == trees.label_names.index(""))] = -1
-    return found
+        labels[whole & (codes == trees.label_names.index(""))] = -1
+    order = np.lexsort((-trees.ends, trees.starts, trees.tree_of))
+    return trees.starts[order], trees.ends[order], labels[order], trees.offsets
 
 
 def label_recall(
@@ -111,22 +109,18 @@ def _pair_labels(
         golden = range(gold_offsets[t], gold_offsets[t + 1])
         partner = np.full(len(golden), none)
         free = labels[begin:end] >= 0
-        ordered = _in_order(starts[begin:end], ends[begin:end]) and _in_order(
-            gold_starts[golden.start : golden.stop], gold_ends[golden.start : golden.stop]
-        )
         for alike in (True, False):
             low = begin
             for g in golden:
                 if gold_labels[g] < 0 or partner[g - gold_offsets[t]] < none:
                     continue
-                while ordered and low < end and starts[low] < gold_starts[g]:
+                while low < end and starts[low] < gold_starts[g]:
                     low += 1
                 for p in range(low, end):
-                    alone = starts[p] != gold_starts[g] or ends[p] < gold_ends[g]
-                    if ordered and alone:
+                    if starts[p] != gold_starts[g] or ends[p] < gold_ends[g]:
                         break
-                    same = not alone and ends[p] == gold_ends[g]
-                    if same and free[p - begin] and (not alike or labels[p] == gold_labels[g]):
+                    same = ends[p] == gold_ends[g] and free[p - begin]
+                    if same and (not alike or labels[p] == gold_labels[g]):
                         free[p - begin] = False
                         partner[g - gold_offsets[t]] = labels[p]
                         each[t, 0] += alike
@@ -139,13 +133,3 @@ def _pair_labels(
             each[t, 2] += labels[p] >= 0
             if free[p - begin]:
                 counts[none, labels[p]] += 1
-
-
-@kernel
-def _in_order(starts: NDArray[np.int32], ends: NDArray[np.int32]) -> bool:
-    """Tell whether spans are in pre-order, as those of a tree usually are."""
-    so = True
-    for at in range(1, starts.size):
-        within = starts[at] == starts[at - 1] and ends[at] <= ends[at - 1]
-        so = so and (within or starts[at] > starts[at - 1])
-    return so

@@ -136,18 +136,27 @@ def score(
     right = gold_spans(gold)
     guessed = distinct_spans(parses.trees, sentences=parses.sentence, what="the parse")
     has_tree = (parses.status != SKIPPED) & (parses.n_words > 1)
-    spans = [
+    gold_count, predicted_count, shared = (
         np.where(has_tree, count, 0)
         for count in (right.counts, guessed.counts, matched(right, guessed))
-    ]
-    each = sentence_f1(*spans, profile=profile)
+    )
+    each = sentence_f1(gold_count, predicted_count, shared, profile=profile)
     each[parses.status == SKIPPED] = np.nan
     recalls = label_recall(gold.trees, guessed, has_tree, labels)
     labelled, confusion, brackets = _labelled(gold, parses)
-    more = {"labels": recalls, **labelled, **_tagged(gold, parses)}
-    counts = replace(_summed(parses, *spans, each), **more)
-    whole = parses.sentence, parses.n_words, parses.status, *spans, each
-    return Scored(*whole, counts, confusion, brackets)
+    counts = _summed(parses, gold_count, predicted_count, shared, each)
+    return Scored(
+        parses.sentence,
+        parses.n_words,
+        parses.status,
+        gold_count,
+        predicted_count,
+        shared,
+        each,
+        replace(counts, labels=recalls, **labelled, **_tagged(gold, parses)),
+        confusion,
+        brackets,
+    )
 
 
 def _labelled(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,42 +64,36 @@ def evaluate(gold: Gold, names: Sequence[str], how: How) -> Evaluation:
         for name in names
         if name not in trees
     }
-    short = _short(names)
-    computed = {short[name]: _dtype(one) for name, one in parsers.items()}
-    notes = [f"{name} computes in {kind}." for name, kind in computed.items() if kind]
-    untested = {one.words for one in gold.sentences}
+    # in tables the last part of a path, where no other ends alike
+    last = [Path(name).name for name in names]
+    short = {
+        name: part if part and last.count(part) == 1 else name
+        for name, part in zip(names, last, strict=True)
+    }
+    notes = []
+    for name, parser in parsers.items():
+        # a grammar has no encoder
+        if dtype := str(getattr(parser.encoder, "dtype", "")).removeprefix("torch."):
+            notes.append(f"{short[name]} computes in {dtype}.")
+    untested = {sentence.words for sentence in gold.sentences}
     if not how.allow_overlap:
         gold, left_out = _not_trained_on(gold, parsers)
         notes += left_out
-    untested -= {one.words for one in gold.sentences}
+    untested -= {sentence.words for sentence in gold.sentences}
     systems, labels = [], Labelling.of(how.settings.labels)
     for name in names:
         if name in parsers:
             systems.append(parsers[name].parse_gold(gold, short[name], labels))
             continue
         whole, ours = trees[name]
-        read = [one for one in whole if one.words not in untested]
+        read = [sentence for sentence in whole if sentence.words not in untested]
         labelled = has_labels(read, Path(name))
         systems.append(System.of_trees(short[name], gold, read, labelled=labelled, tagged=ours))
-    for one in systems:
-        more = len(one.refused) - _NAMED
-        for line in (*one.refused[:_NAMED], *([f"and {more:,} more"] if more > 0 else [])):
-            say(line if len(systems) == 1 else f"{one.name}: {line}")
+    for system in systems:
+        more = len(system.refused) - _NAMED
+        for line in (*system.refused[:_NAMED], *([f"and {more:,} more"] if more > 0 else [])):
+            say(line if len(systems) == 1 else f"{system.name}: {line}")
     return Evaluation(gold, systems, how.max_words, notes)
-
-
-def _short(names: Sequence[str]) -> dict[str, str]:
-    """Return what tables call each: the last part of a path, where no other ends alike."""
-    last = [Path(name).name for name in names]
-    return {
-        name: short if last.count(short) == 1 and short else name
-        for name, short in zip(names, last, strict=True)
-    }
-
-
-def _dtype(parser: Parser) -> str:
-    """Return what a parser's encoder computes in; nothing of a grammar, which has none."""
-    return str(getattr(parser.encoder, "dtype", "")).removeprefix("torch.")
 
 
 def _not_trained_on(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold, list[str]]:
@@ -114,11 +108,9 @@ def _not_trained_on(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold, li
     if not counts:
         return gold, []
     if seen.all():
-        raise AttreeError(
-            "all-trained-on",
-            f"every sentence is among the training trees of {', '.join(counts)}",
-            fix="score other trees, or pass --allow-overlap",
-        )
+        problem = f"every sentence is among the training trees of {', '.join(counts)}"
+        fix = "score other trees, or pass --allow-overlap"
+        raise AttreeError("all-trained-on", problem, fix=fix)
     notes = [
         f"{count:,} sentences that {name} was trained on are left out (--allow-overlap keeps them)."
         for name, count in counts.items()
@@ -130,39 +122,29 @@ def _not_trained_on(gold: Gold, parsers: Mapping[str, Parser]) -> tuple[Gold, li
 
 def _trees_of(path: Path, settings: SplitSettings) -> tuple[list[Sentence], bool] | None:
     """Return the trees of a file or folder, and whether attree wrote them in bulk; None of none."""
+    read: list[Sentence] = []
     if is_output(path):
-        labelling, read = Labelling.of(settings.labels), list(_bulk(path))
+        labelling = Labelling.of(settings.labels)
+        for row in read_trees(path):
+            if row["words"]:
+                tree = (row["words"], row["spans"], row.get("labels"), row.get("tags"))
+                read.append(sentence_of(*tree, (row["file"], row["line"])))
         universal = labelling.kind == UNIVERSAL and has_labels(read, path)
         return with_labels(read, labelling) if universal else read, True
     if path.is_dir() and not (path / "parser.json").exists():
-        found = _treebank_files(path, settings)
-    elif matching(path)[0].is_file() and path.suffix != ".json":
-        found = matching(path)
+        groups, others = in_folder(path, settings.format)
+        files = sorted(file for group in groups.values() for file in group)
+        files = files or sorted(file for file in others if file.suffix == ".txt")
     else:
-        return None
+        files = matching(path)
+        if not files[0].is_file() or path.suffix == ".json":
+            return None
     refused: list[str] = []
-    read = [one for file in found for one in _read(file, settings, refused)]
+    for file in files:
+        # text whose name tells no format: attree's own brackets
+        plain = settings.format is None and format_of(file) is None and file.suffix in (".txt", "")
+        how = replace(settings, format="ptb") if plain else settings
+        read += read_whole([file], how, refused.append)
     for line in refused:
         say(line)
     return (read, False) if read else None
-
-
-def _treebank_files(folder: Path, settings: SplitSettings) -> list[Path]:
-    groups, others = in_folder(folder, settings.format)
-    found = sorted(file for files in groups.values() for file in files)
-    return found or sorted(file for file in others if file.suffix == ".txt")
-
-
-def _read(file: Path, settings: SplitSettings, refused: list[str]) -> list[Sentence]:
-    """Read a file; of text whose name tells no format, as attree's own brackets."""
-    if settings.format is None and format_of(file) is None and file.suffix in (".txt", ""):
-        settings = replace(settings, format="ptb")
-    return list(read_whole([file], settings, refused.append))
-
-
-def _bulk(folder: Path) -> Iterator[Sentence]:
-    """Yield the trees of all shards, of the lines that have one."""
-    for row in read_trees(folder):
-        if row["words"]:
-            own = (row["words"], row["spans"], row.get("labels"), row.get("tags"))
-            yield sentence_of(*own, (row["file"], row["line"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -9,9 +10,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from attree.association.compute import StageSettings
 from attree.association.ranking import rank
@@ -78,11 +81,9 @@ class FewShotPlan:
         for name in self.parsers:
             check_name(name, known, f"unknown parser {name!r}", near=True)
         if self.start and self.parsers and not set(self.parsers) & set(RECIPES):
-            raise AttreeError(
-                "option-without-effect",
-                f"--start has no effect on {', '.join(self.parsers)}, which no trees train",
-                fix="leave it out, or name a parser of attree train",
-            )
+            problem = f"--start has no effect on {', '.join(self.parsers)}, which no trees train"
+            fix = "leave it out, or name a parser of attree train"
+            raise AttreeError("option-without-effect", problem, fix=fix)
 
 
 def split(whole: Treebank, tested: str, path: Path) -> tuple[Treebank, Treebank]:
@@ -100,28 +101,25 @@ def split(whole: Treebank, tested: str, path: Path) -> tuple[Treebank, Treebank]
     count = whole.table.num_rows
     found = re.fullmatch("([0-9]{0,9}):([0-9]{0,9})", tested.strip())
     if found is None:
-        raise AttreeError(
-            "bad-split",
-            f"--split {tested} is no slice of sentences",
-            fix="write 100: to test on all after the first 100, or 100:200",
-        )
+        problem = f"--split {tested} is no slice of sentences"
+        fix = "write 100: to test on all after the first 100, or 100:200"
+        raise AttreeError("bad-split", problem, fix=fix)
     start, stop = int(found[1] or 0), min(int(found[2] or count), count)
     if not 0 < stop - start < count:
         left = "test on" if stop <= start else "train on"
-        raise AttreeError(
-            "empty-split",
-            f"--split {tested} leaves nothing to {left}: there are {count:,} sentences",
-            file=path,
-            fix=f"write {count // 2}: to test on the second half",
-        )
-    test = whole.table.slice(start, stop - start)
-    train = pa.concat_tables([whole.table.slice(0, start), whole.table.slice(stop)])
-    return replace(whole, table=_numbered(train)), replace(whole, table=_numbered(test))
+        problem = f"--split {tested} leaves nothing to {left}: there are {count:,} sentences"
+        fix = f"write {count // 2}: to test on the second half"
+        raise AttreeError("empty-split", problem, file=path, fix=fix)
+    rows = np.arange(count)
+    inside = (start <= rows) & (rows < stop)
+    return _taken(whole, rows[~inside]), _taken(whole, rows[inside])
 
 
-def _numbered(table: pa.Table) -> pa.Table:
+def _taken(treebank: Treebank, rows: NDArray[np.int64]) -> Treebank:
+    """Return some of the sentences, numbered from 0."""
+    table = treebank.table.take(rows)
     numbers = pa.array(np.arange(table.num_rows), pa.int32())
-    return table.set_column(0, table.schema.field(0), numbers)
+    return replace(treebank, table=table.set_column(0, table.schema.field(0), numbers))
 
 
 def evaluate_trained(train: Treebank, test: Treebank, plan: FewShotPlan) -> Evaluation:
@@ -145,14 +143,13 @@ def evaluate_trained(train: Treebank, test: Treebank, plan: FewShotPlan) -> Eval
         bench = _Bench(Path(stack.enter_context(TemporaryDirectory())), train, test, plan)
         total = len(plan.parsers) * len(plan.trees) * plan.draws
         advance = stack.enter_context(progress("evaluating", total=total, unit="parsers"))
-        for name in plan.parsers:
-            for trees in plan.trees:
-                runs = []
-                for seed in range(plan.draws):
-                    parses = Parses.all_ok(gold.parses.sentence, bench.parse(name, trees, seed))
-                    runs.append(parses)
-                    advance(1)
-                systems.append(System(f"{name}, {trees:,} trees", runs, trees=trees))
+        for name, trees in itertools.product(plan.parsers, plan.trees):
+            runs = []
+            for seed in range(plan.draws):
+                parsed = bench.parse(name, trees, seed)
+                runs.append(Parses.all_ok(gold.parses.sentence, parsed))
+                advance(1)
+            systems.append(System(f"{name}, {trees:,} trees", runs, trees=trees))
     return Evaluation(gold, systems, plan.max_words, list(_notes(plan, bench)))
 
 
@@ -164,16 +161,14 @@ def _without(train: Treebank, test: Treebank) -> Treebank:
         return train
     left = np.setdiff1d(np.arange(len(words)), shared)
     if not left.size:
-        raise AttreeError(
-            "all-evaluated-on",
-            "every training tree is among the sentences to be evaluated on",
-            fix="choose other trees, or pass --allow-overlap",
-        )
+        problem = "every training tree is among the sentences to be evaluated on"
+        fix = "choose other trees, or pass --allow-overlap"
+        raise AttreeError("all-evaluated-on", problem, fix=fix)
     say(
         f"attree: {len(shared):,} of {len(words):,} sentences are among those to be evaluated on: "
         "left out of training (--allow-overlap keeps them)"
     )
-    return replace(train, table=_numbered(train.table.take(left)))
+    return _taken(train, left)
 
 
 def _there(wanted: Sequence[int], train: Treebank) -> tuple[int, ...]:
@@ -225,12 +220,12 @@ class _Bench:
     def parse(self, name: str, trees: int, seed: int) -> Trees:
         """Return the trees of the test sentences by the parser that so many trees make."""
         if name in UNSUPERVISED:
-            parser = self._with_heads(name, self._draws[trees, seed])
+            source: Any = self._with_heads(name, self._draws[trees, seed])
         else:
-            parser = self._trained(name, trees, seed)
-        return parser.trees(self._words)[0]
+            source = self._trained(name, trees, seed)
+        return Parser.of(source, device=self._plan.device).trees(self._words)[0]
 
-    def _trained(self, name: str, trees: int, seed: int) -> Parser:
+    def _trained(self, name: str, trees: int, seed: int) -> Any:
         request = session.TrainingRequest(
             self._folder / "train.parquet",
             self._plan.encoder,
@@ -241,20 +236,17 @@ class _Bench:
         )
         output = self._folder / f"{name}-{trees}-{seed}"
         session.train_parser(request, output)
-        found = find_parser(str(output), Overrides(self._plan.encoder, dtype=DTYPES[0]))
-        return Parser.of(found, device=self._plan.device)
+        return find_parser(str(output), Overrides(self._plan.encoder, dtype=DTYPES[0]))
 
-    def _with_heads(self, name: str, rows: Sequence[int]) -> Parser:
+    def _with_heads(self, name: str, rows: Sequence[int]) -> AveragedHeads:
         """Choose heads by their F1 on some training trees."""
-        made = UNSUPERVISED[name]
-        gold = Parses.gold(self._drawn)
+        made, gold = UNSUPERVISED[name], Parses.gold(self._drawn)
         grid = rank(self._attention, gold, made, only=np.array(rows, np.int32)).grid()
         select = HeadSelection.parse(_ABOVE)
         if not (grid > select.number).any():
             self.few = True
             select = HeadSelection("best", number=min(_ELSE_BEST, grid.size))
-        source = AveragedHeads(self._encoder, tuple(select.apply(grid)), made)
-        return Parser.of(source, device=self._plan.device)
+        return AveragedHeads(self._encoder, tuple(select.apply(grid)), made)
 
     @cached_property
     def _drawn(self) -> pa.Table:

@@ -121,9 +121,9 @@ def _of_folder(folder: Path) -> Iterator[MeasuredTrees]:
     """
     shards = 0
     for table, trees in read_shards(folder):
-        *where, texts = (table[name].to_pylist() for name in (*_WHERE.names, "words"))
-        words = [text.split(" ") if text else [] for text in texts]
-        yield MeasuredTrees(*where, words, trees)
+        place: dict[str, Any] = {name: table[name].to_pylist() for name in _WHERE.names}
+        words = [text.split(" ") if text else [] for text in table["words"].to_pylist()]
+        yield MeasuredTrees(**place, words=words, trees=trees)
         shards += 1
     if not shards:
         problem = "this folder has no trees of `attree parse`"

@@ -64,36 +64,42 @@ def lines(rows: Sequence[Mapping[str, Any]], title: str, axis: str) -> Figure:
     ]
     panels = list(dict.fromkeys(row.get("panel") or "" for row in shown)) or [""]
     labels = list(dict.fromkeys(row["label"] for row in shown))
-    if len(panels) > 1:
-        figure, each, key = _parts(len(panels))
-    else:
-        # a long key would lie over the lines
-        size = (8.4 if len(labels) > _LINES_WITH_ROOM else 6.4, 4.2)
-        figure, only = plt.subplots(figsize=size, layout="constrained")
-        each, key = [only], None
-    for axes, panel in zip(each, panels, strict=True):
-        own = [row for row in shown if (row.get("panel") or "") == panel]
-        _lines(axes, own, labels, axis)
+    figure, parts, key = _parts(len(panels), len(labels))
+    for axes, panel in zip(parts, panels, strict=True):
+        _lines(axes, [row for row in shown if (row.get("panel") or "") == panel], labels, axis)
         if panel:
-            _best_baseline(axes, [row for row in rows if row.get("panel") == panel])
             axes.set_title(panel, fontsize=9)
+            baselines = [row for row in rows if row["source"] == BASELINE]
+            f1 = [row["corpus_f1"] for row in baselines if row.get("panel") == panel]
+            if f1:
+                axes.axhline(max(f1), color="grey", linestyle=":", label=_BASELINE)
         if not axes.get_subplotspec().is_first_col():
             axes.set_ylabel("")
-    _write_key(each, key, len(labels))
+    if key is not None:
+        handles: dict[str, Any] = {}
+        for axes in parts:
+            handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        # parsers first, as they stand in the table
+        names = sorted(handles, key=_BASELINE.__eq__)
+        key.legend([handles[name] for name in names], names, fontsize=8, loc="center")
+    elif len(labels) > _LINES_WITH_ROOM:
+        parts[0].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        parts[0].legend(fontsize=8)
     figure.suptitle(title, fontsize=10)
     return figure
 
 
-def _parts(count: int) -> tuple[Any, list[Any], Any]:
-    """Return a figure with axes for some parts, three side by side, and axes for the key."""
+def _parts(count: int, n_labels: int) -> tuple[Figure, list[Any], Any]:
+    """Return a figure with axes for some parts, three side by side, and axes for the key if any."""
+    if count == 1:
+        # a long key would lie over the lines
+        size = (8.4 if n_labels > _LINES_WITH_ROOM else 6.4, 4.2)
+        figure, axes = plt.subplots(figsize=size, layout="constrained")
+        return figure, [axes], None
     down = count // _PARTS_ACROSS + 1
-    figure, grid = plt.subplots(
-        *(down, _PARTS_ACROSS),
-        figsize=(9.6, 3.0 * down),
-        layout="constrained",
-        squeeze=False,
-        sharey=True,
-    )
+    how: dict[str, Any] = {"layout": "constrained", "squeeze": False, "sharey": True}
+    figure, grid = plt.subplots(down, _PARTS_ACROSS, figsize=(9.6, 3.0 * down), **how)
     for axes in grid.flat[count:]:
         axes.set_axis_off()
     return figure, list(grid.flat[:count]), grid.flat[count]
@@ -127,27 +133,6 @@ def _lines(axes: Any, rows: _Rows, labels: list[str], axis: str) -> None:
     axes.set_xlabel(AXIS_TITLES[axis])
     axes.set_ylabel("corpus F1")
     axes.grid(alpha=0.3)
-
-
-def _best_baseline(axes: Any, rows: _Rows) -> None:
-    found = [row["corpus_f1"] for row in rows if row["source"] == BASELINE]
-    if found:
-        axes.axhline(max(found), color="grey", linestyle=":", label=_BASELINE)
-
-
-def _write_key(each: list[Any], beside: Any, lines: int) -> None:
-    """Write which line is which: on ``beside`` if there are such axes, else where there is room."""
-    if beside is not None:
-        known: dict[str, Any] = {}
-        for axes in each:
-            known |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-        # parsers first, as they stand in the table
-        names = sorted(known, key=_BASELINE.__eq__)
-        beside.legend([known[name] for name in names], names, fontsize=8, loc="center")
-    elif lines > _LINES_WITH_ROOM:
-        each[0].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    else:
-        each[0].legend(fontsize=8)
 
 
 def _without_repeats(rows: _Rows) -> _Rows:
@@ -232,20 +217,19 @@ def heads(ranking: pa.Table, title: str) -> Figure:
         ranking: columns layer, head, corpus_f1, selected.
         title: of the picture.
     """
-    places = (np.asarray(ranking["layer"]), np.asarray(ranking["head"]))
-    f1 = np.full((places[0].max() + 1, places[1].max() + 1), np.nan)
-    f1[places] = np.asarray(ranking["corpus_f1"])
+    cells = (np.asarray(ranking["layer"]), np.asarray(ranking["head"]))
+    f1 = np.full((cells[0].max() + 1, cells[1].max() + 1), np.nan)
+    f1[cells] = np.asarray(ranking["corpus_f1"])
     chosen = np.zeros(f1.shape, dtype=bool)
-    chosen[places] = np.asarray(ranking["selected"])
+    chosen[cells] = np.asarray(ranking["selected"])
     size = (1.6 + 0.58 * f1.shape[1], 1.5 + 0.42 * f1.shape[0])
     figure, axes = plt.subplots(figsize=size, layout="constrained")
     heading = f"{title}\n{int(chosen.sum())} selected heads framed"
     picture = _heat_map(axes, f1, heading, {"x": "head", "y": "layer"})
     _write_values(axes, f1)
+    frame: dict[str, Any] = {"fill": False, "edgecolor": "red", "linewidth": 1.8}
     for layer, head in np.argwhere(chosen):
-        place = (head - 0.47, layer - 0.45)
-        frame = plt.Rectangle(place, 0.94, 0.9, fill=False, edgecolor="red", linewidth=1.8)
-        axes.add_patch(frame)
+        axes.add_patch(plt.Rectangle((head - 0.47, layer - 0.45), 0.94, 0.9, **frame))
     tell(picture, *(
         f"layer {layer}, head {head}: {value:.2f}" + ", selected" * int(chosen[layer, head])
         for (layer, head), value in np.ndenumerate(f1)
@@ -287,11 +271,12 @@ def labels(names: Sequence[str], counts: NDArray[np.int64], title: str) -> Figur
 
 
 def _heat_map(axes: Any, matrix: Matrix, title: str, sides: Mapping[str, Any]) -> Any:
-    picture = axes.pcolormesh(*_edges(matrix), matrix, cmap="viridis", edgecolors="face")
+    # each cell is around its number
+    down, across = (np.arange(count + 1) - 0.5 for count in matrix.shape)
+    picture = axes.pcolormesh(across, down, matrix, cmap="viridis", edgecolors="face")
     axes.invert_yaxis()
     axes.set_title(title, fontsize=9)
-    words = sides.get("words")
-    if words is None:
+    if (words := sides.get("words")) is None:
         axes.set_xticks(range(matrix.shape[1]))
         axes.set_yticks(range(matrix.shape[0]))
     else:
@@ -300,12 +285,6 @@ def _heat_map(axes: Any, matrix: Matrix, title: str, sides: Mapping[str, Any]) -
     axes.set_xlabel(sides["x"])
     axes.set_ylabel(sides["y"])
     return picture
-
-
-def _edges(matrix: Matrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return where cells begin and end, across and down: each is around its number."""
-    down, across = matrix.shape
-    return np.arange(across + 1) - 0.5, np.arange(down + 1) - 0.5
 
 
 def _write_values(axes: Any, matrix: Matrix) -> None:

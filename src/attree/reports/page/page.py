@@ -35,7 +35,10 @@ def write_page(
     Raises:
         AttreeError: there is no score yet, or a library that the page is made with is missing.
     """
-    _check_installed()
+    missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
+    if missing:
+        problem = f"the report is made with {' and '.join(missing)}, not installed here"
+        raise AttreeError("not-installed", problem, fix="pip install 'attree[workflow]'")
     from jinja2 import Environment, FileSystemLoader
 
     from attree.reports.page.content import content
@@ -46,23 +49,19 @@ def write_page(
     templates = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    templates.finalize = _shown
+    # control characters of names and messages are shown; what is safe already stays as it is
+    templates.finalize = lambda value: safe(value) if type(value) is str else value
     scripts = [(_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS]
+    digests = [hashlib.sha256(script.encode("utf-8")).digest() for script in scripts]
     page = templates.get_template("page.html.j2").render(
         **found,
         data=embedded(found["trees"]),
         scripts=scripts,
-        hashes=[_hash(script) for script in scripts],
+        # how a content security policy names a script: no other one may run
+        hashes=[f"sha256-{base64.b64encode(digest).decode()}" for digest in digests],
         style=(_HERE / "page.css").read_text(encoding="utf-8"),
     )
     write_text(output, page)
-
-
-def _check_installed() -> None:
-    missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
-    if missing:
-        problem = f"the report is made with {' and '.join(missing)}, not installed here"
-        raise AttreeError("not-installed", problem, fix="pip install 'attree[workflow]'")
 
 
 def embedded(value: Any) -> str:
@@ -71,14 +70,3 @@ def embedded(value: Any) -> str:
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text
-
-
-def _shown(value: Any) -> Any:
-    """Show control characters of names and messages; what is safe already stays as it is."""
-    return safe(value) if type(value) is str else value
-
-
-def _hash(script: str) -> str:
-    """Return how a content security policy names a script: no other one may run."""
-    digest = hashlib.sha256(script.encode("utf-8")).digest()
-    return f"sha256-{base64.b64encode(digest).decode()}"

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -27,14 +26,6 @@ _REASONS = 3
 _COUNTS = ("read", "skipped", "failed", "emptied")
 #: The stages whose logs lie by language.
 _BY_LANGUAGE = ("treebanks", "attention", "heads", "parses", "scores")
-
-
-class _Job(NamedTuple):
-    """What a job took: seconds, MB at most, and the sentences that it worked on (0: unknown)."""
-
-    seconds: float
-    memory: float
-    sentences: int
 
 
 def treebanks(results: Path, run: ReportedRun) -> Table:
@@ -69,22 +60,21 @@ def _line(path: Path) -> list[str]:
     counts = [f"{about['counts'].get(name, 0):,}" for name in _COUNTS]
     words = pc.sum(pc.list_value_length(table["words"])).as_py() or 0
     remarks = [*_reasons(path.with_suffix(".rejected.parquet")), about.get("note", "")]
-    said = "; ".join(filter(None, remarks))
-    return [about["language"], about["split"], *counts, f"{words:,}", about["derived"], said]
+    shown = "; ".join(filter(None, remarks))
+    return [about["language"], about["split"], *counts, f"{words:,}", about["derived"], shown]
 
 
 def _reasons(path: Path) -> list[str]:
     """Return why sentences were not read, the most frequent reasons, each with its first place."""
     if not path.is_file():
         return []
-    table, _ = read_table(path, schema=REJECTED)
-    rows = table.to_pylist()
+    rows = read_table(path, schema=REJECTED)[0].to_pylist()
     counts = Counter(row["reason"] for row in rows)
     first = {row["reason"]: f"{row['file']}:{row['line']}" for row in reversed(rows)}
-    found = [
-        f"{count:,} × {why} (first: {first[why]})" for why, count in counts.most_common(_REASONS)
-    ]
-    return found + ([f"{len(counts) - _REASONS} more reasons"] if len(counts) > _REASONS else [])
+    common = counts.most_common(_REASONS)
+    reasons = [f"{count:,} × {why} (first: {first[why]})" for why, count in common]
+    more = len(counts) - _REASONS
+    return [*reasons, f"{more} more reasons"] if more > 0 else reasons
 
 
 def failures(results: Path, run: ReportedRun) -> list[dict[str, str]]:
@@ -106,13 +96,25 @@ def failures(results: Path, run: ReportedRun) -> list[dict[str, str]]:
 
 def speed(results: Path) -> Table | None:
     """Return time and memory of the stages, as Snakemake measured them; None without any."""
-    stages: dict[str, list[_Job]] = {}
+    # seconds, MB at most, and sentences worked on (0: unknown) of each job
+    stages: dict[str, list[tuple[float, float, int]]] = {}
     for path in sorted((results / "benchmarks").rglob("*.tsv")):
         parts = path.relative_to(results / "benchmarks").with_suffix("").parts
         # attention/<encoder>/all and attention/<encoder>/selected are two kinds of job
         stage = " ".join((parts[0], parts[2])) if parts[0] == "attention" else parts[0]
-        stages.setdefault(stage, []).extend(_measured(path, _n_sentences(results, parts)))
-    lines = [[stage, *_summed(jobs)] for stage, jobs in stages.items() if jobs]
+        sentences = _n_sentences(results, parts)
+        with path.open(encoding="utf-8", newline="") as handle:
+            for row in csv.DictReader(handle, delimiter="\t"):
+                # a job too short to be measured has NA
+                with contextlib.suppress(KeyError, TypeError, ValueError):
+                    job = float(row["s"]), float(row["max_rss"]), sentences
+                    stages.setdefault(stage, []).append(job)
+    lines = []
+    for stage, jobs in stages.items():
+        times, memory, counts = zip(*jobs, strict=True)
+        seconds, longest, most = f"{sum(times):,.1f}", f"{max(times):,.1f}", f"{max(memory):,.0f}"
+        rate = f"{sum(counts) / sum(times):,.1f}" if sum(counts) and sum(times) else "–"
+        lines.append([stage, f"{len(jobs):,}", seconds, longest, rate, most])
     headings = ["stage", "jobs", "seconds", "longest job", "sentences a second", "most memory, MB"]
     note = "Each job's time includes its start, which for small treebanks is most of it."
     return Table("Time of the stages that compute", headings, lines, note) if lines else None
@@ -122,22 +124,6 @@ def _n_sentences(results: Path, parts: tuple[str, ...]) -> int:
     """Return the sentences of the treebank that a job's name ends in, 0 where it names none."""
     path = Path(path_of(SENTENCES_PATH, "/".join(parts[-2:]), results=results))
     return int(pq.read_metadata(path).num_rows) if len(parts) > 2 and path.is_file() else 0
-
-
-def _measured(path: Path, sentences: int) -> Iterator[_Job]:
-    with path.open(encoding="utf-8", newline="") as handle:
-        for row in csv.DictReader(handle, delimiter="\t"):
-            try:
-                yield _Job(float(row["s"]), float(row["max_rss"]), sentences)
-            except (KeyError, TypeError, ValueError):  # a job too short to be measured has NA
-                continue
-
-
-def _summed(jobs: list[_Job]) -> list[str]:
-    seconds, sentences = sum(job.seconds for job in jobs), sum(job.sentences for job in jobs)
-    rate = f"{sentences / seconds:,.1f}" if sentences and seconds else "–"
-    times = (f"{value:,.1f}" for value in (seconds, max(job.seconds for job in jobs)))
-    return [f"{len(jobs):,}", *times, rate, f"{max(job.memory for job in jobs):,.0f}"]
 
 
 @contextlib.contextmanager

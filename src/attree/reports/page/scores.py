@@ -57,8 +57,7 @@ def read_scores(results: Path, run: ReportedRun) -> Scores:
     tables: list[Table] = []
     asked = list(run.tables.values()) or [AskedTable("Across languages", None, _found(results))]
     for table in asked:
-        published = table.published if file else None
-        figures = read_published(Path(file), published) if published else {}
+        figures = read_published(Path(file), table.published) if file and table.published else {}
         scored = score_rows(_files(results, table.rows), figures)
         rows |= {(row.encoder, row.parser, *row.test): row for row in scored}
         tables += crosslingual(scored, table.title)
