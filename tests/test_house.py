@@ -11,8 +11,8 @@ import pytest
 
 from tests import house
 
-FILES = sorted(house.files().values())
-
+FILES = house.files().values()
+README = (house.SOURCE / "README.md").read_text(encoding="utf-8")
 #: Lines of a block that stands once.
 _BLOCK = 10
 
@@ -22,7 +22,6 @@ def test_no_block_stands_twice() -> None:
     places = defaultdict(list)
     for path in FILES:
         text = path.read_text(encoding="utf-8")
-        lines = text.splitlines()
         imports = {
             line
             for node in ast.walk(ast.parse(text))
@@ -31,13 +30,13 @@ def test_no_block_stands_twice() -> None:
         }
         code = [
             (number, line.strip())
-            for number, line in enumerate(lines, start=1)
+            for number, line in enumerate(text.splitlines(), start=1)
             if line.strip() and number not in imports
         ]
         for first in range(len(code) - _BLOCK + 1):
-            block = code[first : first + _BLOCK]
-            places["\n".join(line for _, line in block)].append(f"{path.name}:{block[0][0]}")
-    assert not [here for here in places.values() if len(here) > 1]
+            numbers, lines = zip(*code[first : first + _BLOCK], strict=True)
+            places[lines].append(f"{path.name}:{numbers[0]}")
+    assert not [where for where in places.values() if len(where) > 1]
 
 
 USES = house.modules(types=False)
@@ -52,8 +51,7 @@ def test_imports_go_in_one_direction(uses: house.Uses) -> None:
 
 def test_rooms_use_only_rooms_above_them() -> None:
     """Above in the table of ``src/attree/README.md``, which has every room; types count."""
-    readme = (house.SOURCE / "README.md").read_text(encoding="utf-8")
-    rooms = re.findall(r"^\| `(\w+)/` \|", readme, re.MULTILINE)
+    rooms = re.findall(r"^\| `(\w+)/` \|", README, re.M)
     arrows = house.rooms(house.modules())
     assert set(rooms) == set(arrows) - {"__init__"}
     for number, room in enumerate(rooms):
@@ -61,15 +59,13 @@ def test_rooms_use_only_rooms_above_them() -> None:
 
 
 def test_the_readme_names_files_that_are_there() -> None:
-    readme = (house.SOURCE / "README.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`([\w/]+/[\w.]+\.(?:py|html|j2|yaml))`", readme))
+    named = set(re.findall(r"`([\w/]+/[\w.]+\.(?:py|html|j2|yaml))`", README))
     assert len(named) > 50
     assert [name for name in sorted(named) if not (house.SOURCE / name).exists()] == []
 
 
 def test_the_readme_names_registries_that_are_there() -> None:
-    readme = (house.SOURCE / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)/` \|.* \| (`.*`) \|$", readme, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)/` \|.* \| (`.*`) \|$", README, re.M)
     named = [(room, name) for room, last in rows for name in re.findall(r"`([\w.]+)`", last)]
     assert len(named) > 12
     for room, name in named:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +37,7 @@ for flag, value in zip(argv, argv[1:]):
     if flag in ("--output", "--output-prefix"):
         os.environ["ATTREE_OUTPUT"] = value  # workers inherit it
 if "ATTREE_IMPORTS" in os.environ and "ATTREE_OUTPUT" in os.environ:
-    name = os.path.join(os.environ["ATTREE_IMPORTS"], uuid.uuid4().hex + ".imports")
+    name = os.path.join(os.environ["ATTREE_IMPORTS"], uuid.uuid4().hex)
     seen = open(name, "w", buffering=1)
     print(os.environ["ATTREE_OUTPUT"], file=seen)
 
@@ -47,8 +49,18 @@ if "ATTREE_IMPORTS" in os.environ and "ATTREE_OUTPUT" in os.environ:
 
     sys.meta_path.insert(0, Recorder)
 """
-#: What the recorder's first line, a command's output, says of the rule. A rule is found by the
-#: first pattern that fits.
+#: What the recorder's first line, a command's output, says of the rule of an experiment.
+EXPERIMENT_OF_OUTPUT = {
+    "results/experiments/jobs/": "experiment_rows",
+    r"results/experiments/tables/.*\.weights$": "experiment_weights",
+    r"results/experiments/tables/.*\.sentence$": "experiment_sentence",
+    r"results/experiments/tables/.*\.reliability$": "experiment_reliability",
+    r"results/experiments/tables/.*\.png$": "experiment_picture",
+    "results/experiments/tables/": "experiment_table",
+    "results/experiments/encoders/": "tune_encoder",
+    "results/encoders/tuned-0": "tuned_encoder",
+}
+#: The same of other rules. A rule is found by the first pattern that fits.
 RULE_OF_OUTPUT = {
     "results/treebanks/": "treebank",
     "results/encoders/": "encoder",
@@ -149,9 +161,18 @@ class Ran:
             yield (rule, dict(pair.split("=", 1) for pair in pairs)), said.get("jobid", "")
 
     @property
+    def counts(self) -> Counter[str]:
+        """Rule → how many jobs of it."""
+        return Counter(rule for rule, _ in self.jobs)
+
+    @property
     def rules(self) -> set[str]:
         """The rules of its jobs."""
-        return {rule for rule, _ in self.jobs}
+        return set(self.counts)
+
+    def of(self, wildcard: str, *rules: str) -> set[str]:
+        """Return the values of a wildcard in jobs of some rules, or of all."""
+        return {w[wildcard] for rule, w in self.jobs if wildcard in w and rule in (rules or [rule])}
 
 
 @dataclass(frozen=True)
@@ -185,18 +206,15 @@ class Checkout:
         own = {"PATH": path, "PYTHONPATH": str(self.source), "OMP_NUM_THREADS": "1"}
         return {**os.environ, **own, "HF_HUB_OFFLINE": "1"}
 
-    def processes(self) -> list[int]:
-        """Return the processes that run a command of attree in this folder."""
-        found = []
+    def is_working(self) -> bool:
+        """Whether a process runs a command of attree in this folder."""
         for process in Path("/proc").glob("[0-9]*"):
-            try:
-                here = (process / "cwd").readlink() == self.folder
+            with contextlib.suppress(OSError):
                 command = (process / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if here and any(part.endswith(b"/attree") for part in command[:2]):
-                found.append(int(process.name))
-        return found
+                attree = any(part.endswith(b"/attree") for part in command[:2])
+                if attree and (process / "cwd").readlink() == self.folder:
+                    return True
+        return False
 
     def run(self, *arguments: str, **environment: str) -> Ran:
         """Run everything on two cores; it must succeed."""
@@ -219,11 +237,16 @@ class Checkout:
         assert "Traceback" not in ran.text
         return lines[0]
 
+    @property
+    def config(self) -> dict[str, Any]:
+        """What config.yaml says."""
+        found: dict[str, Any] = yaml.safe_load((self.folder / "config.yaml").read_text("utf-8"))
+        return found
+
     def configure(self, change: dict[str, Any]) -> None:
         """Replace top-level keys of config.yaml."""
-        path = self.folder / "config.yaml"
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-        path.write_text(yaml.safe_dump({**config, **change}), encoding="utf-8")
+        text = yaml.safe_dump({**self.config, **change})
+        (self.folder / "config.yaml").write_text(text, encoding="utf-8")
 
     def logs(self) -> str:
         """Return what the jobs' logs hold."""
@@ -236,29 +259,44 @@ def make_checkout(folder: Path) -> Checkout:
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("Snakefile", "config.yaml"):
         shutil.copy(ROOT / name, folder / name)
-    shutil.copytree(ROOT / "workflow", folder / "workflow")
-    shutil.copytree(ROOT / "envs", folder / "envs")
+    for name in ("workflow", "envs"):
+        shutil.copytree(ROOT / name, folder / name)
     return Checkout(folder)
 
 
 def make_tiny(folder: Path, encoder: Path) -> Checkout:
     """Lay out a checkout with two languages of six trees and a three-layer encoder."""
     checkout = make_checkout(folder)
-    for language, splits in {"english": ("dev", "test"), "other": ("test",)}.items():
-        for split in splits:
-            file = folder / "treebanks" / language / f"{split}.mrg"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(TREES, encoding="utf-8")
+    for name in ("english/dev", "english/test", "other/test"):
+        put(folder / f"treebanks/{name}.mrg")
     (folder / "published.csv").write_text(_PUBLISHED)
     (folder / "news.txt").write_text("the old man walked home\n\na cat chased mice\n")
     checkout.configure({**_TINY, "encoders": {"tiny": {"path": str(encoder)}}})
     return checkout
 
 
+def put(path: Path, text: str = TREES) -> None:
+    """Write a file, and make its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def add(path: Path, line: str) -> None:
+    """Add a line to a file."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     """The workflow as it stands, in a folder of its own."""
     return make_checkout(tmp_path / "checkout")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Checkout:
+    """Two languages of six trees, and an encoder that a dry run does not look for."""
+    return make_tiny(tmp_path / "small", tmp_path / "encoder")
 
 
 @pytest.fixture(scope="session")
@@ -279,54 +317,47 @@ def tiny(tmp_path: Path, encoder: Path) -> Checkout:
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Checkout:
-    """A tiny checkout that has been run once. Tests copy it before they change it.
-
-    It has its own copy of the code. Every process of it writes down what it imports.
-    """
-    folder = tmp_path_factory.mktemp("finished")
-    shutil.copytree(ROOT / "src/attree", folder / "src/attree")
-    checkout = Checkout(make_tiny(folder / "checkout", encoder).folder, folder / "src")
+    """A tiny checkout that has been run once. Tests copy it before they change it."""
     # Attention on two workers, and in one process: what either imports counts.
     workers = ("--set-threads", "attention_all=2", "attention_selected=1", "parse_corpus=1")
-    checkout.run(
-        "all",
-        "corpus",
-        "comparison",
-        "grammars",
-        *workers,
-        **recording(folder / "imports", checkout.source),
-    )
-    return checkout
+    made = with_code(make_tiny(tmp_path_factory.mktemp("finished"), encoder))
+    run_recorded(made, "all", "corpus", "comparison", "grammars", *workers)
+    return made
 
 
-@pytest.fixture(scope="session")
-def imported(finished: Checkout) -> dict[str, set[str]]:
-    """Rule → the modules of attree that its command's processes imported."""
-    return recorded(finished.folder.parent / "imports")
+def with_code(checkout: Checkout) -> Checkout:
+    """Give a checkout its own copy of the code."""
+    source = checkout.folder.with_name(f"{checkout.folder.name}-src")
+    shutil.copytree(checkout.source / "attree", source / "attree")
+    return Checkout(checkout.folder, source)
 
 
-def recording(folder: Path, source: Path) -> dict[str, str]:
-    """Return an environment in which every command writes what it imports into ``folder``."""
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(_RECORDER, encoding="utf-8")
-    path = f"{folder}{os.pathsep}{source}"
-    return {"PYTHONPATH": path, "ATTREE_IMPORTS": str(folder)}
+def run_recorded(checkout: Checkout, *arguments: str) -> None:
+    """Run a checkout; every process writes down what it imports."""
+    imports = checkout.source / "imports"
+    imports.mkdir()
+    put(checkout.source / "sitecustomize.py", _RECORDER)
+    checkout.run(*arguments, ATTREE_IMPORTS=str(imports))
 
 
-def recorded(folder: Path) -> dict[str, set[str]]:
+def recorded(checkout: Checkout) -> dict[str, set[str]]:
     """Return rule → what the processes of its command imported of attree."""
     found: dict[str, set[str]] = {}
-    for file in folder.glob("*.imports"):
+    rules = {**EXPERIMENT_OF_OUTPUT, **RULE_OF_OUTPUT}
+    for file in (checkout.source / "imports").iterdir():
         output, *modules = file.read_text(encoding="utf-8").split()
-        rule = next(rule for pattern, rule in RULE_OF_OUTPUT.items() if re.match(pattern, output))
+        rule = next(rule for pattern, rule in rules.items() if re.match(pattern, output))
         found.setdefault(rule, set()).update(modules)
     return found
 
 
+def copied(checkout: Checkout, folder: Path) -> Checkout:
+    """Copy a checkout and its code, file times kept, to change and run again."""
+    shutil.copytree(checkout.folder, folder / "rerun")
+    return with_code(Checkout(folder / "rerun", checkout.source))
+
+
 @pytest.fixture
 def rerun(finished: Checkout, tmp_path: Path) -> Checkout:
-    """A copy of the finished checkout and its code, file times kept, to change and run again."""
-    folder, source = tmp_path / "rerun", tmp_path / "src"
-    shutil.copytree(finished.folder, folder)
-    shutil.copytree(finished.source, source)
-    return Checkout(folder, source)
+    """A copy to change and run again."""
+    return copied(finished, tmp_path)

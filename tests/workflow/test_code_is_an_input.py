@@ -9,7 +9,13 @@ import pytest
 from attree.association.sources import spared
 from attree.base.provenance import NEUTRAL, closure
 from attree.cli.main import COMMANDS
-from tests.workflow.conftest import ROOT, RULE_OF_OUTPUT
+from tests.workflow.conftest import (
+    EXPERIMENT_OF_OUTPUT,
+    ROOT,
+    RULE_OF_OUTPUT,
+    Checkout,
+    recorded,
+)
 
 _RULE = re.compile(r"^(?:use )?rule (?:\w+ as )?(\w+)(?: with)?:\n((?:(?: .*)?\n)+)", re.MULTILINE)
 #: What a rule's ``without`` stands for in the run that is recorded.
@@ -34,32 +40,29 @@ def entry(body: str) -> tuple[str, tuple[str, ...]]:
     return found[1], WITHOUT[found[2]] if found[2] else ()
 
 
-def test_every_rule_that_runs_a_command_hashes_its_code() -> None:
-    assert set(RULE_OF_OUTPUT.values()) <= set(rules())
-    for name, body in rules().items():
-        if "{output" in body:
-            assert entry(body)[0], name
-
-
-def test_a_rule_s_entry_is_of_the_command_that_it_runs() -> None:
+def test_every_rule_hashes_the_code_of_the_command_that_it_runs() -> None:
+    assert {*RULE_OF_OUTPUT.values(), *EXPERIMENT_OF_OUTPUT.values()} <= set(rules())
     for name, body in rules().items():
         commands = re.findall(r'"attree (\w+)', body)
-        if commands and "{output" in body:
-            package = COMMANDS[commands[-1]].rpartition(".")[0]
-            assert entry(body)[0].startswith(package), name
-            assert COMMANDS[commands[-1]].endswith(":app") or entry(body)[0] in COMMANDS.values()
+        if "{output" in body:
+            module, _ = entry(body)
+            if commands:
+                called = COMMANDS[commands[-1]]
+                assert module.startswith(called.rpartition(".")[0]), name
+                assert called.endswith(":app") or module in COMMANDS.values(), name
 
 
 @pytest.mark.parametrize("rule", sorted(RULE_OF_OUTPUT.values()))
-def test_a_rule_covers_what_its_command_imports(rule: str, imported: dict[str, set[str]]) -> None:
-    check_covered(rule, imported[rule])
+def test_a_rule_covers_what_its_command_imports(rule: str, finished: Checkout) -> None:
+    check_covered(rule, finished)
 
 
-def check_covered(rule: str, imports: set[str]) -> None:
+def check_covered(rule: str, checkout: Checkout) -> None:
     """Check that the closure of a rule's entry holds every module that was imported."""
+    imports = recorded(checkout)[rule] - set(NEUTRAL)
+    assert imports, rule
     module, without = entry(rules()[rule])
-    assert imports - set(NEUTRAL), rule
-    assert imports <= {*closure(module, without=without), *NEUTRAL}
+    assert imports <= set(closure(module, without=without))
 
 
 @pytest.mark.parametrize(

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+import resource
 from pathlib import Path
 
 import pytest
 import yaml
 
 from attree.ready import trained_folder
-from tests.workflow.conftest import ROOT, TREES, Checkout, make_tiny
+from tests.workflow.conftest import ROOT, Checkout, add, put
 
+PAPER = "workflow/configs/paper.yaml"
+#: Of heads, in the tables of BERT.
+SELECTIONS = ("3-heads", "best3", "all-heads")
+#: Of experiments.
+RUN = {"encoders": ["tiny"], "languages": ["english"], "parsers": ["fpio"],
+       "test": ["english/test"]}  # fmt: skip
 SPMRL = ("Korean", "German", "Polish", "Hungarian", "Basque", "French", "Hebrew", "Swedish")
-
-
-def put(path: Path, text: str = TREES) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
 
 
 def lay_out_ptb(home: Path) -> Path:
@@ -38,18 +39,9 @@ def lay_out_spmrl(home: Path) -> Path:
     return home
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Checkout:
-    """Two languages of six trees, and an encoder that a dry run does not look for."""
-    return make_tiny(tmp_path / "small", tmp_path / "encoder")
-
-
 def test_demo(checkout: Checkout) -> None:
-    ran = checkout.plan()
-    jobs = Counter(rule for rule, _ in ran.jobs)
-    languages = sorted(
-        path.name for path in (ROOT / "workflow/resources/treebanks").iterdir() if path.is_dir()
-    )
+    jobs = checkout.plan().counts
+    languages = [at for at in (ROOT / "workflow/resources/treebanks").iterdir() if at.is_dir()]
     assert len(languages) == 9
     assert jobs["treebank"] == len(languages) + 2
     assert jobs["attention_all"] == jobs["encoder"] == 1
@@ -64,47 +56,54 @@ def test_demo(checkout: Checkout) -> None:
     assert jobs["sizes_table"] == 1
 
 
-def test_paper_is_planned(checkout: Checkout, tmp_path: Path) -> None:
+def test_paper_is_planned_in_under_ten_seconds(checkout: Checkout, tmp_path: Path) -> None:
     ptb, spmrl = lay_out_ptb(tmp_path / "ptb"), lay_out_spmrl(tmp_path / "spmrl")
-    ran = checkout.plan(
-        "--configfile", "workflow/configs/paper.yaml", PTB_HOME=str(ptb), SPMRL_HOME=str(spmrl)
-    )
-    jobs = Counter(rule for rule, _ in ran.jobs)
+    homes = {"PTB_HOME": str(ptb), "SPMRL_HOME": str(spmrl)}
+    targets = ("all", "comparison", "experiments")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ran = checkout.plan("--quiet", "host", "--configfile", PAPER, "--", *targets, **homes)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    # of the processes that were waited for: other work does not count
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10
+    jobs = ran.counts
+    assert sum(jobs.values()) < 5000
     assert jobs["encoder"] == 2
     # Three splits of nine languages, sections 02-21, and WSJ10.
     assert jobs["treebank"] == 3 * 9 + 2
     # mBERT and BERT each rank their heads on section 22, and read what they are scored on.
-    assert jobs["attention_all"] == 2
+    ranked = [w for rule, w in ran.jobs if rule == "attention_all" and w["split"] == "dev"]
+    assert len([w for w in ranked if w["encoder"] in ("mbert", "bert")]) == 2
     assert jobs["attention_selected"] == 8 + 2
     # Those of the tables, and the rivals of the comparison, which read the same attention.
     assert jobs["heads"] == 2 + 9 + 8 + 9
-    assert jobs["score"] == 2 * 8 + 6 * 2
-    mbert = [wildcards for _, wildcards in ran.jobs if wildcards.get("encoder") == "mbert"]
-    assert {wildcards["language"] for wildcards in mbert if "language" in wildcards} == {
-        "english",
-        *(language.lower() for language in SPMRL),
-    }
-
-
-def test_the_rivals_of_the_paper_are_planned(checkout: Checkout, tmp_path: Path) -> None:
-    ptb, spmrl = lay_out_ptb(tmp_path / "ptb"), lay_out_spmrl(tmp_path / "spmrl")
-    paper = ("--configfile", "workflow/configs/paper.yaml")
-    ran = checkout.plan("comparison", *paper, PTB_HOME=str(ptb), SPMRL_HOME=str(spmrl))
-    systems = {w["parser"] for rule, w in ran.jobs if rule == "score"}
+    mbert = {w["language"] for _, w in ran.jobs if w.get("encoder") == "mbert" and "language" in w}
+    assert mbert == {"english", *(language.lower() for language in SPMRL)}
+    # The comparison's are scored on nine languages, among them mBERT's of the tables; beside them
+    # stand BERT's with other selections of heads, on two sets.
+    tables = {f"{parser}-{heads}" for parser in ("upoa", "upio") for heads in SELECTIONS}
+    systems = ran.of("parser", "score") - tables
     assert systems >= {"marecek-rosa", "kim-2020-right", "kim-top-down", "kim-pair", "heads-up"}
     assert systems >= {"kim-centroid", "span-parser", "fss", "tree-crf-labelled", "average"}
-    jobs = Counter(rule for rule, _ in ran.jobs)
+    assert systems >= {"upoa", "upio"}
+    assert jobs["score"] == (1 + 8) * len(systems) + 2 * len(tables)
     assert jobs["train"] == 2 * 6
-    assert jobs["score"] == (1 + 8) * len(systems)
     assert jobs["speeds"] == 1 + 8
     assert jobs["comparison_table"] == 1
+    assert jobs["tune_encoder"] == 5
+    paper = yaml.safe_load((ROOT / PAPER).read_text(encoding="utf-8"))
+    assert jobs["experiment_table"] == len(paper["experiments"])
+    assert jobs["experiment_sentence"] == jobs["experiment_weights"] == 1
 
 
 def test_open_is_planned(checkout: Checkout, data: Path) -> None:
-    ran = checkout.plan("--configfile", "workflow/configs/open.yaml", ATTREE_TREEBANKS=str(data))
-    jobs = Counter(rule for rule, _ in ran.jobs)
-    assert jobs["attention_selected"] == 4 + 9
-    assert jobs["crosslingual_table"] == 2
+    overlay = ("--configfile", "workflow/configs/open.yaml")
+    for target, expected in {
+        "all": {"attention_selected": 4 + 9, "crosslingual_table": 2},
+        "experiments": {"experiment_table": 15},
+    }.items():
+        jobs = checkout.plan(*overlay, "--", target, ATTREE_TREEBANKS=str(data)).counts
+        assert sum(jobs.values()) < 500
+        assert {rule: jobs[rule] for rule in expected} == expected
 
 
 def test_languages_that_cannot_be_named_cost_no_other(small: Checkout) -> None:
@@ -201,29 +200,27 @@ def test_an_overlay_without_its_variables_is_one_line(checkout: Checkout, overla
         ),
         ({"tuning": {"language": "english", "split": "devel"}}, "english has no split devel"),
         ({"published": "none.csv"}, "published"),
+        (
+            {"experiments": {"few": {"title": "Few", "runs": [{**RUN, "train": "english/no"}]}}},
+            "asks for the unknown set english/no",
+        ),
+        ("zzz: " + "9" * 5000, "{line}: this is not YAML (a number or a date that cannot be read"),
+        (
+            "zzz: [",
+            "{line}: this is not YAML (expected the node content, but found '<stream end>'",
+        ),
     ],
+    ids=["schema", "variables", "plan", "files", "experiments", "digits", "syntax"],
 )
-def test_a_mistake_is_one_line(small: Checkout, change: dict[str, object], said: str) -> None:
-    """One of each place that checks: the schema, variables, the plan, files."""
-    small.configure(change)
-    assert said in small.refused()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("zzz: " + "9" * 5000, "a number or a date that cannot be read"),
-        ("zzz: [", "expected the node content, but found '<stream end>'"),
-    ],
-    ids=["digits", "syntax"],
-)
-def test_a_file_that_snakemake_cannot_read_is_one_line(
-    small: Checkout, text: str, said: str
-) -> None:
+def test_a_mistake_is_one_line(small: Checkout, change: dict[str, object] | str, said: str) -> None:
+    """One of each place that checks, and what Snakemake itself cannot read."""
     path = small.folder / "config.yaml"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([*lines, text]), encoding="utf-8")
-    assert f"config.yaml:{len(lines) + 1}: this is not YAML ({said}" in small.refused()
+    if isinstance(change, str):
+        add(path, change)
+    else:
+        small.configure(change)
+    line = f"config.yaml:{len(path.read_text(encoding='utf-8').splitlines())}"
+    assert said.format(line=line) in small.refused()
 
 
 def test_a_bad_language_file_is_one_line_and_stops_no_other_language(small: Checkout) -> None:
@@ -234,40 +231,39 @@ def test_a_bad_language_file_is_one_line_and_stops_no_other_language(small: Chec
     ran = small.plan()
     said = [line for line in ran.text.splitlines() if "language.yaml" in line and "formt" in line]
     assert len(said) == 1, ran.text
-    scored = {w["language"] for rule, w in ran.jobs if rule == "score"}
-    assert "english" in scored
+    assert "english" in ran.of("language", "score")
 
 
 def test_paper_configuration_asks_for_revisions_that_are_recorded_not_invented() -> None:
-    config = yaml.safe_load((ROOT / "workflow/configs/paper.yaml").read_text(encoding="utf-8"))
+    config = yaml.safe_load((ROOT / PAPER).read_text(encoding="utf-8"))
     assert [one["revision"] for one in config["encoders"].values()] == [None, None]
 
 
-def modular(small: Checkout, folder: Path, snakefile: str, config: str, names: str) -> Checkout:
-    """Lay out a workflow of somebody else that takes the rules of a checkout as a module."""
-    other = Checkout(folder)
+@pytest.mark.parametrize(
+    ("snakefile", "config", "prefix"),
+    [
+        # with config.yaml in the place of the empty one that `snakedeploy deploy-workflow` writes
+        ("workflow/Snakefile", "config/config.yaml", ""),
+        ("Snakefile", "config.yaml", "attree_"),
+    ],
+    ids=["as snakedeploy lays it out", "as a module"],
+)
+def test_another_workflow_takes_its_rules(
+    small: Checkout, tmp_path: Path, snakefile: str, config: str, prefix: str
+) -> None:
+    other = Checkout(tmp_path / "other")
+    other.folder.mkdir()
     for name in ("treebanks", "published.csv", "news.txt"):
-        other.folder.mkdir(exist_ok=True)
         (small.folder / name).rename(other.folder / name)
-    put(other.folder / config, (small.folder / "config.yaml").read_text(encoding="utf-8"))
     put(
         other.folder / snakefile,
         f'configfile: "{config}"\n\n'
         f"module attree:\n    snakefile: {str(small.folder / 'Snakefile')!r}\n"
-        f"    config: config\n\nuse rule * from attree{names}\n",
+        f"    config: config\n\nuse rule * from attree{f' as {prefix}*' if prefix else ''}\n",
     )
-    return other
-
-
-def test_it_runs_as_snakedeploy_lays_it_out(small: Checkout, tmp_path: Path) -> None:
-    # `snakedeploy deploy-workflow`, and config.yaml in the place of the empty one that it writes
-    other = modular(small, tmp_path / "other", "workflow/Snakefile", "config/config.yaml", "")
-    assert {"treebank", "encoder", "parse", "crosslingual_table", "page"} <= other.plan().rules
-
-
-def test_another_workflow_takes_it_as_a_module(small: Checkout, tmp_path: Path) -> None:
-    other = modular(small, tmp_path / "other", "Snakefile", "config.yaml", " as attree_*")
-    whole = {rule.removeprefix("attree_") for rule in other.plan("attree_all").rules}
-    assert {"treebank", "encoder", "parse", "score", "crosslingual_table", "page"} <= whole
-    other.configure({"tuning": {"language": "english", "split": "devel"}})
+    put(other.folder / config, yaml.safe_dump(small.config))
+    rules = {rule.removeprefix(prefix) for rule in other.plan(f"{prefix}all").rules}
+    assert {"treebank", "encoder", "parse", "score", "crosslingual_table", "page"} <= rules
+    mistaken = small.config | {"tuning": {"language": "english", "split": "devel"}}
+    put(other.folder / config, yaml.safe_dump(mistaken))
     assert "english has no split devel" in other.refused()

