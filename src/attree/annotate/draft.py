@@ -106,7 +106,10 @@ class Draft:
 
     def flatten(self, span: Span) -> Draft:
         """Make words one phrase of many: what is below it and not settled is left out."""
-        self._wide(span)
+        self._check(span)
+        if _width(span) < 2:
+            problem = "a phrase of many needs two words"
+            raise AttreeError("short-phrase", problem, fix="choose more words")
         found = self.join(span)
         return replace(found, flat=found.flat | {span})
 
@@ -140,32 +143,26 @@ class Draft:
 
     def constraints(self) -> Constraints:
         """Return what the parser must keep to."""
-        required = [
-            (start, end, name or None)
-            for (start, end), label in sorted(self.fixed.items())
-            for name in label.split(CHAIN)
-        ]
-        return Constraints(tuple(required), tuple(sorted(self.broken)))
+        fixed = sorted(self.fixed.items())
+        required = tuple(
+            (*span, name or None) for span, label in fixed for name in label.split(CHAIN)
+        )
+        return Constraints(required, tuple(sorted(self.broken)))
 
     def nodes(self, tree: Tree) -> list[ShownPhrase]:
         """Return what is shown of the tree that the parser proposes, in pre-order.
 
         The whole sentence is always a phrase.
         """
-        found = {
-            span: label
-            for span, label in proposed(labelled_spans(tree)).items()
-            if self._is_shown(span)
-        }
+        spans = proposed(labelled_spans(tree))
+        found = {span: label for span, label in spans.items() if self._is_shown(span)}
         for span, label in self.fixed.items():
             found[span] = label or found.get(span, "")
         if self.n_words > 1:
             found.setdefault((0, self.n_words), "")
         return [
-            ShownPhrase(
-                start, end, found[start, end], (start, end) in self.fixed, (start, end) in self.flat
-            )
-            for start, end in sorted(found, key=lambda span: (span[0], -span[1]))
+            ShownPhrase(*span, found[span], span in self.fixed, span in self.flat)
+            for span in sorted(found, key=lambda span: (span[0], -span[1]))
         ]
 
     def _is_shown(self, span: Span) -> bool:
@@ -181,25 +178,14 @@ class Draft:
 
     def _check(self, span: Span) -> None:
         if not 0 <= span[0] < span[1] <= self.n_words:
-            raise AttreeError(
-                "span-outside", "these words are not in the sentence", fix="choose others"
-            )
-
-    def _wide(self, span: Span) -> None:
-        self._check(span)
-        if _width(span) < 2:
-            raise AttreeError(
-                "short-phrase", "a phrase of many needs two words", fix="choose more words"
-            )
+            problem = "these words are not in the sentence"
+            raise AttreeError("span-outside", problem, fix="choose others")
 
     def _inner(self, span: Span) -> None:
         self._check(span)
         if span == (0, self.n_words):
-            raise AttreeError(
-                "whole-sentence",
-                "the whole sentence is always a phrase",
-                fix="choose another phrase",
-            )
+            problem = "the whole sentence is always a phrase"
+            raise AttreeError("whole-sentence", problem, fix="choose another phrase")
 
 
 def proposed(spans: Iterable[tuple[int, int, str]]) -> dict[Span, str]:
@@ -218,9 +204,9 @@ def labelled_spans(tree: Tree) -> list[tuple[int, int, str]]:
 
 def tree_of(words: tuple[str, ...], nodes: Iterable[ShownPhrase], tags: Sequence[str] = ()) -> Tree:
     """Return the tree that the page shows, as it is saved: a chain is a node for each label."""
-    each = [((node.start, node.end), label) for node in nodes for label in node.label.split(CHAIN)]
-    labels = tuple(label or NO_LABEL for _, label in each)
-    spans = tuple(span for span, _ in each)
+    each = [(node, label or NO_LABEL) for node in nodes for label in node.label.split(CHAIN)]
+    labels = tuple(label for _, label in each)
+    spans = tuple((node.start, node.end) for node, _ in each)
     return Tree(words, spans, labels, tuple(tag or NO_LABEL for tag in tags) or None)
 
 

@@ -61,12 +61,8 @@ def finished(records: Iterable[LogRecord], saved: Iterable[Sentence]) -> set[tup
 
     A tree that was taken out of ``train.ptb`` by hand is shown again.
     """
-    skipped: set[tuple[str, ...]] = set()
-    for one in records:
-        if one.action == "skip":
-            skipped.add(one.words)
-        elif one.action == "reopen":
-            skipped.discard(one.words)
+    last = {one.words: one.action for one in records if one.action in ("skip", "reopen")}
+    skipped = {words for words, action in last.items() if action == "skip"}
     return skipped | {sentence.words for sentence in saved}
 
 
@@ -130,13 +126,11 @@ class Folder:
         path = self.path / TREES
         if not self.trees.strip():
             return []
-        found = []
-        for item in read_files([path], resolve(SplitSettings(functions="keep"), [path])):
+        read = list(read_files([path], resolve(SplitSettings(functions="keep"), [path])))
+        for item in read:
             if isinstance(item, Rejected):
                 say(str(item))
-            else:
-                found.append(item)
-        return found
+        return [item for item in read if isinstance(item, Sentence)]
 
     def save(self, trees: str, records: Sequence[Mapping[str, Any]]) -> None:
         """Write trees and log: both are on the disk before either takes its name.
@@ -160,12 +154,8 @@ class Folder:
                 known,
                 new[name],  # of a save that ended half way between the two
             ):
-                raise AttreeError(
-                    "changed-meanwhile",
-                    _CHANGED,
-                    file=path,
-                    fix="end attree annotate and start it again",
-                )
+                fix = "end attree annotate and start it again"
+                raise AttreeError("changed-meanwhile", _CHANGED, file=path, fix=fix)
         with contextlib.ExitStack() as stack:  # the last entered, the trees, are renamed first
             for name, content in new.items():
                 part = stack.enter_context(whole_file(self.path / name))

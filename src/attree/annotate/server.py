@@ -180,10 +180,6 @@ class PageRequest(msgspec.Struct, forbid_unknown_fields=True):
     label: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
-class StaleError(AttreeError):
-    """An action on a sentence that the page no longer shows."""
-
-
 def application(session: Session) -> Starlette:
     """Return what answers, behind no guard."""
 
@@ -216,9 +212,9 @@ def _answer(session: Session, body: bytes) -> Response:
     """Do what is asked; say in one line why it cannot be done."""
     try:
         do(session, msgspec.json.decode(body, type=PageRequest))
-    except StaleError as error:
-        return _told(str(error), 409, state=session.state())
     except AttreeError as error:
+        if error.code == "stale":
+            return _told(str(error), 409, state=session.state())
         return _told(str(error), 422)
     except OSError as error:
         return _told(_not_saved(error), 507)
@@ -238,13 +234,14 @@ def do(session: Session, asked: PageRequest) -> None:
     """Do what the page asks for.
 
     Raises:
-        StaleError: the page shows an older state, for another window has changed it.
+        AttreeError: the action cannot be done; ``stale``: the page shows an older state, for another
+            window has changed it.
     """
     whole = {"accept": session.accept, "skip": session.skip, "undo": session.undo}
     with session.lock:  # of two actions on one state, one is behind
         if asked.version != session.version:
             problem = "the tree has changed, in another window or by a new parser: here it is"
-            raise StaleError("stale", problem)
+            raise AttreeError("stale", problem)
         if asked.action in whole:
             whole[asked.action]()
         else:
