@@ -11,7 +11,7 @@ from cyclopts import App, CycloptsError
 from attree.base.options import EXCLUDES, NEEDS, separated
 from attree.cli import help
 from attree.cli.help import Declared, declared
-from attree.cli.main import _said, app, called
+from attree.cli.main import _in_one_line, app, called
 from attree.parsers.find import AveragedHeads, Overrides, find_parser
 from tests.command_line import CliRunner
 from tests.refusals import refused
@@ -118,7 +118,7 @@ def test_options_without_effect_and_second_ones_are_refused(words: str, says: st
     ran = CliRunner().invoke(app, words.split())
     assert ran.exit_code == 2
     assert isinstance(ran.exception, CycloptsError)
-    assert says in _said(ran.exception)
+    assert says in _in_one_line(ran.exception)
 
 
 def test_heads_without_an_encoder_are_those_of_the_usual_one() -> None:

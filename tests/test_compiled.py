@@ -64,11 +64,10 @@ def test_a_folder_that_others_can_write_is_passed_over(
 
 
 @pytest.mark.usefixtures("fresh")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 def test_a_folder_of_another_user_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can give a folder away")
     theirs = tmp_path / "cache/attree/compiled"
     theirs.mkdir(parents=True)
     os.chown(theirs, 1234, 1234)

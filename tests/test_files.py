@@ -56,26 +56,20 @@ def test_equal_values_give_equal_bytes(tmp_path: Path) -> None:
 
 
 def test_a_second_writer_is_refused_and_told_who_holds_the_lock(tmp_path: Path) -> None:
-    place = tmp_path / "x.lock"
+    path = tmp_path / "x.lock"
     code = (
         "import sys; from attree.base.files import lock\n"
         "with lock(sys.argv[1], what='the output'): print('in', flush=True); sys.stdin.read()"
     )
-    holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert holder.stdout is not None
-    holder.stdout.readline()
-    try:
-        with (
-            refused("locked", str(holder.pid)),
-            lock(place, what="the output"),
-        ):
-            pass
-    finally:
-        holder.kill()
-        holder.communicate()
-    with lock(place, what="the output"):  # the dead holder's lock is gone
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code, str(path)], **pipes) as holder:
+        holder.stdout.readline()
+        try:
+            with refused("locked", str(holder.pid)), lock(path, what="the output"):
+                pass
+        finally:
+            holder.kill()
+    with lock(path, what="the output"):  # the dead holder's lock is gone
         pass
 
 

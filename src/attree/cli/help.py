@@ -34,7 +34,7 @@ _UNNAMED = ("", "Parameters", "Arguments")
 
 #: (name, what it is for)
 Row = tuple[str, str]
-_HELP = ("--help", "Show this message and stop.")
+HELP = ("--help", "Show this message and stop.")
 
 
 def of_command(app: App, path: str, below: Iterable[Row] = ()) -> str:
@@ -43,13 +43,13 @@ def of_command(app: App, path: str, below: Iterable[Row] = ()) -> str:
     A command without a function is a group of the commands ``below``; one may have both.
     """
     if app.default_command is None:
-        return page(f"{path} COMMAND", app.help, {"Commands": below, _REST: [_HELP]})
+        return page(f"{path} COMMAND", app.help, {"Commands": below, _REST: [HELP]})
     groups: dict[str, list[Row]] = {_ARGUMENTS: [], _REQUIRED: []}
     for argument in options(app):
         groups.setdefault(_title(argument), []).append(row(argument))
     rest = groups.pop(_REST, [])
     names = [_label(argument) for argument in options(app) if argument.index is not None]
-    sections = {**groups, "Commands": below, _REST: [*rest, _HELP]}
+    sections = {**groups, "Commands": below, _REST: [*rest, HELP]}
     return page(" ".join([path, *names]), app.help, sections)
 
 

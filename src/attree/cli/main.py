@@ -142,7 +142,7 @@ _OPTIONS = [
     ("--debug", "Print the traceback of an error."),
     ("--options", "Print every option, what it means, and the commands that have it."),
     ("--install-completion", "Let bash, zsh or fish complete commands and names at TAB."),
-    ("--help", "Show this message and stop."),
+    help.HELP,
 ]
 
 app = _Attree(
@@ -189,7 +189,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get(DEBUG) and not isinstance(error, AttreeError | CycloptsError):
             traceback.print_exc()
-        print(f"attree: error: {_shortened(safe(_said(error)))}", file=sys.stderr)
+        print(f"attree: error: {_shortened(safe(_in_one_line(error)))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, CycloptsError) else 1)
 
 
@@ -198,7 +198,7 @@ def _shortened(line: str) -> str:
     return line if len(line) <= 900 else f"{line[:600]} … {line[-250:]}"
 
 
-def _said(error: Exception) -> str:
+def _in_one_line(error: Exception) -> str:
     """Return an error in one line: what is wrong and what to do."""
     if isinstance(error, CycloptsError):
         command = " ".join(("attree", *(error.command_chain or ())))

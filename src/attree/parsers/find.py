@@ -185,13 +185,12 @@ def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
 def _selected(path: Path, overrides: Overrides) -> AveragedHeads:
     selection = read_selection(path)
     # results/heads/{encoder}/… and results/encoders/{encoder}.json are beside each other
-    parents = path.absolute().parents
-    beside = [
-        above.parent / "encoders" / f"{below.name}.json"
-        for below, above in zip(parents, list(parents)[1:], strict=False)
-        if above.name == "heads"
-    ]
-    encoder = _encoder(overrides, beside[0] if beside else None)
+    beside = (
+        folder.parents[1] / "encoders" / f"{folder.name}.json"
+        for folder in path.absolute().parents
+        if folder.parent.name == "heads"
+    )
+    encoder = _encoder(overrides, next(beside, None))
     parser = _from_recipe(selection, overrides, encoder)
     check_selected_with(selection, encoder.slug, encoder.fingerprint, file=path, fix=_NAME_IT)
     return parser
