@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +28,107 @@ from attree.encoder.converted import converted, installed
 from attree.encoder.load import load_encoder
 from attree.encoder.source import EncoderSource, ResolvedEncoder, find_encoder, resolve
 from tests.conftest import MakeDisk
-from tests.encoder import packages
-from tests.encoder.checkpoints import at
+from tests.encoder.checkpoints import at, save
 from tests.refusals import refused
+
+HIDDEN, LAYERS, HEADS, INNER, POSITIONS, TYPES = 64, 2, 4, 96, 40, 2
+PIECES = ["<s>", "<pad>", "</s>", "<unk>", *("▁" + letter for letter in "abcdefgh"), "a", "b", "ab"]
+PIECES += ["▁alte", "▁Mann", "ging", "<mask>"]
+VOCABULARY = len(PIECES) + 3
+
+_LAYER = {
+    "q": ("attention.self.query", (HIDDEN, HIDDEN)),
+    "k": ("attention.self.key", (HIDDEN, HIDDEN)),
+    "v": ("attention.self.value", (HIDDEN, HIDDEN)),
+    "ao": ("attention.output.dense", (HIDDEN, HIDDEN)),
+    "fi": ("intermediate.dense", (INNER, HIDDEN)),
+    "fo": ("output.dense", (HIDDEN, INNER)),
+    "aln": ("attention.output.LayerNorm", (HIDDEN,)),
+    "oln": ("output.LayerNorm", (HIDDEN,)),
+}
+#: name in the file → name in the checkpoint, shape
+TENSORS: dict[str, tuple[str, tuple[int, ...]]] = {
+    "emb.word": ("embeddings.word_embeddings.weight", (VOCABULARY, HIDDEN)),
+    "emb.pos": ("embeddings.position_embeddings.weight", (POSITIONS, HIDDEN)),
+    "emb.type": ("embeddings.token_type_embeddings.weight", (TYPES, HIDDEN)),
+    "emb.ln.w": ("embeddings.LayerNorm.weight", (HIDDEN,)),
+    "emb.ln.b": ("embeddings.LayerNorm.bias", (HIDDEN,)),
+}
+for layer in range(LAYERS):
+    for short, (long, size) in _LAYER.items():
+        place = f"encoder.layer.{layer}.{long}"
+        TENSORS[f"l{layer}.{short}.w"] = f"{place}.weight", size
+        TENSORS[f"l{layer}.{short}.b"] = f"{place}.bias", size[:1]
+SIZES = {name: size for name, (_, size) in TENSORS.items()}
+QUANTISED = {name for name, size in SIZES.items() if len(size) == 2} - {"emb.pos", "emb.type"}
+
+
+def weights(seed: int = 0) -> tuple[dict[str, np.ndarray], dict[str, bytes]]:
+    """Return the tensors, one weight at a time by the format's own words, and their bytes."""
+    draw = np.random.default_rng(seed)
+    values, data = {}, {}
+    for name, size in SIZES.items():
+        count = int(np.prod(size))
+        if name not in QUANTISED:
+            values[name] = draw.normal(size=size).astype("<f4")
+            data[name] = values[name].tobytes()
+            continue
+        row, flat = b"", []
+        for _ in range(count // 32):
+            scale = np.float16(draw.uniform(0.01, 0.2))
+            halves = draw.integers(0, 16, 32)
+            low, high = halves[:16], halves[16:]
+            row += scale.tobytes() + bytes(
+                int(a) | int(b) << 4 for a, b in zip(low, high, strict=True)
+            )
+            flat += [float(scale) * (int(one) - 8) for one in halves]
+        data[name], values[name] = row, np.array(flat, np.float32).reshape(size)
+    return values, data
+
+
+def q4(
+    data: dict[str, bytes] | None = None,
+    *,
+    magic: bytes = b"E5S1",
+    version: int = 1,
+    block: int = 32,
+    pieces: list[bytes] | None = None,
+    heads: int = HEADS,
+    shift: int = 0,
+) -> bytes:
+    """Return a file of the form E5S1; the further arguments make it a wrong one."""
+    tensors = weights()[1] if data is None else data
+    names = [piece.encode() for piece in PIECES] if pieces is None else pieces
+    head = magic + struct.pack(
+        "<i7i", version, HIDDEN, LAYERS, heads, INNER, VOCABULARY, POSITIONS, TYPES
+    )
+    head += struct.pack("<fi5i", 1e-6, block, len(names), 0, 2, 1, 3)
+    offsets = np.cumsum([0, *map(len, names)]).astype("<u4")
+    head += struct.pack("<Q", int(offsets[-1])) + offsets.tobytes()
+    scores = -np.arange(len(names), dtype="<f4")
+    head += scores.tobytes() + b"".join(names)
+    head += struct.pack("<iI", 1, 9) + struct.pack("<IBI", 1, 1, 32)
+    head += struct.pack("<i", len(tensors))
+    place = len(head) + sum(23 + len(name) for name in tensors)
+    for name, packed in tensors.items():
+        count = int(np.prod(SIZES[name]))
+        head += struct.pack("<H", len(name)) + name.encode()
+        head += struct.pack("<BIQQ", name in QUANTISED, count, place + shift, len(packed))
+        place += len(packed)
+    return head + b"".join(tensors.values())
+
+
+def zipped(folder: Path) -> bytes:
+    """Return the zip of a checkpoint made in ``folder``, with files that are no part of it."""
+    save("bert", folder)
+    (folder / "README.md").write_text("A model.")
+    found = io.BytesIO()
+    with zipfile.ZipFile(found, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("model/1_Pooling/config.json", "{}")
+        for file in sorted(folder.iterdir()):
+            archive.write(file, f"model/{file.name}")
+    return found.getvalue()
+
 
 _CONVERTER = "attree.encoder.forms.q4.convert"
 
@@ -65,19 +165,32 @@ Carry = Callable[..., forms.Carried]
 
 @pytest.fixture
 def carry(site: Path, monkeypatch: pytest.MonkeyPatch) -> Carry:
-    """Install packages that carry an encoder, as :func:`packages.install` does."""
+    """Write packages that carry an encoder, with ``content``; importing one raises."""
 
-    def make(name: str, content: bytes, **how: Any) -> forms.Carried:
-        about = packages.install(site, name, content, **how)
-        monkeypatch.setitem(forms.CARRIED, name, about)
-        return about
+    def make(name: str, content: bytes, *, pieces: int = 1, form: str = "q4") -> forms.Carried:
+        parts = {}
+        for number in range(pieces):
+            package = f"{name}-part-{number}" if pieces > 1 else name
+            module = package.replace("-", "_")
+            start, end = (len(content) * at // pieces for at in (number, number + 1))
+            (site / module).mkdir(exist_ok=True)
+            (site / module / "__init__.py").write_text("raise RuntimeError('imported')")
+            (site / module / "weights.bin").write_bytes(content[start:end])
+            metadata = site / f"{module}-1.0.dist-info/METADATA"
+            metadata.parent.mkdir(exist_ok=True)
+            metadata.write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+            parts[package] = f"{module}/weights.bin"
+        digest = hashlib.sha256(content).hexdigest()
+        carried = forms.Carried(form, "1.0", parts, digest, 1_000_000)
+        monkeypatch.setitem(forms.CARRIED, name, carried)
+        return carried
 
     return make
 
 
 @pytest.fixture
 def tiny(carry: Carry) -> forms.Carried:
-    return carry("tiny", packages.q4())
+    return carry("tiny", q4())
 
 
 def in_a_process(about: forms.Carried, site: Path, *, held: bool = False) -> subprocess.Popen[str]:
@@ -94,23 +207,11 @@ def in_a_process(about: forms.Carried, site: Path, *, held: bool = False) -> sub
 @pytest.mark.usefixtures("tiny")
 def test_the_weights_are_those_that_the_format_describes() -> None:
     folder = Path(find_encoder("tiny").folder)
-    found, expected = load_file(folder / "model.safetensors"), packages.weights()[0]
+    found, expected = load_file(folder / "model.safetensors"), weights()[0]
     assert len(found) == len(expected)
-    long = {"q": "attention.self.query", "k": "attention.self.key", "v": "attention.self.value"}
-    long |= {"ao": "attention.output.dense", "fi": "intermediate.dense", "fo": "output.dense"}
-    long |= {"aln": "attention.output.LayerNorm", "oln": "output.LayerNorm"}
-    ends = {"w": "weight", "b": "bias"}
-    tables = {"word": "word", "pos": "position", "type": "token_type"}
     for name, values in expected.items():
-        first, *rest = name.split(".")
-        if first == "emb":
-            table = f"{tables.get(rest[0])}_embeddings.weight"
-            place = table if rest[0] in tables else f"LayerNorm.{ends[rest[1]]}"
-            place = f"embeddings.{place}"
-        else:
-            place = f"encoder.layer.{first[1:]}.{long[rest[0]]}.{ends[rest[1]]}"
-        assert np.array_equal(found[place], values), name
-        assert found[place].dtype == np.float32
+        tensor = found[TENSORS[name][0]]
+        assert np.array_equal(tensor, values) and tensor.dtype == np.float32, name
 
 
 @pytest.mark.usefixtures("tiny")
@@ -120,7 +221,7 @@ def test_it_is_an_encoder_like_any_other() -> None:
     assert shape == ("package", "bert", 2, 40)
     encoder = load_encoder(found, device="cpu")
     (pieces,) = encoder.tokenise([["a", "alte", "Mann", "ab", "x"]])
-    names = [packages.PIECES[number] for number in pieces.ids]
+    names = [PIECES[number] for number in pieces.ids]
     assert names == ["<s>", "▁a", "▁alte", "▁Mann", "▁a", "b", "<unk>", "</s>"]
     output = encoder.run([pieces], heads=[(1, 2)], states=[2])
     assert bool(output.finite.all())
@@ -213,41 +314,41 @@ def test_packages_that_are_not_there_are_named_with_the_command(
     shutil.rmtree(site / "tiny-1.0.dist-info")
     with refused("not-installed", "--no-deps"):
         find_encoder("tiny")
-    carry("cut", packages.q4(), pieces=3)
+    carry("cut", q4(), pieces=3)
     shutil.rmtree(site / "cut_part_1-1.0.dist-info")
     with refused("not-installed", "cut-part-1"):
         find_encoder("cut")
-    carry("cut", packages.q4(), pieces=3)
+    carry("cut", q4(), pieces=3)
     (site / "cut_part_0/weights.bin").unlink()
     with refused("missing-file", file="weights.bin"):
         find_encoder("cut")
 
 
 def lacking(name: str) -> bytes:
-    return packages.q4({k: v for k, v in packages.weights()[1].items() if k != name})
+    return q4({k: v for k, v in weights()[1].items() if k != name})
 
 
 def with_nan() -> bytes:
-    tensors = packages.weights()[1]
+    tensors = weights()[1]
     nan = np.float16("nan").tobytes()
-    return packages.q4({**tensors, "l1.q.w": nan + tensors["l1.q.w"][2:]})
+    return q4({**tensors, "l1.q.w": nan + tensors["l1.q.w"][2:]})
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (packages.q4(magic=b"GGUF"), "not-e5s1"),
-        (packages.q4(version=2), "format-version 2"),
-        (packages.q4(block=64), "block-size 64 32"),
-        (packages.q4(heads=7), "impossible-sizes"),
+        (q4(magic=b"GGUF"), "not-e5s1"),
+        (q4(version=2), "format-version 2"),
+        (q4(block=64), "block-size 64 32"),
+        (q4(heads=7), "impossible-sizes"),
         (lacking("l1.fo.w"), "missing-tensor l1.fo.w"),
-        (packages.q4(shift=1 << 40), "cut-short"),
-        (packages.q4()[:-1], "cut-short"),
-        (packages.q4()[:200], "cut-short"),
-        (packages.q4(pieces=[*(b"ab" for _ in range(9)), b"\xff"]), "encoding UTF-8"),
-        (packages.q4(pieces=[b"a"] * 300), "piece-count 300 22"),
-        (packages.q4(pieces=[b"a"] * 3), "no-special-piece 3"),
-        (packages.q4({**packages.weights()[1], "emb.ln.w": b"1234"}), "tensor-size 4 0"),
+        (q4(shift=1 << 40), "cut-short"),
+        (q4()[:-1], "cut-short"),
+        (q4()[:200], "cut-short"),
+        (q4(pieces=[*(b"ab" for _ in range(9)), b"\xff"]), "encoding UTF-8"),
+        (q4(pieces=[b"a"] * 300), "piece-count 300 22"),
+        (q4(pieces=[b"a"] * 3), "no-special-piece 3"),
+        (q4({**weights()[1], "emb.ln.w": b"1234"}), "tensor-size 4 0"),
         (with_nan(), "not-finite l1.q.w"),
     ],
     ids=range(13),  # not the bytes
@@ -265,7 +366,7 @@ def test_a_file_that_is_not_what_it_should_be_is_one_line(
 
 def test_a_zip_in_pieces(carry: Carry, tmp_path: Path) -> None:
     original = tmp_path / "checkpoint"
-    carry("zipped-encoder", packages.zipped(original), pieces=3, form="zip")
+    carry("zipped-encoder", zipped(original), pieces=3, form="zip")
     found = find_encoder("zipped_encoder")
     names = {path.name for path in Path(found.folder).iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json"} < names

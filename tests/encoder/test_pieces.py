@@ -16,9 +16,16 @@ from tokenizers import Tokenizer, models
 from attree.base.text import unread
 from attree.encoder.converted import installed
 from attree.encoder.load import Encoder, load_encoder
-from attree.encoder.pieces import Pieces, WordMerger, batches, pad
+from attree.encoder.pieces import (
+    Pieces,
+    Unigram,
+    UnigramTokeniser,
+    WordMerger,
+    batches,
+    pad,
+    read_unigram,
+)
 from attree.encoder.source import find_encoder
-from attree.encoder.unigram import Unigram, UnigramTokeniser, read_unigram
 from tests.encoder.checkpoints import at, edit, save
 from tests.encoder.test_families import naive_words
 

@@ -150,7 +150,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     for key, allowed in _ALLOWED.items():
         if values.get(key) not in allowed:
             problem = f"{key}: attree cannot read attention of such a kind ({values[key]!r})"[:300]
-            fix = "take the key out, or use another encoder"
+            fix = "take the key out" if key in _IMPLEMENTATION else "use another encoder"
             raise AttreeError("unknown-attention", problem, file=path, fix=fix)
     if not values.get("model_type"):
         problem = "this model configuration does not say of which type the model is (model_type)"

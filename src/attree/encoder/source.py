@@ -338,39 +338,29 @@ SOURCES = {"hub": _from_hub, "path": _from_path, "package": _from_package}
 
 def _current_revision(name: str) -> str | None:
     """Return the hub's current commit, ``None`` where there is no news from the hub."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+    from huggingface_hub import HfApi, errors
 
     try:
         return HfApi().model_info(name, timeout=_SECONDS_TO_ANSWER).sha
-    except (HfHubHTTPError, OfflineModeIsEnabled, OSError, RuntimeError):
+    except (errors.HfHubHTTPError, OSError, RuntimeError):
         return None
 
 
 def _download(name: str, revision: str | None) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        OfflineModeIsEnabled,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
+    from huggingface_hub import errors, snapshot_download
     from huggingface_hub.utils import disable_progress_bars
 
     disable_progress_bars()
     named = name + (f" at revision {revision}" if revision else "")
     try:
         return Path(snapshot_download(name, revision=revision, allow_patterns=list(_HUB_FILES)))
-    except GatedRepoError:
+    except errors.GatedRepoError:
         problem, fix = f"the hub asks for a login for {named}", "run `hf auth login`"
-    except (RepositoryNotFoundError, HFValidationError):
+    except (errors.RepositoryNotFoundError, errors.HFValidationError):
         problem, fix = f"the hub has no model {named}", "correct its `id`"
-    except RevisionNotFoundError:
+    except errors.RevisionNotFoundError:
         problem, fix = f"the hub has no {named}", "correct its `revision`"
-    except (LocalEntryNotFoundError, OfflineModeIsEnabled, HfHubHTTPError, OSError):
+    except (errors.HfHubHTTPError, OSError):  # offline too
         problem = f"the hub cannot be reached, and {named} is not in the local cache"
         fix = "fetch it once with a connection, or use an encoder of kind `path` or `package`"
     raise AttreeError("no-hub", problem, fix=fix)

@@ -20,7 +20,7 @@ with without_collecting():
     from transformers.utils import logging
 
     from attree.encoder import attention
-    from attree.encoder.unigram import UnigramTokeniser, read_unigram
+    from attree.encoder.pieces import UnigramTokeniser, read_unigram
 
 if TYPE_CHECKING:
     from torch import nn

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attree.association.attention_and_states import AttentionSource
+from attree.association.sources import AttentionSource
 
 if TYPE_CHECKING:
     import torch

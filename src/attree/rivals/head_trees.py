@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attree.association.attention_and_states import HELLINGER, JENSEN_SHANNON
+from attree.association.sources import HELLINGER, JENSEN_SHANNON
 from attree.decoding import Recipe
 from attree.rivals import characteristic
 

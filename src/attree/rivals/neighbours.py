@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from attree.association.attention_and_states import piece_to_word
+from attree.association.sources import piece_to_word
 
 if TYPE_CHECKING:
     import torch
