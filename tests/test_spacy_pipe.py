@@ -25,8 +25,7 @@ from spacy.tokens import Doc, DocBin, Span, Token
 from attree import Parser, Tree, Trees
 from attree.apps.spacy_pipe import TreePipe, install
 from attree.base.errors import AttreeError
-from attree.cli.main import app
-from tests.command_line import CliRunner
+from tests.command_line import attree
 from tests.refusals import refused
 from tests.training import reference
 from tests.training.conftest import resolved, treebank
@@ -46,12 +45,9 @@ TEXTS = {
 
 
 def trained(folder: Path, resolved: Path, treebank: Path, parser: str) -> str:
-    done = CliRunner().invoke(
-        app,
-        ["train", "--sentences", str(treebank), "--encoder", str(resolved), "--parser", parser,
-         "--trees", "5", "--steps", "3", "--output", str(folder), "--device", "cpu"],
-    )  # fmt: skip
-    assert done.exit_code == 0, done.output
+    words = ["train", "--sentences", treebank, "--encoder", resolved, "--parser", parser, "--trees",
+             5, "--steps", 3, "--output", folder, "--device", "cpu"]  # fmt: skip
+    assert attree(*words).status == 0
     return str(folder)
 
 
@@ -285,20 +281,25 @@ def test_an_error_of_a_batch_goes_to_the_pipeline_s_handler(
 
 
 def test_pickled_and_saved(folder: str, tmp_path: Path) -> None:
+    def unset() -> Language:
+        nlp = spacy.blank("en")
+        nlp.add_pipe("attree")
+        return nlp
+
     nlp = pipeline("en", folder, max_words=40)
-    wanted = strings(nlp(TEXTS["en"]))
+    doc = nlp(TEXTS["en"])
+    wanted = strings(doc)
     again = pickle.loads(pickle.dumps(nlp.get_pipe("attree")))
-    doc = Doc(nlp.vocab).from_bytes(nlp(TEXTS["en"]).to_bytes())
-    assert strings(doc) == strings(again(doc)) == wanted
+    saved = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert strings(saved) == strings(again(saved)) == wanted
     nlp.to_disk(tmp_path / "nlp")
-    assert strings(spacy.load(tmp_path / "nlp")(TEXTS["en"])) == wanted
-    other = spacy.blank("en")
-    other.add_pipe("attree")
-    assert strings(other.from_disk(tmp_path / "nlp")(TEXTS["en"])) == wanted
-    empty = spacy.blank("en")
-    empty.add_pipe("attree")
-    assert strings(empty.from_bytes(nlp.to_bytes())(TEXTS["en"])) == wanted
-    kept = DocBin(docs=[nlp(TEXTS["en"])], store_user_data=True).to_bytes()
+    for other in (
+        spacy.load(tmp_path / "nlp"),
+        unset().from_disk(tmp_path / "nlp"),
+        unset().from_bytes(nlp.to_bytes()),
+    ):
+        assert strings(other(TEXTS["en"])) == wanted
+    kept = DocBin(docs=[doc], store_user_data=True).to_bytes()
     (doc,) = DocBin().from_bytes(kept).get_docs(nlp.vocab)
     assert strings(doc) == wanted
 
@@ -351,12 +352,10 @@ def test_tampered_settings_are_one_line(
         spacy.blank("en").add_pipe("attree", config={"parser": "upio"} | settings)
 
 
-def test_settings_that_are_no_settings_are_one_line(tmp_path: Path) -> None:
-    pipe = spacy.blank("en").add_pipe("attree")
-    assert isinstance(pipe, TreePipe)
-    for data in (b"", b"evil", b"\xc1", msgspec.msgpack.encode([1])):
-        with pytest.raises(AttreeError, match="of the pipe attree"):
-            pipe.from_bytes(data)
+@pytest.mark.parametrize("data", [b"", b"evil", b"\xc1", msgspec.msgpack.encode([1])])
+def test_settings_that_are_no_settings_are_one_line(data: bytes) -> None:
+    with pytest.raises(AttreeError, match="of the pipe attree"):
+        spacy.blank("en").add_pipe("attree").from_bytes(data)  # type: ignore[attr-defined]
 
 
 _WRONG = (None, 5, "x", ["x"], [5], [None] * 3, [[1]] * 14, [-1] * 14, [10**9] * 8)

@@ -13,9 +13,9 @@ from attree.reports.tables.build import SEED, SentenceCounts, differences, inter
 from tests.refusals import refused
 
 
-def scores(path: Path, seed: int, n: int = 60, better: float = 0.0) -> Path:
-    """Write the scores of a made-up parser on ``n`` sentences, the first of one word."""
-    rng = np.random.default_rng(seed)
+def scores(path: Path, n: int = 60, better: float = 0.0) -> SentenceCounts:
+    """Write and read the scores of a made-up parser on ``n`` sentences, the first of one word."""
+    rng = np.random.default_rng(1)
     words = np.concatenate([[1], np.random.default_rng(0).integers(3, 12, n - 1)])
     gold = np.where(words > 1, np.maximum(words - 2, 1), 0)
     share = np.clip(rng.uniform(0.2, 0.6, n) + better, 0, 1)
@@ -31,11 +31,11 @@ def scores(path: Path, seed: int, n: int = 60, better: float = 0.0) -> Path:
         "sentence_f1": pa.array(f1, mask=words == 1),
     }
     write_table(path, pa.table(columns).cast(SCORES_SCHEMA), schema=SCORES_SCHEMA, metadata={})
-    return path
+    return SentenceCounts.read(path)
 
 
 def test_the_whole_is_the_f1_of_the_sums(tmp_path: Path) -> None:
-    found = SentenceCounts.read(scores(tmp_path / "a.parquet", 1))
+    found = scores(tmp_path / "a.parquet")
     shared, spans = found.parts[:, 2].sum(), found.parts[:, :2].sum()
     assert found.f1()["corpus_f1"][0] == pytest.approx(200 * shared / spans)
     trees = (found.parts[:, 0] > 0).sum()
@@ -44,14 +44,14 @@ def test_the_whole_is_the_f1_of_the_sums(tmp_path: Path) -> None:
 
 
 def test_every_f1_is_the_ratio_of_its_parts(tmp_path: Path) -> None:
-    found = SentenceCounts.read(scores(tmp_path / "a.parquet", 1))
+    found = scores(tmp_path / "a.parquet")
     for metric, whole in found.f1().items():
         up, down = found.ratio(metric).sum(axis=0)
         assert 100 * up / down == pytest.approx(whole[0])
 
 
 def test_resamples_are_those_of_a_plain_loop(tmp_path: Path) -> None:
-    found = SentenceCounts.read(scores(tmp_path / "a.parquet", 1))
+    found = scores(tmp_path / "a.parquet")
     n = len(found.parts)
     rng = np.random.default_rng(SEED)
     values = []
@@ -66,8 +66,8 @@ def test_resamples_are_those_of_a_plain_loop(tmp_path: Path) -> None:
 def test_a_parser_that_is_better_everywhere_differs_and_one_from_itself_does_not(
     tmp_path: Path,
 ) -> None:
-    plain = SentenceCounts.read(scores(tmp_path / "a.parquet", 1))
-    good = SentenceCounts.read(scores(tmp_path / "b.parquet", 1, better=0.3))
+    plain = scores(tmp_path / "a.parquet")
+    good = scores(tmp_path / "b.parquet", better=0.3)
     found = differences(good, plain)["corpus_f1"]
     assert 0 < found.low < found.difference < found.high and found.p < 0.01
     back = differences(plain, good)["corpus_f1"]
@@ -77,7 +77,5 @@ def test_a_parser_that_is_better_everywhere_differs_and_one_from_itself_does_not
 
 
 def test_other_sentences_are_refused(tmp_path: Path) -> None:
-    a = SentenceCounts.read(scores(tmp_path / "a.parquet", 1))
-    b = SentenceCounts.read(scores(tmp_path / "b.parquet", 1, n=50))
     with refused("other-sentences", "60", "50"):
-        differences(a, b)
+        differences(scores(tmp_path / "a.parquet"), scores(tmp_path / "b.parquet", n=50))

@@ -19,40 +19,45 @@ from tests.refusals import refused
 
 
 def _figures(f1: float) -> dict[str, Any]:
+    scores = {"corpus_f1": f1, "corpus_f1_no_root": f1 - 3, "sentence_f1": f1 - 1}
     recall = {"NP": {"recall": f1 / 2, "count": 7}, "VP": {"recall": 0.0, "count": 0}}
-    return {
-        "corpus_f1": f1,
-        "corpus_f1_no_root": f1 - 3,
-        "sentence_f1": f1 - 1,
-        "label_recall": recall,
-    }
+    return {**scores, "label_recall": recall}
 
 
-def _summary(language: str, *, parser: str | None, f1: float, derived: str = "constituency") -> Any:
-    protocol = {
+def _summary(language: str, parser: str | None = "UPOA", f1: float = 40.0, **protocol: Any) -> Any:
+    about = {
         "sentences": {"total": 10, "scored": 9, "skipped": 1, "fallback": 2},
-        "derived": derived,
+        "derived": "constituency",
         "punctuation": "keep",
         "selection": "english dev",
     }
-    one = {"language": language, "split": "test", "protocol": protocol}
+    one = {"language": language, "split": "test", "protocol": {**about, **protocol}}
     if parser is None:
         return {**one, "baselines": {name: _figures(f1) for name in build.BASELINES}}
     return {**one, "parser": parser, "encoder": "tiny", **_figures(f1)}
 
 
+def _rows(folder: Path, *summaries: Any, published: Any = None) -> Any:
+    """Return the rows of summaries, which are written as files a.json, b.json…"""
+    paths = [folder / f"{name}.json" for name, _ in zip("abcdef", summaries, strict=False)]
+    for path, summary in zip(paths, summaries, strict=True):
+        write_json(path, summary)
+    return build.score_rows(paths, published or {})
+
+
 @pytest.fixture
 def rows(tmp_path: Path) -> list[build.ScoreRow]:
-    for index, (language, f1) in enumerate([("german", 41.234), ("korean", 30.0)]):
-        write_json(tmp_path / f"b{index}.json", _summary(language, parser=None, f1=f1 - 20))
-        write_json(tmp_path / f"p{index}.json", _summary(language, parser="UPOA", f1=f1))
-    published = tmp_path / "article.csv"
-    published.write_text(
+    file = tmp_path / "article.csv"
+    file.write_text(
         "table,row,language,metric,value,source\n"
         "cross-lingual,UPOA,German,corpus_f1,41.59,x\nother,UPOA,Korean,corpus_f1,1,x\n"
     )
-    figures = build.read_published(published, "cross-lingual")
-    return build.score_rows(sorted(tmp_path.glob("*.json")), figures)
+    summaries = [
+        _summary(language, parser, f1 if parser else f1 - 20)
+        for language, f1 in (("german", 41.234), ("korean", 30.0))
+        for parser in (None, "UPOA")
+    ]
+    return _rows(tmp_path, *summaries, published=build.read_published(file, "cross-lingual"))
 
 
 def test_cells_are_the_summaries_figures(rows: list[build.ScoreRow]) -> None:
@@ -93,10 +98,8 @@ def test_labels_and_tags_are_shown_where_a_parser_has_them(tmp_path: Path) -> No
     counts = [[7, 1, 2], [0, 1200, 3], [4, 0, 0]]
     confusion = {"labels": ["NP", "V|P"], "counts": counts}
     labelled = {"labelled_f1": 70.0, "tag_accuracy": 91.5, "label_confusion": confusion}
-    summary = _summary("german", parser="crf", f1=40.0)
-    write_json(tmp_path / "a.json", {**summary, **labelled})
-    write_json(tmp_path / "b.json", _summary("german", parser="UPOA", f1=40.0))
-    rows = build.score_rows([tmp_path / "a.json", tmp_path / "b.json"], {})
+    summary = {**_summary("german", "crf"), **labelled}
+    rows = _rows(tmp_path, summary, _summary("german"))
     figures, _, labels = build.language(rows)
     assert figures.headings[-2:] == ["Labelled F1", "Tags"]
     assert [row[-2:] for row in figures.rows] == [["70.00", "91.50"], ["–", "–"]]
@@ -105,19 +108,15 @@ def test_labels_and_tags_are_shown_where_a_parser_has_them(tmp_path: Path) -> No
     assert labels.rows[1] == ["V|P", "·", "1,200", "3"]
     assert "confusion" not in rows[0].flat()
     confusion["counts"] = counts[:2]
-    write_json(tmp_path / "a.json", {**summary, **labelled})
     with refused("not-square", file="a.json"):
-        build.score_rows([tmp_path / "a.json"], {})
+        _rows(tmp_path, summary)
 
 
 def test_dependency_derived_brackets_never_share_a_table(tmp_path: Path) -> None:
-    write_json(tmp_path / "a.json", _summary("german", parser="UPOA", f1=40.0))
-    write_json(tmp_path / "b.json", _summary("ud", parser="UPOA", f1=40.0, derived="dependency"))
-    rows = build.score_rows([tmp_path / "a.json", tmp_path / "b.json"], {})
+    rows = _rows(tmp_path, _summary("german"), _summary("ud", derived="dependency"))
     tables = build.crosslingual(rows, "T")
-    assert [[line[0] for line in table.rows] for table in tables] == [
-        ["german"], ["german"], ["ud"], ["ud"],
-    ]  # fmt: skip
+    shown = [[line[0] for line in table.rows] for table in tables]
+    assert shown == [["german"], ["german"], ["ud"], ["ud"]]
     assert [table.title for table in tables[1:3]] == [
         "T: Sentence F1",
         "T, dependency-derived brackets: Corpus F1",
@@ -127,14 +126,10 @@ def test_dependency_derived_brackets_never_share_a_table(tmp_path: Path) -> None
 
 
 def test_a_treebank_that_was_not_read_whole_is_marked(tmp_path: Path) -> None:
-    for language, failed in (("french", 18), ("german", 0)):
-        summary = _summary(language, parser="UPOA", f1=40.0)
-        # of those skipped, some were left out by a default that the owner may not know of
-        left_out = 2 if failed else 0
-        counts = {"read": 278, "skipped": 5, "failed": failed, "emptied": 0, "left_out": left_out}
-        summary["protocol"]["treebank"] = counts
-        write_json(tmp_path / f"{language}.json", summary)
-    rows = build.score_rows(sorted(tmp_path.glob("*.json")), {})
+    whole = {"read": 278, "skipped": 5, "failed": 0, "emptied": 0, "left_out": 0}
+    # of those skipped, some were left out by a default that the owner may not know of
+    lost = {**whole, "failed": 18, "left_out": 2}
+    rows = _rows(tmp_path, _summary("french", treebank=lost), _summary("german", treebank=whole))
     for table in build.crosslingual(rows, "T"):
         assert [line[0] for line in table.rows] == ["french *", "german"]
         assert "* french: 278 of 298 sentences read." in table.note
@@ -143,19 +138,16 @@ def test_a_treebank_that_was_not_read_whole_is_marked(tmp_path: Path) -> None:
 
 
 def test_two_encoders_of_one_parser_get_a_column_each(tmp_path: Path) -> None:
-    for encoder in ("one", "two"):
-        summary = {**_summary("german", parser="UPOA", f1=40.0), "encoder": encoder}
-        write_json(tmp_path / f"{encoder}.json", summary)
-    rows = build.score_rows(sorted(tmp_path.glob("*.json")), {})
-    assert build.crosslingual(rows, "T")[0].headings[2:] == ["UPOA one", "UPOA two"]
+    summaries = [{**_summary("german"), "encoder": encoder} for encoder in ("one", "two")]
+    table = build.crosslingual(_rows(tmp_path, *summaries), "T")[0]
+    assert table.headings[2:] == ["UPOA one", "UPOA two"]
 
 
 def test_a_summary_without_its_parts_is_one_line(tmp_path: Path) -> None:
-    summary = _summary("german", parser="UPOA", f1=40.0)
+    summary = _summary("german")
     del summary["protocol"]
-    write_json(tmp_path / "a.json", summary)
     with refused("missing-columns", "protocol", file="a.json"):
-        build.score_rows([tmp_path / "a.json"], {})
+        _rows(tmp_path, summary)
 
 
 def test_a_table_can_be_drawn(rows: list[build.ScoreRow], tmp_path: Path) -> None:

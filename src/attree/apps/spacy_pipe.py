@@ -438,25 +438,15 @@ def _sentence(parse: Parse, span: Span) -> int:
     return max(bisect_right(parse.firsts, first) - 1, 0)
 
 
-#: What :func:`install` sets on spans, and on tokens.
-_OF_SPANS: dict[str, Callable[[Span], Any]] = {
-    "constituents": constituents,
-    "children": children,
-    "parent": parent,
-    "labels": labels,
-    "parse_string": parse_string,
-    "parse_status": parse_status,
-}
-_OF_TOKENS = ("parent", "labels", "parse_string", "parse_status")
-
-
 def _of_token(of_span: Callable[[Span], Any]) -> Callable[[Token], Any]:
     return lambda token: of_span(token.doc[token.i : token.i + 1])
 
 
+_OF_TOKENS = (parent, labels, parse_string, parse_status)
+#: What :func:`install` sets on spans and on tokens.
 _GETTERS: dict[tuple[type, str], Callable[[Any], Any]] = {
-    **{(Span, name): getter for name, getter in _OF_SPANS.items()},
-    **{(Token, name): _of_token(_OF_SPANS[name]) for name in _OF_TOKENS},
+    **{(Span, getter.__name__): getter for getter in (constituents, children, *_OF_TOKENS)},
+    **{(Token, getter.__name__): _of_token(getter) for getter in _OF_TOKENS},
 }
 
 

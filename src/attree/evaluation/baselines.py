@@ -32,8 +32,8 @@ def write_baselines(
     labels: Sequence[str],
     max_words: int | None,
     seeds: int,
-) -> dict[str, Any]:
-    """Score every baseline on a sentence table and write the summary, which is returned.
+) -> None:
+    """Score every baseline on a sentence table and write the summary.
 
     Random trees are scored with ``seeds`` seeds from 0 on: the scores are means, with the standard
     deviation (of a sample: divided by ``seeds - 1``) and the maximum beside them.
@@ -54,13 +54,12 @@ def write_baselines(
         "language": about.get("language"),
         "split": about.get("split"),
         "baselines": found,
-        "protocol": protocol(about, ceiling, total=len(gold), profile=profile, max_words=max_words),
+        "protocol": protocol(about, ceiling, len(gold), how),
         "provenance": provenance(
             code=["attree.evaluation.baselines"], settings={**how, "seeds": seeds}
         ),
     }
     write_json(output, summary)
-    return summary
 
 
 def _summarised(runs: Sequence[Counts]) -> dict[str, Any]:

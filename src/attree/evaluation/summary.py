@@ -47,10 +47,8 @@ def percentages(counts: Counts) -> dict[str, Any]:
 def protocol(
     about: Mapping[str, Any],
     counts: Counts,
-    *,
     total: int,
-    profile: str,
-    max_words: int | None,
+    how: Mapping[str, Any],
     selection: str | None = None,
 ) -> dict[str, Any]:
     """Return how the scores were computed, so that unlike ones are never compared by accident.
@@ -59,19 +57,19 @@ def protocol(
         about: metadata of the sentence table.
         counts: of the sentences scored.
         total: sentences in the table, too long ones for ``max_words`` among them.
-        profile, max_words: as for :func:`attree.evaluation.metrics.score`.
+        how: ``profile`` and ``max_words``, as for :func:`attree.evaluation.metrics.score`.
         selection: the data that heads or settings were chosen on.
     """
     outcomes = ("scored", "one_word", "skipped", "fallback")
     return {
         "metric": _METRIC,
-        "profile": profile,
-        "one_word": PROFILES[profile],
+        "profile": how["profile"],
+        "one_word": PROFILES[how["profile"]],
         "punctuation": about.get("punctuation"),
         "derived": about.get("derived", "constituency"),
         "treebank": about.get("counts"),
         "root": "the whole sentence is a span of every gold and every predicted tree",
-        "max_words": max_words,
+        "max_words": how["max_words"],
         "selection": selection,
         "sentences": {
             "total": total,
@@ -120,14 +118,7 @@ def score_parses(
         **facts,
         **percentages(scored.counts),
         "label_confusion": None if scored.confusion is None else scored.confusion.describe(),
-        "protocol": protocol(
-            about,
-            scored.counts,
-            total=len(gold),
-            profile=profile,
-            max_words=max_words,
-            selection=made.get("selection"),
-        ),
+        "protocol": protocol(about, scored.counts, len(gold), how, made.get("selection")),
         "provenance": history,
     }
     write_json(summary, found)
