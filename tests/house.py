@@ -8,7 +8,8 @@ once, in a function, or for types only. Two rooms that reach each other stand in
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -19,39 +20,46 @@ _WITH_DOCSTRING = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctio
 Uses = dict[str, set[str]]
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """Return a file's syntax tree, which many questions are about."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def lines_of_code(path: Path) -> int:
     """Count the lines of code of a file."""
-    text = path.read_text(encoding="utf-8")
     docstrings = {
         line
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(parsed(path))
         if isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None
         for line in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
     }
     return sum(
         bool(line.strip()) and not line.strip().startswith("#") and number not in docstrings
-        for number, line in enumerate(text.splitlines(), start=1)
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
     )
 
 
 def files() -> dict[str, Path]:
     """Return the file of each module: ``attree.decoding`` for ``decoding/__init__.py``."""
-    found = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        name = ".".join(("attree", *path.relative_to(SOURCE).with_suffix("").parts))
-        found[name.removesuffix(".__init__")] = path
-    return found
+    paths = {
+        ".".join(("attree", *path.relative_to(SOURCE).with_suffix("").parts)): path
+        for path in sorted(SOURCE.rglob("*.py"))
+    }
+    return {name.removesuffix(".__init__"): path for name, path in paths.items()}
 
 
-def imports(path: Path, *, types: bool = True, in_functions: bool = True) -> Iterator[str]:
-    """Yield the modules, or names in modules, that a file imports, of any library.
+@functools.cache
+def imports(path: Path, *, types: bool = True, in_functions: bool = True) -> set[str]:
+    """Return the modules, or names in modules, that a file imports, of any library.
 
     Args:
         path: the file.
         types: with what stands under ``if TYPE_CHECKING``.
         in_functions: with what is imported when a function is called.
     """
-    todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    names: set[str] = set()
+    todo: list[ast.AST] = [parsed(path)]
     while todo:
         node = todo.pop()
         for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
@@ -59,55 +67,54 @@ def imports(path: Path, *, types: bool = True, in_functions: bool = True) -> Ite
             continue
         todo += ast.iter_child_nodes(node)
         if isinstance(node, ast.ImportFrom):
-            yield node.module or ""
-            yield from (f"{node.module}.{name.name}" for name in node.names)
+            names |= {node.module or "", *(f"{node.module}.{name.name}" for name in node.names)}
         elif isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            names |= {name.name for name in node.names}
+    return names
 
 
 def modules(*, types: bool = True, in_functions: bool = True) -> Uses:
     """Return module → modules of attree that it imports; the package itself is none."""
-    all_ = files()
+    paths = files()
     return {
-        name: {
-            one
-            for one in imports(path, types=types, in_functions=in_functions)
-            if one in all_ and one not in ("attree", name)
-        }
-        for name, path in all_.items()
+        name: imports(path, types=types, in_functions=in_functions)
+        & paths.keys() - {"attree", name}
+        for name, path in paths.items()
     }
 
 
 def rooms(uses: Uses) -> Uses:
     """Return room → the rooms that it imports."""
-    found: Uses = {}
+    arrows: Uses = {}
     for name, used in uses.items():
         room = "__init__" if name == "attree" else name.split(".")[1]
-        found.setdefault(room, set()).update({one.split(".")[1] for one in used} - {room})
-    return found
+        arrows.setdefault(room, set()).update({other.split(".")[1] for other in used} - {room})
+    return arrows
 
 
 def packages(uses: Uses) -> Uses:
     """Return package → the packages that it imports; one within another is no part of it."""
     names = {name for name, path in files().items() if path.name == "__init__.py"} - {"attree"}
-    found: Uses = {name: set() for name in names}
+
+    def around(*modules: str) -> set[str]:
+        return {name for name in names for part in modules if f"{part}.".startswith(f"{name}.")}
+
+    arrows: Uses = {name: set() for name in names}
     for name, used in uses.items():
-        around = {one for one in names if f"{name}.".startswith(f"{one}.")}
-        inside = {one for one in names for other in used if f"{other}.".startswith(f"{one}.")}
-        for package in around:
-            found[package] |= inside - around
-    return found
+        for package in around(name):
+            arrows[package] |= around(*used) - around(name)
+    return arrows
 
 
 def reached(start: str, uses: Mapping[str, set[str]]) -> set[str]:
     """Return what a module or room imports, at once or through others."""
-    found: set[str] = set()
+    seen: set[str] = set()
     todo = [start]
     while todo:
-        more = uses[todo.pop()] - found
-        found |= more
+        more = uses[todo.pop()] - seen
+        seen |= more
         todo += more
-    return found
+    return seen
 
 
 def circles(uses: Mapping[str, set[str]]) -> list[list[str]]:
@@ -130,9 +137,8 @@ def main() -> None:
     between = rooms(every)
     print(f"{len(between)} rooms, {sum(map(len, between.values()))} arrows between them")
     for kind, uses in (("files", every), ("rooms", between)):
-        found = circles(uses)
-        print(f"circles of {kind}, types counted: {len(found)}")
-        for circle in found:
+        print(f"circles of {kind}, types counted: {len(circles(uses))}")
+        for circle in circles(uses):
             print(f"  {', '.join(circle)}")
 
 

@@ -21,16 +21,15 @@ def test_no_block_stands_twice() -> None:
     """Lines of code to the letter but for their indentation; imports may be alike."""
     places = defaultdict(list)
     for path in FILES:
-        text = path.read_text(encoding="utf-8")
         imports = {
             line
-            for node in ast.walk(ast.parse(text))
+            for node in ast.walk(house.parsed(path))
             if isinstance(node, ast.Import | ast.ImportFrom)
             for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
         }
         code = [
             (number, line.strip())
-            for number, line in enumerate(text.splitlines(), start=1)
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
             if line.strip() and number not in imports
         ]
         for first in range(len(code) - _BLOCK + 1):

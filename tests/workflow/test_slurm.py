@@ -42,13 +42,11 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     if done.returncode == 3:
         pytest.skip(f"Slurm cannot be had here: {done.stderr.strip().splitlines()[-1:]}")
     assert done.returncode == 0, done.stderr
-    before = dict(os.environ)
-    os.environ["SLURM_CONF"] = done.stdout.strip().splitlines()[-1]
-    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    yield
-    subprocess.run(["scancel", "--user", "root"], check=False)
-    os.environ.clear()
-    os.environ.update(before)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", done.stdout.strip().splitlines()[-1])
+        patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+        yield
+        subprocess.run(["scancel", "--user", "root"], check=False)
     subprocess.run([str(ROOT / ".ci/slurm"), "stop", str(folder)], check=True)
 
 
