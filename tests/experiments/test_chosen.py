@@ -13,7 +13,7 @@ from attree.choosing import WAYS
 from attree.encoder.load import Encoder
 from attree.experiments.data import Records, SentenceSet, drawn, set_apart
 from attree.experiments.tables import Cell, price, prices
-from attree.experiments.trained import Trainer
+from attree.experiments.trained import Trainer, Trainings
 from attree.parsers.parser import Parser
 from attree.plan.rows import ExperimentRow
 from attree.training.fit import fit
@@ -48,7 +48,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SentenceSet]:
 
 @pytest.fixture
 def trainer(encoder: Encoder, sets: dict[str, SentenceSet], tmp_path: Path) -> Trainer:
-    return Trainer(encoder, sets, Records(tmp_path / "records"), tmp_path / "scratch")
+    return Trainer(Trainings(encoder, sets, Records(tmp_path / "records"), tmp_path / "scratch"))
 
 
 def test_the_most_uncertain_trees_of_a_parser_of_the_first_ones_follow_them(
