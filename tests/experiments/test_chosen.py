@@ -21,7 +21,7 @@ from attree.training.gold import read_trees
 from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
 from tests.experiments.conftest import encoder, resolved, table
-from tests.experiments.test_run import count_fits
+from tests.experiments.test_run import spy
 from tests.refusals import refused
 
 __all__ = ["encoder", "resolved"]  # fixtures
@@ -88,7 +88,7 @@ def test_every_way_keeps_to_the_lengths_and_the_trees_set_apart(
 def test_one_parser_chooses_for_every_number_of_trees_and_way(
     sets: dict[str, SentenceSet], trainer: Trainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fits = count_fits(monkeypatch)
+    fits = spy(monkeypatch)
     six, eight, diverse = (
         trainer.trainings.drawn(one) for one in (row(trees=6), row(), row(draw="diverse"))
     )
