@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +65,19 @@ class Parse:
             start_new_session=True,
         )
 
+    @contextlib.contextmanager
+    def running(
+        self, inputs: Path, output: Path, *options: str, **environment: str
+    ) -> Iterator[subprocess.Popen[str]]:
+        """Start it, and at the end kill it and its group if it is still there."""
+        process = self.start(inputs, output, *options, **environment)
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
     def __call__(self, inputs: Path, output: Path, *options: str) -> Ran:
         """Run it to its end, in this process."""
         return attree(*self.words(inputs, output, *options))
@@ -88,6 +102,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """1,000 lines of one to twenty words, every fiftieth of them bad."""
     path = tmp_path_factory.mktemp("corpus") / "lines.txt"
     path.write_bytes(corpus_bytes(1000))
+    return path
+
+
+@pytest.fixture
+def long(tmp_path: Path) -> Path:
+    """A text that takes a while."""
+    path = tmp_path / "long.txt"
+    path.write_text("the old man who lived near the harbour walked\n" * 50_000)
     return path
 
 
@@ -136,10 +158,3 @@ def wait_until(true: Callable[[], bool], seconds: float = 120.0) -> None:
     while not true():
         assert time.monotonic() < until, "it did not happen in time"
         time.sleep(0.02)
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    """Kill a process and its group, if it is still there."""
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()

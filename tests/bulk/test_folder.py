@@ -23,6 +23,12 @@ def _write(folder: Path) -> None:
     writer.close()
 
 
+def begin(folder: Path, *, wait: float = 0.0, unlock: bool = False) -> None:
+    """Begin a run on a folder, and end it at once."""
+    with only_run(folder, wait=wait, unlock=unlock):
+        pass
+
+
 @pytest.fixture
 def orphan(tmp_path: Path) -> Iterator[multiprocessing.Process]:
     """A writer that a killed run left."""
@@ -36,13 +42,9 @@ def orphan(tmp_path: Path) -> Iterator[multiprocessing.Process]:
 
 
 def test_a_left_writer_is_named(tmp_path: Path, orphan: multiprocessing.Process) -> None:
-    with (
-        refused("still-writing", str(orphan.pid), socket.gethostname()),
-        only_run(tmp_path, wait=0.3, unlock=False),
-    ):
-        pass
-    with only_run(tmp_path, wait=0.0, unlock=True):
-        pass
+    with refused("still-writing", str(orphan.pid), socket.gethostname()):
+        begin(tmp_path, wait=0.3)
+    begin(tmp_path, unlock=True)
 
 
 def test_a_left_writer_is_waited_for(tmp_path: Path, orphan: multiprocessing.Process) -> None:
@@ -55,15 +57,11 @@ def test_a_writer_on_another_machine_is_taken_for_dead_after_a_while(tmp_path: P
     mark = tmp_path / ".writers/elsewhere-17.lock"
     mark.parent.mkdir()
     mark.touch()
-    with (
-        refused("still-writing", "17"),
-        only_run(tmp_path, wait=0.3, unlock=False),
-    ):
-        pass
+    with refused("still-writing", "17"):
+        begin(tmp_path, wait=0.3)
     old = time.time() - 120
     os.utime(mark, (old, old))
-    with only_run(tmp_path, wait=0.3, unlock=False):
-        pass
+    begin(tmp_path, wait=0.3)
 
 
 def test_what_killed_writers_left_half_done_is_removed(tmp_path: Path) -> None:
@@ -117,11 +115,8 @@ def test_a_folder_of_something_else_is_refused_and_stays_as_it_is(tmp_path: Path
     check_output(tmp_path / "new")
     check_output(tmp_path)
     (tmp_path / "summary.json").write_text("mine")
-    with (
-        refused("foreign-folder", "summary.json"),
-        only_run(tmp_path, wait=0.0, unlock=False),
-    ):
-        pass
+    with refused("foreign-folder", "summary.json"):
+        begin(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
 
 
@@ -141,11 +136,8 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / ".lock").symlink_to(victim)
-    with (
-        refused("not-a-lock", file=".lock"),
-        only_run(out, wait=0.0, unlock=False),
-    ):
-        pass
+    with refused("not-a-lock", file=".lock"):
+        begin(out)
     (out / ".lock").unlink()
     (out / "manifest.json").write_text("{}")
     (out / "trees").symlink_to(tmp_path, target_is_directory=True)
@@ -160,8 +152,7 @@ def test_parts_of_other_programs_stay(tmp_path: Path) -> None:
     foreign = [tmp_path / ".film.mkv.part", tmp_path / "mine/.notes.part"]
     for path in foreign:
         path.write_text("mine")
-    with only_run(tmp_path, wait=0.0, unlock=False):
-        pass
+    begin(tmp_path)
     assert all(path.is_file() for path in foreign)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.bulk.conftest import OPTIONS, Parse, Undisturbed, end, tree_bytes, wait_until
+from tests.bulk.conftest import OPTIONS, Parse, Undisturbed, tree_bytes, wait_until
 
 SEEDS = [pytest.param(s, marks=[pytest.mark.full] if s >= 1 else []) for s in range(20)]
 
@@ -38,14 +38,11 @@ def test_kill_of_the_main_process(
 ) -> None:
     out = tmp_path / "out"
     workers = ("--workers", "2") if seed % 3 == 2 else ()
-    process = parse.start(corpus, out, *OPTIONS, *workers)
-    try:
+    with parse.running(corpus, out, *OPTIONS, *workers) as process:
         _moment(seed, out, undisturbed)()
         process.send_signal(signal.SIGKILL)  # the main process alone: its workers are orphans
         process.wait()
         parse.ok(corpus, out, *OPTIONS)
-    finally:
-        end(process)
     assert tree_bytes(out) == undisturbed.content
 
 
@@ -54,15 +51,12 @@ def test_kill_of_a_worker(
     seed: int, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     out = tmp_path / "out"
-    process = parse.start(corpus, out, *OPTIONS, "--workers", "2")
-    try:
+    with parse.running(corpus, out, *OPTIONS, "--workers", "2") as process:
         _moment(seed, out, undisturbed)()
         writers = _writers(out)
         if writers:  # none if the moment was after the end
             os.kill(random.Random(seed).choice(writers), signal.SIGKILL)
         _, error = process.communicate(timeout=120)
-    finally:
-        end(process)
     assert process.returncode == 0, error
     assert tree_bytes(out) == undisturbed.content
 
@@ -141,13 +135,10 @@ def test_kill_of_a_separate_scheduler(
     out = tmp_path / "out"
     options = (*OPTIONS, "--scheduler", dask.address)
     dask.start()
-    process = parse.start(corpus, out, *options)
-    try:
+    with parse.running(corpus, out, *options) as process:
         _moment(seed, out, undisturbed)()
         dask.scheduler.kill()
         _, error = process.communicate(timeout=120)
-    finally:
-        end(process)
     if process.returncode != 0:  # it was not done yet
         assert process.returncode == 1
         assert re.search(r"the Dask scheduler was lost — .*run the same command", error), error
@@ -211,8 +202,7 @@ def test_what_is_stopped_with_workers_leaves_nothing(
     out, scratch = tmp_path / "out", tmp_path / "scratch"
     scratch.mkdir()
     options = ("--shard-lines", "20", "--tokens-per-batch", "32", "--workers", "2")
-    process = parse.start(corpus, out, *options, TMPDIR=str(scratch))
-    try:
+    with parse.running(corpus, out, *options, TMPDIR=str(scratch)) as process:
         folder = out / "trees" if stage == "parsing" else scratch
         wait_until(lambda: any(folder.glob("shard-*.parquet")) or any(folder.glob(".attree-*")))
         started = psutil.Process(process.pid).children(recursive=True)
@@ -220,8 +210,6 @@ def test_what_is_stopped_with_workers_leaves_nothing(
             process.send_signal(number)
             time.sleep(0.3)
         _, error = process.communicate(timeout=120)
-    finally:
-        end(process)
     assert process.returncode == 128 + signals[0], error
     said = ["attree: stopped by SIGTERM", "attree: finishing the shards in flight", "corpus: "]
     lines = [line for line in error.splitlines() if line.strip()]

@@ -18,6 +18,8 @@ from attree.bulk.output import (
 from attree.trees.trees import Trees
 from tests.refusals import refused
 
+STATISTICS = Statistics(lines=3, sentences=3, words=4)
+
 
 def _rows() -> Rows:
     trees = Trees(
@@ -37,30 +39,32 @@ def _rows() -> Rows:
     )
 
 
+def _written(folder: Path, *formats: str, shards: int = 1) -> None:
+    options = OutputOptions(formats)
+    make_folders(folder, options)
+    for number in range(shards):
+        write_shard(folder, number, _rows(), STATISTICS, options)
+
+
 def test_rows_come_back_with_words_and_half_open_spans(tmp_path: Path) -> None:
-    statistics = Statistics(lines=3, sentences=3, words=4)
-    make_folders(tmp_path, OutputOptions(("brackets",)))
-    write_shard(tmp_path, 0, _rows(), statistics, OutputOptions(("brackets",)))
+    _written(tmp_path, "brackets")
     rows = list(read_trees(tmp_path))
     assert [row["spans"] for row in rows] == [[(0, 3), (1, 3)], [], []]
     assert [row["words"] for row in rows] == [["x", "y", "z"], [], ["w"]]
     assert [row["score"] for row in rows] == [0.25, None, None]
     assert [(row["file"], row["line"]) for row in rows] == [("a", 1), ("a", 2), ("b", 1)]
-    assert shard_statistics(shard_path(tmp_path, 0)) == statistics
+    assert shard_statistics(shard_path(tmp_path, 0)) == STATISTICS
     brackets = (tmp_path / "brackets/shard-00000.txt").read_text()
     assert brackets == "(X (X x) (X (X y) (X z)))\n()\n(X (X w))\n"
 
 
 def test_one_read_of_the_folder_reads_every_shard(tmp_path: Path) -> None:
-    make_folders(tmp_path, OutputOptions())
-    for number in range(3):
-        write_shard(tmp_path, number, _rows(), Statistics(), OutputOptions())
+    _written(tmp_path, shards=3)
     assert pq.read_table(tmp_path / "trees").num_rows == 9
 
 
 def test_a_damaged_name_of_a_column_is_told(tmp_path: Path) -> None:
-    make_folders(tmp_path, OutputOptions())
-    write_shard(tmp_path, 0, _rows(), Statistics(), OutputOptions())
+    _written(tmp_path)
     path = shard_path(tmp_path, 0)
     path.write_bytes(path.read_bytes().replace(b"lengths", b"mengths"))
     with refused("damaged-shard", file="shard-00000.parquet"):
@@ -83,8 +87,7 @@ def test_statistics_add_up() -> None:
 
 
 def test_a_changed_byte_is_noticed_when_trees_are_read(tmp_path: Path) -> None:
-    make_folders(tmp_path, OutputOptions())
-    write_shard(tmp_path, 0, _rows(), Statistics(), OutputOptions())
+    _written(tmp_path)
     path = shard_path(tmp_path, 0)
     column = pq.read_metadata(path).row_group(0).column(3)  # the words
     whole = path.read_bytes()

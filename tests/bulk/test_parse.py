@@ -25,7 +25,6 @@ from tests.bulk.conftest import (
     Parse,
     Undisturbed,
     corpus_bytes,
-    end,
     tree_bytes,
     wait_until,
 )
@@ -138,13 +137,10 @@ def test_ctrl_c_finishes_the_shards_in_flight_and_the_next_run_the_rest(
     parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     out = tmp_path / "out"
-    process = parse.start(corpus, out, *OPTIONS)
-    try:
+    with parse.running(corpus, out, *OPTIONS) as process:
         wait_until(lambda: len(list(out.glob("trees/*.parquet"))) > 2)
         process.send_signal(signal.SIGINT)
         said, error = process.communicate(timeout=120)
-    finally:
-        end(process)
     assert process.returncode == 130, error
     assert "finishing the shards in flight" in error
     shards = len(list(out.glob("trees/*.parquet")))
@@ -155,18 +151,14 @@ def test_ctrl_c_finishes_the_shards_in_flight_and_the_next_run_the_rest(
     assert tree_bytes(out) == undisturbed.content
 
 
-def test_a_second_ctrl_c_stops_at_once(parse: Parse, tmp_path: Path) -> None:
-    (tmp_path / "long.txt").write_text("the old man who lived near the harbour walked\n" * 20_000)
+def test_a_second_ctrl_c_stops_at_once(parse: Parse, tmp_path: Path, long: Path) -> None:
     out = tmp_path / "out"
-    process = parse.start(tmp_path / "long.txt", out, "--shard-lines", "5000")
-    try:
+    with parse.running(long, out, "--shard-lines", "5000") as process:
         wait_until(lambda: (out / "progress.json").is_file())
         process.send_signal(signal.SIGINT)
         wait_until(lambda: "finishing" in _some(process))
         process.send_signal(signal.SIGINT)
         process.wait(timeout=3)
-    finally:
-        end(process)
     assert process.returncode == 130
 
 
@@ -175,17 +167,14 @@ def _some(process: subprocess.Popen[str]) -> str:
     return process.stderr.readline()
 
 
-def test_a_second_run_on_the_same_folder_is_refused(parse: Parse, tmp_path: Path) -> None:
-    path = tmp_path / "long.txt"
-    path.write_text("the old man who lived near the harbour walked\n" * 50_000)
+def test_a_second_run_on_the_same_folder_is_refused(
+    parse: Parse, tmp_path: Path, long: Path
+) -> None:
     out = tmp_path / "out"
-    process = parse.start(path, out)
-    try:
+    with parse.running(long, out) as process:
         wait_until(lambda: (out / "progress.json").is_file())
-        second = parse(path, out)
+        second = parse(long, out)
         assert _status(out)["state"] == "running"
-    finally:
-        end(process)
     assert second.status == 1
     assert f"is being written by process {process.pid}" in second.err.splitlines()[-1]
     assert _status(out)["state"] == "stopped"
@@ -303,13 +292,10 @@ def listening(group: int) -> dict[str, int]:
 
 
 def test_nothing_is_told_by_http_where_no_dashboard_is_asked_for(
-    parse: Parse, tmp_path: Path
+    parse: Parse, tmp_path: Path, long: Path
 ) -> None:
-    path = tmp_path / "long.txt"
-    path.write_text("the old man who lived near the harbour walked\n" * 50_000)
     out = tmp_path / "out"
-    process = parse.start(path, out, "--workers", "2")
-    try:
+    with parse.running(long, out, "--workers", "2") as process:
         wait_until(lambda: (out / "progress.json").is_file(), seconds=120)
         answered = []
         for port in listening(process.pid).values():
@@ -319,24 +305,19 @@ def test_nothing_is_told_by_http_where_no_dashboard_is_asked_for(
                 except OSError:  # refused, or no HTTP
                     continue
                 answered.append((port, page))
-    finally:
-        end(process)
     assert not answered
 
 
 def test_all_that_listens_is_on_loopback_and_the_dashboard_answers_this_machine_only(
-    parse: Parse, tmp_path: Path
+    parse: Parse, tmp_path: Path, long: Path
 ) -> None:
-    path = tmp_path / "long.txt"
-    path.write_text("the old man who lived near the harbour walked\n" * 50_000)
     out = tmp_path / "out"
     with socket.socket() as taken:
         # whoever has the usual port
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        process = parse.start(path, out, "--workers", "2", "--dashboard", address)
-        try:
+        with parse.running(long, out, "--workers", "2", "--dashboard", address) as process:
             wait_until(lambda: (out / "progress.json").is_file(), seconds=120)
             ports = listening(process.pid)
             said = _some(process)
@@ -347,7 +328,5 @@ def test_all_that_listens_is_on_loopback_and_the_dashboard_answers_this_machine_
                 with pytest.raises(urllib.error.HTTPError) as refused:
                     urllib.request.urlopen(urllib.request.Request(page, headers={"Host": host}))
                 assert refused.value.code == 421, host
-        finally:
-            end(process)
     assert len(ports) >= 4  # scheduler, dashboard, and a nanny and a worker each
     assert int(page.split(":")[2].split("/")[0]) in ports.values()

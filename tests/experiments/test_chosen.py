@@ -13,7 +13,7 @@ from attree.choosing import WAYS
 from attree.encoder.load import Encoder
 from attree.experiments.data import Records, SentenceSet, drawn, set_apart
 from attree.experiments.tables import Cell, price, prices
-from attree.experiments.trained import Trainer
+from attree.experiments.trained import Trainer, Trainings
 from attree.parsers.parser import Parser
 from attree.plan.rows import ExperimentRow
 from attree.training.fit import fit
@@ -21,7 +21,7 @@ from attree.training.gold import read_trees
 from attree.training.parser import TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
 from tests.experiments.conftest import encoder, resolved, table
-from tests.experiments.test_run import count_fits
+from tests.experiments.test_run import spy
 from tests.refusals import refused
 
 __all__ = ["encoder", "resolved"]  # fixtures
@@ -48,7 +48,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SentenceSet]:
 
 @pytest.fixture
 def trainer(encoder: Encoder, sets: dict[str, SentenceSet], tmp_path: Path) -> Trainer:
-    return Trainer(encoder, sets, Records(tmp_path / "records"), tmp_path / "scratch")
+    return Trainer(Trainings(encoder, sets, Records(tmp_path / "records"), tmp_path / "scratch"))
 
 
 def test_the_most_uncertain_trees_of_a_parser_of_the_first_ones_follow_them(
@@ -88,7 +88,7 @@ def test_every_way_keeps_to_the_lengths_and_the_trees_set_apart(
 def test_one_parser_chooses_for_every_number_of_trees_and_way(
     sets: dict[str, SentenceSet], trainer: Trainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fits = count_fits(monkeypatch)
+    fits = spy(monkeypatch)
     six, eight, diverse = (
         trainer.trainings.drawn(one) for one in (row(trees=6), row(), row(draw="diverse"))
     )

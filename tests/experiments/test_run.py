@@ -123,7 +123,7 @@ def test_a_timed_row_has_a_speed_and_a_short_one_fewer_sentences(run: Any) -> No
 
 
 def test_one_training_serves_several_decoders(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    fits = count_fits(monkeypatch)
+    fits = spy(monkeypatch)
     normalised, greedy = run(row(), row(settings={**FPIO, "decoder": "greedy"}))
     assert len(fits) == 1
     assert normalised["loss"] == greedy["loss"]
@@ -132,7 +132,7 @@ def test_one_training_serves_several_decoders(run: Any, monkeypatch: pytest.Monk
 def test_unlikely_spans_are_dropped_by_a_threshold_chosen_on_trees_not_drawn(
     folder: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fits = count_fits(monkeypatch)
+    fits = spy(monkeypatch)
     crf = {"recipe": "tree-crf", "steps": 3}
     settings = [crf, *({**crf, "threshold": threshold} for threshold in (0, 0.6, "chosen"))]
     binary, none, some, chosen = run(*(row(settings=one, apart=4) for one in settings))
@@ -147,7 +147,7 @@ def test_unlikely_spans_are_dropped_by_a_threshold_chosen_on_trees_not_drawn(
 
 
 def test_finished_rows_are_not_run_again(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    fits = count_fits(monkeypatch)
+    fits = spy(monkeypatch)
     first = run(row(), row(seed=1))
     assert len(fits) == 2
     again = run(row(), row(seed=1), row(seed=2))
@@ -342,16 +342,3 @@ def test_the_table_says_mean_deviation_and_maximum(run: Any, tmp_path: Path) -> 
     lines = tables(found, layout)[0].markdown()
     assert f"[{records[2]['used']} trees]" in lines
     assert "| fss (article) | (61.20) | – |" in lines
-
-
-def count_fits(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Count trainings."""
-    fits: list[None] = []
-    fit = trained.fit_in_rounds
-
-    def counted(*arguments: Any, **options: Any) -> Any:
-        fits.append(None)
-        return fit(*arguments, **options)
-
-    monkeypatch.setattr(trained, "fit_in_rounds", counted)
-    return fits

@@ -15,6 +15,7 @@ from attree.reports.figures import BASELINE, CEILING, COMPUTED
 from attree.reports.tables.build import BASELINES
 from tests.workflow.conftest import ROOT
 
+LAYOUT = {"title": "T", "axis": "test", "metrics": ["corpus_f1"], "labels": False}
 ARTICLE = ROOT / "workflow/resources/published/article.csv"
 PAPER = yaml.safe_load((ROOT / "workflow/configs/paper.yaml").read_text(encoding="utf-8"))
 
@@ -83,13 +84,7 @@ def test_the_text_of_a_cell(values: list[float], notes: list[str], said: str) ->
 
 def test_a_line_without_the_metric_is_left_out() -> None:
     cell = Cell("kim-2020 (article)", "korean/test", "article", values={"sentence_f1": [45.7]})
-    layout = {
-        "title": "T",
-        "axis": "test",
-        "metrics": ["corpus_f1", "sentence_f1"],
-        "labels": False,
-    }
-    corpus, sentence = tables([cell], layout)
+    corpus, sentence = tables([cell], {**LAYOUT, "metrics": ["corpus_f1", "sentence_f1"]})
     assert not corpus.rows
     assert sentence.rows == [["kim-2020 (article)", "45.70"]]
 
@@ -97,9 +92,9 @@ def test_a_line_without_the_metric_is_left_out() -> None:
 def test_labelled_f1_is_a_metric_of_its_own_heading() -> None:
     named = Cell("named", "10", COMPUTED, values={"labelled_f1": [53.0, 54.0], "corpus_f1": [60.0]})
     plain = Cell("plain", "10", COMPUTED, values={"corpus_f1": [61.0]})
-    layout = {"title": "t", "axis": "trees", "metrics": ["labelled_f1", "corpus_f1"]}
-    labelled, unlabelled = tables([named, plain], {**layout, "labels": False})
-    assert labelled.title == "t: Labelled F1" and unlabelled.title == "t: Corpus F1"
+    layout = {**LAYOUT, "metrics": ["labelled_f1", "corpus_f1"]}
+    labelled, unlabelled = tables([named, plain], layout)
+    assert labelled.title == "T: Labelled F1" and unlabelled.title == "T: Corpus F1"
     assert labelled.rows == [["named", "53.50 ± 0.71 (54.00)"]]
     assert len(unlabelled.rows) == 2
     assert named.flat()["labelled_f1"] == 53.5 and plain.flat()["labelled_f1"] is None
@@ -109,13 +104,7 @@ def test_few_shot_parsers_below_a_line_are_named() -> None:
     def cell(label: str, column: str, f1: float, **about: str) -> Cell:
         return Cell(label, column, "computed", about, {"corpus_f1": [f1]})
 
-    layout = {
-        "title": "T",
-        "axis": "test",
-        "metrics": ["corpus_f1"],
-        "labels": False,
-        "above": "upio",
-    }
+    layout = {**LAYOUT, "above": "upio"}
     found = [cell("upio", "french", 34.9), cell("upoa", "french", 30.0)]
     found += [cell("upio", "german", 28.0), cell("fpio", "german", 29.0, layers_used="3")]
     (table,) = tables(found, layout)
@@ -128,7 +117,7 @@ def test_few_shot_parsers_below_a_line_are_named() -> None:
 
 
 def test_the_figures_name_what_exists() -> None:
-    assert Path(ROOT / PAPER["published"]) == ARTICLE
+    assert ROOT / PAPER["published"] == ARTICLE
 
 
 def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: Path) -> None:
@@ -160,8 +149,8 @@ def test_each_language_has_a_table_with_its_baselines_in_every_column(tmp_path: 
             "protocol": {"sentences": counted, "derived": "constituency", "punctuation": "ptb"},
         }
         results.append(write(f"baselines-{language}", summary))
-    layout = {"title": "T", "axis": "trees", "metrics": ["corpus_f1"], "labels": False,
-              "places": places, "published": {}, "note": "English only."}  # fmt: skip
+    more = {"places": places, "published": {}, "note": "English only."}
+    layout = {**LAYOUT, "axis": "trees", **more}
     found = cells(results, tmp_path, layout, None)
     french, welsh = tables(found, layout)
     assert (french.title, welsh.title) == ("T, french: Corpus F1", "T, welsh: Corpus F1")

@@ -234,8 +234,8 @@ def do(session: Session, asked: PageRequest) -> None:
     """Do what the page asks for.
 
     Raises:
-        AttreeError: the action cannot be done; ``stale``: the page shows an older state, for another
-            window has changed it.
+        AttreeError: the action cannot be done. Code ``stale``: the page shows an older state, for
+            another window has changed it.
     """
     whole = {"accept": session.accept, "skip": session.skip, "undo": session.undo}
     with session.lock:  # of two actions on one state, one is behind

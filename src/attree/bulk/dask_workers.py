@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,12 +20,14 @@ from distributed import Client, WorkerPlugin, get_worker
 
 from attree.base.cluster import Cluster, Wanted, connected
 from attree.base.errors import AttreeError
-from attree.bulk.driver import gpus
+from attree.base.text import say
+from attree.bulk.driver import RUN_AGAIN, gpus
 from attree.bulk.folder import SECONDS_BETWEEN_HEARTBEATS, Writer
 from attree.bulk.options import Place
 from attree.bulk.pipeline import IN_FLIGHT, Done, Pipeline, Work, WorkerSetup
 
 _PLUGIN = "attree-corpus"
+_LOST = "the Dask scheduler was lost"
 #: After that a batch job whose worker has gone, or that no queue knows, is replaced by another.
 _SECONDS_TO_COME_BACK = 20.0
 #: After that a run whose workers have all gone ends; a queue of batch jobs may take any time.
@@ -100,7 +101,7 @@ class DaskWorkers:
     def lost(self, error: BaseException) -> str | None:
         """Return a reason if the scheduler has gone."""
         if isinstance(error, CancelledError) or self._client.status != "running":
-            return "the Dask scheduler was lost"
+            return _LOST
         return None
 
     def check(self) -> None:
@@ -110,11 +111,7 @@ class DaskWorkers:
             return
         self._checked = now
         if self._client.status != "running":
-            raise AttreeError(
-                "scheduler-lost",
-                "the Dask scheduler was lost",
-                fix="finished shards are kept: run the same command again to continue",
-            )
+            raise AttreeError("scheduler-lost", _LOST, fix=RUN_AGAIN)
         self._look()
         self._check_alone(now)
         if self._cluster.replaces:
@@ -127,13 +124,10 @@ class DaskWorkers:
             self._alone_since = now
         elif not self._reported_alone and now - self._alone_since > _SECONDS_UNREPORTED:
             self._reported_alone = True
-            print("attree: waiting for workers", file=sys.stderr, flush=True)
+            say("attree: waiting for workers")
         elif now - self._alone_since > _SECONDS_WITHOUT_WORKERS and not self._cluster.replaces:
-            raise AttreeError(
-                "no-workers",
-                "no Dask worker is left",
-                fix="start some, then run the same command again",
-            )
+            fix = "start some, then run the same command again"
+            raise AttreeError("no-workers", "no Dask worker is left", fix=fix)
 
     def _look(self) -> None:
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()

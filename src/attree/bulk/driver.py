@@ -26,6 +26,9 @@ from attree.bulk.pipeline import Done, LinesOfFile, Work
 #: Times that a shard is tried before it counts as failed.
 ATTEMPTS = 3
 
+#: What to do when a run ends too early.
+RUN_AGAIN = "finished shards are kept: run the same command again to continue"
+
 _SECONDS_BETWEEN_NOTES = 5.0
 _SECONDS_TO_END = 10.0
 #: After Ctrl-C; a shard that is not written by then is parsed by the next run.
@@ -145,12 +148,8 @@ class Driver:
             self._outcome.seconds = time.monotonic() - self._began
             self._outcome.stopped = self._stop.asked
             self._note(force=True)
-            if self._outcome.failed_shards:
-                note(
-                    self._folder,
-                    FAILED_SHARDS,
-                    {str(k): v for k, v in self._outcome.failed_shards.items()},
-                )
+            if failed := self._outcome.failed_shards:
+                note(self._folder, FAILED_SHARDS, {str(k): why for k, why in failed.items()})
         return self._outcome
 
     def _hand_out(self, shards: list[Shard], *, alone: bool) -> None:
@@ -187,32 +186,27 @@ class Driver:
             done: Done = future.result()
         except (Exception, CancelledError) as error:
             self._failed(shard, error)
-            return
-        outcome = self._outcome
-        outcome.statistics += done.statistics
-        outcome.encoder_seconds += done.encoder_seconds
-        self._advance(shard.lines)
+        else:
+            self._outcome.statistics += done.statistics
+            self._outcome.encoder_seconds += done.encoder_seconds
+            self._advance(shard.lines)
 
     def _failed(self, shard: Shard, error: BaseException) -> None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
             raise error
-        lost = self._workers.lost(error)
-        if lost:
-            raise AttreeError(
-                "workers-lost",
-                lost,
-                fix="finished shards are kept: run the same command again to continue",
-            )
+        if lost := self._workers.lost(error):
+            raise AttreeError("workers-lost", lost, fix=RUN_AGAIN)
         attempts = self._attempts.get(shard.number, 0) + 1
         self._attempts[shard.number] = attempts
-        reason = _reason(error)
-        where = f"shard {shard.number} ({_where(self._manifest, shard)})"
+        reason, first = _reason(error), shard.parts[0]
+        name = self._manifest.files[first.file].name
+        where = f"{name}, line {first.first:,} and {shard.lines - 1:,} more"
         if attempts < ATTEMPTS:
-            say(f"attree: {where} failed and will be tried again: {reason}")
+            say(f"attree: shard {shard.number} ({where}) failed and will be tried again: {reason}")
             self._again.append(shard)
         else:
-            say(f"attree: {where} failed {ATTEMPTS} times: {reason}")
-            self._outcome.failed_shards[shard.number] = f"{_where(self._manifest, shard)}: {reason}"
+            say(f"attree: shard {shard.number} ({where}) failed {ATTEMPTS} times: {reason}")
+            self._outcome.failed_shards[shard.number] = f"{where}: {reason}"
 
     def _note(self, *, force: bool = False) -> None:
         now = time.monotonic()
@@ -235,9 +229,10 @@ class Driver:
 
 
 def _reason(error: BaseException) -> str:
-    if type(error).__name__ == "KilledWorker":  # Dask's, which is not imported where it is not used
+    name = type(error).__name__
+    if name == "KilledWorker":  # Dask's, which is not imported where it is not used
         return "its worker died, perhaps for want of memory"
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return (str(error).strip().splitlines() or [name])[0]
 
 
 def _work(manifest: Manifest, shard: Shard, parts: list[bytes]) -> Work:
@@ -247,11 +242,6 @@ def _work(manifest: Manifest, shard: Shard, parts: list[bytes]) -> Work:
         for part, payload in zip(shard.parts, parts, strict=True)
     )
     return Work(shard.number, sources)
-
-
-def _where(manifest: Manifest, shard: Shard) -> str:
-    part = shard.parts[0]
-    return f"{manifest.files[part.file].name}, line {part.first:,} and {shard.lines - 1:,} more"
 
 
 def gpus(device: str | None) -> int:

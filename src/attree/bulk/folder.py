@@ -22,6 +22,7 @@ SUMMARY = "summary.json"
 PROGRESS = "progress.json"
 FAILED_SHARDS = "failed.json"
 
+_FIX = "name a new folder with --output"
 _WRITERS = ".writers"
 #: What a run makes before its manifest, and what one that was killed may have left then.
 _OURS_BEFORE = re.compile(r"\.lock|\.writers|logs|\.attree-\w+|\..*\.part")
@@ -78,30 +79,16 @@ def check_output(folder: Path) -> None:
             something and no manifest of a corpus.
     """
     if (folder.exists() or folder.is_symlink()) and not folder.is_dir():
-        raise AttreeError(
-            "not-a-folder",
-            "the output is not a folder",
-            file=folder,
-            fix="name a new folder with --output",
-        )
-    if not folder.is_dir():
-        return
-    entries = [entry for entry in folder.iterdir() if not _OURS_BEFORE.fullmatch(entry.name)]
+        raise AttreeError("not-a-folder", "the output is not a folder", file=folder, fix=_FIX)
+    entries = [*folder.iterdir()] if folder.is_dir() else []
+    entries = [entry for entry in entries if not _OURS_BEFORE.fullmatch(entry.name)]
     if entries and not (folder / MANIFEST).is_file():
-        raise AttreeError(
-            "foreign-folder",
-            f"this folder holds something else (such as {entries[0].name})",
-            file=folder,
-            fix="name a new or an empty folder with --output",
-        )
+        problem = f"this folder holds something else (such as {entries[0].name})"
+        raise AttreeError("foreign-folder", problem, file=folder, fix=_FIX)
     for entry in entries:
         if entry.is_symlink() and (entry.is_dir() or entry.name.endswith(".json")):
-            raise AttreeError(
-                "link",
-                f"{entry.name} in the output folder is a link",
-                file=folder,
-                fix="name a new folder with --output",
-            )
+            problem = f"{entry.name} in the output folder is a link"
+            raise AttreeError("link", problem, file=folder, fix=_FIX)
 
 
 def _clear(folder: Path, *, sparing: Sequence[str]) -> None:
@@ -182,12 +169,8 @@ def whole_shards(folder: Path) -> set[int]:
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of an output folder, or fail if it is none."""
     if not (folder / MANIFEST).is_file():
-        raise AttreeError(
-            "no-run",
-            "this folder holds no run of `attree parse`",
-            file=folder,
-            fix="name another folder",
-        )
+        problem = "this folder holds no run of `attree parse`"
+        raise AttreeError("no-run", problem, file=folder, fix="name another folder")
     return Manifest.read(folder / MANIFEST)
 
 
@@ -200,17 +183,15 @@ def status(folder: Path) -> dict[str, Any]:
     """
     manifest = read_manifest(folder)
     whole = whole_shards(folder)
-    failed = _optional(folder / FAILED_SHARDS) or {}
-    running = _is_running(folder)
-    complete = len(whole) == len(manifest.shards)
+    ended = "complete" if len(whole) == len(manifest.shards) else "stopped"
     return {
         "folder": str(folder),
-        "state": "running" if running else "complete" if complete else "stopped",
+        "state": "running" if _is_running(folder) else ended,
         "shards": len(manifest.shards),
         "shards_whole": len(whole),
         "lines": manifest.lines,
         "lines_whole": sum(s.lines for s in manifest.shards if s.number in whole),
-        "failed": failed,
+        "failed": _optional(folder / FAILED_SHARDS) or {},
         "progress": _optional(folder / PROGRESS),
         "summary": _optional(folder / SUMMARY),
     }
@@ -220,10 +201,8 @@ def _is_running(folder: Path) -> bool:
     try:
         with (folder / ".lock").open("r+b") as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        return isinstance(error, BlockingIOError)
     return False
 
 

@@ -7,6 +7,7 @@ says or not at all.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,6 +23,10 @@ from attree.raw_text.inputs import InputFile, Reader, open_input
 _VERSION = 1
 #: A shard ends early at this many bytes: what is held in memory has a bound.
 _SHARD_BYTES = 1 << 25
+
+
+#: Of the bytes of a shard.
+_hash = functools.partial(hashlib.blake2b, digest_size=16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +100,10 @@ class Manifest:
     @classmethod
     def read(cls, path: Path) -> Manifest:
         """Read a manifest that :meth:`write` wrote."""
-        found = read_json(path, what="corpus manifest")
+        found, fix = read_json(path, what="corpus manifest"), "use a new folder"
         if not isinstance(found, dict) or found.get("version") != _VERSION:
-            raise AttreeError(
-                "other-version",
-                "this manifest is of another version of attree",
-                file=path,
-                fix="use a new folder",
-            )
-        fix = "use a new folder"
+            problem = "this manifest is of another version of attree"
+            raise AttreeError("other-version", problem, file=path, fix=fix)
         written = described(found, _Written, file=path, what="corpus manifest", fix=fix)
         shards = (
             Shard(number, tuple(ManifestPart(*part) for part in parts), hashed)
@@ -135,34 +135,27 @@ def cut(
     shards: list[Shard] = []
     parts: list[ManifestPart] = []
     held = size = done = 0
-    hashed = hashlib.blake2b(digest_size=16)
+    hashed = _hash()
 
     def finish() -> None:
         nonlocal held, size, hashed
         shards.append(Shard(len(shards), tuple(parts), hashed.hexdigest()))
         parts.clear()
-        held = size = 0
-        hashed = hashlib.blake2b(digest_size=16)
+        held, size, hashed = 0, 0, _hash()
 
     for number, file in enumerate(files):
         with open_input(file, column=column) as reader:
             first = 1
             while limit is None or done < limit:
-                wanted = shard_lines - held
-                if limit is not None:
-                    wanted = min(wanted, limit - done)
+                wanted = min(shard_lines - held, shard_lines if limit is None else limit - done)
                 offset = reader.offset
                 payload, lines = reader.take(wanted, _SHARD_BYTES - size)
                 if not lines:
                     break
                 hashed.update(payload)
                 parts.append(ManifestPart(number, first, lines, offset))
-                first, held, size, done = (
-                    first + lines,
-                    held + lines,
-                    size + len(payload),
-                    done + lines,
-                )
+                first, held, done = first + lines, held + lines, done + lines
+                size += len(payload)
                 if held == shard_lines or size >= _SHARD_BYTES:
                     finish()
                     advance(shards[-1].lines)
@@ -204,33 +197,29 @@ def payloads(
         reader: Reader | None = None
         for shard in wanted:
             found: list[bytes] = []
-            hashed = hashlib.blake2b(digest_size=16)
+            hashed = _hash()
             for part in shard.parts:
                 if part.file != open_file:
                     stack.close()
-                    reader = stack.enter_context(
-                        open_input(manifest.files[part.file], column=column)
-                    )
                     open_file = part.file
+                    opened = open_input(manifest.files[open_file], column=column)
+                    reader = stack.enter_context(opened)
                 assert reader is not None
                 reader.seek(part.offset)
                 payload, _ = reader.take(part.lines)
                 hashed.update(payload)
                 found.append(payload)
             if hashed.hexdigest() != shard.hash:
-                raise _changed(manifest, shard)
+                first = shard.parts[0]
+                raise input_changed(manifest.files[first.file].path, first.first)
             yield shard, found
 
 
-def _changed(manifest: Manifest, shard: Shard) -> AttreeError:
-    part = shard.parts[0]
-    return AttreeError(
-        "input-changed",
-        "this input has changed since it was cut into shards",
-        file=manifest.files[part.file].path,
-        line=part.first,
-        fix="parse it into a new output folder",
-    )
+def input_changed(file: str, line: int | None = None) -> AttreeError:
+    """Return the error of an input that is no longer what was cut."""
+    problem = "this input has changed since it was cut into shards"
+    fix = "parse it into a new output folder"
+    return AttreeError("input-changed", problem, file=file, line=line, fix=fix)
 
 
 def check_same(old: Manifest, new: Manifest, folder: Path) -> None:
@@ -259,12 +248,7 @@ def check_same(old: Manifest, new: Manifest, folder: Path) -> None:
         )
     for before_file, now_file in zip(old.files, new.files, strict=True):
         if before_file.size != now_file.size:
-            raise AttreeError(
-                "input-changed",
-                "this input has changed since it was cut into shards",
-                file=now_file.path,
-                fix="parse it into a new output folder",
-            )
+            raise input_changed(now_file.path)
 
 
 def _difference(key: str, before: Any, now: Any) -> str:

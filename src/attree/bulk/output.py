@@ -183,10 +183,8 @@ def write_shard(
     """
     for name in options.beside:
         write_text(_format_path(folder, name, number), FORMATS[name](rows), make=False)
-    metadata = json.dumps(statistics.as_dict(), sort_keys=True).encode()
-    table = rows.table(marginals=options.marginals).replace_schema_metadata(
-        {_METADATA_KEY: metadata}
-    )
+    metadata = {_METADATA_KEY: json.dumps(statistics.as_dict(), sort_keys=True)}
+    table = rows.table(marginals=options.marginals).replace_schema_metadata(metadata)
     with whole_file(shard_path(folder, number), make=False) as part:
         pq.write_table(
             table,
@@ -231,18 +229,9 @@ def _table(path: Path) -> pa.Table:
         others = {field.name for field in (_LABELS, _TAGS, _MARGINALS)}
         if not set(TREES.names) <= names <= {*TREES.names, *others}:
             raise ValueError(f"its columns are {', '.join(sorted(names))}")
+        return table
     except (ValueError, pa.ArrowException, OSError) as error:
         raise _damaged(path, error) from None
-    return table
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    table = _table(path)
-    try:
-        found: list[dict[str, Any]] = table.to_pylist()
-    except UnicodeDecodeError as error:
-        raise _damaged(path, error) from None
-    return found
 
 
 def _damaged(path: Path, error: Exception) -> AttreeError:
@@ -259,7 +248,11 @@ def read_trees(folder: Path) -> Iterator[dict[str, Any]]:
     parser has them; and ``marginals`` where they were asked for.
     """
     for path in _shards(folder):
-        for row in _rows(path):
+        try:
+            rows = _table(path).to_pylist()
+        except UnicodeDecodeError as error:
+            raise _damaged(path, error) from None
+        for row in rows:
             lengths = row.pop("lengths")
             row["spans"] = [(s, s + n) for s, n in zip(row.pop("starts"), lengths, strict=True)]
             row["words"] = row["words"].split(" ") if row["words"] else []

@@ -135,14 +135,12 @@ class Pipeline:
     def _prepare(self, work: Work, future: Future[Done]) -> _Rows:
         rows = _Rows(work.number, future)
         for source in work.sources:
-            texts, statuses = parse_lines(
-                source.payload,
-                kind=source.kind,
-                column=self._settings.column,
-                first=source.first == 1,
-            )
+            how: Any = {"kind": source.kind, "column": self._settings.column}
+            texts, statuses = parse_lines(source.payload, first=source.first == 1, **how)
             self._add(rows, source, texts, statuses)
-            self._note(rows, source, statuses)
+            malformed = reasons(source.payload, statuses, first=source.first, **how)
+            rows.malformed += [f"{source.file}: {one}" for one in malformed]
+            del rows.malformed[REASONS:]
         self._choose(rows)
         return rows
 
@@ -153,7 +151,9 @@ class Pipeline:
         rows.lines += len(texts)
         split = self._words(texts)
         statuses = [TOO_LONG if of is None else s for s, of in zip(statuses, split, strict=True)]
-        ids = self._ids(source, statuses)
+        ids: Sequence[str | None] = [None] * len(texts)
+        if source.kind == "json":
+            ids = line_ids(source.payload, statuses, self._settings.id)
         known = line_constraints(source.payload, statuses, kind=source.kind)
         lines = zip(statuses, split, ids, known, strict=True)
         for line, (status, sentences, name, constraints) in enumerate(lines, source.first):
@@ -165,18 +165,6 @@ class Pipeline:
                 rows.status.append(status if words or status != OK else EMPTY)
                 rows.id.append(name)
                 rows.known.append(constraints)
-
-    def _ids(self, source: LinesOfFile, statuses: Sequence[str]) -> Sequence[str | None]:
-        if source.kind != "json":
-            return [None] * len(statuses)
-        return line_ids(source.payload, statuses, self._settings.id)
-
-    def _note(self, rows: _Rows, source: LinesOfFile, statuses: Sequence[str]) -> None:
-        """Keep why the first malformed lines are."""
-        column, first = self._settings.column, source.first
-        more = reasons(source.payload, statuses, kind=source.kind, column=column, first=first)
-        rows.malformed += [f"{source.file}: {one}" for one in more]
-        del rows.malformed[REASONS:]
 
     def _choose(self, rows: _Rows) -> None:
         """Tokenise into pieces, and put what has a tree to find into batches."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from attree.base.errors import AttreeError
 from attree.base.process import end
+from attree.base.progress import Progress
 from attree.base.provenance import code_hash
 from attree.base.text import say
 from attree.bulk.driver import Driver, Outcome, Stop, Workers, gpus
@@ -26,7 +26,7 @@ from attree.bulk.folder import (
     only_run,
     whole_shards,
 )
-from attree.bulk.manifest import Manifest, Shard, check_same, cut
+from attree.bulk.manifest import Manifest, Shard, check_same, cut, input_changed
 from attree.bulk.options import Place, RunSettings
 from attree.bulk.output import Statistics, remove_shard, shard_path, shard_statistics
 from attree.bulk.pipeline import IN_FLIGHT, Done, Work, WorkerSetup
@@ -74,8 +74,6 @@ _SECONDS_BETWEEN_LINES = 10.0
 _LINES_ON_CPU = 500
 _LINES_ON_GPU = 20_000
 
-Progress = Callable[..., AbstractContextManager[Callable[[int], None]]]
-
 
 @dataclass(frozen=True, slots=True)
 class BulkRequest:
@@ -122,14 +120,8 @@ def parse_corpus(request: BulkRequest, *, progress: Progress, stop: Stop) -> dic
                 progress("corpus", total=manifest.lines, unit="lines", done=before) as advance,
                 stop.listening(lambda: end(130)),
             ):
-                driver = Driver(
-                    manifest,
-                    folder,
-                    found,
-                    column=request.setup.settings.column,
-                    stop=stop,
-                    advance=advance,
-                )
+                column = request.setup.settings.column
+                driver = Driver(manifest, folder, found, column=column, stop=stop, advance=advance)
                 outcome = driver.run()
         summary = _summary(manifest, folder, outcome, time.monotonic() - began)
         note(folder, SUMMARY, summary)
@@ -156,12 +148,8 @@ def _manifest(request: BulkRequest) -> Manifest:
                 raise
             say(f"attree: starting again: {difference.problem}")
     elif whole_shards(request.folder):
-        raise AttreeError(
-            "no-manifest",
-            "this folder has trees but no manifest",
-            file=request.folder,
-            fix="name a new one",
-        )
+        problem = "this folder has trees but no manifest"
+        raise AttreeError("no-manifest", problem, file=request.folder, fix="name a new one")
     if request.run.shard_lines is None:
         lines = _LINES_ON_GPU if gpus(request.setup.device) else _LINES_ON_CPU
         request = request.with_lines(lines)
@@ -183,12 +171,7 @@ def _resumed(old: Manifest, request: BulkRequest, files: tuple[InputFile, ...]) 
     touched = [new for new, old in zip(files, old.files, strict=True) if new.changed != old.changed]
     # touched, perhaps only that: what counts is what stands in them
     if touched and _cut(request, files) != old.shards:
-        raise AttreeError(
-            "input-changed",
-            "this input has changed since it was cut into shards",
-            file=touched[0].path,
-            fix="parse it into a new output folder",
-        )
+        raise input_changed(touched[0].path)
     # the input may have been moved, its names are the same
     return replace(old, files=files)
 
@@ -252,13 +235,8 @@ def _peak_memory() -> int:
 
 
 def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float) -> dict[str, Any]:
-    whole = whole_shards(folder)
-    totals = Statistics()
-    size = 0
-    for number in sorted(whole):
-        path = shard_path(folder, number)
-        totals += shard_statistics(path)
-        size += path.stat().st_size
+    whole = [shard_path(folder, number) for number in sorted(whole_shards(folder))]
+    totals = sum(map(shard_statistics, whole), Statistics())
     run = outcome.statistics
     per_second = max(outcome.seconds, 1e-9)
     return {
@@ -269,7 +247,7 @@ def _summary(manifest: Manifest, folder: Path, outcome: Outcome, seconds: float)
         "failed": {str(number): why for number, why in outcome.failed_shards.items()},
         "lines_of_input": manifest.lines,
         **totals.as_dict(),
-        "bytes": size,
+        "bytes": sum(path.stat().st_size for path in whole),
         "run": {
             "lines": run.lines,
             "sentences": run.sentences,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attree.base.errors import AttreeError
 from attree.base.options import TextOptions
-from attree.base.text import safe
+from attree.base.text import safe, say
 from attree.bulk.options import PARQUET, RowSettings
 from attree.parsers.find import ParserSource
 from attree.parsers.parser import Parser
@@ -32,11 +32,11 @@ def how_split(found: ParserSource | None, text: TextOptions, texts: Iterable[Lin
     asked = (text.language, text.tokenizer, text.split_lines)
     how = settle(*asked, remembered=remembered, texts=texts)
     if how.note:
-        _say(how.note)
+        say(f"attree: {how.note}")
     if punctuation not in ("", "keep"):
-        _say(
-            f"this parser was trained on trees without punctuation ({punctuation}), and not for "
-            "text that has it: its trees of such text are worse"
+        say(
+            f"attree: this parser was trained on trees without punctuation ({punctuation}), and "
+            "not for text that has it: its trees of such text are worse"
         )
     return how
 
@@ -45,10 +45,6 @@ def first_lines(inputs: Iterable[Path], column: str) -> Iterator[Line]:
     """Yield texts, or words, of files and folders, from the first on, as long as they are asked."""
     for _, _, texts, _ in read_lines(find_inputs(inputs)[0], column):
         yield from texts
-
-
-def _say(line: str) -> None:
-    print(f"attree: {line}", file=sys.stderr, flush=True)
 
 
 def stream(

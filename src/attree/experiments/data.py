@@ -89,11 +89,8 @@ def drawn(row: ExperimentRow, sentences: SentenceSet) -> list[int]:
     aside = [*aside, *_outside(row, sentences)]
     every = draw_trees(sentences.table, None, seed=row.seed, apart_from=aside)
     if row.words and not every:
-        raise AttreeError(
-            "no-trees",
-            f"{row.train} has no tree of {row.words[0]} to {row.words[1]} words left to draw",
-            fix="widen `words`",
-        )
+        problem = f"{row.train} has no tree of {row.words[0]} to {row.words[1]} words left to draw"
+        raise AttreeError("no-trees", problem, fix="widen `words`")
     if row.trees == "all":
         return every
     wanted = min(int(row.trees), len(every))
@@ -130,11 +127,8 @@ def overlap(row: ExperimentRow, sets: Mapping[Set, SentenceSet], places: list[in
         beside = drawn(other, sets[other.train])
         read[other.train] = [*read.get(other.train, []), *beside]
     if row.test in read:
-        raise AttreeError(
-            "overlap",
-            f"{row.parser}: trees of {row.test} would be both trained on and scored",
-            fix="name another set in `test`",
-        )
+        problem = f"{row.parser}: trees of {row.test} would be both trained on and scored"
+        raise AttreeError("overlap", problem, fix="name another set in `test`")
     words = (sets[name].words_of(rows) for name, rows in read.items())
     own = fingerprints(itertools.chain.from_iterable(words))
     if folder := folder_of_start(row.settings.get("start")):
@@ -165,9 +159,7 @@ def key(row: ExperimentRow, *, encoder: ResolvedEncoder, sets: Mapping[str, str]
         sets: what is read of each set, see :func:`content`.
         used: trees that the row draws.
     """
-    asked = asdict(row) | {"trees": "apart" if row.trees == "apart" else used}
-    if row.trees == "all":
-        asked["trees"] = "all"
+    asked = asdict(row) | {"trees": row.trees if row.trees in ("all", APART) else used}
     read = {name: sets[name] for name in row.sets} | first_weights(row)
     return digest([asked, encoder.fingerprint, encoder.dtype, read, code(row.kind)])
 

@@ -63,12 +63,10 @@ def run_job(
             if store.get(name) is None:
                 store.put(name, _record(row, runner(row), read, head))
             advance(1)
-    done = [
-        {"row": digest(asdict(row)), "record": name} for row, name in zip(rows, names, strict=True)
-    ]
-    kinds = sorted({row.kind for row in rows})
-    code = tuple(dict.fromkeys(entry for kind in kinds for entry in CODE[kind]))
-    made = provenance(code=code, settings={"rows": [asdict(row) for row in rows]})
+    asked = [asdict(row) for row in rows]
+    done = [{"row": digest(row), "record": name} for row, name in zip(asked, names, strict=True)]
+    code = [entry for kind in {row.kind: None for row in rows} for entry in CODE[kind]]
+    made = provenance(code=code, settings={"rows": asked})
     write_json(output, {"rows": done, "provenance": made})
 
 
@@ -87,15 +85,15 @@ def _runner(
 
         return Averager(read, manifests, load).run
     if kinds == {"trained"}:
-        from attree.experiments.trained import Trainer
+        from attree.experiments.trained import Trainer, Trainings
 
-        trainer = functools.cache(lambda: Trainer(load(), read, records, output.parent))
+        @functools.cache
+        def trainer() -> Trainer:
+            return Trainer(Trainings(load(), read, records, output.parent))
+
         return lambda row: trainer().run(row)
-    raise AttreeError(
-        "mixed-rows",
-        f"a job has rows of one kind, not of {len(kinds)}",
-        fix="run each kind by itself",
-    )
+    problem = f"a job has rows of one kind, not of {len(kinds)}"
+    raise AttreeError("mixed-rows", problem, fix="run each kind by itself")
 
 
 def _record(

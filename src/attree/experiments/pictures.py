@@ -44,9 +44,8 @@ def write_weights(
         for side, matrix in zip(sides, weights or [], strict=False):
             drawn.setdefault(f"{label}, {column}{side}", []).append(matrix)
     if not drawn:
-        raise AttreeError(
-            "nothing-to-draw", "no row of this experiment learns weights over heads", file=prefix
-        )
+        problem = "no row of this experiment learns weights over heads"
+        raise AttreeError("nothing-to-draw", problem, file=prefix)
     means = {title: np.mean(each, axis=0) for title, each in drawn.items()}
     write_maps(means, prefix, {"x": "head", "y": "layer"}, layout["title"])
     return means
@@ -105,9 +104,8 @@ def write_sentence(
     test = read[rows[0].test]
     position = int(np.searchsorted(test.gold.sentence, number - 1))
     if position == test.gold.sentence.size or test.gold.sentence[position] != number - 1:
-        raise AttreeError(
-            "no-such-sentence", f"{test.name} has no sentence {number}", file=test.path
-        )
+        problem = f"{test.name} has no sentence {number}"
+        raise AttreeError("no-such-sentence", problem, file=test.path)
     words = test.words[position]
     pieces = encoder.tokenise([words])
     flat = int(np.random.default_rng(number).integers(encoder.n_layers * encoder.n_heads))
@@ -122,15 +120,13 @@ def write_sentence(
             source = source_of(row)
             named[f"{row.parser}, {column_name(source, heads_key(heads))}"] = source, heads
             continue
-        parser = trainings.parser(row)
-        trained[f"{row.parser}, {row.trees} trees"] = Parser(
-            TrainedModel(parser, encoder)
-        ).association(words)
+        parser = Parser(TrainedModel(trainings.parser(row), encoder))
+        trained[f"{row.parser}, {row.trees} trees"] = parser.association(words)
     attention = {
         title: load_source(source).matrices(encoder, pieces, heads)[0].mean(0).cpu().numpy()
         for title, (source, heads) in named.items()
     }
-    matrices = {**attention, **trained}
+    matrices = attention | trained
     labels = {"x": "to", "y": "from", "words": words}
     write_maps(matrices, prefix, labels, f"{test.name}, sentence {number}")
     return matrices

@@ -130,7 +130,10 @@ def cells(
     """
     names, summaries = read_results(results)
     computed = _computed(placed_records(names, records, layout))
-    across = _columns_of_panels(computed)
+    across: dict[str, dict[str, None]] = {}  # panel → its columns, in order
+    for cell in computed:
+        if cell.panel:
+            across.setdefault(cell.panel, {})[cell.column] = None
     rows = score_rows(summaries, {}, resample=False)
     for row in rows:
         if row.parser not in BASELINES:
@@ -138,7 +141,7 @@ def cells(
     baselines = []
     for test in dict.fromkeys(row.test for row in rows):
         fixed = [row for row in rows if row.test == test and row.parser in BASELINES]
-        columns = across.get(test[0] if across else "", ["/".join(test)])
+        columns = across.get(test[0], ["/".join(test)])
         baselines += [_scored(row, column, across) for column in columns for row in fixed]
     found = computed + baselines
     for panel in dict.fromkeys(cell.panel for cell in found):
@@ -146,15 +149,6 @@ def cells(
         tests = {cell.column: cell.about.get("test") or cell.column for cell in own}
         figures = _published(layout, published, tests)
         found = found + [replace(one, panel=panel) for one in figures]
-    return found
-
-
-def _columns_of_panels(computed: Sequence[Cell]) -> dict[str, list[str]]:
-    """Return the columns of each part of the table, none if it has one part only."""
-    found: dict[str, list[str]] = {}
-    for cell in computed:
-        if cell.panel and cell.column not in found.setdefault(cell.panel, []):
-            found[cell.panel].append(cell.column)
     return found
 
 
@@ -193,12 +187,8 @@ def placed_records(
     for row, label, column, panel in layout["places"]:
         record = store.get(names[row]) if row in names else None
         if record is None:
-            raise AttreeError(
-                "missing-record",
-                f"the row {label!r}, column {column}, has no record",
-                file=records,
-                fix="run the workflow again",
-            )
+            problem = f"the row {label!r}, column {column}, has no record"
+            raise AttreeError("missing-record", problem, file=records, fix="run the workflow again")
         yield label, column, panel, record
 
 
@@ -245,22 +235,28 @@ def _add(cell: Cell, record: Mapping[str, Any]) -> None:
 
 def _scored(row: ScoreRow, column: str, panels: Collection[str]) -> Cell:
     """Return the cell of a summary of scores: a parser of a table over languages, or a baseline."""
-    about: dict[str, Any] = {"test": "/".join(row.test)}
-    baseline = CEILING if row.parser == "upper_bound" else BASELINE
-    cell = Cell(row.heading, column, baseline if row.parser in BASELINES else COMPUTED, about)
-    cell.panel = row.language if panels else ""
-    if cell.source == COMPUTED:
-        cell.about = {
-            "encoder": row.encoder,
-            "parser": row.parser,
-            "train": row.selection or None,
-            **about,
-            "sentences": row.scored,
-            "punctuation": row.punctuation or None,
-            "derived": row.derived,
-        }
-    cell.deviation, cell.highest = dict(row.deviation), dict(row.highest)
-    cell.add(row.values, HEADINGS, row.label_recall if cell.source == COMPUTED else {})
+    panel, test = row.language if panels else "", "/".join(row.test)
+    given: dict[str, Any] = {
+        "highest": dict(row.highest),
+        "deviation": dict(row.deviation),
+        "panel": panel,
+    }
+    if row.parser in BASELINES:
+        source = CEILING if row.parser == "upper_bound" else BASELINE
+        cell = Cell(row.heading, column, source, {"test": test}, **given)
+        cell.add(row.values, HEADINGS, {})
+        return cell
+    about = {
+        "encoder": row.encoder,
+        "parser": row.parser,
+        "train": row.selection or None,
+        "test": test,
+        "sentences": row.scored,
+        "punctuation": row.punctuation or None,
+        "derived": row.derived,
+    }
+    cell = Cell(row.heading, column, COMPUTED, about, **given)
+    cell.add(row.values, HEADINGS, row.label_recall)
     return cell
 
 
@@ -276,16 +272,13 @@ def _published(
     for column, test in tests.items():
         table = layout["published"].get(test, layout["published"].get("*"))
         figures = read_published(path, table) if table else {}
-        bare = column.removeprefix("≤")
+        named = {column.removeprefix("≤")} | ({""} if layout["axis"] == "test" else set())
         for (row, language, name), value in figures.items():
             metric, _, place = name.partition("@")
-            if language != test.partition("/")[0] or place not in (
-                {bare} if layout["axis"] != "test" else {"", bare}
-            ):
-                continue
-            label = f"{row} (article)"
-            cell = found.setdefault((label, column), Cell(label, column, ARTICLE, {"test": test}))
-            _figure(cell, metric, value)
+            if language == test.partition("/")[0] and place in named:
+                label = f"{row} (article)"
+                empty = Cell(label, column, ARTICLE, {"test": test})
+                _figure(found.setdefault((label, column), empty), metric, value)
     return sorted(found.values(), key=lambda cell: cell.label)
 
 

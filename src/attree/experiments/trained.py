@@ -117,8 +117,7 @@ class Trainings:
         return self._last[1]
 
     def _trained(self, row: ExperimentRow) -> TrainedParser:
-        plan, others = self._plan(row), self._others(row)
-        asked = [self._own(row), *self._beside(row)]
+        plan, others, asked = self._plan(row), self._others(row), self._asked(row)
         trees, raw = self._trees(asked), self._raw(row) if plan.recipe.rounds else []
         if not raw:  # or else the sentences of a round are not known yet
             others["features"] = self._features(asked, untrained(self.encoder, plan))
@@ -154,25 +153,21 @@ class Trainings:
         taken = {*self.drawn(row), *set_apart(row, train)}
         return train.words_of([at for at in range(len(train.table)) if at not in taken])
 
-    def _own(self, row: ExperimentRow) -> Drawn:
-        return row.train, self.drawn(row)
+    def _asked(self, row: ExperimentRow) -> list[Drawn]:
+        """Return a row's trees, and those of a set beside that stand in every batch, if any do."""
+        rows, beside = [row], row.other()
+        if beside and row.in_batches:
+            rows.append(beside)
+        return [(one.train, self.drawn(one)) for one in rows]
 
-    def _read(self, trees: Drawn) -> GoldTrees:
-        return read_trees(self.sets[trees[0]].table, trees[1])
-
-    def _beside(self, row: ExperimentRow) -> list[Drawn]:
-        """Return the trees of another set that stand in every batch, if the row asks for some."""
-        other = row.other()
-        return [self._own(other)] if other and row.beside["how"] == "batches" else []  # type: ignore[index]
-
-    def _trees(self, asked: list[Drawn]) -> GoldTrees:
+    def _trees(self, asked: Sequence[Drawn]) -> GoldTrees:
         """Read drawn trees; of those of a set beside, labels are of another treebank."""
-        own, *others = map(self._read, asked)
+        own, *others = (read_trees(self.sets[name].table, rows) for name, rows in asked)
         return sum((other.without_labels() for other in others), own)
 
     def _others(self, row: ExperimentRow) -> dict[str, Any]:
         """Return the parser that :func:`fit` starts from: that of another set, or the one named."""
-        other = None if self._beside(row) else row.other()
+        other = None if row.in_batches else row.other()
         first = self._first(other) if other else self._start(row)
         return {"first": first} if first else {}
 
@@ -207,9 +202,8 @@ class Trainings:
             return plan
         found = self._choice(row, plan)
         chosen = replace(plan.recipe, dropout=found["dropout"])
-        return replace(
-            plan, layers=tuple(found["layers"]), recipe=chosen, shares=tuple(found["shares"])
-        )
+        layers, shares = tuple(found["layers"]), tuple(found["shares"])
+        return replace(plan, layers=layers, recipe=chosen, shares=shares)
 
     def _choice(self, row: ExperimentRow, plan: TrainingPlan) -> dict[str, Any]:
         """Choose settings on the first of all draws of a parser and number of trees."""
@@ -217,20 +211,23 @@ class Trainings:
         name = "choice-" + self._name(first)
         found = self.records.get(name)
         if found is None:
-            tuning = self._read((row.train, set_apart(row, self.sets[row.train])))
+            train = self.sets[row.train]
+            tuning = read_trees(train.table, set_apart(row, train))
             plans = grid(
                 replace(plan, seed=0),
                 layers=[parse_layers(text) for text in row.candidates] or [plan.layers],
                 dropouts=row.dropouts,
                 shares=_shares(row),
             )
-            trees, others = (
-                self._trees([self._own(first), *self._beside(first)]),
-                self._others(first),
-            )
+            trees, others = self._trees(self._asked(first)), self._others(first)
             best, tried = choose(self.encoder, trees, tuning, plans, **others)
-            chosen = {"layers": list(best.layers), "dropout": best.recipe.dropout}
-            found = {**chosen, "shares": best.shares, "tried": tried, "trees": tuning.sentence}
+            found = {
+                "layers": list(best.layers),
+                "dropout": best.recipe.dropout,
+                "shares": best.shares,
+                "tried": tried,
+                "trees": tuning.sentence,
+            }
             self.records.put(name, found)
         return found
 
@@ -259,9 +256,8 @@ def plan_of(row: ExperimentRow, n_layers: int) -> TrainingPlan:
 
 def _shares(row: ExperimentRow) -> list[tuple[float, ...]]:
     """Return the shares to choose from, of the row's own trees and of those in batches beside."""
-    if row.beside is None or row.beside["how"] != "batches":
-        return []
-    return [(share, 1.0 - share) for share in row.beside["shares"]]
+    shares = row.beside["shares"] if row.beside and row.in_batches else []
+    return [(share, 1.0 - share) for share in shares]
 
 
 #: A ``threshold`` that is to be found, and trees that it is chosen on at most.
@@ -273,17 +269,10 @@ _KEPT = 2_000_000_000
 
 
 class Trainer:
-    """Runs the trained rows of one job; keeps features of test sets.
+    """Runs the trained rows of one job; keeps features of test sets."""
 
-    Args:
-        encoder, sets, records, folder: as of :class:`attree.experiments.trained.Trainings`.
-    """
-
-    def __init__(
-        self, encoder: Encoder, sets: Mapping[str, SentenceSet], records: Records, folder: Path
-    ) -> None:
-        self.encoder, self.sets = encoder, sets
-        self.trainings = Trainings(encoder, sets, records, folder)
+    def __init__(self, trainings: Trainings) -> None:
+        self.trainings, self.encoder, self.sets = trainings, trainings.encoder, trainings.sets
         self._tests: dict[tuple[str, str], _Test] = {}
 
     def run(self, row: ExperimentRow) -> dict[str, Any]:
@@ -298,20 +287,15 @@ class Trainer:
         began = time.perf_counter()
         parses = test.parse(parser, pruning.get("threshold", 0.0))
         seconds = time.perf_counter() - began
-        read = self.sets[row.test]
-        about = parser.about
-        speed = {}
+        read, about, more = self.sets[row.test], parser.about, dict(pruning)
         if row.timed:
             timed = Parser(TrainedModel(parser, self.encoder, pruning.get("threshold", 0.0)))
-            speed["sentences_a_second"] = sentences_a_second(timed, read, row.max_words)
-        calibration = {}
+            more["sentences_a_second"] = sentences_a_second(timed, read, row.max_words)
         if row.calibrated:
-            calibration = self._calibration(row, parser, test, read)
+            more |= self._calibration(row, parser, test, read)
         return {
-            **calibration,
             **scores(read.gold, parses, max_words=row.max_words),
-            **pruning,
-            **speed,
+            **more,
             "used": len(places),
             "brackets": brackets(self.sets[row.train], places),
             "overlap": shared,

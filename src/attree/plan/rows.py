@@ -117,6 +117,11 @@ class ExperimentRow:
         others = (self.beside["train"],) if self.beside else ()
         return (self.train, *others, self.test)
 
+    @property
+    def in_batches(self) -> bool:
+        """Whether trees of the set beside stand in every batch."""
+        return self.beside is not None and self.beside["how"] == "batches"
+
     def other(self) -> ExperimentRow | None:
         """Return the row that trains on the set beside alone, with the same seed; None if none."""
         if self.beside is None:

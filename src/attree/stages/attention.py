@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -30,6 +29,7 @@ from attree.base.progress import progress
 from attree.base.provenance import code_hash, digest, provenance
 from attree.base.registry import check_name
 from attree.base.schemas import SENTENCES_SCHEMA, read_table
+from attree.base.text import say
 from attree.encoder.source import Head, ResolvedEncoder
 from attree.trees.parses import POLICIES
 
@@ -103,30 +103,22 @@ def compute_attention(
     if encoder.dtype == "auto":
         from attree.encoder.device import settled
 
-        elsewhere = settings.scheduler != LOCAL
-        encoder = settled(encoder, settings.device, elsewhere=elsewhere)
+        encoder = settled(encoder, settings.device, elsewhere=settings.scheduler != LOCAL)
     table, about = read_table(sentences, schema=SENTENCES_SCHEMA)
     with lock(output.with_name(f".{output.name}.lock"), what="this attention"):
         tasks = _tasks(sentences, table, encoder, columns, output, settings)
         todo = [task for task in tasks if not _is_whole(task)]
-        _compute(todo, table.num_rows, encoder, settings)
+        missing = sum(task.stop - task.start for task in todo)
+        if there := table.num_rows - missing:
+            say(f"attention: {there:,} of {table.num_rows:,} sentences are computed already")
+        if todo:
+            with progress("attention", total=missing) as advance:
+                for task in _computed(todo, encoder, settings):
+                    advance(task.stop - task.start)
         manifest = _manifest(about, encoder, columns, tasks, settings)
         write_json(output, manifest)
         _remove_stale(output, tasks)
     return manifest
-
-
-def _compute(
-    todo: Sequence[ShardTask], n_sentences: int, encoder: ResolvedEncoder, settings: StageSettings
-) -> None:
-    missing = sum(task.stop - task.start for task in todo)
-    if missing < n_sentences:
-        there = f"{n_sentences - missing:,} of {n_sentences:,} sentences are computed already"
-        print(f"attention: {there}", file=sys.stderr, flush=True)
-    if todo:
-        with progress("attention", total=missing) as advance:
-            for task in _computed(todo, encoder, settings):
-                advance(task.stop - task.start)
 
 
 def _tasks(
@@ -150,9 +142,8 @@ def _tasks(
         key = digest({**common, "content": _content(table.slice(start, stop - start))})
         shard = _folder(output) / f"{key}-{index:05d}.parquet"
         metadata = {"key": key, **common}
-        tasks.append(
-            ShardTask(str(sentences), start, stop, str(shard), columns, settings, metadata)
-        )
+        task = ShardTask(str(sentences), start, stop, str(shard), columns, settings, metadata)
+        tasks.append(task)
     return tasks
 
 
@@ -196,9 +187,9 @@ def _manifest(
     shards = []
     for task in tasks:
         path = Path(task.shard)
-        found = shard_metadata(path) or {}
-        counts.update(found.get("counts", {}))
-        shards.append({"file": f"{path.parent.name}/{path.name}", **found.get("counts", {})})
+        counted = (shard_metadata(path) or {}).get("counts", {})
+        counts.update(counted)
+        shards.append({"file": f"{path.parent.name}/{path.name}", **counted})
     described = {"slug": encoder.slug, "fingerprint": encoder.fingerprint}
     return {
         "columns": {
@@ -226,10 +217,7 @@ def _folder(output: Path) -> Path:
 
 def _remove_stale(output: Path, tasks: Iterable[ShardTask]) -> None:
     """Remove shards of other keys, and what killed writers left of them."""
-    current = {Path(task.shard) for task in tasks}
-    folder = _folder(output)
-    if not folder.is_dir():
-        return
-    for file in folder.iterdir():
+    current, folder = {Path(task.shard) for task in tasks}, _folder(output)
+    for file in folder.glob("*"):
         if file not in current and (file.suffix == ".parquet" or file.name.endswith(".part")):
             file.unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 
 from attree.base.errors import AttreeError
 from attree.base.schemas import OK, PARSES_SCHEMA, SENTENCES_SCHEMA, SKIPPED, read_table
-from attree.base.text import safe
+from attree.base.text import say
 from attree.decoding.average import average
 from attree.treebank.check import MOST_SENTENCES
 from attree.treebank.pairing import as_parses, has_labels, paired, read_whole
@@ -60,17 +59,14 @@ def write_imported(
     found = dict(paired(gold, read, refused))
     if not found:
         first = f" (first: {refused[0]})" if refused else ""
-        raise AttreeError(
-            "other-sentences",
-            f"no tree has the words of a sentence{first}",
-            file=predictions[0],
-            fix=f"check that it parses the sentences of {sentences}",
-        )
+        problem = f"no tree has the words of a sentence{first}"
+        fix = f"check that it parses the sentences of {sentences}"
+        raise AttreeError("other-sentences", problem, file=predictions[0], fix=fix)
     more = [f"and {len(refused) - _NAMED:,} more"] if len(refused) > _NAMED else []
     names = ", ".join(map(str, predictions))
     total = f"{names}: trees of {len(found):,} of {len(gold):,} sentences"
     for line in (*refused[:_NAMED], *more, total):
-        print(f"attree: {safe(line)}", file=sys.stderr)
+        say(f"attree: {line}")
     if len(gold) - len(found) > max(MOST_SENTENCES, accept_loss) * len(gold):
         raise AttreeError(
             "missing-trees",
@@ -107,12 +103,9 @@ def write_average(
     parses = [Parses.of_table(table) for table, _ in read]
     for path, one in zip(members[1:], parses[1:], strict=True):
         if not np.array_equal(one.sentence, parses[0].sentence):
-            raise AttreeError(
-                "other-sentences",
-                f"these are not the sentences of {members[0]}",
-                file=path,
-                fix="average parsers of one split",
-            )
+            problem = f"these are not the sentences of {members[0]}"
+            fix = "average parsers of one split"
+            raise AttreeError("other-sentences", problem, file=path, fix=fix)
     parsed = np.logical_and.reduce([one.status != SKIPPED for one in parses])
     trees = average([one.trees for one in parses], threshold=threshold, weights=weights)
     trees = trees.keep(np.repeat(parsed, trees.n_spans))

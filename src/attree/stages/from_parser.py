@@ -80,12 +80,10 @@ def write_parses(
     if too_long == "error" and (status == TOO_LONG).any():
         place = int(np.flatnonzero(status == TOO_LONG)[0])
         pieces = len(model.encoder.tokenise([words[place]])[0].ids)
-        raise AttreeError(
-            "too-many-pieces",
-            f"sentence {place} has {pieces} word pieces, the encoder takes "
-            f"{model.encoder.max_pieces}",
-            fix="pass --too-long right_branching or --too-long skip",
-        )
+        most = model.encoder.max_pieces
+        problem = f"sentence {place} has {pieces} word pieces, the encoder takes {most}"
+        fix = "pass --too-long right_branching or --too-long skip"
+        raise AttreeError("too-many-pieces", problem, fix=fix)
     found = Parses.with_policy(table["sentence"].to_numpy(), trees, status == OK, too_long)
     parses = found.table()
     settings = {**trained.describe(), "threshold": model.threshold, "overlap": shared}

@@ -42,12 +42,8 @@ def write_parses(
     manifest, chosen = read_manifest(attention), read_selection(selection)
     used = {name: value or chosen.get(name) for name, value in recipe.items()}
     if missing := [name for name, value in used.items() if value is None]:
-        raise AttreeError(
-            "bad-selection",
-            f"this selection does not say which {missing[0]}",
-            file=selection,
-            fix=f"give --{missing[0]}",
-        )
+        problem = f"this selection does not say which {missing[0]}"
+        raise AttreeError("bad-selection", problem, file=selection, fix=f"give --{missing[0]}")
     encoder = manifest["encoder"]
     fix = "give the selection made with this encoder"
     which = (encoder["slug"], encoder["fingerprint"])
@@ -57,14 +53,24 @@ def write_parses(
     with progress("decoding", total=total) as advance:
         parses = parse_shards(attention, column, used, policy, advance=advance)
     if len(parses) != total or (np.diff(parses.sentence) == 0).any():
-        raise AttreeError(
-            "sentence-count",
-            f"the shards hold {len(parses):,} sentences where the manifest counts {total:,}",
-            file=attention,
-            fix="run `attree attention` again",
-        )
+        problem = f"the shards hold {len(parses):,} sentences where the manifest counts {total:,}"
+        fix = "run `attree attention` again"
+        raise AttreeError("sentence-count", problem, file=attention, fix=fix)
+    made = provenance(
+        code=CODE,
+        settings={**used, "heads": chosen["heads"]},
+        attention=manifest["provenance"],
+        selection=chosen.get("provenance"),
+    )
+    about = {
+        "language": manifest["language"],
+        "split": manifest["split"],
+        "encoder": encoder["slug"],
+        "selection": selection_data(chosen),
+        "provenance": made,
+    }
     table = parses.table()
-    write_table(output, table, schema=PARSES_SCHEMA, metadata=_metadata(manifest, chosen, used))
+    write_table(output, table, schema=PARSES_SCHEMA, metadata=about)
     return table
 
 
@@ -103,24 +109,6 @@ def parse_shards(
     parsed = np.concatenate(statuses) == OK
     made = (np.concatenate(numbers), Trees.concatenate(trees), parsed)
     return Parses.with_policy(*made, policy).sorted()
-
-
-def _metadata(
-    manifest: dict[str, Any], chosen: dict[str, Any], recipe: dict[str, Any]
-) -> dict[str, Any]:
-    made = provenance(
-        code=CODE,
-        settings={**recipe, "heads": chosen["heads"]},
-        attention=manifest["provenance"],
-        selection=chosen.get("provenance"),
-    )
-    return {
-        "language": manifest["language"],
-        "split": manifest["split"],
-        "encoder": manifest["encoder"]["slug"],
-        "selection": selection_data(chosen),
-        "provenance": made,
-    }
 
 
 def selection_data(chosen: dict[str, Any]) -> str | None:

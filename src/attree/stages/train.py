@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from safetensors.numpy import save_file
 
 from attree.base.errors import AttreeError
@@ -143,21 +144,23 @@ def train_parser(
 def _with_start(request: TrainingRequest, chosen: Chosen) -> TrainingRequest:
     """Settle what the first weights are, where it is not said: the default parser's if they fit."""
     fitting, start = request.fitting, "encoder"
+    tables = _apart(request, chosen)
+    to_score = [words for _, table in tables for words in table["words"].to_pylist()]
     if fitting.start is not None:
-        say_seen(fitting.start, _scored(request, chosen))
+        say_seen(fitting.start, to_score)
         return request
     fits = request.recipe.parts in [RECIPES[name].parts for name in (WITH_LABELS, WITHOUT_LABELS)]
     asked = request.encoder or request.layers or fitting.size or fitting.specials
     if fits and not asked and chosen.tuning is None:
-        start = usual_start(_scored(request, chosen))
+        start = usual_start(to_score)
     return replace(request, fitting=replace(fitting, start=start))
 
 
-def _scored(request: TrainingRequest, chosen: Chosen) -> list[list[str]]:
-    """Return the sentences that the new parser is to be scored on."""
-    tables = [] if chosen.apart is None else [chosen.apart]
-    tables += [read_table(path, schema=SENTENCES_SCHEMA)[0] for path in request.evaluated]
-    return [one for table in tables for one in table["words"].to_pylist()]
+def _apart(request: TrainingRequest, chosen: Chosen) -> list[tuple[str, pa.Table]]:
+    """Return the sentences that the new parser is to be scored on, and what they are called."""
+    held_out = [] if chosen.apart is None else [("held out", chosen.apart)]
+    evaluated = (read_table(path, schema=SENTENCES_SCHEMA)[0] for path in request.evaluated)
+    return [*held_out, *(("to be evaluated on", table) for table in evaluated)]
 
 
 def usual_start(scored: Sequence[Sequence[str]]) -> str:
@@ -191,11 +194,9 @@ def _check_start(request: TrainingRequest) -> None:
     """Refuse a parser to start from, where the encoder is to be adapted."""
     start = request.fitting.start
     if request.recipe.rank and folder_of_start(start):
-        raise AttreeError(
-            "adapts-and-starts",
-            f"a parser that adapts its encoder starts from the encoder, not from {start}",
-            fix="leave --start out, or take --parser tree-crf-joint",
-        )
+        problem = f"a parser that adapts its encoder starts from the encoder, not from {start}"
+        fix = "leave --start out, or take --parser tree-crf-joint"
+        raise AttreeError("adapts-and-starts", problem, fix=fix)
 
 
 def _encoder_of(request: TrainingRequest) -> ResolvedEncoder:
@@ -233,12 +234,7 @@ def _scores(
     model: TrainedModel, request: TrainingRequest, chosen: Chosen
 ) -> Iterator[dict[str, Any]]:
     """Score the parser on the trees set apart: those held out, then those to be evaluated on."""
-    tables = [] if chosen.apart is None else [("held out", chosen.apart)]
-    tables += [
-        ("to be evaluated on", read_table(one, schema=SENTENCES_SCHEMA)[0])
-        for one in request.evaluated
-    ]
-    for name, table in tables:
+    for name, table in _apart(request, chosen):
         gold = Gold.of_table(table, chosen.provenance.get("punctuation") or "keep")
         yield from Evaluation(gold, [Parser(model).parse_gold(gold, name)]).figures()
 
@@ -283,9 +279,8 @@ def _plan(
     if chosen.tuning is None:
         return plan, []
     if not any(PARTS[name].reads_layers for name in recipe.parts):
-        raise AttreeError(
-            "no-layer", "head weights have no layer to tune", fix="leave --tune-on out"
-        )
+        problem = "head weights have no layer to tune"
+        raise AttreeError("no-layer", problem, fix="leave --tune-on out")
     wanted = request.tune_layers or tuple((number,) for number in range(encoder.n_layers + 1))
     plans = grid(plan, layers=wanted, dropouts=request.tune_dropouts)
     return choose(encoder, chosen.trees, chosen.tuning, plans, first=first)
@@ -313,9 +308,8 @@ def parse_layers(text: str) -> Layers:
     try:
         return tuple(int(part) for part in re.split("[+,]", text))
     except ValueError:
-        raise AttreeError(
-            "bad-layers", f"{text!r} is not a list of layers", fix="write 3, or 2+3+4"
-        ) from None
+        problem = f"{text!r} is not a list of layers"
+        raise AttreeError("bad-layers", problem, fix="write 3, or 2+3+4") from None
 
 
 def summary(parser: TrainedParser, output: Path) -> Iterator[str]:
