@@ -26,7 +26,6 @@ from tests.scoring.reference import (
     s_span,
     spans,
     splits_of,
-    total,
 )
 
 Scored = Callable[[int, int, int], float]
@@ -92,23 +91,19 @@ def test_greedy_on_outside_association_takes_the_first_of_equal_splits(a: Matrix
     )
 
 
-@settings(max_examples=60)
-@given(matrices(2), st.sampled_from(sorted(SPLITS)))
-def test_chart_finds_the_best_of_all_binary_trees(a: Matrix, score: str) -> None:
-    found = tuple(splits_of(parse(a, score, "chart")))
-    best = max(total(a, tree, score) for tree in all_trees(0, len(a)))
-    assert total(a, found, score) == pytest.approx(best, abs=1e-11)
-
-
-@settings(max_examples=40)
-@given(matrices(2), st.sampled_from(sorted(SPLITS)))
-def test_normalised_chart_finds_the_most_probable_of_all_binary_trees(
-    a: Matrix, score: str
-) -> None:
-    log_p = log_probabilities(lambda i, k, j: SPLITS[score](a, i, k, j))
-    found = tuple(splits_of(parse(a, score, "normalised_chart")))
-    each = [sum(log_p(*split) for split in tree) for tree in all_trees(0, len(a))]
-    assert sum(log_p(*split) for split in found) == pytest.approx(max(each), abs=1e-11)
+@settings(max_examples=100)
+@given(
+    matrices(2),
+    st.sampled_from(sorted(SPLITS)),
+    st.sampled_from([("chart", lambda split: split), ("normalised_chart", log_probabilities)]),
+)
+def test_charts_find_the_best_of_all_binary_trees(a: Matrix, score: str, decoder) -> None:
+    """By the sum of split scores, or by the probability of the splits, top down."""
+    name, scored_by = decoder
+    value = scored_by(lambda i, k, j: SPLITS[score](a, i, k, j))
+    found = splits_of(parse(a, score, name))
+    each = [sum(value(*split) for split in tree) for tree in all_trees(0, len(a))]
+    assert sum(value(*split) for split in found) == pytest.approx(max(each), abs=1e-11)
 
 
 @settings(max_examples=40)

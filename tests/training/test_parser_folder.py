@@ -7,35 +7,30 @@ import os
 import re
 import shutil
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from attree.base.schemas import read_table
-from attree.cli.main import app
 from attree.encoder.source import ResolvedEncoder
 from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.stages.train import check_output
 from attree.training.fit import fit
-from attree.training.gold import read_trees
 from attree.training.parser import load_parser, save_parser
 from attree.training.parts import BatchSource
-from attree.training.recipes import RECIPES, WEIGHTS, TrainingPlan
+from attree.training.recipes import RECIPES, WEIGHTS, TrainingPlan, recipe
 from attree.treebank import formats
 from attree.treebank.convert import convert
 from attree.treebank.sentence import SplitSettings
-from tests.command_line import CliRunner
 from tests.refusals import refused
+from tests.training.conftest import read, train_into
 
 
 @pytest.mark.parametrize("name", [name for name, one in RECIPES.items() if not one.rank])
 def test_a_parser_read_back_parses_the_same(name: str, encoder, treebank: Path, tmp_path: Path):
-    table, _ = read_table(treebank)
-    trees = read_trees(table, range(3, 15))
+    trees = read(treebank, range(3, 15))
     plan = TrainingPlan(RECIPES[name], layers=(1, 2), steps=5)
     parser = fit(encoder, trees, plan)
     save_parser(parser, tmp_path / "p")
@@ -54,10 +49,8 @@ def test_a_parser_read_back_parses_the_same(name: str, encoder, treebank: Path, 
 @pytest.fixture(scope="module")
 def folder(resolved: Path, treebank: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("trained") / "p"
-    options = ["--trees", "10", "--seed", "1", "--layer", "2", "--steps", "5", "--held-out", "4"]
-    files = ["--sentences", str(treebank), "--encoder", str(resolved), "--output", str(out)]
-    result = CliRunner().invoke(app, ["train", *files, *options, "--device", "cpu"])
-    assert result.exit_code == 0, result.output
+    options = ["--trees", 10, "--seed", 1, "--layer", 2, "--steps", 5, "--held-out", 4]
+    result = train_into(out, treebank, resolved, *options)
     assert "10 trees, 5 steps" in result.output
     f1, right, following = result.stdout.splitlines()[-3:]
     told = json.loads((out / "parser.json").read_text())["about"]
@@ -122,12 +115,9 @@ def test_a_folder_that_is_no_parser_is_told(tmp_path: Path):
 
 
 def test_settings_are_tuned_on_request(resolved: Path, treebank: Path, tmp_path: Path):
-    files = ["--sentences", str(treebank), "--encoder", str(resolved)]
-    options = ["--output", str(tmp_path / "p"), "--trees", "6", "--steps", "3", "--tune-on", "5"]
-    rates = ["--tune-dropout", "0.1", "--tune-dropout", "0.3"]
-    choice = ["--tune-layers", "1,2,1+2", *rates, "--device", "cpu"]
-    result = CliRunner().invoke(app, ["train", *files, *options, *choice])
-    assert result.exit_code == 0, result.output
+    rates = ["--tune-dropout", 0.1, "--tune-dropout", 0.3]
+    options = ["--tune-on", 5, "--tune-layers", "1,2,1+2", *rates]
+    train_into(tmp_path / "p", treebank, resolved, *options)
     parser = load_parser(tmp_path / "p")
     tried = [(each["layers"], each["dropout"]) for each in parser.about["tuning"]]
     assert tried == [(layers, rate) for layers in ([1], [2], [1, 2]) for rate in (0.1, 0.3)]
@@ -137,34 +127,20 @@ def test_settings_are_tuned_on_request(resolved: Path, treebank: Path, tmp_path:
 def test_training_goes_on_from_a_parser_s_folder(
     folder: Path, resolved: Path, treebank: Path, tmp_path: Path
 ):
-    def train(name: str, layer: str, start: str) -> str:
-        files = ["--sentences", str(treebank), "--encoder", str(resolved)]
-        options = ["--output", str(tmp_path / name), "--trees", "4", "--steps", "2"]
-        more = ["--layer", layer, "--start", start]
-        result = CliRunner().invoke(app, ["train", *files, *options, *more])
-        return "" if result.exception is None else str(result.exception)
-
-    assert train("on", "2", str(folder)) == ""
+    train_into(tmp_path / "on", treebank, resolved, "--layer", 2, "--start", folder)
     parser = load_parser(tmp_path / "on")
-    assert (parser.about["trees"], parser.about["first"]["trees"]) == (4, 10)
+    assert (parser.about["trees"], parser.about["first"]["trees"]) == (5, 10)
     assert set(load_parser(folder).trained_on) < set(parser.trained_on)
-    assert "other parts or sizes" in train("other", "1", str(folder))
-    assert "encoder, random, or a trained parser's folder" in train("no", "2", "nowhere")
+    for code, layer, start in (("other-parts", 1, folder), ("unknown-name", 2, "nowhere")):
+        options = ["--layer", layer, "--start", start]
+        with refused(code):
+            raise train_into(tmp_path / "no", treebank, resolved, *options, ok=False).exception
     assert [one.name for one in tmp_path.iterdir()] == ["on"]
 
 
 def test_unknown_parsers_are_told():
     with refused("unknown-name", "fpio"):
-        from attree.training.recipes import recipe
-
         recipe("nonsense")
-    assert replace(RECIPES["fpio"], dropout=0.2) != RECIPES["fpio"]
-
-
-def train_into(folder: Path, resolved: Path, treebank: Path, *more: str) -> None:
-    files = ["--sentences", str(treebank), "--encoder", str(resolved), "--output", str(folder)]
-    options = ["--trees", "4", "--steps", "1", "--device", "cpu", *more]
-    CliRunner().invoke(app, ["train", *files, *options], catch_exceptions=False)
 
 
 def test_a_folder_of_others_is_never_written_to(
@@ -184,8 +160,8 @@ def test_a_folder_of_others_is_never_written_to(
     for name in ("weights.safetensors", ".parser.json.host-1-ab.part"):
         (unfinished / name).touch()
     check_output(unfinished, overwrite=False)
-    train_into(unfinished, resolved, treebank)
-    assert load_parser(unfinished).about["trees"] == 4
+    train_into(unfinished, treebank, resolved)
+    assert load_parser(unfinished).about["trees"] == 5
 
 
 def test_files_have_ordinary_permissions(folder: Path):
@@ -201,8 +177,8 @@ def test_a_treebank_file_and_a_folder_of_an_encoder_will_do(
     mine = tmp_path / "mine.mrg"
     convert([treebank], formats.resolve(SplitSettings(), [treebank]), mine, "ptb")
     checkpoint = Path(json.loads(resolved.read_text())["folder"])
-    train_into(tmp_path / "a", checkpoint, mine)
-    train_into(tmp_path / "b", resolved, treebank)
+    train_into(tmp_path / "a", mine, checkpoint)
+    train_into(tmp_path / "b", treebank, resolved)
     ours, theirs = (load_parser(tmp_path / name) for name in "ab")
     assert ours.about["data"] == theirs.about["data"]
     assert ours.encoder["fingerprint"] == theirs.encoder["fingerprint"]
@@ -210,7 +186,7 @@ def test_a_treebank_file_and_a_folder_of_an_encoder_will_do(
 
 def test_weights_in_half_precision_take_half_the_room(encoder, treebank: Path, tmp_path: Path):
     """They are rounded to 16 bits once, and floats of 32 again when read."""
-    trees = read_trees(read_table(treebank)[0], range(3, 9))
+    trees = read(treebank, range(3, 9))
     plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(1,), steps=2)
     parser = fit(encoder, trees, plan)
     for half in (False, True):

@@ -1,16 +1,22 @@
-"""The parts of span scores against their definitions."""
+"""The parts of span scores against their definitions, the association against plain loops."""
 
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from attree.scoring import FLOOR
+from attree.training import projection as projections
+from attree.training.features import Layout, SentenceFeatures, read_back
 from attree.training.parts import BoundaryPart, HeadPart, SpanPart, added
+from attree.training.projection import Projection, StateBatch, association_of, initialise
 from attree.training.recipes import RECIPES
+from tests.refusals import refused
 from tests.training import reference
 
 LENGTHS = (4, 2, 7)
@@ -105,3 +111,117 @@ def test_a_span_is_scored_by_what_differs_between_its_ends(monkeypatch: pytest.M
     monkeypatch.setattr("attree.training.parts._AT_ONCE", 1)
     with torch.no_grad():
         torch.testing.assert_close(part.scores(*batch).span, found)
+
+
+HIDDEN = 12
+
+
+def sentences(seed: int, word_of: list[list[int]], layers: int = 1):
+    generator = np.random.default_rng(seed)
+    words = [np.array(w, np.int32) for w in word_of]
+    states = [generator.normal(size=(layers, len(w), HIDDEN)).astype(np.float16) for w in words]
+    return states, words
+
+
+def state_batch(states: list[np.ndarray], word_of: list[np.ndarray]) -> StateBatch:
+    layout = Layout(tuple(range(len(states[0]))), 0)
+    none = [np.empty((0, len(words), len(words))) for words in word_of]
+    output = read_back(list(map(SentenceFeatures, word_of, states, none)), layout, layout)
+    return projections.state_batch(output, layout.layers, specials=True)
+
+
+def weights(seed: int, layers: int = 1, size: int = HIDDEN):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(size, HIDDEN), (size,), (size, HIDDEN), (size,)]
+    return [[torch.randn(s, generator=generator) for s in shapes] for _ in range(layers)]
+
+
+def naive(projection: Projection, states: np.ndarray, word_of: np.ndarray, layer: int):
+    """One sentence, one layer, word by word."""
+    x = torch.from_numpy(states[layer].astype(np.float32))
+    q = x @ projection.query[layer] + projection.query_bias[layer]
+    k = x @ projection.key[layer] + projection.key_bias[layer]
+    width = q.shape[1] // projection.heads
+    pieces = torch.zeros(len(x), len(x))
+    for head in range(projection.heads):
+        part = slice(head * width, (head + 1) * width)
+        pieces += (q[:, part] @ k[:, part].T / math.sqrt(width)).softmax(1) / projection.heads
+    n = word_of.max() + 1
+    out = torch.zeros(n, n)
+    for i in range(n):
+        for j in range(n):
+            block = pieces[np.flatnonzero(word_of == i)][:, np.flatnonzero(word_of == j)]
+            out[i, j] = block.sum(1).mean()
+    return out
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("word_of", [[0, 0, 1, 2, 2, 2], [-1, 0, 1, 1, -1], [0, 1]])
+def test_equals_plain_loops_whatever_the_padding(heads: int, word_of: list[int]):
+    states, words = sentences(0, [word_of, [0, 1, 1, 2, 3, 4, 4, 5]], layers=2)
+    projection = Projection(2, HIDDEN, HIDDEN, heads=heads)
+    initialise(projection, weights(1, layers=2))
+    batch = state_batch(states, words)
+    with torch.no_grad():
+        raw = projection(batch)
+        log = association_of(raw, batch.words(), "log")
+        for place, of_piece in enumerate(words):
+            n = of_piece.max() + 1
+            each = torch.stack([naive(projection, states[place], of_piece, x) for x in range(2)])
+            torch.testing.assert_close(raw[:, place, :n, :n], each, atol=1e-5, rtol=1e-5)
+            expected = (each + FLOOR).log().mean(0)
+            torch.testing.assert_close(log[place, :n, :n], expected, atol=1e-4, rtol=1e-4)
+            assert raw[:, place, n:].abs().sum() == raw[:, place, :, n:].abs().sum() == 0
+            assert log[place, n:].abs().sum() == log[place, :, n:].abs().sum() == 0
+
+
+def test_rows_sum_to_one_without_specials():
+    states, words = sentences(2, [[0, 0, 1, 2], [0, 1]])
+    projection = Projection(1, HIDDEN, HIDDEN)
+    initialise(projection, weights(3))
+    with torch.no_grad():
+        raw = projection(state_batch(states, words))[0]
+    torch.testing.assert_close(raw[0].sum(1), torch.ones(3))
+    torch.testing.assert_close(raw[1, :2].sum(1), torch.ones(2))
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_truncated_start_is_the_best_of_its_rank(heads: int):
+    """At full rank the logits are the encoder's; below it the error is what SVD leaves."""
+    states, words = sentences(4, [[0, 1, 2, 3, 4]])
+    batch = state_batch(states, words)
+    # an encoder of two heads of width 6 whose products have rank 3
+    (q, qb, k, kb), *_ = weights(5)
+    for head in range(heads):
+        width = HIDDEN // heads
+        part = slice(head * width, (head + 1) * width)
+        low = torch.cat([q[part], qb[part, None]], 1)
+        u, s, v = torch.linalg.svd(low, full_matrices=False)
+        low = u[:, :3] * s[:3] @ v[:3]
+        q[part], qb[part] = low[:, :-1], low[:, -1]
+    full = Projection(1, HIDDEN, HIDDEN, heads=heads)
+    initialise(full, [[q, qb, k, kb]])
+    small = Projection(1, HIDDEN, 3 * heads, heads=heads)
+    initialise(small, [[q, qb, k, kb]])
+    with torch.no_grad():
+        torch.testing.assert_close(small(batch), full(batch), atol=1e-4, rtol=1e-4)
+
+
+def test_random_start_has_its_seed():
+    made = []
+    for seed in (1, 1, 2):
+        projection = Projection(1, HIDDEN, 50)
+        generator = torch.Generator().manual_seed(seed)
+        initialise(projection, [], how="random", generator=generator)
+        made.append(projection.query.detach())
+    assert torch.equal(made[0], made[1])
+    assert not torch.equal(made[0], made[2])
+
+
+def test_bad_sizes_are_refused():
+    with refused("bad-size", "5"):
+        Projection(1, HIDDEN, HIDDEN, heads=5)
+    with refused("unknown-name", "encoder"):
+        initialise(Projection(1, HIDDEN, HIDDEN), weights(0), how="zeros")
+    with refused("bad-size"):
+        initialise(Projection(1, HIDDEN, 24, heads=2), weights(0))

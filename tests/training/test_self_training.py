@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from attree.rivals.self_training import fit_in_rounds, sure_trees, sureness
 from attree.stages.train import TrainingRequest, train_parser
 from attree.training.choice import choose_trees
 from attree.training.fit import fit
-from attree.training.gold import GoldTrees, read_trees
+from attree.training.gold import GoldTrees
 from attree.training.options import Choice, Fitting
 from attree.training.recipes import TrainingPlan, recipe
 from attree.trees.trees import Trees
@@ -24,36 +25,22 @@ PLAN = TrainingPlan(recipe("fss"), layers=(1,), steps=30, batch=4, seed=1, size=
 
 
 @pytest.fixture
-def table(treebank) -> pa.Table:
-    return read_table(treebank)[0]
-
-
-@pytest.fixture
-def trees(table) -> GoldTrees:
-    long = [row for row, words in enumerate(table["words"].to_pylist()) if len(words) > 2]
-    return read_trees(table, long[:8])
-
-
-def raw_of(table: pa.Table, trees: GoldTrees) -> list[list[str]]:
-    return [row["words"] for row in table.to_pylist() if row["sentence"] not in trees.sentence]
+def raw(treebank: Path, trees: GoldTrees) -> list[list[str]]:
+    """The words of the other sentences."""
+    rows = read_table(treebank)[0].to_pylist()
+    return [row["words"] for row in rows if row["sentence"] not in trees.sentence]
 
 
 def test_sure_is_the_mean_score_of_the_phrases_but_the_whole() -> None:
     spans = [[(0, 4), (0, 2), (2, 4)], [(0, 3)], [(0, 2)], [(0, 3), (1, 3)]]
     trees = Trees.from_spans([4, 3, 2, 3], spans)
-    scored = Trees(
-        trees.n_words,
-        trees.offsets,
-        trees.starts,
-        trees.ends,
-        scores=np.array([9.0, 1.0, 3.0, 5.0, 5.0, -2.0, 0.5]),
-    )
-    assert sureness(scored).tolist() == [2.0, -np.inf, -np.inf, 0.5]
+    scores = np.array([9.0, 1.0, 3.0, 5.0, 5.0, -2.0, 0.5])
+    assert sureness(replace(trees, scores=scores)).tolist() == [2.0, -np.inf, -np.inf, 0.5]
 
 
-def test_the_surer_half_is_kept_as_the_parser_found_it(encoder, table, trees) -> None:
+def test_the_surer_half_is_kept_as_the_parser_found_it(encoder, raw, trees) -> None:
     parser = fit(encoder, trees, PLAN)
-    raw = [words for words in raw_of(table, trees) if len(words) > 2]
+    raw = [words for words in raw if len(words) > 2]
     kept = sure_trees(parser, encoder, raw)
     assert 0 < len(kept.gold) <= max(round(len(raw) / 2), 1)
     each = []
@@ -71,12 +58,12 @@ def test_the_surer_half_is_kept_as_the_parser_found_it(encoder, table, trees) ->
         assert {(i, j) for i, j in gold.brackets.tolist()} == spans | {(0, len(words))}
 
 
-def test_the_last_round_is_trained_on_both(encoder, table, trees) -> None:
-    parser = fit_in_rounds(encoder, trees, PLAN, raw_of(table, trees))
+def test_the_last_round_is_trained_on_both(encoder, raw, trees) -> None:
+    parser = fit_in_rounds(encoder, trees, PLAN, raw)
     assert parser.about["trees"] == len(trees.gold)
     assert parser.about["sources"][1] > 0
     assert parser.about["rounds"] == 1
-    again = fit_in_rounds(encoder, trees, PLAN, raw_of(table, trees))
+    again = fit_in_rounds(encoder, trees, PLAN, raw)
     first = parser.scorer.state_dict()
     assert all((first[key] == value).all() for key, value in again.scorer.state_dict().items())
 

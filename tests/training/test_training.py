@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from attree.base.schemas import read_table
 from attree.training import label_fit, objectives
 from attree.training.fit import (
     THRESHOLDS,
@@ -20,23 +19,17 @@ from attree.training.fit import (
     fit,
     grid,
 )
-from attree.training.gold import gold_tree, read_trees
+from attree.training.gold import gold_tree
 from attree.training.label_fit import fit_labels
 from attree.training.objectives import batches, shared_batches, train
 from attree.training.parts import BatchSource, dropout
 from attree.training.recipes import RECIPES, TrainingPlan, adapted
 from tests.refusals import refused
+from tests.training.conftest import read
 
 
 def projection(parser):
     return parser.scorer.parts["projection"].projection
-
-
-@pytest.fixture
-def trees(treebank):
-    table, _ = read_table(treebank)
-    long = [row for row, words in enumerate(table["words"].to_pylist()) if len(words) > 2]
-    return read_trees(table, long[:12])
 
 
 @pytest.mark.parametrize("name", [name for name, one in RECIPES.items() if not one.rank])
@@ -144,8 +137,7 @@ def test_two_treebanks_are_batched_as_figures_of_before_have_it():
 
 
 def test_treebanks_are_trained_on_by_their_shares(encoder, treebank, trees, monkeypatch):
-    table, _ = read_table(treebank)
-    beside = read_trees(table, [30, 31, 32, 33])
+    beside = read(treebank, [30, 31, 32, 33])
     seen: list[list[str]] = []
     loss = objectives.OBJECTIVES["tree_crf"]
 
@@ -169,9 +161,8 @@ def test_treebanks_are_trained_on_by_their_shares(encoder, treebank, trees, monk
 
 @pytest.mark.parametrize("name", ["tree-crf-full", "tree-crf-labelled"])
 def test_training_goes_on_from_another_parser_s_weights(name: str, encoder, treebank, trees):
-    table, _ = read_table(treebank)
     plan = TrainingPlan(RECIPES[name], layers=(2,), steps=20)
-    english = fit(encoder, read_trees(table, range(12, 30)), plan)
+    english = fit(encoder, read(treebank, range(12, 30)), plan)
     still = adapted(RECIPES[name], learning_rate=1e-12)
     still = replace(plan, recipe=replace(still, head_rate=1e-12), steps=1, seed=5)
     parser = fit(encoder, trees, still, first=english)
@@ -190,7 +181,6 @@ def test_training_goes_on_from_another_parser_s_weights(name: str, encoder, tree
 
 def test_labels_that_both_have_go_on_from_another_parser_s(encoder, treebank, trees, monkeypatch):
     """Without trees that say otherwise they stay; other labels start from nothing."""
-    table, _ = read_table(treebank)
     plan = TrainingPlan(RECIPES["tree-crf-labelled"], layers=(2,), steps=5)
 
     def called(found, name: str):
@@ -199,7 +189,7 @@ def test_labels_that_both_have_go_on_from_another_parser_s(encoder, treebank, tr
         ]
         return replace(found, gold=gold)
 
-    english = fit(encoder, called(read_trees(table, range(12, 30)), "X"), plan)
+    english = fit(encoder, called(read(treebank, range(12, 30)), "X"), plan)
     both = called(trees, "X").gold[:6] + called(trees, "Y").gold[6:]
     parser = fit(encoder, replace(trees, gold=both), replace(plan, steps=1))
     alone = {name: part.weights.clone() for name, part in named(parser).items()}
@@ -224,7 +214,7 @@ def test_labels_that_both_have_go_on_from_another_parser_s(encoder, treebank, tr
 def test_a_part_that_the_first_parser_lacks_starts_as_ever(encoder, treebank, trees):
     """Own trees on a parser without heads, of other layers: layers and sizes are those of it."""
     plan = TrainingPlan(RECIPES["tree-crf-joint"], layers=(1, 2), boundary=(1,), size=16, steps=5)
-    first = fit(encoder, read_trees(read_table(treebank)[0], range(12, 30)), plan)
+    first = fit(encoder, read(treebank, range(12, 30)), plan)
     own = as_started(TrainingPlan(RECIPES["tree-crf-labelled"], layers=(3,), steps=1), first)
     parser = fit(encoder, trees, own, first=first)
     for part in ("projection", "boundary"):
@@ -287,8 +277,7 @@ def test_a_loss_that_is_no_number_stops_and_names_step_and_tree(encoder, trees):
 
 
 def test_settings_are_chosen_on_other_trees(encoder, treebank, trees):
-    table, _ = read_table(treebank)
-    tuning = read_trees(table, [30, 31, 32])
+    tuning = read(treebank, [30, 31, 32])
     plans = grid(TrainingPlan(RECIPES["tree-crf"], steps=5), layers=[(0,), (1,), (2, 3)])
     best, tried = choose(encoder, trees, tuning, plans)
     scores = [each["f1"] for each in tried]
@@ -296,8 +285,7 @@ def test_settings_are_chosen_on_other_trees(encoder, treebank, trees):
 
 
 def test_the_threshold_is_the_best_on_other_trees(encoder, treebank, trees):
-    table, _ = read_table(treebank)
-    other = read_trees(table, range(20, 38))
+    other = read(treebank, range(20, 38))
     parser = fit(encoder, trees, TrainingPlan(RECIPES["tree-crf"], layers=(2,), steps=20))
     source = BatchSource.of(encoder, other.words, parser.scorer)
     best, found = choose_threshold(parser, source, other.gold)

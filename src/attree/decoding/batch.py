@@ -27,7 +27,6 @@ def decode(
     association: str = "raw",
     score: str,
     decoder: str,
-    matrix: int | None = None,
     sentences: ArrayLike | None = None,
     scored: bool = False,
 ) -> Trees:
@@ -41,7 +40,6 @@ def decode(
         association: ``raw``, or ``log`` for ``log(a + 1e-6)``.
         score: a name of :data:`attree.scoring.SCORES`.
         decoder: a name of :data:`attree.decoding.DECODERS`.
-        matrix: parse only this one of each sentence's matrices.
         sentences: numbers to name sentences by in errors, instead of their positions.
         scored: whether each span's split score is wanted, ``split(i, k, j)`` of its split ``k``.
 
@@ -58,8 +56,6 @@ def decode(
     size = int((words * words).sum()) * matrices_each
     if values.ndim != 1 or values.size != size:
         raise ValueError(f"{size} values are needed in one dimension, not shape {values.shape}")
-    if matrix is not None:
-        values, matrices_each = _one_matrix(values, words, matrices_each, matrix), 1
     each = np.repeat(words, matrices_each)
     decode_scores = choose(DECODERS, decoder, what="decoder")
     spans = binary_offsets(each)
@@ -165,14 +161,3 @@ def chunks(tables: NDArray[np.int64], most_cells: int) -> Iterator[tuple[int, in
         last = max(last, first + 1)
         yield first, last
         first = last
-
-
-def _one_matrix(
-    values: NDArray[Any], n_words: NDArray[np.int64], matrices_each: int, matrix: int
-) -> NDArray[Any]:
-    if not 0 <= matrix < matrices_each:
-        raise IndexError(f"matrix {matrix} of {matrices_each}")
-    sizes = n_words * n_words
-    begins = (np.cumsum(sizes) - sizes) * matrices_each + matrix * sizes
-    parts = [values[b : b + size] for b, size in zip(begins, sizes, strict=True)]
-    return np.concatenate(parts) if parts else values

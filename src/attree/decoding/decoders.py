@@ -57,15 +57,15 @@ def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
     its ``(n+1, n+1)`` table.
     """
     probabilities = np.empty_like(scores.prefix)
-    has_terms, has_cross = scores.has_terms, scores.has_cross
-    marginals(scores.n_words, scores.prefix, scores.terms, has_terms, has_cross, probabilities)
+    terms = own_terms(scores)
+    marginals(scores.n_words, scores.prefix, terms, scores.has_cross, probabilities)
     return probabilities
 
 
 def log_shares(scores: SplitScores) -> NDArray[np.float64]:
     """Return terms that make every split ``log p(k | i, j)``; see :func:`normalised_chart`."""
     terms = own_terms(scores)
-    normalise(scores.n_words, scores.prefix, terms, True, scores.has_cross)
+    normalise(scores.n_words, scores.prefix, terms, scores.has_cross)
     return terms
 
 

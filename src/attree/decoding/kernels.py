@@ -38,7 +38,6 @@ def _splits(
     sums: _Floats,
     diagonal: _Floats,
     terms: _Floats,
-    has_terms: bool,
     has_cross: bool,
     i: _Integer,
     j: _Integer,
@@ -48,9 +47,8 @@ def _splits(
     if has_cross:
         for k in range(i + 1, j):
             score[k] = _cross(sums, diagonal, i, k, j)
-        if has_terms:
-            for k in range(i + 1, j):
-                score[k] += terms[k, i] + terms[k, j]
+        for k in range(i + 1, j):
+            score[k] += terms[k, i] + terms[k, j]
     else:
         for k in range(i + 1, j):
             score[k] = terms[k, i] + terms[k, j]
@@ -187,16 +185,14 @@ def add_best_with_cross(n_words: _Words, prefix: _Floats, all_terms: _Floats) ->
         _keep_diagonal(sums, diagonal)
         for j in range(2, side):
             for i in range(j - 2, -1, -1):
-                _splits(sums, diagonal, terms, True, True, i, j, score)
+                _splits(sums, diagonal, terms, True, i, j, score)
                 best = _highest(score, i, j)
                 terms[i, j] += best
                 terms[j, i] += best
 
 
 @finite_kernel
-def normalise(
-    n_words: _Words, prefix: _Floats, all_terms: _Floats, has_terms: bool, has_cross: bool
-) -> None:
+def normalise(n_words: _Words, prefix: _Floats, all_terms: _Floats, has_cross: bool) -> None:
     """Subtract from the terms of every span the log of the sum of ``exp(split)`` over its splits.
 
     The chart over these terms then adds up ``log p(k | i, j)``. Wide spans come first: the terms
@@ -214,7 +210,7 @@ def normalise(
         for width in range(n, 1, -1):
             for i in range(n - width + 1):
                 j = i + width
-                _splits(sums, diagonal, terms, has_terms, has_cross, i, j, score)
+                _splits(sums, diagonal, terms, has_cross, i, j, score)
                 best = _highest(score, i, j)
                 total = 0.0
                 for k in range(i + 1, j):
@@ -226,12 +222,7 @@ def normalise(
 
 @finite_kernel
 def marginals(
-    n_words: _Words,
-    prefix: _Floats,
-    all_terms: _Floats,
-    has_terms: bool,
-    has_cross: bool,
-    probabilities: _Floats,
+    n_words: _Words, prefix: _Floats, all_terms: _Floats, has_cross: bool, probabilities: _Floats
 ) -> None:
     """Fill ``probabilities`` with that of each span under ``p(k | i, j) ∝ exp(split(i, k, j))``.
 
@@ -243,8 +234,7 @@ def marginals(
     for n in n_words:
         side = n + 1
         cells = slice(table, table + side * side)
-        sums = prefix[cells].reshape(side, side)
-        terms = all_terms[cells].reshape(side, side) if has_terms else sums
+        sums, terms = prefix[cells].reshape(side, side), all_terms[cells].reshape(side, side)
         spans = probabilities[cells].reshape(side, side)
         table += side * side
         _keep_diagonal(sums, diagonal)
@@ -253,7 +243,7 @@ def marginals(
         for width in range(n, 1, -1):
             for i in range(n - width + 1):
                 j = i + width
-                _splits(sums, diagonal, terms, has_terms, has_cross, i, j, score)
+                _splits(sums, diagonal, terms, has_cross, i, j, score)
                 best = _highest(score, i, j)
                 total = 0.0
                 for k in range(i + 1, j):

@@ -177,7 +177,15 @@ def _training_rows(
 
 def _asked(choice: Choice, treebanks: int) -> list[int | None]:
     """Return how many trees are asked for, None for all: one number if they are drawn together."""
-    wanted = [_number_of_trees(text) for text in choice.trees or [str(USUAL_TREES)]]
+    texts = choice.trees or [str(USUAL_TREES)]
+    for text in texts:
+        if text != "all" and not re.fullmatch("[0-9]{1,9}", text):
+            raise AttreeError(
+                "not-a-number", f"{text!r} is not a number of trees", fix="write it in digits"
+            )
+        if text != "all" and int(text) < 1:
+            raise AttreeError("bad-count", f"{text} trees are asked for", fix="ask for 1 or more")
+    wanted = [None if text == "all" else int(text) for text in texts]
     if len(wanted) == 1:
         return wanted if choice.shares is None else wanted * treebanks
     if len(wanted) != treebanks:
@@ -211,15 +219,3 @@ def _counts(asked: Sequence[int | None], there: Sequence[int], apart: int) -> li
         counts[place] -= less
         too_many -= less
     return counts
-
-
-def _number_of_trees(text: str) -> int | None:
-    if text == "all":
-        return None
-    if not re.fullmatch("[0-9]{1,9}", text):
-        raise AttreeError(
-            "not-a-number", f"{text!r} is not a number of trees", fix="write it in digits"
-        )
-    if int(text) < 1:
-        raise AttreeError("bad-count", f"{text} trees are asked for", fix="ask for 1 or more")
-    return int(text)

@@ -569,10 +569,6 @@ class BatchSource:
         """Run the encoder over sentences, and keep what a scorer reads of them."""
         return cls(features_of(encoder, sentences, scorer.layout()), scorer)
 
-    def __len__(self) -> int:
-        """Return the number of sentences."""
-        return len(self._records)
-
     def lengths(self) -> list[int]:
         """Return the number of pieces of each sentence."""
         return [len(record.word_of) for record in self._records]

@@ -36,15 +36,10 @@ class StateBatch:
     rows: Tensor
     pieces: PieceBatch
 
-    @property
-    def n_words(self) -> Tensor:
-        """(sentences,) int64."""
-        return self.pieces.n_words
-
     def words(self) -> Tensor:
         """(sentences, words) bool: True where a word stands."""
         places = torch.arange(self.pieces.max_words, device=self.rows.device)
-        return places < self.n_words[:, None]
+        return places < self.pieces.n_words[:, None]
 
 
 def state_batch(output: EncoderOutput, layers: Sequence[int], *, specials: bool) -> StateBatch:

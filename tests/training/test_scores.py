@@ -1,4 +1,4 @@
-"""The inside algorithm and span marginals against enumeration."""
+"""The inside algorithm, marginals and decoders of trained scores against enumeration."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from attree.decoding import DECODERS
+from attree.decoding.batch import decode as decode_associations
 from attree.training import inside
 from attree.training.gold import gold_batch, gold_tree
 from attree.training.inside import log_partition, marginals
-from attree.training.scores import span_scores
+from attree.training.recipes import CHOICES
+from attree.training.scores import SpanScores, decode, likelihoods, span_scores
 from tests.training import reference
 
 
@@ -25,17 +28,6 @@ def test_inside_and_marginals_equal_enumeration(seed: int, n: int, spread: float
     assert found.item() == pytest.approx(reference.log_partition(table, n), rel=1e-10, abs=1e-10)
     likely = marginals(table[None], n_words.numpy())[0]
     np.testing.assert_allclose(likely, reference.marginals(table, n), atol=1e-10)
-
-
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 10_000), n=st.integers(2, 7))
-def test_compatible_trees_equal_enumeration(seed: int, n: int):
-    generator = np.random.default_rng(seed)
-    table = np.triu(generator.normal(0, 2, (n + 1, n + 1)), 1)
-    brackets = reference.random_tree(generator, 0, n)
-    gold = gold_batch([gold_tree(n, brackets, name="t")])
-    found = log_partition(torch.from_numpy(table[None]), torch.tensor([n]), gold.allowed)
-    assert found.item() == pytest.approx(reference.log_partition(table, n, brackets), rel=1e-10)
 
 
 def test_published_numbers():
@@ -94,3 +86,59 @@ def test_batch_equals_one_by_one():
         alone = marginals(table[None, : n + 1, : n + 1], np.array([n]))[0]
         np.testing.assert_array_equal(found[: n + 1, : n + 1], alone)
         assert found[n + 1 :].sum() == found[:, n + 1 :].sum() == 0
+
+
+#: those that read split scores alone
+OF_ASSOCIATIONS = [name for name in CHOICES["decoder"] if name in DECODERS]
+LENGTHS = [5, 1, 7, 2, 3]
+
+
+def example(seed: int = 0):
+    generator = np.random.default_rng(seed)
+    matrices = [np.log(generator.dirichlet(np.ones(n), size=n) + 1e-6) for n in LENGTHS]
+    batch = torch.from_numpy(reference.padded(matrices))
+    return matrices, span_scores(batch, torch.tensor(LENGTHS))
+
+
+@pytest.mark.parametrize("score", ["outside", "inside_outside"])
+@pytest.mark.parametrize("decoder", OF_ASSOCIATIONS)
+def test_equals_decoding_the_associations(score: str, decoder: str):
+    matrices, scores = example()
+    values = np.concatenate([matrix.ravel() for matrix in matrices])
+    expected = decode_associations(values, LENGTHS, score=score, decoder=decoder)
+    found = decode(scores, score=score, decoder=decoder)
+    assert found == expected
+
+
+def test_minimum_risk_is_the_tree_of_most_expected_spans():
+    _, scores = example(1)
+    trees = decode(scores, score="inside_outside", decoder="minimum_risk")
+    likely = marginals(scores.span.numpy(), np.array(LENGTHS))
+    for place, n in enumerate(LENGTHS):
+        spans = set(trees.of(place).spans)
+        best = max(
+            reference.trees(0, n), key=lambda tree: sum(likely[place][span] for span in tree)
+        )
+        assert spans == set(best)
+
+
+def test_the_optional_chart_keeps_the_spans_that_sum_highest():
+    generator = np.random.default_rng(3)
+    span = np.triu(generator.normal(size=(len(LENGTHS), 8, 8)), 1)
+    scores = SpanScores(torch.zeros(span.shape), torch.from_numpy(span), torch.tensor(LENGTHS))
+    trees = decode(scores, score="inside_outside", decoder="optional_chart")
+    for place, n in enumerate(LENGTHS):
+        whole = {(0, n)} if n > 1 else set()
+        positive = [{s for s in tree if span[place][s] > 0} for tree in reference.trees(0, n)]
+        best = max(positive, key=lambda spans: sum(span[place][s] for s in spans))
+        assert set(trees.of(place).spans) == best | whole
+
+
+def test_unlikely_spans_are_told_and_the_whole_sentence_is_certain():
+    _, scores = example(2)
+    trees = decode(scores, score="inside_outside", decoder="minimum_risk")
+    found = likelihoods(scores, trees)
+    whole = (trees.starts == 0) & (trees.ends == np.array(LENGTHS)[trees.tree_of])
+    assert (found[whole] == 1).all()
+    assert ((found > 0) & (found <= 1 + 1e-9)).all()
+    assert (found < 0.4).any()
