@@ -131,7 +131,7 @@ def find_encoder(name: str | Path, *, dtype: str = DTYPES[0]) -> ResolvedEncoder
     path, text = Path(name), str(name)
     if path.suffix == ".json":
         return ResolvedEncoder.read(path)
-    if path.is_dir():
+    if text and path.is_dir():
         return resolve(EncoderSource(path.resolve().name, "path", text, dtype=dtype))
     described = DESCRIPTIONS / f"{text}.json"
     if described.is_file():

@@ -171,7 +171,8 @@ def _source_of(parser: str, overrides: Overrides) -> ParserSource:
 
 def _ready(parser: str, overrides: Overrides) -> AveragedHeads:
     recipe, ready = UNSUPERVISED[parser].settings(), ready_heads()
-    encoder = find_encoder(overrides.encoder or ready["default"], dtype=DTYPE)
+    name = ready["default"] if overrides.encoder is None else overrides.encoder
+    encoder = find_encoder(name, dtype=DTYPE)
     if overrides.heads is None:
         heads = {known["fingerprint"]: known["heads"] for known in ready["encoders"].values()}
         if encoder.fingerprint not in heads:
