@@ -59,8 +59,23 @@ def _spans(trees: Trees, known: dict[str, int]) -> _Spans:
     if trees.labels is not None and "" in trees.label_names:
         whole = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
         labels[whole & (codes == trees.label_names.index(""))] = -1
-    order = np.lexsort((-trees.ends, trees.starts, trees.tree_of))
+    order = np.argsort(_keys(trees), kind="stable")  # quick on what is in order
     return trees.starts[order], trees.ends[order], labels[order], trees.offsets
+
+
+def _first_keys(trees: Trees) -> NDArray[np.int64]:
+    sizes = (trees.n_words + 1) ** 2
+    return np.cumsum(sizes) - sizes
+
+
+def _keys(trees: Trees) -> NDArray[np.int64]:
+    """Return numbers of spans that ascend in pre-order, from each tree to the next.
+
+    Within a tree they are those of :class:`DistinctSpans`, from the tree's first key on.
+    """
+    n_words, tree = trees.n_words, trees.tree_of
+    keys = trees.starts.astype(np.int64) * (n_words + 1)[tree] - trees.ends
+    return keys + (_first_keys(trees) + n_words)[tree]
 
 
 def label_recall(
@@ -81,17 +96,11 @@ def label_recall(
     if gold.labels is not None and names:
         column = {name: position for position, name in enumerate(names)}
         label = np.array([column.get(name, -1) for name in gold.label_names], np.int64)[gold.labels]
-        tree = gold.tree_of
-        kept = has_tree[tree] & (label >= 0) & (gold.ends - gold.starts > 1)
-        # a number for each span of each tree: as in DistinctSpans, after those of the trees before
-        side = gold.n_words + 1
-        before = np.cumsum(side**2) - side**2
-        spans = (
-            (before + gold.n_words)[tree] + gold.starts.astype(np.int64) * side[tree] - gold.ends
-        )
-        given = np.repeat(before, predicted.counts) + predicted.keys
-        span, label = np.divmod(np.unique(spans[kept] * len(names) + label[kept]), len(names))
-        recalled = label[np.isin(span, given)]
+        kept = has_tree[gold.tree_of] & (label >= 0) & (gold.ends - gold.starts > 1)
+        both = np.sort(_keys(gold)[kept] * len(names) + label[kept], kind="stable")
+        span, label = np.divmod(both[np.diff(both, prepend=-1) > 0], len(names))
+        given = np.repeat(_first_keys(gold), predicted.counts) + predicted.keys
+        recalled = label[np.append(given, -1)[np.searchsorted(given, span)] == span]
         counts = np.stack([np.bincount(x, minlength=len(names)) for x in (label, recalled)], axis=1)
     return {name: LabelCount(*each) for name, each in zip(names, counts.tolist(), strict=True)}
 
