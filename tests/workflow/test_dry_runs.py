@@ -10,14 +10,16 @@ import pytest
 import yaml
 
 from attree.ready import trained_folder
-from tests.workflow.conftest import ROOT, Checkout, add, put
+from tests.workflow.conftest import ROOT, Checkout, put
 
 PAPER = "workflow/configs/paper.yaml"
 #: Of heads, in the tables of BERT.
 SELECTIONS = ("3-heads", "best3", "all-heads")
-#: Of experiments.
-RUN = {"encoders": ["tiny"], "languages": ["english"], "parsers": ["fpio"],
-       "test": ["english/test"]}  # fmt: skip
+#: An experiment, trained on a split that there is not.
+FEW = {"title": "Few", "columns": "trees", "runs": [
+    {"encoders": ["tiny"], "parsers": ["fpio"], "trees": [2],
+     "train": "english/no", "test": ["english/test"]},
+]}  # fmt: skip
 SPMRL = ("Korean", "German", "Polish", "Hungarian", "Basque", "French", "Hebrew", "Swedish")
 
 
@@ -200,10 +202,7 @@ def test_an_overlay_without_its_variables_is_one_line(checkout: Checkout, overla
         ),
         ({"tuning": {"language": "english", "split": "devel"}}, "english has no split devel"),
         ({"published": "none.csv"}, "published"),
-        (
-            {"experiments": {"few": {"title": "Few", "runs": [{**RUN, "train": "english/no"}]}}},
-            "asks for the unknown set english/no",
-        ),
+        ({"experiments": {"few": FEW}}, "asks for the unknown set english/no"),
         ("zzz: " + "9" * 5000, "{line}: this is not YAML (a number or a date that cannot be read"),
         (
             "zzz: [",
@@ -216,7 +215,7 @@ def test_a_mistake_is_one_line(small: Checkout, change: dict[str, object] | str,
     """One of each place that checks, and what Snakemake itself cannot read."""
     path = small.folder / "config.yaml"
     if isinstance(change, str):
-        add(path, change)
+        path.write_text(path.read_text(encoding="utf-8") + change, encoding="utf-8")
     else:
         small.configure(change)
     line = f"config.yaml:{len(path.read_text(encoding='utf-8').splitlines())}"
