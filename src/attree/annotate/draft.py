@@ -231,11 +231,8 @@ def checked_label(label: str) -> str:
             "label-reserved", f"{label} stands for no label in treebanks", fix="choose another"
         )
     if len(label) > _LONGEST_LABEL:
-        raise AttreeError(
-            "label-too-long",
-            f"a label has at most {_LONGEST_LABEL} characters",
-            fix="choose a shorter one",
-        )
+        problem = f"a label has at most {_LONGEST_LABEL} characters"
+        raise AttreeError("label-too-long", problem, fix="choose a shorter one")
     return label
 
 

@@ -184,12 +184,9 @@ def check(folder: Path) -> None:
     others = [path.name for path in treebank_files(folder)]
     others += [name for name in (TREES, LOG) if (folder / name).exists() and name not in others]
     if others:
-        raise AttreeError(
-            "foreign-folder",
-            f"this folder holds a treebank that attree annotate did not make ({others[0]})",
-            file=folder,
-            fix="name a new folder with --output",
-        )
+        problem = f"this folder holds a treebank that attree annotate did not make ({others[0]})"
+        fix = "name a new folder with --output"
+        raise AttreeError("foreign-folder", problem, file=folder, fix=fix)
 
 
 def _is_ours(log: Path) -> bool:

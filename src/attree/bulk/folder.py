@@ -54,12 +54,9 @@ def only_run(folder: Path, *, wait: float, unlock: bool) -> Iterator[None]:
         said = False
         while left := [] if unlock else _left_writers(folder):
             if time.monotonic() > until:
-                raise AttreeError(
-                    "still-writing",
-                    f"{_named(left)} of an earlier run may still be writing",
-                    file=folder,
-                    fix="end it and run again, or pass --unlock if you are sure that run is dead",
-                )
+                problem = f"{_named(left)} of an earlier run may still be writing"
+                fix = "end it and run again, or pass --unlock if you are sure that run is dead"
+                raise AttreeError("still-writing", problem, file=folder, fix=fix)
             if not said:
                 say(f"attree: waiting for {_named(left)} of an earlier run to end")
                 said = True
@@ -227,9 +224,6 @@ def check_there(folder: Path) -> None:
         AttreeError: the run's manifest is gone.
     """
     if not (folder / MANIFEST).is_file():
-        raise AttreeError(
-            "folder-removed",
-            "this folder was removed while a run wrote to it",
-            file=folder,
-            fix="run the same command again to begin anew",
-        )
+        problem = "this folder was removed while a run wrote to it"
+        fix = "run the same command again to begin anew"
+        raise AttreeError("folder-removed", problem, file=folder, fix=fix)

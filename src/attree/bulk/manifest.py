@@ -159,14 +159,14 @@ def cut(
                 if held == shard_lines or size >= _SHARD_BYTES:
                     finish()
                     advance(shards[-1].lines)
-        check_unchanged(file, "changed while it was read")
+        _check_unchanged(file)
     if parts:
         finish()
     return tuple(shards)
 
 
-def check_unchanged(file: InputFile, problem: str) -> None:
-    """Raise :class:`AttreeError` with ``problem`` if a file's size or time are other than noted."""
+def _check_unchanged(file: InputFile) -> None:
+    """Refuse a file whose size or time are other than noted."""
     try:
         now = Path(file.path).stat()
     except OSError:
@@ -174,12 +174,9 @@ def check_unchanged(file: InputFile, problem: str) -> None:
             "input-gone", "this input has gone", file=file.path, fix="put it back"
         ) from None
     if (now.st_size, now.st_mtime_ns) != (file.size, file.changed):
-        raise AttreeError(
-            "unreadable",
-            f"this input {problem}",
-            file=file.path,
-            fix="wait until it is written, then name a new output folder",
-        )
+        problem = "this input changed while it was read"
+        fix = "wait until it is written, then name a new output folder"
+        raise AttreeError("unreadable", problem, file=file.path, fix=fix)
 
 
 def payloads(
@@ -231,21 +228,15 @@ def check_same(old: Manifest, new: Manifest, folder: Path) -> None:
     for key in sorted(set(old.settings) | set(new.settings)):
         before, now = old.settings.get(key), new.settings.get(key)
         if before != now:
-            raise AttreeError(
-                "other-settings",
-                f"the run in this folder has another setting: {_difference(key, before, now)}",
-                file=folder,
-                fix="repeat its settings, pass --restart to replace its trees, or name another",
-            )
+            problem = f"the run in this folder has another setting: {_difference(key, before, now)}"
+            fix = "repeat its settings, pass --restart to replace its trees, or name another"
+            raise AttreeError("other-settings", problem, file=folder, fix=fix)
     names = [[file.name for file in one.files] for one in (old, new)]
     if names[0] != names[1]:
         differing = sorted(set(names[0]) ^ set(names[1])) or names[1]
-        raise AttreeError(
-            "other-inputs",
-            f"the run in this folder has other input files (such as {differing[0]})",
-            file=folder,
-            fix="name the same input again, or a new folder",
-        )
+        problem = f"the run in this folder has other input files (such as {differing[0]})"
+        fix = "name the same input again, or a new folder"
+        raise AttreeError("other-inputs", problem, file=folder, fix=fix)
     for before_file, now_file in zip(old.files, new.files, strict=True):
         if before_file.size != now_file.size:
             raise input_changed(now_file.path)

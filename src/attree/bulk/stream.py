@@ -61,11 +61,9 @@ def stream(
     do.
     """
     if output is not None or PARQUET in rows.output.formats:
-        raise AttreeError(
-            "stdin-to-folder",
-            "standard input is parsed to standard output, in brackets",
-            fix="leave --output out and use --to brackets, or parse a file",
-        )
+        problem = "standard input is parsed to standard output, in brackets"
+        fix = "leave --output out and use --to brackets, or parse a file"
+        raise AttreeError("stdin-to-folder", problem, fix=fix)
     parser = Parser.of(found, device=device, threads=threads, max_words=rows.max_words)
     sys.stdin.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
     split: Tokeniser | None = None

@@ -351,11 +351,9 @@ class Trainer:
         """
         apart = set_apart(row, self.sets[row.train])
         if not apart or "tree_crf" not in parser.recipe.objective:
-            raise AttreeError(
-                "not-calibrated",
-                f"{row.parser}: `calibrated` needs a tree CRF, and trees set apart",
-                fix="choose tree-crf-full, and set `apart` to 40 or so",
-            )
+            problem = f"{row.parser}: `calibrated` needs a tree CRF, and trees set apart"
+            fix = "choose tree-crf-full, and set `apart` to 40 or so"
+            raise AttreeError("not-calibrated", problem, fix=fix)
         trees = read_trees(self.sets[row.train].table, apart)
         gold = gold_trees(trees.gold)
         source = BatchSource.of(self.encoder, trees.words, parser.scorer)

@@ -125,11 +125,9 @@ class _Expander:
             settings = {key: config["parsers"][name][key] for key in _HEADS_KEYS}
             return "heads", settings | ({"heads": run["heads"]} if run["heads"] else {})
         if name in folders_of(config):
-            raise AttreeError(
-                "trained-already",
-                f"{where}: {name} is trained already, and an experiment trains its parsers",
-                fix="name it under `trained` of a table's or comparison's run",
-            )
+            problem = f"{where}: {name} is trained already, and an experiment trains its parsers"
+            fix = "name it under `trained` of a table's or comparison's run"
+            raise AttreeError("trained-already", problem, fix=fix)
         names = [*config["parsers"], *config["trained"], *self.recipes]
         check_name(name, names, f"{where}: unknown parser {name}", near=True)
         settings = {"recipe": name, **(config["trained"].get(name) or {})}
@@ -149,11 +147,9 @@ def _check_way(way: str, kind: str, trees: int | str, first: int, where: str) ->
     if way == RANDOM:
         return
     if kind == "heads":
-        raise AttreeError(
-            "draw-without-parser",
-            f"{where}: draw {way} is for parsers of `trained` and of attree train",
-            fix=f"write draw: [{RANDOM}] for averaged heads",
-        )
+        problem = f"{where}: draw {way} is for parsers of `trained` and of attree train"
+        fix = f"write draw: [{RANDOM}] for averaged heads"
+        raise AttreeError("draw-without-parser", problem, fix=fix)
     if not isinstance(trees, int) or trees <= first:
         raise AttreeError(
             "draw-too-few",
@@ -181,11 +177,9 @@ def _check_cells(rows: Sequence[Placed], where: str) -> None:
     for one in rows:
         cell = (one.panel, one.label, one.column, one.row.encoder, one.row.seed)
         if cell in seen:
-            raise AttreeError(
-                "cell-twice",
-                f"{where}: two rows fall into line {one.label!r}, column {one.column}",
-                fix="give one of the runs another label, such as '{parser}, layer {layer}'",
-            )
+            problem = f"{where}: two rows fall into line {one.label!r}, column {one.column}"
+            fix = "give one of the runs another label, such as '{parser}, layer {layer}'"
+            raise AttreeError("cell-twice", problem, fix=fix)
         seen.add(cell)
 
 
@@ -253,11 +247,9 @@ class Experiments:
         }
         for name, each in self._jobs.items():
             if unknown := [one for job in each for one in job.sets if one not in there]:
-                raise AttreeError(
-                    "unknown-set",
-                    f"experiments: {name} asks for the unknown set {unknown[0]}",
-                    fix=f"the languages are {', '.join(plan.splits)}",
-                )
+                problem = f"experiments: {name} asks for the unknown set {unknown[0]}"
+                fix = f"the languages are {', '.join(plan.splits)}"
+                raise AttreeError("unknown-set", problem, fix=fix)
 
     @functools.cached_property
     def tuned(self) -> dict[str, tuple[str, int]]:

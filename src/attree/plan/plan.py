@@ -214,11 +214,9 @@ class _Planner:
         for name, settings in self.config["trained"].items():
             start = settings.get("start", STARTS[0])
             if start not in STARTS and folder_of_start(start) is None:
-                raise AttreeError(
-                    "no-parser",
-                    f"trained.{name}: start: {start}: no parser of `attree train` is there",
-                    fix="write encoder, random, universal, or the folder of a trained parser",
-                )
+                problem = f"trained.{name}: start: {start}: no parser of `attree train` is there"
+                fix = "write encoder, random, universal, or the folder of a trained parser"
+                raise AttreeError("no-parser", problem, fix=fix)
 
     def rows(self, name: str, table: Mapping[str, Any]) -> Iterable[TableRow]:
         """Yield the rows of a table or comparison, in its order."""
@@ -246,11 +244,9 @@ class _Planner:
             for grammar in run["grammars"]:
                 _known(grammar, config["grammars"], f"{where}: grammar")
                 if not name.startswith("comparisons."):  # they mark what is undertrained
-                    raise AttreeError(
-                        "grammar-in-table",
-                        f"{where}: the grammar {grammar} stands in a table",
-                        fix="name it in a run of `comparisons`, which `snakemake grammars` makes",
-                    )
+                    problem = f"{where}: the grammar {grammar} stands in a table"
+                    fix = "name it in a run of `comparisons`, which `snakemake grammars` makes"
+                    raise AttreeError("grammar-in-table", problem, fix=fix)
                 for language in languages:
                     text = config["grammars"][grammar]["text"]
                     if not every or text in self.splits[language]:
@@ -279,11 +275,9 @@ class _Planner:
         _known(language, self.splits, f"{where}: language")
         if split not in self.splits[language]:
             has = ", ".join(self.splits[language]) or "none"
-            raise AttreeError(
-                "unknown-split",
-                f"{where}: language {language} has no split {split}",
-                fix=f"it has {has}; add {split}.* to its folder or name another split",
-            )
+            problem = f"{where}: language {language} has no split {split}"
+            fix = f"it has {has}; add {split}.* to its folder or name another split"
+            raise AttreeError("unknown-split", problem, fix=fix)
 
     def check_treebanks(self, parser: str) -> None:
         """Refuse a few-shot parser whose training sets, or own folder, are not there."""
@@ -314,11 +308,9 @@ class _Planner:
             return list(named)
         having = [language for language, splits in self.splits.items() if split in splits]
         if not having:
-            raise AttreeError(
-                "unknown-split",
-                f"{where}: no language has a split {split}",
-                fix=f"put <language>/{split}.* into a folder of treebanks.folders",
-            )
+            problem = f"{where}: no language has a split {split}"
+            fix = f"put <language>/{split}.* into a folder of treebanks.folders"
+            raise AttreeError("unknown-split", problem, fix=fix)
         return having
 
     def _check_members(self, parser: str, language: str, split: str, where: str) -> None:
@@ -340,19 +332,15 @@ class _Planner:
             raise AttreeError("option-without-effect", problem, fix="leave it out")
         for key in ("heads", "label_layers", "weight_decay"):
             if key in settings:
-                raise AttreeError(
-                    "experiments-alone",
-                    f"trained.{parser}: {key} is for experiments alone",
-                    fix=f"leave it out, or do not name it in {where}",
-                )
+                problem = f"trained.{parser}: {key} is for experiments alone"
+                fix = f"leave it out, or do not name it in {where}"
+                raise AttreeError("experiments-alone", problem, fix=fix)
 
     def _check_trees(self, system: str, language: str, split: str, where: str) -> None:
         if f"{language}/{split}" not in self.config["systems"][system]:
-            raise AttreeError(
-                "missing-trees",
-                f"{where}: system {system} has no trees of {language}/{split}",
-                fix=f"add `{language}/{split}: FILE` to systems.{system}",
-            )
+            problem = f"{where}: system {system} has no trees of {language}/{split}"
+            fix = f"add `{language}/{split}: FILE` to systems.{system}"
+            raise AttreeError("missing-trees", problem, fix=fix)
 
 
 def _known(name: str, names: Iterable[str], what: str) -> None:
