@@ -71,8 +71,8 @@ def _check(members: Sequence[Trees], threshold: float | None) -> None:
         if len(trees) != words.size:
             problem = f"has trees of {len(trees):,} sentences and parser 1 of {words.size:,}"
         elif (unequal := np.flatnonzero(trees.n_words != words)).size:
-            at = int(unequal[0])
-            problem = f"has {trees.n_words[at]} words in sentence {at} and parser 1 {words[at]}"
+            row = int(unequal[0])
+            problem = f"has {trees.n_words[row]} words in sentence {row} and parser 1 {words[row]}"
         else:
             continue
         raise AttreeError(
@@ -84,14 +84,14 @@ def _check(members: Sequence[Trees], threshold: float | None) -> None:
 
 def _votes(weights: Sequence[float] | None, members: int) -> NDArray[np.float64]:
     """(members,) float64: what each one's spans count, 1 in all."""
-    given = np.array([1.0] * members if weights is None else weights)
-    if given.size != members or not (np.isfinite(given) & (given > 0)).all():
+    votes = np.array([1.0] * members if weights is None else weights)
+    if votes.size != members or not (np.isfinite(votes) & (votes > 0)).all():
         raise AttreeError(
             "bad-weights",
-            f"there are {members} parsers, and weights {given.tolist()}",
+            f"there are {members} parsers, and weights {votes.tolist()}",
             fix="give each parser a number above 0, or give none",
         )
-    return given / given.sum()
+    return votes / votes.sum()
 
 
 def _average(
@@ -101,8 +101,8 @@ def _average(
     side = words + 1
     tables = np.concatenate(([0], np.cumsum(side**2)))
     shares, scores = np.zeros(tables[-1]), np.zeros(tables[-1])
-    for one, vote in zip(members, votes, strict=True):
-        tree, starts, ends = _distinct(one)
+    for member, vote in zip(members, votes, strict=True):
+        tree, starts, ends = _distinct_spans(member)
         cell = tables[tree] + starts * side[tree] + ends
         shares[cell] += vote
         spans = words - 1 + np.bincount(tree, minlength=words.size)
@@ -110,15 +110,15 @@ def _average(
     if threshold is not None:
         scores = np.maximum(shares - threshold, 0.0)
     trees = _best(words, scores)
-    place = tables[trees.tree_of] + trees.starts * side[trees.tree_of] + trees.ends
-    trees = replace(trees, scores=shares[place])
+    cells = tables[trees.tree_of] + trees.starts * side[trees.tree_of] + trees.ends
+    trees = replace(trees, scores=shares[cells])
     if threshold is None:
         return trees
     whole = (trees.starts == 0) & (trees.ends == words[trees.tree_of])
-    return trees.keep(whole | (shares[place] > threshold))
+    return trees.keep(whole | (shares[cells] > threshold))
 
 
-def _distinct(trees: Trees) -> tuple[NDArray[np.int64], ...]:
+def _distinct_spans(trees: Trees) -> tuple[NDArray[np.int64], ...]:
     """Return tree, start and end of the distinct spans of two words and more, the whole among them.
 
     They are sorted, once each.
@@ -134,11 +134,11 @@ def _distinct(trees: Trees) -> tuple[NDArray[np.int64], ...]:
 def _best(words: NDArray[np.int64], scores: NDArray[np.float64]) -> Trees:
     """Return the binary trees whose spans' scores, in the upper triangles, sum highest."""
     terms = np.empty_like(scores)
-    at = 0
+    first = 0
     for n in words:
-        cells = slice(at, at + (n + 1) ** 2)
+        cells = slice(first, first + (n + 1) ** 2)
         above = scores[cells].reshape(n + 1, n + 1)
         terms[cells] = (above + above.T).ravel()  # left(i, k) at [k, i], right(k, j) at [k, j]
-        at = cells.stop
+        first = cells.stop
     splits = SplitScores(words, np.zeros_like(terms), terms, has_cross=False)
     return binary_trees(words, partial(chart, splits))

@@ -56,19 +56,19 @@ def decode(
     size = int((words * words).sum()) * matrices_each
     if values.ndim != 1 or values.size != size:
         raise ValueError(f"{size} values are needed in one dimension, not shape {values.shape}")
-    each = np.repeat(words, matrices_each)
+    lengths = np.repeat(words, matrices_each)
     decode_scores = choose(DECODERS, decoder, what="decoder")
-    spans = binary_offsets(each)
+    spans = binary_offsets(lengths)
     starts, ends = np.empty(spans[-1], np.int32), np.empty(spans[-1], np.int32)
-    found = np.empty(spans[-1]) if scored else None
-    at = np.concatenate(([0], np.cumsum(each * each)))
-    tables = np.concatenate(([0], np.cumsum((each + 1) ** 2)))
+    of_spans = np.empty(spans[-1]) if scored else None
+    offsets = np.concatenate(([0], np.cumsum(lengths * lengths)))
+    tables = np.concatenate(([0], np.cumsum((lengths + 1) ** 2)))
     ranges = list(chunks(tables, _CELLS_AT_A_TIME))
     room = np.empty((2, max((tables[last] - tables[first] for first, last in ranges), default=0)))
     for first, last in ranges:
         cells = tables[last] - tables[first]
-        chosen = transform(values[at[first] : at[last]], association)
-        scores = split_scores(chosen, each[first:last], score, room[:, :cells])
+        chosen = transform(values[offsets[first] : offsets[last]], association)
+        scores = split_scores(chosen, lengths[first:last], score, room[:, :cells])
         if scores.not_finite >= 0:
             sentence, number = divmod(first + scores.not_finite, matrices_each)
             name = sentence if sentences is None else int(np.asarray(sentences)[sentence])
@@ -82,9 +82,9 @@ def decode(
         # decoders add best scores to the terms in place: keep these as they were
         kept = replace(scores, terms=scores.terms.copy()) if scored else scores
         decode_scores(scores, starts[here], ends[here])
-        if found is not None:
-            found[here] = scores_of_spans(kept, starts[here], ends[here])
-    return Trees(each, spans, starts, ends, scores=found)
+        if of_spans is not None:
+            of_spans[here] = scores_of_spans(kept, starts[here], ends[here])
+    return Trees(lengths, spans, starts, ends, scores=of_spans)
 
 
 def scores_of_spans(scores: SplitScores, starts: Spans, ends: Spans) -> NDArray[np.float64]:
@@ -98,14 +98,14 @@ def scores_of_spans(scores: SplitScores, starts: Spans, ends: Spans) -> NDArray[
     def cell(cells: NDArray[np.float64], a: Spans, b: Spans) -> NDArray[np.float64]:
         return cells[table + a * row + b]
 
-    found = np.zeros(tree.size)
+    values = np.zeros(tree.size)
     if scores.has_terms:
-        found += cell(scores.terms, k, i) + cell(scores.terms, k, j)
+        values += cell(scores.terms, k, i) + cell(scores.terms, k, j)
     if scores.has_cross:
         sums = scores.prefix
         across = cell(sums, j, k) + cell(sums, k, i) - cell(sums, k, k) - cell(sums, j, i)
-        found -= across / (2.0 * (k - i) * (j - k))
-    return found
+        values -= across / (2.0 * (k - i) * (j - k))
+    return values
 
 
 def splits_of(tree: NDArray[np.int64], starts: Spans, ends: Spans) -> Spans:
@@ -132,16 +132,16 @@ def syntactic_distances(trees: Trees) -> NDArray[np.int64]:
     split = splits_of(trees.tree_of, trees.starts, trees.ends).astype(np.int64)
     width = ends - starts
     heights = np.ones(starts.size, np.int64)
-    at = np.arange(starts.size)
+    nodes = np.arange(starts.size)
     # in pre-order the left part comes next, the right one after the spans of the left
-    parts = (at + 1, split - starts > 1), (at + split - starts, ends - split > 1)
+    parts = (nodes + 1, split - starts > 1), (nodes + split - starts, ends - split > 1)
     for rows in _by_width(width):
-        for place, is_span in parts:
+        for child, is_span in parts:
             inner = rows[is_span[rows]]
-            heights[inner] = np.maximum(heights[inner], heights[place[inner]] + 1)
-    found = np.empty_like(heights)
-    found[trees.offsets[trees.tree_of] + split - 1] = heights
-    return found
+            heights[inner] = np.maximum(heights[inner], heights[child[inner]] + 1)
+    distances = np.empty_like(heights)
+    distances[trees.offsets[trees.tree_of] + split - 1] = heights
+    return distances
 
 
 def _by_width(width: NDArray[np.int64]) -> list[NDArray[np.int64]]:

@@ -95,10 +95,10 @@ def branched_right(n_words: int, constraints: Constraints, *, labelled: bool) ->
     made = {(start, end) for start, _, end in binarise(n_words, chains).tolist()}
     if labelled:
         made |= set(chains)
-    places = sorted(made - set(constraints.forbidden), key=lambda span: (span[0], -span[1]))
+    spans = sorted(made - set(constraints.forbidden), key=lambda span: (span[0], -span[1]))
     if not labelled:
-        return Trees.from_spans([n_words], [places])
-    named = [(span, label or NO_LABEL) for span in places for label in chains.get(span, [None])]
+        return Trees.from_spans([n_words], [spans])
+    named = [(span, label or NO_LABEL) for span in spans for label in chains.get(span, [None])]
     return Trees.from_spans([n_words], [[span for span, _ in named]], [[x for _, x in named]])
 
 

@@ -58,10 +58,10 @@ def fixed_trees(
 def _streams(seed: int, sentences: NDArray[np.integer]) -> _Streams:
     """Return where each sentence's random numbers begin: far apart for any seed and sentence."""
     with np.errstate(over="ignore"):
-        return _mixed(_mixed(np.asarray(sentences, np.uint64) + _STEP) ^ np.uint64(seed) * _STEP)
+        return _mix(_mix(np.asarray(sentences, np.uint64) + _STEP) ^ np.uint64(seed) * _STEP)
 
 
-def _mixed(counter: _Streams) -> _Streams:
+def _mix(counter: _Streams) -> _Streams:
     z = (counter ^ (counter >> _S30)) * _MIX_1
     z = (z ^ (z >> _S27)) * _MIX_2
     return z ^ (z >> _S31)
@@ -156,10 +156,10 @@ def _uniform_tree(n_words: _Words, streams: _Streams, starts: _Spans, ends: _Spa
         nodes = 1
         for _ in range(n_words[s] - 1):
             chance = _draw(stream, 2 * nodes)
-            at, old, new = chance // 2, nodes, nodes + 1
-            left[old], right[old] = left[at], right[at]
+            chosen, old, new = chance // 2, nodes, nodes + 1
+            left[old], right[old] = left[chosen], right[chosen]
             left[new] = -1
-            left[at], right[at] = (old, new) if chance % 2 == 0 else (new, old)
+            left[chosen], right[chosen] = (old, new) if chance % 2 == 0 else (new, old)
             nodes += 2
         seen, depth = 0, 1
         stack[0] = 0

@@ -51,12 +51,12 @@ class _Cell:
     """The ways to make one vertex.
 
     Attributes:
-        found: the best ones, in order.
+        ranked: the best ones, in order.
         waiting: a heap of those that can be next.
         complete: whether there are no more than those found.
     """
 
-    found: list[Way]
+    ranked: list[Way]
     waiting: list[Way]
     complete: bool = False
 
@@ -112,7 +112,7 @@ class BestTrees:
         for rank in range(k):
             if not self._reach(top, rank):
                 return
-            yield -self._cells[top].found[rank][0], self._choices(top, rank)
+            yield -self._cells[top].ranked[rank][0], self._choices(top, rank)
 
     def _cell(self, vertex: Vertex) -> _Cell:
         """Return the ways to make a vertex; at the beginning, its best one."""
@@ -130,19 +130,19 @@ class BestTrees:
         asked = [(vertex, rank)]
         while asked:
             cell = self._cell(asked[-1][0])
-            if cell.complete or len(cell.found) > asked[-1][1]:
+            if cell.complete or len(cell.ranked) > asked[-1][1]:
                 asked.pop()
             elif missing := self._missing(asked[-1][0], cell):
                 asked.append(missing)
             else:
                 self._extend(asked[-1][0], cell)
-        return len(self._cell(vertex).found) > rank
+        return len(self._cell(vertex).ranked) > rank
 
     def _missing(self, vertex: Vertex, cell: _Cell) -> tuple[Vertex, int] | None:
         """Return a part's way that must be known before the next way of a vertex is."""
-        for _, part, rank in self._parts_of_next(vertex, cell.found[-1]):
+        for _, part, rank in self._parts_of_next(vertex, cell.ranked[-1]):
             below = self._cell(part)
-            if not below.complete and len(below.found) <= rank:
+            if not below.complete and len(below.ranked) <= rank:
                 return part, rank
         return None
 
@@ -152,33 +152,33 @@ class BestTrees:
         The left part moves on only beside the right one's best, so that no way is met twice.
         """
         _, choice, *ranks = way
-        for place, part in enumerate(self.parts(vertex, choice)):
-            if not any(ranks[place + 1 :]):
-                yield place, part, ranks[place] + 1
+        for side, part in enumerate(self.parts(vertex, choice)):
+            if not any(ranks[side + 1 :]):
+                yield side, part, ranks[side] + 1
 
     def _extend(self, vertex: Vertex, cell: _Cell) -> None:
         """Add the next way to make a vertex; what it needs is known."""
-        score, choice, *ranks = cell.found[-1]
-        for place, part, rank in self._parts_of_next(vertex, cell.found[-1]):
-            ways = self._cell(part).found
+        score, choice, *ranks = cell.ranked[-1]
+        for side, part, rank in self._parts_of_next(vertex, cell.ranked[-1]):
+            ways = self._cell(part).ranked
             if rank < len(ways):
                 worse = score + (ways[rank][0] - ways[rank - 1][0])
-                left, right = (rank if at == place else own for at, own in enumerate(ranks))
+                left, right = (rank if x == side else old for x, old in enumerate(ranks))
                 heapq.heappush(cell.waiting, (worse, choice, left, right))
         if cell.waiting:
-            cell.found.append(heapq.heappop(cell.waiting))
+            cell.ranked.append(heapq.heappop(cell.waiting))
         else:
             cell.complete = True
 
     def _choices(self, top: Vertex, rank: int) -> list[tuple[Vertex, int]]:
         """Return what one way to make a vertex is made of, in pre-order."""
-        found, waiting = [], [(top, rank)]
+        choices, waiting = [], [(top, rank)]
         while waiting:
             vertex, rank = waiting.pop()
-            _, choice, *ranks = self._cell(vertex).found[rank]
-            found.append((vertex, choice))
+            _, choice, *ranks = self._cell(vertex).ranked[rank]
+            choices.append((vertex, choice))
             waiting += [*zip(self.parts(vertex, choice), ranks, strict=False)][::-1]
-        return found
+        return choices
 
 
 class BestLabelled(BestTrees):
@@ -213,7 +213,7 @@ class BestLabelled(BestTrees):
         if len(vertex) == 2:
             return super().ways(vertex)
         start, end, free = vertex
-        below = self._cell((start, end)).found[0][0]
+        below = self._cell((start, end)).ranked[0][0]
         gains = self._gains[start, end].tolist()[0 if free else 1 :]
         ways = ((below - gain, label, 0, 0) for label, gain in enumerate(gains, int(not free)))
         return [way for way in ways if way[0] < np.inf]

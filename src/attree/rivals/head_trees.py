@@ -73,8 +73,8 @@ class HeadTrees:
         attention = encoder.run(pieces, heads=heads).attention
         matrices = torch.zeros(len(pieces), len(units), *attention.shape[2:])
         for number, measure in enumerate(self.measures):
-            by_it = [at for at, (_, unit) in enumerate(units) if unit // n_heads == number]
-            read = [column[units[at][0], units[at][1] % n_heads] for at in by_it]
+            by_it = [index for index, (_, unit) in enumerate(units) if unit // n_heads == number]
+            read = [column[units[index][0], units[index][1] % n_heads] for index in by_it]
             matrices[:, by_it] = self._distances(measure(attention[:, read], words), words)
         return matrices
 
@@ -94,8 +94,8 @@ class HeadTrees:
             flat = np.zeros(of_sentence.size) if broken else of_sentence.ravel()
             trees = decode(flat, [n], len(of_sentence), **self.recipe.settings())
             far = torch.from_numpy(syntactic_distances(trees)).reshape(len(of_sentence), n - 1)
-            both = far.diag_embed(1) + far.diag_embed(-1)
-            distances[row, :, :n, :n] = torch.nan if broken else -both.float()
+            matrix = far.diag_embed(1) + far.diag_embed(-1)
+            distances[row, :, :n, :n] = torch.nan if broken else -matrix.float()
         return distances
 
 

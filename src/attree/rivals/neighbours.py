@@ -125,8 +125,8 @@ def _jensen_shannon(attention: torch.Tensor, n_words: torch.Tensor) -> torch.Ten
     """As :func:`_hellinger`; words past a sentence's own take no part."""
     import torch
 
-    there = torch.arange(attention.shape[-1], device=attention.device) < n_words[:, None]
-    floored = attention + _FLOOR * there[:, None, None]
+    is_word = torch.arange(attention.shape[-1], device=attention.device) < n_words[:, None]
+    floored = attention + _FLOOR * is_word[:, None, None]
     logs = (floored / floored.sum(-1, keepdim=True).clamp_(min=_FLOOR)).clamp_(min=1e-12).log()
     middle = (attention[:, :, :-1] + attention[:, :, 1:]) / 2
     mean_log = (logs[:, :, :-1] + logs[:, :, 1:]) / 2

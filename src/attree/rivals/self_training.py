@@ -81,7 +81,7 @@ def fit_in_rounds(
 def _usable(encoder: Encoder, raw: Sequence[Sequence[str]], seed: int) -> list[list[str]]:
     """Draw raw sentences that a tree says something of and the encoder can take."""
     order = np.random.default_rng(seed).permutation(len(raw))
-    long = [list(raw[at]) for at in order if len(raw[at]) > 2][:_MOST]
+    long = [list(raw[row]) for row in order if len(raw[row]) > 2][:_MOST]
     pieces = encoder.tokenise(long)
     usable = [words for words, split in zip(long, pieces, strict=True) if not split.too_long]
     if not usable:

@@ -59,16 +59,16 @@ def _fill(matrix: NDArray[Any], prefix: NDArray[np.float64]) -> None:
 
 @kernel
 def _sums(values: NDArray[Any], n_words: NDArray[np.int64], prefix: NDArray[np.float64]) -> int:
-    at = table = 0
+    start = table = 0
     bad = -1
     for s in range(n_words.size):
         n = n_words[s]
         side = n + 1
         square = prefix[table : table + side * side].reshape(side, side)
-        _fill(values[at : at + n * n].reshape(n, n), square)
+        _fill(values[start : start + n * n].reshape(n, n), square)
         if bad < 0 and not np.isfinite(square[n, n]):
             bad = s
-        at += n * n
+        start += n * n
         table += side * side
     return bad
 
@@ -81,13 +81,13 @@ def _half_sums(
     longest = n_words.max()
     bits = np.empty(longest * longest, np.int32)
     singles = bits.view(np.float32)
-    at = table = 0
+    start = table = 0
     bad = -1
     for s in range(n_words.size):
         n = n_words[s]
         side = n + 1
         carried = np.int32(0)
-        half = halves[at : at + n * n]
+        half = halves[start : start + n * n]
         for x in range(n * n):
             single = (np.int32(half[x]) << _SHIFT) & _NO_COPIES
             carried |= single + _ONE_MORE
@@ -98,6 +98,6 @@ def _half_sums(
         _fill(singles[: n * n].reshape(n, n), square)
         if bad < 0 and carried & _CARRY:
             bad = s
-        at += n * n
+        start += n * n
         table += side * side
     return bad

@@ -22,7 +22,7 @@ from attree.encoder.low_rank import adapt, weights_of
 from attree.encoder.pieces import pad
 from attree.encoder.weights import layers_of, read_model
 from attree.training.features import pieces_of
-from attree.training.fit import started
+from attree.training.fit import start_parser
 from attree.training.gold import GoldTrees
 from attree.training.label_fit import structure
 from attree.training.objectives import train
@@ -71,7 +71,7 @@ class LiveSource(BatchSource):
 
     def groups(self) -> list[dict[str, Any]]:
         """Parameter groups for the optimiser: the low-rank weights."""
-        weights = [one for part in self.adapted.values() for one in (part.a, part.b)]
+        weights = [weight for part in self.adapted.values() for weight in (part.a, part.b)]
         return [{"params": weights, "lr": self._rate}]
 
     def batch(self, indices: Sequence[int]) -> Batch:
@@ -122,7 +122,7 @@ def adapted_to(
             f"the encoder {encoder.slug} of this parser is adapted to trees already",
             fix="take tree-crf-joint, or start from the encoder itself",
         )
-    parser, trees, plan = started(encoder, trees, plan)
+    parser, trees, plan = start_parser(encoder, trees, plan)
     learner = structure(parser)
     source = LiveSource(encoder, folder, trees.words, learner.scorer, plan)
     with progress("adapting the encoder", total=plan.steps, unit="steps") as advance:

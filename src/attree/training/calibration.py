@@ -60,26 +60,26 @@ class Confidence:
     @torch.inference_mode()
     def likely(self, temperature: float = 1.0) -> NDArray[np.float64]:
         """Return the probability of each span."""
-        found = [
+        chances = [
             likelihoods(replace(scores, span=scores.span / temperature), trees)[part]
             for scores, trees, part in self._scored
         ]
-        return np.concatenate([np.zeros(0), *found])
+        return np.concatenate([np.zeros(0), *chances])
 
     def bins(self, temperature: float = 1.0) -> list[Bin]:
         """Share the spans out by their probability; empty parts are left out."""
         likely = self.likely(temperature)
-        place = np.minimum((likely * BINS).astype(int), BINS - 1)
+        numbers = np.minimum((likely * BINS).astype(int), BINS - 1)
         return [
-            Bin(number, int(own.sum()), float(likely[own].mean()), float(self.right[own].mean()))
-            for number, own in ((number, place == number) for number in range(BINS))
-            if own.any()
+            Bin(number, int(mask.sum()), float(likely[mask].mean()), float(self.right[mask].mean()))
+            for number, mask in ((number, numbers == number) for number in range(BINS))
+            if mask.any()
         ]
 
     def error(self, temperature: float = 1.0) -> float:
         """Return the expected calibration error: ``|likely − right|`` of bins, by their spans."""
         bins = self.bins(temperature)
-        wrong = sum(one.spans * abs(one.likely - one.right) for one in bins)
+        wrong = sum(group.spans * abs(group.likely - group.right) for group in bins)
         return wrong / max(self.right.size, 1)
 
     def temperature(self) -> float:

@@ -64,10 +64,10 @@ def choose_trees(
         AttreeError: no tree is left, sentences of ``choice.ids`` that are to be evaluated on, or
             crossing brackets.
     """
-    table, metadata, ends = _joined(path, [*also, *structure])
+    table, metadata, ends = _join_tables(path, [*also, *structure])
     words: list[list[str]] = table["words"].to_pylist()
     tables = [read_table(path, schema=SENTENCES_SCHEMA)[0] for path in evaluated]
-    tested = itertools.chain.from_iterable(one["words"].to_pylist() for one in tables)
+    tested = itertools.chain.from_iterable(other["words"].to_pylist() for other in tables)
     shared = set(shared_rows(words, tested))
     left_out = set() if allow_overlap else shared
     if left_out:
@@ -86,14 +86,14 @@ def choose_trees(
     apart = {*rows, *tuning, *unfit}
     held = _set_apart(table, choice.held_out, "held-out", choice.seed + 2, apart)
     unlabelled = int(ends[-1 - len(structure)])
-    first, *further = [_trees(table, part, choice, unlabelled) for part in drawn]
+    first, *further = [_read_rows(table, part, choice, unlabelled) for part in drawn]
     provenance = {key: metadata.get(key) for key in ("language", "split", "punctuation")}
     provenance["overlap"] = len(shared.intersection([*rows, *held, *tuning]))
     others = {*range(len(words))} - {*apart, *held, *shared} if raw else set()
     return Chosen(
         sum(further, first),
-        _trees(table, held, choice, unlabelled) if held else None,
-        _trees(table, tuning, choice, unlabelled) if tuning else None,
+        _read_rows(table, held, choice, unlabelled) if held else None,
+        _read_rows(table, tuning, choice, unlabelled) if tuning else None,
         provenance,
         [words[row] for row in sorted(others)],
         shares,
@@ -101,35 +101,35 @@ def choose_trees(
     )
 
 
-def _set_apart(table: pa.Table, wanted: int, option: str, seed: int, taken: set[int]) -> list[int]:
+def _set_apart(table: pa.Table, wanted: int, option: str, seed: int, barred: set[int]) -> list[int]:
     """Draw further trees, as many as there are of those wanted."""
-    left = len(usable_trees(table, apart_from=taken)) if wanted else 0
+    left = len(usable_trees(table, apart_from=barred)) if wanted else 0
     if left < wanted:
         say(f"attree: --{option} {wanted}: {left} trees are left for it")
-    return draw_trees(table, min(wanted, left), seed=seed, apart_from=taken) if left else []
+    return draw_trees(table, min(wanted, left), seed=seed, apart_from=barred) if left else []
 
 
-def _trees(table: pa.Table, rows: Sequence[int], choice: Choice, unlabelled: int) -> GoldTrees:
+def _read_rows(table: pa.Table, rows: Sequence[int], choice: Choice, unlabelled: int) -> GoldTrees:
     """Read trees; of those from row ``unlabelled`` on, labels and tags are not taken."""
-    found = read_trees(table, rows, factor=choice.factor)
+    trees = read_trees(table, rows, factor=choice.factor)
     gold = [
         tree if row < unlabelled else tree.without_labels()
-        for row, tree in zip(rows, found.gold, strict=True)
+        for row, tree in zip(rows, trees.gold, strict=True)
     ]
-    return replace(found, gold=gold)
+    return replace(trees, gold=gold)
 
 
-def _joined(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any], NDArray[Any]]:
+def _join_tables(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any], NDArray[Any]]:
     """Return the sentences of several tables, the first one's metadata, and where each ends."""
     table, metadata = read_table(path, schema=HALF_KNOWN)
     if not also:
         return table, metadata, np.array([0, len(table)])
-    tables = [table, *(read_table(one, schema=HALF_KNOWN)[0] for one in also)]
+    tables = [table, *(read_table(part, schema=HALF_KNOWN)[0] for part in also)]
     joined = pa.concat_tables(
-        one
-        if HALF.name in one.schema.names
-        else one.append_column(HALF, pa.array([False] * len(one)))
-        for one in tables
+        part
+        if HALF.name in part.schema.names
+        else part.append_column(HALF, pa.array([False] * len(part)))
+        for part in tables
     )
     numbers = pa.array(range(len(joined)), pa.int32())
     ends = np.cumsum([0, *map(len, tables)])
@@ -149,18 +149,18 @@ def _training_rows(
                 fix="choose other sentences, or pass --allow-overlap",
             )
         return [rows]
-    asked = _asked(choice, len(ends) - 1)
+    asked = _parse_counts(choice, len(ends) - 1)
     if len(asked) == 1:
         ends = ends[[0, -1]]
     parts = [
         (table.slice(first, end - first), {row - first for row in left_out if first <= row < end})
         for first, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
     ]
-    there = [len(usable_trees(part, apart_from=out)) for part, out in parts]
-    counts = _counts(asked, there, choice.tuning + choice.held_out)
+    available = [len(usable_trees(part, apart_from=out)) for part, out in parts]
+    counts = _count_draws(asked, available, choice.tuning + choice.held_out)
     drawn = []
     for (part, out), first, count, all_there, wanted in zip(
-        parts, ends.tolist(), counts, there, asked, strict=False
+        parts, ends.tolist(), counts, available, asked, strict=False
     ):
         if choice.trees is not None and wanted is not None and count < wanted:
             name = "attree" if len(parts) == 1 else part["file"][0].as_py()
@@ -175,7 +175,7 @@ def _training_rows(
     return drawn
 
 
-def _asked(choice: Choice, treebanks: int) -> list[int | None]:
+def _parse_counts(choice: Choice, treebanks: int) -> list[int | None]:
     """Return how many trees are asked for, None for all: one number if they are drawn together."""
     texts = choice.trees or [str(USUAL_TREES)]
     for text in texts:
@@ -198,7 +198,7 @@ def _asked(choice: Choice, treebanks: int) -> list[int | None]:
     return wanted
 
 
-def _counts(asked: Sequence[int | None], there: Sequence[int], apart: int) -> list[int]:
+def _count_draws(asked: Sequence[int | None], available: Sequence[int], apart: int) -> list[int]:
     """Return how many trees to draw of each treebank.
 
     Args:
@@ -206,16 +206,16 @@ def _counts(asked: Sequence[int | None], there: Sequence[int], apart: int) -> li
         there: in each.
         apart: trees of all of them to be set apart, for which the largest draws make room.
     """
-    if not all(there):
+    if not all(available):
         raise AttreeError(
             "all-evaluated-on",
             "every tree is among the sentences to be evaluated on: none is left to train on",
             fix="choose other trees, or pass --allow-overlap",
         )
-    counts = [min(there[at], there[at] if n is None else n) for at, n in enumerate(asked)]
-    too_many = sum(counts) + apart - sum(there)
-    for place in sorted(range(len(counts)), key=lambda place: -counts[place]):
-        less = min(max(too_many, 0), counts[place] - 1)
-        counts[place] -= less
+    counts = [most if n is None else min(most, n) for most, n in zip(available, asked, strict=True)]
+    too_many = sum(counts) + apart - sum(available)
+    for index in sorted(range(len(counts)), key=lambda index: -counts[index]):
+        less = min(max(too_many, 0), counts[index] - 1)
+        counts[index] -= less
         too_many -= less
     return counts

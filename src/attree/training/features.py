@@ -90,13 +90,13 @@ def features_of(
     pieces = pieces_of(encoder, sentences)
     with progress("reading", total=len(pieces)) as advance:
         if folder is None or 2 * sum(_sizes(encoder, pieces, layout)) <= IN_MEMORY:
-            flat = _computed(encoder, pieces, layout, advance)
+            flat = _compute(encoder, pieces, layout, advance)
         else:
             folder.mkdir(parents=True, exist_ok=True)
             with TemporaryFile(dir=folder) as file:
                 for first in range(0, len(pieces), _BLOCK):
                     some = pieces[first : first + _BLOCK]
-                    _computed(encoder, some, layout, advance).tofile(file)
+                    _compute(encoder, some, layout, advance).tofile(file)
                 file.flush()
                 flat = np.memmap(file, np.float16, mode="r")
     return Features(layout, _records(encoder, pieces, layout, flat))
@@ -109,11 +109,11 @@ def pieces_of(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Piec
         AttreeError: a sentence too long for the encoder.
     """
     pieces = encoder.tokenise(sentences)
-    for place, sentence in enumerate(pieces):
+    for number, sentence in enumerate(pieces):
         if sentence.too_long:
             raise AttreeError(
                 "too-many-pieces",
-                f"sentence {place} has {len(sentence.ids)} word pieces, the encoder takes "
+                f"sentence {number} has {len(sentence.ids)} word pieces, the encoder takes "
                 f"{encoder.max_pieces}",
                 fix="choose other trees",
             )
@@ -126,7 +126,7 @@ def run(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> EncoderOu
     return encoder.run(pieces, heads=heads, states=layout.layers)
 
 
-def _computed(
+def _compute(
     encoder: Encoder, pieces: Sequence[Pieces], layout: Layout, advance: Callable[[int], None]
 ) -> NDArray[np.float16]:
     """Run the encoder over sentences and return their records, one after the other."""
@@ -138,11 +138,11 @@ def _computed(
         cells_per_batch=_CELLS_PER_BATCH if layout.heads else None,
     )
     for group in groups:
-        output = run(encoder, [pieces[place] for place in group], layout)
-        states = {layer: each.half().cpu().numpy() for layer, each in output.states.items()}
+        output = run(encoder, [pieces[index] for index in group], layout)
+        states = {layer: state.half().cpu().numpy() for layer, state in output.states.items()}
         attention = output.attention.half().cpu().numpy()
-        for row, place in enumerate(group):
-            record, n = records[place], pieces[place].n_words
+        for row, index in enumerate(group):
+            record, n = records[index], pieces[index].n_words
             record.attention[:] = attention[row, :, :n, :n]
             for kept, layer in zip(record.states, layout.layers, strict=True):
                 kept[:] = states[layer][row, : len(record.word_of)]
@@ -154,9 +154,9 @@ def _shapes(
     encoder: Encoder, pieces: Sequence[Pieces], layout: Layout
 ) -> Iterator[tuple[int, int, int]]:
     """Yield the shapes of each sentence's states and attention."""
-    for one in pieces:
-        yield len(layout.layers), len(one.ids), encoder.hidden_size
-        yield layout.heads, one.n_words, one.n_words
+    for sentence in pieces:
+        yield len(layout.layers), len(sentence.ids), encoder.hidden_size
+        yield layout.heads, sentence.n_words, sentence.n_words
 
 
 def _sizes(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> list[int]:
@@ -169,8 +169,8 @@ def _records(
     """Cut numbers that lie one after the other into the records of sentences."""
     parts = np.split(flat, np.cumsum(_sizes(encoder, pieces, layout), dtype=np.int64))
     shapes = _shapes(encoder, pieces, layout)
-    each = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)])
-    return [SentenceFeatures(one.word_of, next(each), next(each)) for one in pieces]
+    arrays = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)])
+    return [SentenceFeatures(sentence.word_of, next(arrays), next(arrays)) for sentence in pieces]
 
 
 def read_back(
@@ -199,14 +199,14 @@ def read_back(
     ).to(torch.device(device))
     rows = {layer: stored.layers.index(layer) for layer in wanted.layers}
     states = {
-        layer: _padded([each.states[row] for each in records]).to(device)
+        layer: _pad([record.states[row] for record in records]).to(device)
         for layer, row in rows.items()
     }
-    attention = _padded([each.attention[: wanted.heads] for each in records]).to(device)
+    attention = _pad([record.attention[: wanted.heads] for record in records]).to(device)
     return EncoderOutput(attention, states, pieces, [])
 
 
-def _padded(arrays: Sequence[NDArray[Any]]) -> torch.Tensor:
+def _pad(arrays: Sequence[NDArray[Any]]) -> torch.Tensor:
     """Stack arrays of the same number of axes, zero-padded along each; float32."""
     most = np.max([array.shape for array in arrays], axis=0)
     out = np.zeros((len(arrays), *most), np.float32)

@@ -27,7 +27,7 @@ from attree.trees.sampling import fingerprints
 
 
 def untrained(encoder: Encoder, plan: TrainingPlan) -> SpanScorer:
-    """Make the scorer of a plan for this encoder, not started yet.
+    """Make the scorer of a plan for this encoder, with no first weights yet.
 
     Raises:
         AttreeError: a layer that the encoder does not have.
@@ -75,7 +75,7 @@ def fit(
             "this parser is trained on an encoder that is adapted to its trees",
             fix="train it with `attree train`, or take tree-crf-joint",
         )
-    parser, trees, plan = started(encoder, trees, plan, first)
+    parser, trees, plan = start_parser(encoder, trees, plan, first)
     features = features or features_of(
         encoder, trees.words, parser.scorer.layout(), folder=folder, progress=progress
     )
@@ -92,15 +92,15 @@ def fit(
     earlier = [] if first is None else [first.trained_on]
     parser.trained_on = np.concatenate([fingerprints(trees.words), *earlier])
     # half-known trees say more than their brackets
-    known = [[tree.known.required, tree.known.forbidden] for tree in trees.gold if tree.known]
-    data = [trees.words, [tree.brackets.tolist() for tree in trees.gold], known]
+    constraints = [[tree.known.required, tree.known.forbidden] for tree in trees.gold if tree.known]
+    data = [trees.words, [tree.brackets.tolist() for tree in trees.gold], constraints]
     parser.about = {
         "plan": asdict(plan),
         "seed": plan.seed,
         "trees": len(trees.gold),
         "sources": list(trees.sources),
         "sentences": trees.sentence if len(trees.sentence) <= 1000 else None,
-        "data": digest(data if known else data[:2]),
+        "data": digest(data if constraints else data[:2]),
         "first": None if first is None else {key: first.about[key] for key in ("trees", "data")},
         "dev_right_branching": None if held_out is None else right_branching_f1(held_out.gold),
         "dev_trees": 0 if held_out is None else len(held_out.gold),
@@ -116,7 +116,7 @@ def fit(
     return parser
 
 
-def started(
+def start_parser(
     encoder: Encoder, trees: GoldTrees, plan: TrainingPlan, first: TrainedParser | None = None
 ) -> tuple[TrainedParser, GoldTrees, TrainingPlan]:
     """Return a parser with its first weights; the trees and the plan with their labels and tags.
@@ -156,16 +156,16 @@ def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
         AttreeError: the other one has another encoder, other sizes or no part in common.
     """
     theirs, ours = first.scorer.each(), parser.scorer.each()
-    both = [name for name in ours if name in theirs]
+    shared = [name for name in ours if name in theirs]
     same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
-    fixed = [name for name in both if not isinstance(ours[name], NameReader)]
-    if not same or not both or any(first.shape[name] != parser.shape[name] for name in fixed):
+    fixed = [name for name in shared if not isinstance(ours[name], NameReader)]
+    if not same or not shared or any(first.shape[name] != parser.shape[name] for name in fixed):
         raise AttreeError(
             "other-parts",
             "the parser to start from has another encoder, or other parts or sizes",
             fix="train it with the same --encoder, --parser, --layer and --size",
         )
-    for name in both:
+    for name in shared:
         part, other = ours[name], theirs[name]
         if isinstance(part, NameReader) and isinstance(other, NameReader):
             part.carry(other)

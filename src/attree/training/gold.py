@@ -59,7 +59,7 @@ class GoldTree:
     known: Constraints | None = None
     tags: tuple[str, ...] = ()
 
-    def said(self, code: Mapping[str, int]) -> tuple[dict[Span, int], int]:
+    def targets(self, code: Mapping[str, int]) -> tuple[dict[Span, int], int]:
         """Return what is said of spans: the number of a label, 0 if none, or :data:`SOME`.
 
         Args:
@@ -68,24 +68,24 @@ class GoldTree:
         Returns:
             span → what is said, and what holds for every other span: 0 or :data:`UNSAID`.
         """
-        found: dict[Span, int] = {}
+        targets: dict[Span, int] = {}
         if self.known is None and not self.labels:
-            found |= {(place, place + 1): UNSAID for place in range(self.n_words)}
-            found |= dict.fromkeys(map(tuple, self.brackets.tolist()), SOME)
+            targets |= {(index, index + 1): UNSAID for index in range(self.n_words)}
+            targets |= dict.fromkeys(map(tuple, self.brackets.tolist()), SOME)
         if self.known is not None:
-            found |= dict.fromkeys(self.known.forbidden, 0)
-            found |= dict.fromkeys(self.known.chains(), SOME)
-        found |= {(start, end): code[name] for start, end, name in self.labels}
-        return found, 0 if self.known is None else UNSAID
+            targets |= dict.fromkeys(self.known.forbidden, 0)
+            targets |= dict.fromkeys(self.known.chains(), SOME)
+        targets |= {(start, end): code[name] for start, end, name in self.labels}
+        return targets, 0 if self.known is None else UNSAID
 
     def without_labels(self) -> GoldTree:
         """Return the tree's structure: which label each phrase has is not known, nor are tags."""
-        known = self.known
-        if known is not None:
-            spans = dict.fromkeys((start, end) for start, end, _ in known.required)
+        constraints = self.known
+        if constraints is not None:
+            spans = dict.fromkeys((start, end) for start, end, _ in constraints.required)
             required = tuple((start, end, None) for start, end in spans)
-            known = Constraints(required, known.forbidden)
-        return replace(self, labels=(), known=known, tags=())
+            constraints = Constraints(required, constraints.forbidden)
+        return replace(self, labels=(), known=constraints, tags=())
 
 
 def gold_tree(
@@ -108,8 +108,8 @@ def gold_tree(
     Raises:
         AttreeError: no bracket, a bracket outside the sentence, or two that cross.
     """
-    each = [(int(start), int(end)) for start, end in spans]
-    everything = set(each)
+    pairs = [(int(start), int(end)) for start, end in spans]
+    everything = set(pairs)
     if not everything:
         raise AttreeError(
             "no-brackets", f"tree {name} has no brackets", fix="leave it out, or mend the treebank"
@@ -124,8 +124,8 @@ def gold_tree(
     kept = {(start, end) for start, end in everything if end - start > 1}
     brackets = sorted(kept | {(0, n_words)}) if n_words > 1 else []
     wide = splits[:, 2] - splits[:, 0] > 2
-    found = np.array(brackets, np.int64).reshape(-1, 2)
-    return GoldTree(name, n_words, found, splits[wide], _joined(each, labels))
+    table = np.array(brackets, np.int64).reshape(-1, 2)
+    return GoldTree(name, n_words, table, splits[wide], _join_chains(pairs, labels))
 
 
 def half_known_tree(
@@ -143,20 +143,20 @@ def half_known_tree(
         AttreeError: what is known contradicts itself, or the sentence.
     """
     try:
-        known = Constraints.of_marks(
+        constraints = Constraints.of_marks(
             (int(i), int(j), label) for (i, j), label in zip(spans, labels, strict=True)
         )
-        known.check(n_words)
+        constraints.check(n_words)
     except AttreeError as error:
         raise error.but(problem=f"tree {name}: {error.problem}", fix="correct it") from None
-    wide = {span for span in known.chains() if span[1] - span[0] > 1}
+    wide = {span for span in constraints.chains() if span[1] - span[0] > 1}
     brackets = np.array(sorted(wide | {(0, n_words)}), np.int64).reshape(-1, 2)
-    named = [(i, j, label) for i, j, label in known.required if label is not None]
-    joined = _joined([(i, j) for i, j, _ in named], [label for _, _, label in named])
-    return GoldTree(name, n_words, brackets, np.zeros((0, 3), np.int64), joined, known)
+    named = [(i, j, label) for i, j, label in constraints.required if label is not None]
+    joined = _join_chains([(i, j) for i, j, _ in named], [label for _, _, label in named])
+    return GoldTree(name, n_words, brackets, np.zeros((0, 3), np.int64), joined, constraints)
 
 
-def _joined(
+def _join_chains(
     spans: Sequence[tuple[int, int]], labels: Sequence[str]
 ) -> tuple[tuple[int, int, str], ...]:
     """Join the labels of equal spans, the upper node first."""
@@ -204,21 +204,21 @@ class GoldTrees:
         return replace(self, gold=[tree.without_labels() for tree in self.gold])
 
 
-def read_trees(table: pa.Table, places: Sequence[int], *, factor: str = "right") -> GoldTrees:
+def read_trees(table: pa.Table, rows: Sequence[int], *, factor: str = "right") -> GoldTrees:
     """Take the rows ``places`` of a SENTENCES table as trees.
 
     Raises:
         AttreeError: crossing brackets, or none, naming the tree's file and line.
     """
     check_name(factor, FACTORS, f"unknown factor {factor!r}")
-    found = GoldTrees([], [], [])
-    for first in range(0, len(places), _ROWS):
-        some = pa.array(places[first : first + _ROWS], pa.int64())
+    trees = GoldTrees([], [], [])
+    for first in range(0, len(rows), _ROWS):
+        some = pa.array(rows[first : first + _ROWS], pa.int64())
         for row in table.take(some).to_pylist():
-            found.sentence.append(row["sentence"])
-            found.words.append(row["words"])
-            found.gold.append(_of_row(row, factor))
-    return found
+            trees.sentence.append(row["sentence"])
+            trees.words.append(row["words"])
+            trees.gold.append(_read_row(row, factor))
+    return trees
 
 
 def usual(tables: Iterable[pa.Table]) -> str:
@@ -233,17 +233,17 @@ def usual(tables: Iterable[pa.Table]) -> str:
     return WITH_LABELS if names - {"", *MARKS} else WITHOUT_LABELS
 
 
-def _of_row(row: dict[str, Any], factor: str) -> GoldTree:
+def _read_row(row: dict[str, Any], factor: str) -> GoldTree:
     name = f"{row['file']}:{row['line']} (sentence {row['sentence']})"
     n_words, spans = len(row["words"]), zip(row["starts"], row["ends"], strict=True)
     labels = row["labels"] if any(row["labels"] or ()) else ()
     if row.get(HALF.name):
-        found = half_known_tree(n_words, spans, labels, name=name)
+        tree = half_known_tree(n_words, spans, labels, name=name)
     else:
-        found = gold_tree(n_words, spans, name=name, factor=factor, labels=labels)
+        tree = gold_tree(n_words, spans, name=name, factor=factor, labels=labels)
     # a tree none of whose words has a tag is written with dummies
     tags = tuple(tag or NO_LABEL for tag in row["tags"])
-    return found if set(tags) <= {NO_LABEL} else replace(found, tags=tuple(map(sys.intern, tags)))
+    return tree if set(tags) <= {NO_LABEL} else replace(tree, tags=tuple(map(sys.intern, tags)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +294,8 @@ def gold_batch(trees: Sequence[GoldTree], *, device: torch.device | str = "cpu")
 MOST = 150
 
 
-def folded(counts: Counter[str], most: int, coarser: Callable[[str], str]) -> dict[str, str]:
-    """Return the class of each name: itself, and of rare names what they are folded into.
+def fold_names(counts: Counter[str], most: int, coarser: Callable[[str], str]) -> dict[str, str]:
+    """Return the class of each name: itself, and of rare names the one they are folded into.
 
     Names that are seen fewer than so many times are made coarser, together with others of the same
     coarser name, and what is still seen fewer times is the rest, ``X``; so many times are as few as
@@ -306,24 +306,24 @@ def folded(counts: Counter[str], most: int, coarser: Callable[[str], str]) -> di
         most: how many classes there are at most, 1 or more.
         coarser: name → a coarser one, or the same if it has none.
     """
-    least, found = 1, {name: name for name in counts}
-    while len(set(found.values())) > most:
+    least, classes = 1, {name: name for name in counts}
+    while len(set(classes.values())) > most:
         least += 1 + least // 4
-        found = _folded(counts, least, coarser)
-    return found
+        classes = _fold(counts, least, coarser)
+    return classes
 
 
-def _folded(counts: Counter[str], least: int, coarser: Callable[[str], str]) -> dict[str, str]:
-    found = {name: name for name in counts}
+def _fold(counts: Counter[str], least: int, coarser: Callable[[str], str]) -> dict[str, str]:
+    classes = {name: name for name in counts}
     while True:
         total: Counter[str] = Counter()
         for name, count in counts.items():
-            total[found[name]] += count
+            total[classes[name]] += count
         up = {name: coarser(name) for name, count in total.items() if count < least}
         if all(name == other for name, other in up.items()):
             rest = dict.fromkeys(up, NO_LABEL)
-            return {name: rest.get(one, one) for name, one in found.items()}
-        found = {name: up.get(one, one) for name, one in found.items()}
+            return {name: rest.get(kind, kind) for name, kind in classes.items()}
+        classes = {name: up.get(kind, kind) for name, kind in classes.items()}
 
 
 def coarse_tag(tag: str) -> str:
@@ -364,7 +364,7 @@ def with_classes(trees: GoldTrees, most: int = MOST) -> GoldTrees:
     tags = Counter(tag for tree in trees.gold for tag in tree.tags)
     if max(len(labels), len(tags)) <= most:
         return trees
-    label_of, tag_of = folded(labels, most, coarse_label), folded(tags, most, coarse_tag)
+    label_of, tag_of = fold_names(labels, most, coarse_label), fold_names(tags, most, coarse_tag)
     gold = [
         replace(
             tree,

@@ -84,40 +84,40 @@ def _logarithms(scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.n
     for i in range(n):
         left[i, i + 1] = 0.0
         right[i + 1, i] = 0.0
-    place = 0
+    position = 0
     for w in range(2, side):
         for i in range(side - w):
             j = i + w
-            first[i, j] = place
+            first[i, j] = position
             if not allowed[i, j]:
                 for k in range(1, w):
-                    share[place + k - 1] = 0.0
-                place += w - 1
+                    share[position + k - 1] = 0.0
+                position += w - 1
                 continue
             most = -np.inf
             for k in range(i + 1, j):
                 value = left[i, k] + right[j, k]
-                share[place + k - i - 1] = value
+                share[position + k - i - 1] = value
                 most = max(most, value)
             total = 0.0
             if most > -np.inf:
                 for k in range(w - 1):
-                    value = np.exp(share[place + k] - most)
-                    share[place + k] = value
+                    value = np.exp(share[position + k] - most)
+                    share[position + k] = value
                     total += value
                 for k in range(w - 1):
-                    share[place + k] /= total
+                    share[position + k] /= total
                 left[i, j] = right[j, i] = most + np.log(total) + scores[i, j]
-            place += w - 1
+            position += w - 1
     marginals[0, n] = 1.0
     for w in range(n, 1, -1):
         for i in range(side - w):
             j = i + w
             mass = marginals[i, j]
             if mass > 0.0:
-                at = first[i, j] - i - 1
+                offset = first[i, j] - i - 1
                 for k in range(i + 1, j):
-                    part = mass * share[at + k]
+                    part = mass * share[offset + k]
                     marginals[i, k] += part
                     marginals[k, j] += part
     for i in range(n):
@@ -184,8 +184,8 @@ def marginals(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
 def entropy(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
     """Entropy of the distribution over binary trees, in nats, (batch,): ``log Z − Σ p(s) s``."""
     partition, likely = _all_trees(spans, n_words)
-    found: np.ndarray = partition - (likely * spans).sum((1, 2))
-    return np.maximum(found, 0.0)
+    entropies: np.ndarray = partition - (likely * spans).sum((1, 2))
+    return np.maximum(entropies, 0.0)
 
 
 def log_partitions(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ from attree.training.features import Features
 from attree.training.gold import SOME, GoldTree, gold_batch
 from attree.training.inside import batch_inside_outside
 from attree.training.parser import TrainedParser
-from attree.training.parts import BatchSource, LabelPart, NameReader, SpanScorer, TagPart, added
+from attree.training.parts import BatchSource, LabelPart, NameReader, SpanScorer, TagPart, sum_parts
 from attree.training.recipes import LABELLED
 
 #: What the squared weights cost, in nats, of states scaled to a variance of 1 over all of them.
@@ -89,7 +89,7 @@ def labelled_spans(
     source: BatchSource,
     gold: Sequence[GoldTree],
     names: Sequence[str],
-    places: Sequence[int] | None = None,
+    indices: Sequence[int] | None = None,
     progress: Progress = silent,
 ) -> list[LabelledSpans]:
     """Gather the spans of trees that a structure is sure enough of, and all words, in blocks.
@@ -102,7 +102,7 @@ def labelled_spans(
         places: of which trees; of all by default.
         progress: shows how far it is.
     """
-    chosen = range(len(gold)) if places is None else places
+    chosen = range(len(gold)) if indices is None else indices
     with progress("labels", total=len(chosen)) as advance:
         return _blocks(_spans_of_trees(scorer, source, gold, names, chosen, advance))
 
@@ -113,15 +113,15 @@ def _spans_of_trees(
     source: BatchSource,
     gold: Sequence[GoldTree],
     names: Sequence[str],
-    places: Sequence[int],
+    indices: Sequence[int],
     advance: Callable[[int], None],
 ) -> Iterator[_Spans]:
     code = {name: number for number, name in enumerate(names)}
     structure = {name: x for name, x in scorer.each().items() if not isinstance(x, NameReader)}
-    for some in _runs(places):
-        batch, trees = source.batch(some), gold_batch([gold[place] for place in some])
+    for some in _runs(indices):
+        batch, trees = source.batch(some), gold_batch([gold[index] for index in some])
         parts = [x.scores(batch.features[name], batch.n_words) for name, x in structure.items()]
-        scores = added(parts).span.cpu().double()
+        scores = sum_parts(parts).span.cpu().double()
         if trees.penalties is not None:
             scores = scores + trees.penalties
         # the probability of every span among the trees that are compatible with gold
@@ -129,13 +129,13 @@ def _spans_of_trees(
         _, likely = batch_inside_outside(scores.contiguous().numpy(), lengths, allowed)
         states = torch.cat(batch.features["labels"], -1).half().cpu()
         for row, tree in enumerate(trees.trees):
-            yield states[row, : tree.n_words + 1], _of_tree(tree, likely[row], code)
+            yield states[row, : tree.n_words + 1], _columns(tree, likely[row], code)
         advance(len(some))
 
 
-def _runs(places: Sequence[int]) -> Iterator[list[int]]:
-    for first in range(0, len(places), _AT_A_TIME):
-        yield list(places[first : first + _AT_A_TIME])
+def _runs(indices: Sequence[int]) -> Iterator[list[int]]:
+    for first in range(0, len(indices), _AT_A_TIME):
+        yield list(indices[first : first + _AT_A_TIME])
 
 
 def _blocks(trees: Iterable[_Spans]) -> list[LabelledSpans]:
@@ -155,8 +155,8 @@ def _blocks(trees: Iterable[_Spans]) -> list[LabelledSpans]:
 def _block(trees: Sequence[_Spans]) -> LabelledSpans:
     first = np.cumsum([0, *(len(states) for states, _ in trees)]).tolist()
     columns = [
-        (begin + at, end + at, *others)
-        for at, (_, (begin, end, *others)) in zip(first, trees, strict=False)
+        (begin + offset, end + offset, *others)
+        for offset, (_, (begin, end, *others)) in zip(first, trees, strict=False)
     ]
     tensors = [torch.from_numpy(np.concatenate(column)) for column in zip(*columns, strict=True)]
     return LabelledSpans(torch.cat([states for states, _ in trees]), *tensors)
@@ -177,14 +177,14 @@ def sample(gold: Sequence[GoldTree], names: int) -> list[int]:
     return chosen
 
 
-def _of_tree(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[np.ndarray, ...]:
+def _columns(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[np.ndarray, ...]:
     """Return the columns of :class:`LabelledSpans` but the states, of one tree's spans."""
     n = tree.n_words
     likely[np.arange(n), np.arange(1, n + 1)] = 1.0
     starts, ends = np.nonzero(likely[: n + 1, : n + 1] > _LEAST)
-    said, other = tree.said(code)
+    label_of, other = tree.targets(code)
     spans = zip(starts.tolist(), ends.tolist(), strict=True)
-    target = np.array([said.get(span, other) for span in spans], np.int64)
+    target = np.array([label_of.get(span, other) for span in spans], np.int64)
     wide, whole = ends - starts > 1, ends - starts == n
     kind = np.where(wide, np.where(whole, 2, 0), 1)
     # every whole sentence is a phrase, whether it is given or not
@@ -206,8 +206,8 @@ def fit_labels(
     """
     part = scorer.each()["labels"]
     assert isinstance(part, LabelPart)
-    places = sample(gold, len(part.names))
-    blocks = labelled_spans(scorer, source, gold, part.names, places, progress)
+    indices = sample(gold, len(part.names))
+    blocks = labelled_spans(scorer, source, gold, part.names, indices, progress)
     _fit(part, blocks, PENALTY, progress)
 
 
@@ -227,7 +227,7 @@ def fit_tags(
     def words() -> Iterator[_Spans]:
         for some in _runs(sample(gold, len(part.names))):
             states = torch.cat(source.batch(some).features["tags"], -1).half().cpu()
-            for row, tree in zip(states, [gold[place] for place in some], strict=True):
+            for row, tree in zip(states, [gold[index] for index in some], strict=True):
                 n = tree.n_words
                 begin, none = np.arange(n), np.zeros(n, np.int64)
                 target = np.array([code[tag] for tag in tree.tags])
@@ -269,15 +269,15 @@ def fit_aside(
     """
     parts = parser.scorer.each()
     if "labels" in parts and "labels" not in learner.recipe.parts:
-        those = [place for place, tree in enumerate(gold) if tree.labels]
+        those = [index for index, tree in enumerate(gold) if tree.labels]
         source = BatchSource(features, parser.scorer, those)
-        fit_labels(parser.scorer, source, [gold[place] for place in those], progress)
+        fit_labels(parser.scorer, source, [gold[index] for index in those], progress)
     tags = parts.get("tags")
     if isinstance(tags, TagPart) and tags.names:
         only = _only(parser, ("tags",), parser.recipe.decoder).scorer
-        those = [place for place, tree in enumerate(gold) if tree.tags]
+        those = [index for index, tree in enumerate(gold) if tree.tags]
         source = BatchSource(features, only, those)
-        fit_tags(tags, source, [gold[place] for place in those], progress)
+        fit_tags(tags, source, [gold[index] for index in those], progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,14 +307,14 @@ def _fit(
     first_bias[:kinds] += (scale.centre @ first).unflatten(0, (-1, 2)).sum(1)
     first /= scale.factor[:, None]
     weights, bias = first.clone().requires_grad_(), first_bias.clone().requires_grad_()
-    known = all(bool((block.target >= 0).all()) for block in blocks)
-    guess = None if known else Guess(blocks, len(part.names))
+    complete = all(bool((block.target >= 0).all()) for block in blocks)
+    guess = None if complete else Guess(blocks, len(part.names))
     guessed = None if guess is None else [guess.of(block) for block in blocks]
-    what = "solving labels" if isinstance(part, LabelPart) else "solving tags"
+    title = "solving labels" if isinstance(part, LabelPart) else "solving tags"
     rounds = 1 if guess is None else _ROUNDS
     stages = [*zip((blocks[:1], blocks)[: len(blocks)], _STEPS, _PASSES, strict=False)]
     total = rounds * sum(len(some) * passes for some, _, passes in stages)
-    with progress(what, total=total, unit="blocks") as advance:
+    with progress(title, total=total, unit="blocks") as advance:
         for turn in range(rounds):
             if guess is not None and turn > 0:
                 with torch.no_grad():
@@ -362,14 +362,14 @@ def _loss(
     """
     weights.grad = bias.grad = None
     total = torch.zeros(())
-    for place, block in enumerate(blocks):
+    for number, block in enumerate(blocks):
         chances = _logits(scale(block.states) @ weights, bias, block).log_softmax(-1)
         likely = chances.gather(1, block.target.clamp(min=0)[:, None])[:, 0]
         if guessed is not None:
             rows = block.unknown
-            likely = likely.index_copy(0, rows, (chances[rows] * guessed[place]).sum(1))
+            likely = likely.index_copy(0, rows, (chances[rows] * guessed[number]).sum(1))
         value = -(block.weight * likely).sum()
-        if place == 0:
+        if number == 0:
             value = penalty() + value
         value.backward()
         total = total + value.detach()
@@ -421,9 +421,9 @@ class Guess:
         given, whole = torch.zeros(2, n_labels), torch.zeros(2, n_labels)
         mass = torch.zeros(2)
         for spans in blocks:
-            given += _counted(spans, (spans.target > 0) & spans.half, spans.target, n_labels)
-            whole += _counted(spans, (spans.target >= 0) & ~spans.half, spans.target, n_labels)
-            mass += _counted(spans, spans.half, torch.zeros_like(spans.target), 1)[:, 0]
+            given += _count_labels(spans, (spans.target > 0) & spans.half, spans.target, n_labels)
+            whole += _count_labels(spans, (spans.target >= 0) & ~spans.half, spans.target, n_labels)
+            mass += _count_labels(spans, spans.half, torch.zeros_like(spans.target), 1)[:, 0]
         rates = torch.where(whole[:, 1:].sum(1, keepdim=True) > 0, whole, given / _HALF)
         rates[:, 0] = torch.where(whole[:, 0] > 0, whole[:, 0], mass - rates[:, 1:].sum(1))
         self.rates = rates.clamp(min=1e-3) / rates.clamp(min=1e-3).sum(1, keepdim=True)
@@ -438,13 +438,13 @@ class Guess:
         word = (spans.kind == 1).long()[rows]
         chances = self.rates[word] if logits is None else logits[rows].softmax(-1)
         some = spans.target[rows] == SOME
-        found = torch.where(some[:, None], chances, chances * (1.0 - self.shares)[word])
-        found[some, 0] = 0.0
-        return found / found.sum(1, keepdim=True).clamp(min=1e-30)
+        guessed = torch.where(some[:, None], chances, chances * (1.0 - self.shares)[word])
+        guessed[some, 0] = 0.0
+        return guessed / guessed.sum(1, keepdim=True).clamp(min=1e-30)
 
 
-def _counted(spans: LabelledSpans, chosen: Tensor, labels: Tensor, n_labels: int) -> Tensor:
+def _count_labels(spans: LabelledSpans, chosen: Tensor, labels: Tensor, n_labels: int) -> Tensor:
     """(2, labels): weights of labels on chosen spans of two words and more, and on words."""
     chosen = chosen & (spans.kind != 2)
-    places = ((spans.kind == 1).long()[chosen], labels[chosen])
-    return torch.zeros(2, n_labels).index_put(places, spans.weight[chosen], accumulate=True)
+    cells = ((spans.kind == 1).long()[chosen], labels[chosen])
+    return torch.zeros(2, n_labels).index_put(cells, spans.weight[chosen], accumulate=True)

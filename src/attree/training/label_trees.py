@@ -51,30 +51,30 @@ def decode_labelled(
     Raises:
         NotFiniteError: a sentence's scores are NaN or infinite.
     """
-    known = _conditions(scores, constraints)
-    likely = span_chances(scores, known)
+    limits = _conditions(scores, constraints)
+    likely = span_chances(scores, limits)
     # a label is right less often than its span: what is less likely cannot gain
-    places = np.nonzero(likely > min(threshold, 1.0 - 1e-6))
-    gains = label_gains(scores, likely, places, threshold, known, unlabelled)
-    if known is not None:
-        _, start, end = places
-        gains[~known.permitted[known.kind[start, end]]] = -np.inf
-        gains += _REQUIRED * known.required[start, end][:, None]
+    cells = np.nonzero(likely > min(threshold, 1.0 - 1e-6))
+    gains = label_gains(scores, likely, cells, threshold, limits, unlabelled)
+    if limits is not None:
+        _, start, end = cells
+        gains[~limits.permitted[limits.kind[start, end]]] = -np.inf
+        gains += _REQUIRED * limits.required[start, end][:, None]
     gain, chain = np.zeros(likely.shape), np.zeros(likely.shape, np.int64)
-    gain[places], chain[places] = np.maximum(gains.max(-1), 0.0), gains.argmax(-1)
+    gain[cells], chain[cells] = np.maximum(gains.max(-1), 0.0), gains.argmax(-1)
     phrases = [
         (tree, start, end, int(chain[tree, start, end]))
         for tree, n in enumerate(scores.n_words.tolist())
         for start, end in best_spans(gain[tree], n).tolist()
     ]
-    return labelled_trees(scores, likely, phrases, known)
+    return labelled_trees(scores, likely, phrases, limits)
 
 
 def labelled_trees(
     scores: SpanScores,
     likely: NDArray[np.float64],
     phrases: Sequence[tuple[int, int, int, int]],
-    known: Conditions | None = None,
+    limits: Conditions | None = None,
 ) -> Trees:
     """Return the trees of a batch, with a score and a marginal of each span.
 
@@ -82,21 +82,21 @@ def labelled_trees(
         scores: with labels.
         likely: of :func:`span_chances`.
         phrases: sentence, start, end and the number of the label of each, in pre-order.
-        known: what constraints leave of the labels.
+        limits: what constraints leave of the labels.
     """
     chains = [_chain(name) for name in scores.label_names]
-    given = {} if known is None else known.given
+    fixed = {} if limits is None else limits.fixed
     n_words = scores.n_words.tolist()
     spans: list[list[Span]] = [[] for _ in n_words]
     names: list[list[str]] = [[] for _ in n_words]
     for tree, start, end, label in phrases:
-        chain = given.get((start, end)) or chains[label]
+        chain = fixed.get((start, end)) or chains[label]
         spans[tree] += [(start, end)] * len(chain)
         names[tree] += chain
     trees = Trees.from_spans(n_words, spans, names)
-    places = (trees.tree_of, trees.starts.astype(np.int64), trees.ends.astype(np.int64))
-    chances = np.log(np.maximum(likely[places], 1e-300))
-    return replace(trees, scores=chances, marginals=_of_phrases(scores, likely, places, known))
+    cells = (trees.tree_of, trees.starts.astype(np.int64), trees.ends.astype(np.int64))
+    chances = np.log(np.maximum(likely[cells], 1e-300))
+    return replace(trees, scores=chances, marginals=_phrase_chances(scores, likely, cells, limits))
 
 
 def phrase_marginals(scores: SpanScores, constraints: Constraints) -> NDArray[np.float64]:
@@ -106,25 +106,25 @@ def phrase_marginals(scores: SpanScores, constraints: Constraints) -> NDArray[np
         scores: of a batch of one sentence, with labels.
         constraints: under which.
     """
-    known = _conditions(scores, constraints)
-    likely = span_chances(scores, known)
-    places = np.nonzero(likely > 0)
-    found = np.zeros(likely.shape)
-    found[places] = _of_phrases(scores, likely, places, known)
-    return found[0]
+    limits = _conditions(scores, constraints)
+    likely = span_chances(scores, limits)
+    cells = np.nonzero(likely > 0)
+    chances = np.zeros(likely.shape)
+    chances[cells] = _phrase_chances(scores, likely, cells, limits)
+    return chances[0]
 
 
-def _of_phrases(
+def _phrase_chances(
     scores: SpanScores,
     likely: NDArray[np.float64],
-    places: tuple[NDArray[np.int64], ...],
-    known: Conditions | None,
+    cells: tuple[NDArray[np.int64], ...],
+    limits: Conditions | None,
 ) -> NDArray[np.float64]:
     """Return the probabilities of some spans as phrases that have a label."""
-    tree, start, end = places
-    found: NDArray[np.float64] = likely[places] * (1.0 - _chances(scores, places, known)[:, 0])
-    found[(start == 0) & (end == scores.n_words.cpu().numpy()[tree])] = 1.0
-    return np.clip(found, 0.0, 1.0)
+    tree, start, end = cells
+    chances: NDArray[np.float64] = likely[cells] * (1.0 - _chances(scores, cells, limits)[:, 0])
+    chances[(start == 0) & (end == scores.n_words.cpu().numpy()[tree])] = 1.0
+    return np.clip(chances, 0.0, 1.0)
 
 
 def _conditions(scores: SpanScores, constraints: Constraints | None) -> Conditions | None:
@@ -133,7 +133,7 @@ def _conditions(scores: SpanScores, constraints: Constraints | None) -> Conditio
     return Conditions.of(constraints, int(scores.n_words[0]), scores.label_names)
 
 
-def span_chances(scores: SpanScores, known: Conditions | None = None) -> NDArray[np.float64]:
+def span_chances(scores: SpanScores, limits: Conditions | None = None) -> NDArray[np.float64]:
     """(sentences, n + 1, n + 1): the probability of every span, 1 of words.
 
     Raises:
@@ -142,43 +142,43 @@ def span_chances(scores: SpanScores, known: Conditions | None = None) -> NDArray
     span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
     if not np.isfinite(span.sum()):
         raise NotFiniteError("not-finite", "a sentence's span scores are NaN or infinite")
-    if known is not None:
-        starts, ends = known.spans
-        span = span + known.weights(_chances(scores, (np.zeros_like(starts), starts, ends)))
+    if limits is not None:
+        starts, ends = limits.spans
+        span = span + limits.weights(_chances(scores, (np.zeros_like(starts), starts, ends)))
     likely = marginals(span, n_words)
     # words and whole sentences are certain, what lies past a sentence is impossible
-    place = np.arange(likely.shape[1])
-    likely[:, place[:-1], place[1:]] = place[1:] <= n_words[:, None]
+    position = np.arange(likely.shape[1])
+    likely[:, position[:-1], position[1:]] = position[1:] <= n_words[:, None]
     likely[np.arange(len(n_words)), 0, n_words] = 1.0
     return likely
 
 
 def _chances(
-    scores: SpanScores, places: tuple[NDArray[np.int64], ...], known: Conditions | None = None
+    scores: SpanScores, cells: tuple[NDArray[np.int64], ...], limits: Conditions | None = None
 ) -> NDArray[np.float64]:
     """(places, labels): the probability of every label of some spans."""
     assert scores.labels is not None
-    there = tuple(torch.from_numpy(each).to(scores.labels.device) for each in places)
-    chances = scores.labels.detach()[there].double().softmax(-1).cpu().numpy()
+    index = tuple(torch.from_numpy(axis).to(scores.labels.device) for axis in cells)
+    chances = scores.labels.detach()[index].double().softmax(-1).cpu().numpy()
     if not np.isfinite(chances.sum()):
         raise NotFiniteError("not-finite", "a sentence's label scores are NaN or infinite")
-    return chances if known is None else known.renormalised(chances, *places[1:])
+    return chances if limits is None else limits.renormalise(chances, *cells[1:])
 
 
 def label_gains(
     scores: SpanScores,
     likely: NDArray[np.float64],
-    places: tuple[NDArray[np.int64], ...],
+    cells: tuple[NDArray[np.int64], ...],
     threshold: float,
-    known: Conditions | None = None,
+    limits: Conditions | None = None,
     unlabelled: float = 0.0,
 ) -> NDArray[np.float64]:
     """(places, chains): what each chain of some spans gains; the whole sentence must have one."""
-    tree, start, end = places
+    tree, start, end = cells
     credit, size = _credit(scores.label_names, unlabelled)
-    found = (_chances(scores, places, known) @ credit) * likely[places][:, None] - threshold * size
-    found[(start == 0) & (end == scores.n_words.cpu().numpy()[tree]), 0] = -np.inf
-    return found
+    gains = (_chances(scores, cells, limits) @ credit) * likely[cells][:, None] - threshold * size
+    gains[(start == 0) & (end == scores.n_words.cpu().numpy()[tree]), 0] = -np.inf
+    return gains
 
 
 def _chain(name: str) -> list[str]:
@@ -195,12 +195,12 @@ def _credit(
     Labels count by ``1 − unlabelled``, a span that has any by ``unlabelled``.
     """
     chains = [Counter(_chain(name)) for name in names]
-    shared = np.array([[(one & other).total() for other in chains] for one in chains], np.float64)
+    shared = np.array([[(a & b).total() for b in chains] for a in chains], np.float64)
     size = np.array([chain.total() for chain in chains], np.float64)
     phrase = np.minimum(size, 1.0)
-    both = np.outer(phrase, phrase)
+    phrases = np.outer(phrase, phrase)
     return (
-        (1.0 - unlabelled) * shared + unlabelled * both,
+        (1.0 - unlabelled) * shared + unlabelled * phrases,
         (1.0 - unlabelled) * size + unlabelled * phrase,
     )
 
@@ -260,7 +260,7 @@ class Conditions:
     crossed: NDArray[np.bool_]
     kind: NDArray[np.int64]
     permitted: NDArray[np.bool_]
-    given: dict[Span, list[str]]
+    fixed: dict[Span, list[str]]
 
     @classmethod
     def of(cls, constraints: Constraints, n_words: int, names: tuple[str, ...]) -> Conditions:
@@ -281,17 +281,17 @@ class Conditions:
         rows = [np.ones_like(empty), empty, ~empty]
         for span in constraints.forbidden:
             kind[span] = _EMPTY
-        given = {}
+        fixed = {}
         for span, labels in constraints.chains().items():
             kind[span] = _NOT_EMPTY
-            known = [label for label in labels if label is not None]
-            if known:
-                given[span] = known
-                name = CHAIN.join(label.replace(CHAIN, IN_LABEL) for label in known)
+            chain = [label for label in labels if label is not None]
+            if chain:
+                fixed[span] = chain
+                name = CHAIN.join(label.replace(CHAIN, IN_LABEL) for label in chain)
                 if name in names:
                     kind[span] = len(rows)
                     rows.append(np.arange(len(names)) == names.index(name))
-        return cls(crossed, kind, np.stack(rows), given)
+        return cls(crossed, kind, np.stack(rows), fixed)
 
     @property
     def spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -306,18 +306,18 @@ class Conditions:
 
     def weights(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n + 1, n + 1): what to add to span scores; ``chances`` are the labels' of ``spans``."""
-        found = np.where(self.crossed, CROSSED, 0.0)
-        left = (chances * self.permitted[self.kind[self.spans]]).sum(1)
-        found[self.spans] += np.log(np.maximum(left, _LEAST))
-        return found
+        weights = np.where(self.crossed, CROSSED, 0.0)
+        shares = (chances * self.permitted[self.kind[self.spans]]).sum(1)
+        weights[self.spans] += np.log(np.maximum(shares, _LEAST))
+        return weights
 
-    def renormalised(
+    def renormalise(
         self, chances: NDArray[np.float64], starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return the probabilities of the labels of some spans among those they may have."""
-        left = np.maximum(chances, _LEAST) * self.permitted[self.kind[starts, ends]]
-        found: NDArray[np.float64] = left / left.sum(1, keepdims=True)
-        return found
+        kept = np.maximum(chances, _LEAST) * self.permitted[self.kind[starts, ends]]
+        shares: NDArray[np.float64] = kept / kept.sum(1, keepdims=True)
+        return shares
 
 
 def best_labelled(
@@ -341,12 +341,12 @@ def best_labelled(
     side = int(scores.n_words[0]) + 1
     gains = np.zeros((side, side, len(scores.label_names)))
     starts, ends = np.triu_indices(side, 1)
-    places = (np.zeros_like(starts), starts, ends)
-    gains[starts, ends] = label_gains(scores, likely, places, threshold, unlabelled=unlabelled)
+    cells = (np.zeros_like(starts), starts, ends)
+    gains[starts, ends] = label_gains(scores, likely, cells, threshold, unlabelled=unlabelled)
     label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
     spans = best_spans(gain, side - 1).tolist()
     first = [(start, end, int(label[start, end])) for start, end in spans if label[start, end]]
-    totals, ranked = _ranked(gains, first, k)
+    totals, ranked = _rank_trees(gains, first, k)
     trees = [labelled_trees(scores, likely, [(0, *node) for node in nodes]) for nodes in ranked]
     return Ranked(Trees.concatenate(trees), totals, _probabilities(scores, ranked))
 
@@ -360,22 +360,22 @@ def best_optional(span: NDArray[np.float64], first: Trees, k: int) -> Ranked:
         k: how many; fewer come where there are fewer.
     """
     gains = np.stack([np.zeros_like(span), span], 2)
-    place = np.arange(len(span) - 1)
-    gains[place, place + 1, 1] = -np.inf  # a word is no phrase
+    word = np.arange(len(span) - 1)
+    gains[word, word + 1, 1] = -np.inf  # a word is no phrase
     phrases = [(start, end, 1) for start, end in first.of(0).spans]
-    totals, ranked = _ranked(gains, phrases, k)
+    totals, ranked = _rank_trees(gains, phrases, k)
     spans = [[(start, end) for start, end, _ in nodes] for nodes in ranked]
     trees = Trees.from_spans([len(span) - 1] * len(spans), spans)
     return Ranked(replace(trees, scores=span[trees.starts, trees.ends]), totals)
 
 
-def _ranked(
+def _rank_trees(
     gains: NDArray[np.float64], first: list[Node], k: int
 ) -> tuple[list[float], list[list[Node]]]:
     """Return scores and phrases of the best trees; the parser's own is first of equal ones."""
-    found = list(BestLabelled(gains).nodes(k))
-    others = [ranked for ranked in found if ranked[1] != first]
-    scores, phrases = zip(*[(found[0][0], first), *others][:k], strict=True)
+    ranked = list(BestLabelled(gains).nodes(k))
+    others = [entry for entry in ranked if entry[1] != first]
+    scores, phrases = zip(*[(ranked[0][0], first), *others][:k], strict=True)
     return list(scores), list(phrases)
 
 
@@ -387,7 +387,7 @@ def _probabilities(scores: SpanScores, trees: Sequence[Sequence[Node]]) -> list[
     whole = labels[0, int(n_words[0])]
     whole -= np.log(-np.expm1(whole[0]))  # it has a label in every tree
     of_all = log_partition(span, n_words)
-    found = []
+    probabilities = []
     for phrases in trees:
         label = np.zeros(labels.shape[:2], np.int64)
         for start, end, number in phrases:
@@ -398,5 +398,5 @@ def _probabilities(scores: SpanScores, trees: Sequence[Sequence[Node]]) -> list[
             span + torch.from_numpy(chances), n_words, torch.from_numpy(allowed)
         )
         words = float(np.diagonal(chances, 1).sum())
-        found.append(float(np.exp(float(of_tree - of_all) + words)))
-    return found
+        probabilities.append(float(np.exp(float(of_tree - of_all) + words)))
+    return probabilities

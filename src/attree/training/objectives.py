@@ -15,7 +15,7 @@ from attree.training.gold import SOME, UNSAID, GoldBatch, GoldTrees, gold_batch
 from attree.training.inside import log_partition
 from attree.training.parts import BatchSource, SpanScorer
 from attree.training.recipes import TrainingPlan
-from attree.training.scores import SpanScores, best_trees, existing, split_values
+from attree.training.scores import SpanScores, best_trees, span_mask, split_values
 from attree.trees.constraints import AVOIDED
 
 #: (scores, gold, split score's name, margin) → (trees,) losses
@@ -37,7 +37,7 @@ def _split_table(scores: SpanScores, gold: GoldBatch, score: str) -> tuple[Tenso
     return values, exists, (gold.split - gold.start - 1)[:, None]
 
 
-def _by_tree(losses: Tensor, gold: GoldBatch) -> Tensor:
+def _sum_by_tree(losses: Tensor, gold: GoldBatch) -> Tensor:
     return losses.new_zeros(len(gold.trees)).index_add(0, gold.tree, losses)
 
 
@@ -45,7 +45,7 @@ def likelihood(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -
     """``−Σ log p(split | span)`` over gold spans; p is the softmax over the span's splits."""
     values, exists, target = _split_table(scores, gold, score)
     chances = values.masked_fill(~exists, -torch.inf).log_softmax(1)
-    return _by_tree(-chances.gather(1, target)[:, 0], gold)
+    return _sum_by_tree(-chances.gather(1, target)[:, 0], gold)
 
 
 def margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
@@ -53,7 +53,7 @@ def margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Te
     values, exists, target = _split_table(scores, gold, score)
     short = (margin + values - values.gather(1, target)).clamp(min=0)
     counted = exists.scatter(1, target, False)
-    return _by_tree((short * counted).sum(1), gold)
+    return _sum_by_tree((short * counted).sum(1), gold)
 
 
 def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
@@ -88,7 +88,7 @@ def chart_margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float)
     that are one and should not be, or should be one and are not. The whole sentence is in every
     tree and counts on neither side.
     """
-    inner = existing(scores.n_words, scores.span.shape[1])
+    inner = span_mask(scores.n_words, scores.span.shape[1])
     inner[range(len(inner)), 0, scores.n_words] = False
     bracket = gold.brackets & inner
     # the better of "a constituent" and "none", of which the wrong one gains 1
@@ -99,8 +99,8 @@ def chart_margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float)
         torch.from_numpy(part.astype(np.int64)).to(either.device)
         for part in (trees.tree_of, trees.starts, trees.ends)
     )
-    found = either.new_zeros(len(either)).index_add(0, tree, either[tree, start, end])
-    return found - (scores.span * bracket).sum((1, 2))
+    best = either.new_zeros(len(either)).index_add(0, tree, either[tree, start, end])
+    return best - (scores.span * bracket).sum((1, 2))
 
 
 def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
@@ -111,22 +111,22 @@ def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: f
     assert scores.labels is not None
     code = {name: number for number, name in enumerate(scores.label_names)}
     # the label of every span, SOME or UNSAID
-    said = torch.zeros(scores.span.shape, dtype=torch.int64)
-    for table, tree in zip(said, gold.trees, strict=True):
-        known, other = tree.said(code)
+    labels = torch.zeros(scores.span.shape, dtype=torch.int64)
+    for table, tree in zip(labels, gold.trees, strict=True):
+        label_of, other = tree.targets(code)
         table.fill_(other)
-        for (start, end), label in known.items():
+        for (start, end), label in label_of.items():
             table[start, end] = label
-    said = said.to(scores.span.device)
+    labels = labels.to(scores.span.device)
     chances = scores.labels.log_softmax(-1)
-    found = chances.gather(-1, said.clamp(min=0)[..., None])[..., 0].double()
-    if (said < 0).any():
+    terms = chances.gather(-1, labels.clamp(min=0)[..., None])[..., 0].double()
+    if (labels < 0).any():
         labelled = chances[..., 1:].logsumexp(-1).double()
-        found = torch.where(said == SOME, labelled, found.masked_fill(said == UNSAID, 0.0))
-    place = torch.arange(found.shape[1] - 1, device=found.device)
-    words = (found[:, place, place + 1] * (place < scores.n_words[:, None])).sum(1)
+        terms = torch.where(labels == SOME, labelled, terms.masked_fill(labels == UNSAID, 0.0))
+    word = torch.arange(terms.shape[1] - 1, device=terms.device)
+    words = (terms[:, word, word + 1] * (word < scores.n_words[:, None])).sum(1)
     free = log_partition(scores.span, scores.n_words)
-    return free - log_partition(scores.span + found, scores.n_words, gold.allowed) - words
+    return free - log_partition(scores.span + terms, scores.n_words, gold.allowed) - words
 
 
 #: The losses by name.
@@ -182,26 +182,26 @@ def shared_batches(
         generator: of the order.
     """
 
-    def endless(first: int, count: int) -> Iterator[int]:
+    def cycle(first: int, count: int) -> Iterator[int]:
         while True:
             order: list[int] = torch.randperm(count, generator=generator).tolist()
-            yield from (first + place for place in order)
+            yield from (first + index for index in order)
 
     ends = np.cumsum(counts).tolist()
-    each = [endless(end - count, count) for end, count in zip(ends, counts, strict=True)]
+    orders = [cycle(end - count, count) for end, count in zip(ends, counts, strict=True)]
     part = np.array(shares, np.float64) / sum(shares)
-    taken = np.zeros(len(part))
+    drawn = np.zeros(len(part))
     for _ in range(steps):
-        before = taken.copy()
+        before = drawn.copy()
         for _ in range(size):
-            behind = part * (taken.sum() + 1) - taken
+            behind = part * (drawn.sum() + 1) - drawn
             # what is equal but for rounding goes to the first
-            taken[int(np.argmax(behind > behind.max() - 1e-9))] += 1
-        now = (taken - before).astype(int).tolist()
-        yield [next(one) for one, own in zip(each, now, strict=True) for _ in range(own)]
+            drawn[int(np.argmax(behind > behind.max() - 1e-9))] += 1
+        now = (drawn - before).astype(int).tolist()
+        yield [next(order) for order, count in zip(orders, now, strict=True) for _ in range(count)]
 
 
-def _orders(
+def _draw_batches(
     usable: Sequence[int], plan: TrainingPlan, trees: Sequence[int], generator: torch.Generator
 ) -> Iterator[list[int]]:
     """Yield batches of places among the usable trees.
@@ -212,11 +212,11 @@ def _orders(
     size, steps, shares = plan.batch, plan.steps, plan.shares
     if not shares:
         return batches(len(usable), size, steps, generator)
-    if len(shares) != len(trees) or not all(0 < one < np.inf for one in shares):
+    if len(shares) != len(trees) or not all(0 < share < np.inf for share in shares):
         raise AttreeError(
             "bad-shares",
             f"there are {len(trees)} treebanks, and the shares of a batch are "
-            f"{', '.join(f'{one:g}' for one in shares)}",
+            f"{', '.join(f'{share:g}' for share in shares)}",
             fix="give each treebank one above 0",
         )
     ends = np.cumsum(trees)
@@ -262,7 +262,7 @@ def train(
     if plan.steps < 1 or plan.batch < 1:
         raise AttreeError("bad-count", "training needs at least one step, and one tree a batch")
     gold = trees.gold
-    usable = [place for place, tree in enumerate(gold) if tree.n_words > 2]
+    usable = [index for index, tree in enumerate(gold) if tree.n_words > 2]
     if not usable:
         raise AttreeError(
             "short-trees",
@@ -277,14 +277,14 @@ def train(
     rates = [group["lr"] for group in optimiser.param_groups]
     recipe, margin = plan.recipe, MARGINS[plan.recipe.association]
     report, best_f1, kept = Report(), -1.0, scorer.state_dict()
-    for step, places in enumerate(_orders(usable, plan, trees.sources, order), 1):
-        chosen, loss = [usable[place] for place in places], 0.0
+    for step, indices in enumerate(_draw_batches(usable, plan, trees.sources, order), 1):
+        chosen, loss = [usable[index] for index in indices], 0.0
         if plan.decay:
             for group, rate in zip(optimiser.param_groups, rates, strict=True):
                 group["lr"] = rate * (1.0 - (step - 1) / plan.steps)
         optimiser.zero_grad()
-        for some in parts(chosen, [gold[place].n_words for place in chosen]):
-            answers = gold_batch([gold[place] for place in some], device=device)
+        for some in split_batch(chosen, [gold[index].n_words for index in chosen]):
+            answers = gold_batch([gold[index] for index in some], device=device)
             scores = scorer.scores(source.batch(some), noise)
             losses = OBJECTIVES[recipe.objective](scores, answers, recipe.score, margin)
             if (broken := ~torch.isfinite(losses)).any():
@@ -314,7 +314,7 @@ def train(
     return report
 
 
-def parts(places: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
+def split_batch(indices: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
     """Cut a batch where its padded tables are large: sentences of like length stay together.
 
     Gradients of the parts are summed, so that memory is that of a part, and little of it padding.
@@ -323,13 +323,13 @@ def parts(places: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
         places: of the sentences.
         lengths: of each, in words.
     """
-    if (max(lengths) + 1) ** 2 * len(places) <= _CELLS:
-        return [list(places)]
-    found: list[list[int]] = []
+    if (max(lengths) + 1) ** 2 * len(indices) <= _CELLS:
+        return [list(indices)]
+    groups: list[list[int]] = []
     longest = 0
-    for length, place in sorted(zip(lengths, places, strict=True), reverse=True):
-        if not found or longest * (len(found[-1]) + 1) > _CELLS:
-            found.append([])
+    for length, index in sorted(zip(lengths, indices, strict=True), reverse=True):
+        if not groups or longest * (len(groups[-1]) + 1) > _CELLS:
+            groups.append([])
             longest = (length + 1) ** 2
-        found[-1].append(place)
-    return found
+        groups[-1].append(index)
+    return groups

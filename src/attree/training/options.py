@@ -67,17 +67,17 @@ class Choice:
         if self.shares == ["even"]:
             return (1.0,) * treebanks
         try:
-            found = tuple(float(part) for part in self.shares)
+            shares = tuple(float(part) for part in self.shares)
         except ValueError:
-            found = ()
-        if len(found) != treebanks or not all(0 < one < math.inf for one in found):
-            given = ",".join(self.shares)
+            shares = ()
+        if len(shares) != treebanks or not all(0 < share < math.inf for share in shares):
+            text = ",".join(self.shares)
             raise AttreeError(
                 "bad-shares",
-                f"--shares {given} is not a number above 0 for each of {treebanks} treebanks",
+                f"--shares {text} is not a number above 0 for each of {treebanks} treebanks",
                 fix=f"write even, or {','.join('1' * treebanks)}",
             )
-        return found
+        return shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,15 +98,15 @@ class TrainedParser:
             )
         # what the encoder has not is refused before any sentence is read
         n_heads = encoder.n_layers * encoder.n_heads
-        there = {"layers": encoder.n_layers, "hidden": encoder.hidden_size, "heads": n_heads}
+        limits = {"layers": encoder.n_layers, "hidden": encoder.hidden_size, "heads": n_heads}
         for part, settings in self.shape.items():
-            here = {"layers": max(settings.get("layers", [0])), "hidden": settings.get("hidden")}
+            sizes = {"layers": max(settings.get("layers", [0])), "hidden": settings.get("hidden")}
             if part == "heads":
-                here["heads"] = settings["heads"]
-            for key, value in here.items():
-                fits = value == there[key] or (key == "layers" and value < there[key])
+                sizes["heads"] = settings["heads"]
+            for key, value in sizes.items():
+                fits = value == limits[key] or (key == "layers" and value < limits[key])
                 if value is not None and not fits:
-                    problem = f"{value}, where the encoder {encoder.slug} has {there[key]}"
+                    problem = f"{value}, where the encoder {encoder.slug} has {limits[key]}"
                     raise invalid("bad-shape", f"shape.{part}.{key}: {problem}", ABOUT)
 
     def features(self, encoder: Encoder, pieces: Sequence[Pieces]) -> Batch:
@@ -124,22 +124,22 @@ class TrainedParser:
         Trees of a parser that has a distribution over trees have the marginals of their spans.
         """
         scores, how = self.span_scores(batch), (self.recipe, threshold)
-        kept = {place: decoded(scores.of(place), *how, one) for place, one in known.items()}
-        return decoded(scores, *how).replaced(kept)
+        kept = {row: decode_batch(scores.of(row), *how, rules) for row, rules in known.items()}
+        return decode_batch(scores, *how).replaced(kept)
 
     def decode(self, source: BatchSource) -> Trees:
         """Parse every sentence of a source, in its order."""
         groups = _groups(source.lengths())
-        return Trees.concatenate([self.trees(source.batch(places)) for places in groups])
+        return Trees.concatenate([self.trees(source.batch(rows)) for rows in groups])
 
     def decode_with_marginals(self, source: BatchSource) -> tuple[Trees, NDArray[np.float64]]:
         """As :meth:`decode`, and the probability of every span among all binary trees."""
-        found, likely = [], []
-        for places in _groups(source.lengths()):
-            batch = source.batch(places)
-            found.append(self.trees(batch))
-            likely.append(likelihoods(self.span_scores(batch), found[-1]))
-        return Trees.concatenate(found), np.concatenate(likely)
+        trees, likely = [], []
+        for rows in _groups(source.lengths()):
+            batch = source.batch(rows)
+            trees.append(self.trees(batch))
+            likely.append(likelihoods(self.span_scores(batch), trees[-1]))
+        return Trees.concatenate(trees), np.concatenate(likely)
 
     def f1(self, source: BatchSource, gold: Sequence[GoldTree]) -> float:
         """Corpus F1 in percent, the whole sentence counted, on a source's sentences."""
@@ -160,14 +160,14 @@ class TrainedParser:
                 )
             return float(self.about["threshold"])
         try:
-            found = float(text)
+            value = float(text)
         except ValueError:
-            found = -1.0
-        if not 0 <= found <= 1:
+            value = -1.0
+        if not 0 <= value <= 1:
             raise AttreeError(
                 "not-a-share", f"{text!r} is not a probability", fix="give 0 to 1, or chosen"
             )
-        return found
+        return value
 
     def describe(self) -> dict[str, Any]:
         """Everything but the weights, as JSON."""
@@ -199,11 +199,11 @@ def right_branching_f1(gold: Sequence[GoldTree]) -> float:
 def _groups(lengths: Sequence[int]) -> Iterator[range]:
     """Runs of sentences whose padded matrices stay small, in their order."""
     first, longest = 0, 0
-    for place, length in enumerate(lengths):
+    for number, length in enumerate(lengths):
         longest = max(longest, length)
-        if place > first and longest**2 * (place + 1 - first) > _CELLS_AT_A_TIME:
-            yield range(first, place)
-            first, longest = place, length
+        if number > first and longest**2 * (number + 1 - first) > _CELLS_AT_A_TIME:
+            yield range(first, number)
+            first, longest = number, length
     if lengths:
         yield range(first, len(lengths))
 
@@ -220,7 +220,7 @@ def save_parser(parser: TrainedParser, folder: Path, *, card: str = "", half: bo
         name: (tensor.half() if half else tensor).detach().cpu().contiguous()
         for name, tensor in parser.scorer.state_dict().items()
     }
-    tensors |= {name: torch.from_numpy(one) for name, one in parser.adapter.items()}
+    tensors |= {name: torch.from_numpy(weights) for name, weights in parser.adapter.items()}
     tensors["trained_on"] = torch.from_numpy(parser.trained_on.astype("<u8").view(np.int64).copy())
     with whole_file(folder / WEIGHTS) as part:
         part.write_bytes(save(tensors))  # `save_file` makes files that only their owner can read
@@ -243,21 +243,21 @@ def load_parser(
         AttreeError: no parser there, weights cut short, or weights of another shape.
     """
     folder = Path(folder)
-    about = read_description(folder)
-    recipe, path = adapted(about.recipe, decoder=decoder), folder / WEIGHTS
-    there = check_regular(path, what="file of weights")
+    description = read_description(folder)
+    recipe, path = adapted(description.recipe, decoder=decoder), folder / WEIGHTS
+    size = check_regular(path, what="file of weights")
     try:
         with torch.device("meta"):  # before it takes memory
-            empty = SpanScorer(about.recipe, about.shape)
+            empty = SpanScorer(description.recipe, description.shape)
         least = sum(parameter.numel() for parameter in empty.parameters())
-        if least > there:
+        if least > size:
             raise _damaged(
                 path,
-                f"parser.json describes {least:,} weights or more, this file holds {there:,} "
+                f"parser.json describes {least:,} weights or more, this file holds {size:,} "
                 "bytes: they do not belong together",
                 "too-few-bytes",
             )
-        scorer = SpanScorer(about.recipe, about.shape)
+        scorer = SpanScorer(description.recipe, description.shape)
     except (TypeError, KeyError):
         raise _damaged(folder / ABOUT, f"this is not the {DESCRIPTION}", "other-parser") from None
     adapter = read_adapter(path)
@@ -278,7 +278,7 @@ def load_parser(
         problem = "these weights are cut short or belong to another parser"
         raise _damaged(path, problem) from None
     scorer = scorer.to(device).eval()
-    parts = (about.shape, scorer, about.raw["encoder"], about.raw["about"])
+    parts = (description.shape, scorer, description.raw["encoder"], description.raw["about"])
     return TrainedParser(recipe, *parts, trained_on, adapter)
 
 
@@ -329,11 +329,11 @@ class TrainedModel:
     @torch.inference_mode()
     def associations(self, features: Batch) -> list[NDArray[np.float32]]:
         """Return each sentence's trained association; of a log association its exponential."""
-        found = self.trained.scorer.association(features).cpu().numpy()
-        return [each[:n, :n] for each, n in zip(found, features.n_words.tolist(), strict=True)]
+        matrices, words = self.trained.scorer.association(features), features.n_words.tolist()
+        return [matrix[:n, :n] for matrix, n in zip(matrices.cpu().numpy(), words, strict=True)]
 
 
-def decoded(
+def decode_batch(
     scores: SpanScores,
     recipe: FewShotRecipe,
     threshold: float = 0.0,
@@ -376,7 +376,7 @@ class TrainedChart:
 
     def trees(self, constraints: Constraints) -> Trees:
         """Return the tree, as the parser decodes, with marginals if it has a distribution."""
-        return decoded(self.scores, self.recipe, self.threshold, constraints)
+        return decode_batch(self.scores, self.recipe, self.threshold, constraints)
 
     def best(self, k: int) -> Ranked:
         """Return the best k trees, as the parser decodes; the scores of spans are its own.
@@ -417,11 +417,11 @@ class TrainedChart:
         self._check()
         if self.scores.labels is not None:
             return phrase_marginals(self.scores, constraints)
-        span, n_words = self._arrays()
-        found = marginals(span + constraints.penalties(int(n_words[0])), n_words)[0]
-        for place in constraints.forbidden:
-            found[place] = 0.0
-        return np.clip(found, 0.0, 1.0)
+        scores, n_words = self._arrays()
+        chances = marginals(scores + constraints.penalties(int(n_words[0])), n_words)[0]
+        for span in constraints.forbidden:
+            chances[span] = 0.0
+        return np.clip(chances, 0.0, 1.0)
 
     def entropy(self) -> float:
         """Return the entropy over binary trees, in nats.

@@ -24,7 +24,7 @@ from attree.training.projection import (
     state_batch,
 )
 from attree.training.recipes import FewShotRecipe, TrainingPlan
-from attree.training.scores import SpanScores, existing, span_scores
+from attree.training.scores import SpanScores, span_mask, span_scores
 from attree.trees.trees import Trees
 
 #: how the heads are put together → what is taken of each matrix, of the weights, and of the sum
@@ -153,8 +153,8 @@ class ProjectionPart(ScorePart):
 
     def attention(self, features: StateBatch) -> Tensor:
         """(sentences, words, words): the association, of a log one its exponential."""
-        found = self.association(features).float()
-        return found.exp() if self.kind == "log" else found
+        association = self.association(features).float()
+        return association.exp() if self.kind == "log" else association
 
 
 class BoundaryReader(ScorePart):
@@ -196,7 +196,7 @@ class BoundaryPart(BoundaryReader):
         after = dropout(features[1], self.rate, noise) @ self.weights[:, 2:]
         begins, ends = (before[..., 0] + after[..., 0]), (before[..., 1] + after[..., 1])
         span = begins.double()[:, :, None] + ends.double()[:, None, :]
-        span = span * existing(n_words, span.shape[1])
+        span = span * span_mask(n_words, span.shape[1])
         return SpanScores(torch.zeros_like(span), span, n_words)
 
 
@@ -312,15 +312,15 @@ class SpanPart(BoundaryReader):
         """Score every span of a batch."""
         before, after = (dropout(side, self.rate, noise) for side in features)
         # the first layer is linear: of a difference it is the difference
-        at = self.before(before) - self.after(after)
-        rows = at.shape[1]
+        hidden = self.before(before) - self.after(after)
+        rows = hidden.shape[1]
         if not torch.is_grad_enabled():
-            rows = max(1, _AT_ONCE // at.numel())
-        found = []
-        for starts in at.split(rows, dim=1):
-            between = at[:, None, :, :] - starts[:, :, None, :] + self.first
-            found.append(self.last(self.norm(between).relu())[..., 0])
-        span = torch.cat(found, dim=1).double() * existing(n_words, at.shape[1])
+            rows = max(1, _AT_ONCE // hidden.numel())
+        tables = []
+        for starts in hidden.split(rows, dim=1):
+            between = hidden[:, None, :, :] - starts[:, :, None, :] + self.first
+            tables.append(self.last(self.norm(between).relu())[..., 0])
+        span = torch.cat(tables, dim=1).double() * span_mask(n_words, hidden.shape[1])
         return SpanScores(torch.zeros_like(span), span, n_words)
 
 
@@ -346,11 +346,11 @@ class NameReader(BoundaryReader):
         """Take the weights of those names that another parser's part has too, if it reads alike."""
         if (self.layers, self.weights.shape[:2]) != (other.layers, other.weights.shape[:2]):
             return
-        theirs = {name: place for place, name in enumerate(other.names)}
-        both = [(here, theirs[x]) for here, x in enumerate(self.names) if x in theirs]
-        here, there = ([pair[side] for pair in both] for side in (0, 1))
-        self.weights[..., here] = other.weights[..., there]
-        self.bias[..., here] = other.bias[..., there]
+        columns = {name: index for index, name in enumerate(other.names)}
+        shared = [(target, columns[x]) for target, x in enumerate(self.names) if x in columns]
+        target, source = ([pair[side] for pair in shared] for side in (0, 1))
+        self.weights[..., target] = other.weights[..., source]
+        self.bias[..., target] = other.bias[..., source]
 
 
 class LabelPart(NameReader):
@@ -382,13 +382,13 @@ class LabelPart(NameReader):
 
     def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
         """Score every label of every span of a batch, before the softmax."""
-        both = dropout(torch.cat(features, -1), self.rate, noise)
-        begin, end, word_begin, word_end = (both @ weights for weights in self.weights)
+        states = dropout(torch.cat(features, -1), self.rate, noise)
+        begin, end, word_begin, word_end = (states @ weights for weights in self.weights)
         spans = begin[:, :, None] + end[:, None] + self.bias[0]
         sentence = torch.arange(len(n_words), device=n_words.device)
         spans[sentence, 0, n_words] += self.bias[2]
-        place = torch.arange(spans.shape[1] - 1, device=spans.device)
-        spans[:, place, place + 1] = word_begin[:, :-1] + word_end[:, 1:] + self.bias[1]
+        word = torch.arange(spans.shape[1] - 1, device=spans.device)
+        spans[:, word, word + 1] = word_begin[:, :-1] + word_end[:, 1:] + self.bias[1]
         none = spans.new_zeros(spans.shape[:3], dtype=torch.float64)
         return SpanScores(none, none, n_words, spans, self.names)
 
@@ -417,8 +417,8 @@ class TagPart(NameReader):
         if not self.names:
             return SpanScores(none, none, n_words)
         begin, end = (torch.cat(features, -1) @ weights for weights in self.weights)
-        found = begin[:, :-1] + end[:, 1:] + self.bias[0]
-        return SpanScores(none, none, n_words, tags=found, tag_names=self.names)
+        tags = begin[:, :-1] + end[:, 1:] + self.bias[0]
+        return SpanScores(none, none, n_words, tags=tags, tag_names=self.names)
 
 
 def with_tags(trees: Trees, scores: SpanScores) -> Trees:
@@ -429,8 +429,8 @@ def with_tags(trees: Trees, scores: SpanScores) -> Trees:
     """
     if scores.tags is None:
         return trees
-    place = torch.arange(scores.tags.shape[1], device=scores.tags.device)
-    words = scores.tags[place < scores.n_words[:, None]]
+    position = torch.arange(scores.tags.shape[1], device=scores.tags.device)
+    words = scores.tags[position < scores.n_words[:, None]]
     if not words.sum().isfinite():
         raise NotFiniteError("not-finite", "a sentence's tag scores are NaN or infinite")
     codes = words.argmax(-1).int().cpu().numpy()
@@ -448,7 +448,7 @@ PARTS: dict[str, type[ScorePart]] = {
 }
 
 
-def added(parts: list[SpanScores]) -> SpanScores:
+def sum_parts(parts: list[SpanScores]) -> SpanScores:
     """Sum the span scores of several parts; the rectangle table is that of the first."""
     first, *others = parts
     span = first.span
@@ -524,7 +524,7 @@ class SpanScorer(nn.Module):
         """Score every span, under dropout where there is noise."""
         features, n_words = batch.features, batch.n_words
         parts = self.each().items()
-        return added([part.scores(features[name], n_words, noise) for name, part in parts])
+        return sum_parts([part.scores(features[name], n_words, noise) for name, part in parts])
 
     def association(self, batch: Batch) -> Tensor:
         """(sentences, words, words): the trained association.
@@ -533,9 +533,9 @@ class SpanScorer(nn.Module):
             AttreeError: no part has one.
         """
         for name, part in self.each().items():
-            found = part.attention(batch.features[name])
-            if found is not None:
-                return found
+            association = part.attention(batch.features[name])
+            if association is not None:
+                return association
         raise AttreeError(
             "no-association", "this parser has no trained association", fix="choose fpio or fpoa"
         )
@@ -556,11 +556,11 @@ class BatchSource:
     """
 
     def __init__(
-        self, features: Features, scorer: SpanScorer, places: Sequence[int] | None = None
+        self, features: Features, scorer: SpanScorer, indices: Sequence[int] | None = None
     ) -> None:
         self._layout, self._scorer = features.layout, scorer
         every = features.records
-        self._records = every if places is None else [every[place] for place in places]
+        self._records = every if indices is None else [every[index] for index in indices]
 
     @classmethod
     def of(

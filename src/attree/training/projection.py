@@ -38,8 +38,8 @@ class StateBatch:
 
     def words(self) -> Tensor:
         """(sentences, words) bool: True where a word stands."""
-        places = torch.arange(self.pieces.max_words, device=self.rows.device)
-        return places < self.pieces.n_words[:, None]
+        position = torch.arange(self.pieces.max_words, device=self.rows.device)
+        return position < self.pieces.n_words[:, None]
 
 
 def state_batch(output: EncoderOutput, layers: Sequence[int], *, specials: bool) -> StateBatch:
@@ -163,12 +163,12 @@ def initialise(
             query = torch.cat([q.T, qb[None]])
             key = torch.cat([k.T, kb[None]])
             if query.shape[1] != size:
-                query, key = _truncated(query, key, size, projection.heads)
+                query, key = _truncate(query, key, size, projection.heads)
             projection.query[layer], projection.query_bias[layer, 0] = query[:hidden], query[hidden]
             projection.key[layer], projection.key_bias[layer, 0] = key[:hidden], key[hidden]
 
 
-def _truncated(query: Tensor, key: Tensor, size: int, heads: int) -> tuple[Tensor, Tensor]:
+def _truncate(query: Tensor, key: Tensor, size: int, heads: int) -> tuple[Tensor, Tensor]:
     """Return (hidden + 1, size) factors of each head's query-key product, by SVD."""
     rank, width = size // heads, query.shape[1] // heads
     if rank > min(width, query.shape[0]) or query.shape[1] % heads:

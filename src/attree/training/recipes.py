@@ -217,24 +217,24 @@ def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
         AttreeError: an objective, association or decoder that does not exist, or needs labels that
             the parser has not.
     """
-    given = {key: value for key, value in changes.items() if value is not None}
-    for key, value in given.items():
+    settings = {key: value for key, value in changes.items() if value is not None}
+    for key, value in settings.items():
         if key in CHOICES:
             check_name(value, CHOICES[key], f"unknown {key} {value!r}")
-    rate = given.get("learning_rate", base.learning_rate)
+    rate = settings.get("learning_rate", base.learning_rate)
     if not (isinstance(rate, float) and 0 < rate < math.inf):
         raise AttreeError(
             "bad-rate", f"the learning rate is {rate}", fix="give one above 0, such as 0.001"
         )
-    wrong = next((value for value in given.values() if value in LABELLED), None)
-    wrong = "label_layers" if "label_layers" in given else wrong
+    wrong = next((value for value in settings.values() if value in LABELLED), None)
+    wrong = "label_layers" if "label_layers" in settings else wrong
     if wrong is not None and "labels" not in base.parts:
         raise AttreeError(
             "needs-labels",
             f"{wrong} needs a parser with labels",
             fix="choose tree-crf-labelled, or leave it out",
         )
-    return replace(base, **given)  # type: ignore[arg-type]
+    return replace(base, **settings)  # type: ignore[arg-type]
 
 
 #: The files of a trained parser's folder. A folder with the card alone is no parser.
@@ -294,22 +294,22 @@ def read_description(folder: str | Path) -> Description:
     """
     path = Path(folder) / ABOUT
     raw = read_described(path, dict[str, Any], what=DESCRIPTION, fix=_AGAIN)
-    found = described(raw, Description, file=path, what=DESCRIPTION, fix=_AGAIN)
-    found.raw = raw
+    description = described(raw, Description, file=path, what=DESCRIPTION, fix=_AGAIN)
+    description.raw = raw
     parts = {part for recipe in RECIPES.values() for part in recipe.parts}
-    known = {**CHOICES, "score": tuple(SCORES), "parts": tuple(sorted(parts))}
-    for key, names in known.items():
-        value = getattr(found.recipe, key)
+    choices = {**CHOICES, "score": tuple(SCORES), "parts": tuple(sorted(parts))}
+    for key, names in choices.items():
+        value = getattr(description.recipe, key)
         for name in (value or ("",)) if key == "parts" else (value,):
             problem = f"this {DESCRIPTION} is not valid: recipe.{key}: unknown {name!r}"
             check_name(name, names, problem, file=path)
-    if not 0 <= found.recipe.dropout < 1:
-        raise invalid("bad-form", f"recipe.dropout: {found.recipe.dropout}", path)
-    for part, settings in found.shape.items():
+    if not 0 <= description.recipe.dropout < 1:
+        raise invalid("bad-form", f"recipe.dropout: {description.recipe.dropout}", path)
+    for part, settings in description.shape.items():
         for key, value in settings.items():
             if not _is_good(key, value):
                 raise invalid("bad-shape", f"shape.{part}.{key}: {value}", path)
-    return found
+    return description
 
 
 def invalid(code: str, problem: str, path: str | Path) -> AttreeError:
@@ -322,9 +322,9 @@ def invalid(code: str, problem: str, path: str | Path) -> AttreeError:
 def _is_good(key: str, value: Any) -> bool:
     """Tell whether a setting of a part is names, or one size or number, or layers."""
     listed = isinstance(value, list)
-    each = value if listed else [value]
+    values = value if listed else [value]
     if key == "names":
-        return listed and all(isinstance(name, str) for name in each)
+        return listed and all(isinstance(name, str) for name in values)
     least = int(key in _SIZES)
-    sizes = all(isinstance(size, int) and least <= size <= _LARGEST for size in each)
-    return sizes and bool(each) and listed == (key == "layers")
+    sizes = all(isinstance(size, int) and least <= size <= _LARGEST for size in values)
+    return sizes and bool(values) and listed == (key == "layers")

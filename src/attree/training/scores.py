@@ -40,10 +40,10 @@ def square_sums(table: Tensor) -> Tensor:
     return corner[:, None, :] + corner[:, :, None] - table - table.transpose(1, 2)
 
 
-def existing(n_words: Tensor, side: int) -> Tensor:
+def span_mask(n_words: Tensor, side: int) -> Tensor:
     """(batch, side, side) bool: True for the spans [i, j) that lie within their sentence."""
-    place = torch.arange(side, device=n_words.device)
-    return (place[:, None] < place[None, :]) & (place[None, None, :] <= n_words[:, None, None])
+    bound = torch.arange(side, device=n_words.device)
+    return (bound[:, None] < bound[None, :]) & (bound[None, None, :] <= n_words[:, None, None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,16 @@ class SpanScores:
     tags: Tensor | None = None
     tag_names: tuple[str, ...] = ()
 
-    def of(self, place: int) -> SpanScores:
+    def of(self, row: int) -> SpanScores:
         """Return those of one sentence, without padding."""
-        one, n = slice(place, place + 1), int(self.n_words[place])
+        rows, n = slice(row, row + 1), int(self.n_words[row])
         return replace(
             self,
-            table=self.table[one, : n + 1, : n + 1],
-            span=self.span[one, : n + 1, : n + 1],
-            n_words=self.n_words[one],
-            labels=None if self.labels is None else self.labels[one, : n + 1, : n + 1],
-            tags=None if self.tags is None else self.tags[one, :n],
+            table=self.table[rows, : n + 1, : n + 1],
+            span=self.span[rows, : n + 1, : n + 1],
+            n_words=self.n_words[rows],
+            labels=None if self.labels is None else self.labels[rows, : n + 1, : n + 1],
+            tags=None if self.tags is None else self.tags[rows, :n],
         )
 
 
@@ -97,14 +97,14 @@ def span_scores(inside: Tensor, n_words: Tensor, outside: Tensor | None = None) 
     square = leaving = square_sums(table := rectangle_table(inside))
     if outside is not None:
         leaving = square_sums(table := rectangle_table(outside))
-    place = torch.arange(table.shape[1], device=table.device)
-    width = (place[None, :] - place[:, None]).clamp(min=1)
+    position = torch.arange(table.shape[1], device=table.device)
+    width = (position[None, :] - position[:, None]).clamp(min=1)
     margin = table[:, :, -1] + table[:, -1, :]
     out = margin[:, None, :] - margin[:, :, None] - 2 * leaving
     room = (2 * width * (n_words[:, None, None] - width)).clamp(min=1)
     whole = width >= n_words[:, None, None]
     span = square / width**2 - (out / room).masked_fill(whole, 0.0)
-    return SpanScores(table, span * existing(n_words, table.shape[1]), n_words)
+    return SpanScores(table, span * span_mask(n_words, table.shape[1]), n_words)
 
 
 def _both_sides(span: Tensor) -> Tensor:
@@ -133,25 +133,25 @@ def split_values(
         b, i, k, j: sentence, start, split and end of each.
     """
     terms = TERMS[score]
-    found = scores.span.new_zeros(())
+    values = scores.span.new_zeros(())
     if terms is not None:
         table = terms(scores)
-        found = table[b, k, i] + table[b, k, j]
+        values = table[b, k, i] + table[b, k, j]
     if choose(SCORES, score, what="score").cross:
         square = square_sums(scores.table)
         across = square[b, i, j] - square[b, i, k] - square[b, k, j]
-        found = found - across / (2 * (k - i) * (j - k)).clamp(min=1)
-    return found
+        values = values - across / (2 * (k - i) * (j - k)).clamp(min=1)
+    return values
 
 
 def split_tables(scores: SpanScores, score: str) -> SplitScores:
     """Return the split scores of a batch as every decoder reads them."""
     n_words = scores.n_words.cpu().numpy()
-    terms, cross = TERMS[score], choose(SCORES, score, what="score").cross
+    terms_of, cross = TERMS[score], choose(SCORES, score, what="score").cross
     blank = np.zeros(int(((n_words + 1) ** 2).sum()))
     sums = _flat(scores.table + scores.table.transpose(1, 2), n_words) if cross else blank
-    found = np.zeros(0) if terms is None else _flat(terms(scores), n_words)
-    return SplitScores(n_words, sums, found, has_cross=cross)
+    terms = np.zeros(0) if terms_of is None else _flat(terms_of(scores), n_words)
+    return SplitScores(n_words, sums, terms, has_cross=cross)
 
 
 def decode(
@@ -204,7 +204,7 @@ def decode(
         trees, required = trees.keep(kept), required[kept]
     if likely is None:
         return trees
-    chances = _of_spans(likely, trees)
+    chances = _look_up(likely, trees)
     return replace(trees, marginals=chances).keep((chances >= threshold) | required)
 
 
@@ -232,14 +232,14 @@ def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:
     Dropping unlikely ones leaves trees that need not be binary.
     """
     span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
-    return _of_spans(marginals(span, n_words), trees)
+    return _look_up(marginals(span, n_words), trees)
 
 
-def _of_spans(likely: NDArray[np.float64], trees: Trees) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = likely[trees.tree_of, trees.starts, trees.ends]
+def _look_up(likely: NDArray[np.float64], trees: Trees) -> NDArray[np.float64]:
+    chances: NDArray[np.float64] = likely[trees.tree_of, trees.starts, trees.ends]
     # rounding must not cost the whole sentence its place
-    found[_is_whole(trees)] = 1.0
-    return found
+    chances[_is_whole(trees)] = 1.0
+    return chances
 
 
 def _flat(tables: Tensor, n_words: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -115,8 +115,8 @@ def write_grammar(
     epochs = pa.Table.from_pylist([asdict(epoch) for epoch in curve], schema=_EPOCHS)
     write_table(folder / EPOCHS, epochs, schema=_EPOCHS, metadata={"provenance": dict(made)})
     sizes = msgspec.to_builtins(model.sizes)
-    about = {"sizes": sizes, "words": list(vocabulary.words), "provenance": dict(made)}
-    write_json(folder / ABOUT, about)
+    description = {"sizes": sizes, "words": list(vocabulary.words), "provenance": dict(made)}
+    write_json(folder / ABOUT, description)
 
 
 def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
@@ -126,21 +126,21 @@ def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
         AttreeError: no grammar there; weights cut short, not finite, or of another grammar.
     """
     folder = Path(folder)
-    about = read_described(folder / ABOUT, About, what=_WHAT, fix=_AGAIN)
-    if about.words[:1] != [UNKNOWN] or len(set(about.words)) < len(about.words):
+    grammar = read_described(folder / ABOUT, About, what=_WHAT, fix=_AGAIN)
+    if grammar.words[:1] != [UNKNOWN] or len(set(grammar.words)) < len(grammar.words):
         problem = (
             f"this {_WHAT} is not valid: words: one stands twice, or the unknown one not first"
         )
         raise AttreeError("bad-form", problem, file=folder / ABOUT, fix=_AGAIN)
     what = "provenance of a grammar"
-    described(about.provenance, _Made, file=folder / ABOUT, what=what, fix=_AGAIN)
-    return _read_weights(folder / WEIGHTS, about), Vocabulary(tuple(about.words)), about
+    described(grammar.provenance, _Made, file=folder / ABOUT, what=what, fix=_AGAIN)
+    return _read_weights(folder / WEIGHTS, grammar), Vocabulary(tuple(grammar.words)), grammar
 
 
-def _read_weights(path: Path, about: About) -> CompoundPCFG:
+def _read_weights(path: Path, grammar: About) -> CompoundPCFG:
     size = check_regular(path, what="file of weights")
     with torch.device("meta"):
-        model = CompoundPCFG(about.sizes, len(about.words))
+        model = CompoundPCFG(grammar.sizes, len(grammar.words))
     expected = sum(parameter.numel() * 4 for parameter in model.parameters())
     try:
         if not expected <= size <= expected + 1_000_000:  # before it takes memory

@@ -64,7 +64,7 @@ class Rules:
         scale = self.words.detach().amax(2)
         words = (self.words - scale[:, :, None]).exp()
         first, second = self.binary[:, :, :n_symbols], self.binary[:, :, n_symbols:]
-        both = first[..., :n_symbols].flatten(2).transpose(1, 2).contiguous()
+        wide = first[..., :n_symbols].flatten(2).transpose(1, 2).contiguous()
         left = second[..., :n_symbols].transpose(1, 2).flatten(2)
         right = first[..., n_symbols:].permute(0, 3, 1, 2).flatten(2)
         pairs = (words[:, :-1, :, None] * words[:, 1:, None, :]).flatten(2)
@@ -72,7 +72,7 @@ class Rules:
         square = (*scale.shape, n_symbols, n_symbols)
         return (
             self.root,
-            both,
+            wide,
             (words @ left).view(square),
             (words @ right).view(square),
             two,
@@ -85,18 +85,18 @@ class _Chart:
 
     Args:
         root: (batch, A).
-        both: (batch, B × C, A), the rules whose parts both have two words and more.
+        wide: (batch, B × C, A), the rules whose parts both have two words and more.
         left: (batch, n, A, C), the rules whose left part is that word.
         right: (batch, n, A, B), those whose right part is.
         two: (batch, n - 1, A), the sums of the spans of two words.
     """
 
     def __init__(
-        self, root: Tensor, both: Tensor, left: Tensor, right: Tensor, two: Tensor
+        self, root: Tensor, wide: Tensor, left: Tensor, right: Tensor, two: Tensor
     ) -> None:
         batch, n, n_symbols = left.shape[:3]
         self.n, self.square = n, (batch, -1, n_symbols, n_symbols)
-        self.root, self.both, self.left, self.right, self.two = root, both, left, right, two
+        self.root, self.wide, self.left, self.right, self.two = root, wide, left, right, two
         room = (batch, n + 1, n + 1)
         self.starts, self.ends = (two.new_zeros(*room, n_symbols) for _ in range(2))
         self.start_scale, self.end_scale = two.new_zeros(room), two.new_zeros(room)
@@ -150,11 +150,9 @@ class _Chart:
         if width == 2:
             return self.two, shift
         (first, after), (final, before) = self.lone(width)
-        sums = shares[:, :, :1] * _applied(first, after) + shares[:, :, -1:] * _applied(
-            final, before
-        )
+        sums = shares[:, :, :1] * _apply(first, after) + shares[:, :, -1:] * _apply(final, before)
         if width > 3:
-            sums += self.products(*self.inner(width, shares)) @ self.both
+            sums += self.products(*self.inner(width, shares)) @ self.wide
         return sums, shift
 
 
@@ -164,8 +162,8 @@ class _Outside:
     def __init__(self, chart: _Chart) -> None:
         self.chart = chart
         self.starts, self.ends = torch.zeros_like(chart.starts), torch.zeros_like(chart.ends)
-        self.root, self.both, self.left, self.right, self.two = map(
-            torch.zeros_like, (chart.root, chart.both, chart.left, chart.right, chart.two)
+        self.root, self.wide, self.left, self.right, self.two = map(
+            torch.zeros_like, (chart.root, chart.wide, chart.left, chart.right, chart.two)
         )
 
     def fill(self, gradient: Tensor) -> None:
@@ -195,16 +193,16 @@ class _Outside:
         (first, after), (final, before) = self.chart.lone(width)
         by_first, by_final = shares[:, :, :1] * sums, shares[:, :, -1:] * sums
         self.left[:, :last] += by_first[..., None] * after[:, :, None]
-        self.ends[:, width:, width - 1] += _applied(first.transpose(2, 3), by_first)
+        self.ends[:, width:, width - 1] += _apply(first.transpose(2, 3), by_first)
         self.right[:, width - 1 :] += by_final[..., None] * before[:, :, None]
-        self.starts[:, :last, width - 1] += _applied(final.transpose(2, 3), by_final)
+        self.starts[:, :last, width - 1] += _apply(final.transpose(2, 3), by_final)
 
     def _inner(self, width: int, sums: Tensor, shares: Tensor) -> None:
         """Splits into parts of two words and more."""
         chart, last = self.chart, self.chart.n + 1 - width
         left, right = chart.inner(width, shares)
-        self.both += chart.products(left, right).transpose(1, 2) @ sums
-        pairs = (sums @ chart.both.transpose(1, 2)).view(chart.square)
+        self.wide += chart.products(left, right).transpose(1, 2) @ sums
+        pairs = (sums @ chart.wide.transpose(1, 2)).view(chart.square)
         to_left = (right @ pairs.transpose(2, 3)) * shares[:, :, 1:-1, None]
         self.starts[:, :last, 2 : width - 1] += to_left
         self.ends[:, width:, 2 : width - 1] += (left @ pairs).flip(2)
@@ -212,16 +210,16 @@ class _Outside:
     def shares(self) -> Tensor:
         """Return ``Σ_A`` of each span's sums times the gradient by them."""
         chart = self.chart
-        found = torch.zeros_like(chart.largest)
+        masses = torch.zeros_like(chart.largest)
         for width in range(2, chart.n + 1):
             last = chart.n + 1 - width
             sums = chart.starts[:, :last, width]
             mass = (sums * self.of_width(width)).sum(2)
-            found.diagonal(width, 1, 2).copy_(mass)
-        return found
+            masses.diagonal(width, 1, 2).copy_(mass)
+        return masses
 
 
-def _applied(tables: Tensor, values: Tensor) -> Tensor:
+def _apply(tables: Tensor, values: Tensor) -> Tensor:
     """(…, A, B) applied to (…, B)."""
     return (tables @ values[..., None]).squeeze(-1)
 
@@ -238,4 +236,4 @@ class _Inside(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         outside = _Outside(ctx.chart)
         outside.fill(gradient)
-        return outside.root, outside.both, outside.left, outside.right, outside.two, None
+        return outside.root, outside.wide, outside.left, outside.right, outside.two, None

@@ -154,18 +154,18 @@ def batches(
 ) -> Iterator[Tensor]:
     """Yield batches of sentences of one length, int64 (batch, n); shuffled by a generator."""
     by_length: dict[int, list[int]] = {}
-    for number in _shuffled(len(sentences), generator):
+    for number in _shuffle(len(sentences), generator):
         by_length.setdefault(len(sentences[number]), []).append(number)
     groups = [
         numbers[first : first + size]
         for numbers in by_length.values()
         for first in range(0, len(numbers), size)
     ]
-    for group in _shuffled(len(groups), generator):
+    for group in _shuffle(len(groups), generator):
         yield torch.from_numpy(np.stack([sentences[number] for number in groups[group]]))
 
 
-def _shuffled(count: int, generator: torch.Generator | None) -> list[int]:
+def _shuffle(count: int, generator: torch.Generator | None) -> list[int]:
     if generator is None:
         return list(range(count))
     order: list[int] = torch.randperm(count, generator=generator).tolist()
@@ -201,9 +201,9 @@ def read_sentences(paths: Iterable[Path]) -> tuple[list[list[str]], list[str]]:
             sentences += [line.split() for line in read_texts(text_files([path]))]
             names.append(path.name)
             continue
-        words, about = table_words(path)
+        words, metadata = table_words(path)
         sentences += words
-        named = [about.get(key) or "" for key in ("language", "split")]
+        named = [metadata.get(key) or "" for key in ("language", "split")]
         names.append(" ".join(filter(None, named)) or path.name)
     return sentences, names
 
@@ -258,8 +258,8 @@ def learn(
         parts = ([vocabulary.numbers(words) for words in part] for part in (trained, held_out))
         curve = _train(model, recipe, seed, work / "training", *parts)
         best = min(curve, key=lambda epoch: epoch.held_out).epoch
-        about = {"text": names, "best_epoch": best, "versions": versions("torch")}
-        made = provenance(code=["attree.rivals.grammar.learning:learn"], settings=identity, **about)
+        facts = {"text": names, "best_epoch": best, "versions": versions("torch")}
+        made = provenance(code=["attree.rivals.grammar.learning:learn"], settings=identity, **facts)
         with whole_folder(output, over=PROVENANCE) as part:
             write_grammar(part, model, vocabulary, curve, made)
             write_json(part / PROVENANCE, made)

@@ -146,7 +146,7 @@ _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 LONGEST = 250
 
 
-def normalised(word: str) -> str:
+def normalise(word: str) -> str:
     """Return a word as the vocabulary has it: lower case, each number as ``0``."""
     return _DIGITS.sub("0", word.lower())
 
@@ -167,9 +167,9 @@ class Vocabulary:
     @classmethod
     def of(cls, sentences: Iterable[Sequence[str]], *, least: int) -> Vocabulary:
         """Take the words that occur at least ``least`` times, the most frequent first."""
-        counts = Counter(normalised(word) for words in sentences for word in words)
-        known = sorted((-count, word) for word, count in counts.items() if count >= least)
-        return cls((UNKNOWN, *(word for _, word in known if word != UNKNOWN)))
+        counts = Counter(normalise(word) for words in sentences for word in words)
+        counted = sorted((-count, word) for word, count in counts.items() if count >= least)
+        return cls((UNKNOWN, *(word for _, word in counted if word != UNKNOWN)))
 
     def __post_init__(self) -> None:
         """Number the words."""
@@ -182,8 +182,8 @@ class Vocabulary:
 
     def numbers(self, words: Iterable[str]) -> np.ndarray:
         """Return int64 (words,), 0 for those that are not known."""
-        known: dict[str, int] = self._number  # type: ignore[attr-defined]
-        return np.array([known.get(normalised(word), 0) for word in words], np.int64)
+        number_of: dict[str, int] = self._number  # type: ignore[attr-defined]
+        return np.array([number_of.get(normalise(word), 0) for word in words], np.int64)
 
     def tokenise(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
         """Number the words of sentences, a piece each."""

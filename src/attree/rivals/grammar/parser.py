@@ -79,15 +79,15 @@ class GrammarModel:
         if not np.isfinite(likely).all():
             raise NotFiniteError("not-finite", "a sentence's probabilities are not finite")
         trees = best_trees(torch.from_numpy(likely), torch.from_numpy(features.n_words))
-        constrained = {at: self.chart(features, at).trees(spans) for at, spans in known.items()}
+        constrained = {row: self.chart(features, row).trees(spans) for row, spans in known.items()}
         trees = trees.replaced(constrained)
         return replace(trees, scores=likely[trees.tree_of, trees.starts, trees.ends])
 
-    def chart(self, features: Marginals, place: int = 0) -> SplitChart:
+    def chart(self, features: Marginals, row: int = 0) -> SplitChart:
         """Keep the probabilities of one sentence of a batch."""
-        row, n_words = slice(place, place + 1), features.n_words
-        side = int(n_words[place]) + 1
-        return SplitChart(expected_right(features.likely[row, :side, :side], n_words[row]), "chart")
+        side = int(features.n_words[row]) + 1
+        likely = features.likely[row : row + 1, :side, :side]
+        return SplitChart(expected_right(likely, features.n_words[row : row + 1]), "chart")
 
     def associations(self, features: Marginals) -> list[NDArray[np.float32]]:
         """Refuse: a grammar has none."""
