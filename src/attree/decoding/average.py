@@ -1,9 +1,9 @@
 """Averaging parsers: the tree that agrees best with the trees of several (Shayegh et al. 2024).
 
 The F1 of a tree ``T`` with the tree ``M`` of a member is ``2 |T ∩ M| / (|T| + |M|)`` over distinct
-spans of two words and more, the whole sentence among them. A binary tree has ``n - 1`` of them
-whatever it looks like, so that its mean F1 is a sum over its spans: of each, the members that have
-it, weighted by ``2 / (n - 1 + |M|)``. The chart finds the best sum.
+spans of two words and more, including the whole sentence. Every binary tree has ``n - 1`` of them,
+so its mean F1 is a sum over its spans: for each span, the members that have it, weighted by
+``2 / (n - 1 + |M|)``. The chart finds the best sum.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from attree.decoding.decoders import binary_trees, chart
 from attree.scoring.tables import SplitScores
 from attree.trees.trees import Trees
 
-#: Table cells at a time, 8 bytes each in a few tables.
+#: Table cells at a time, of 8 bytes each, in a few tables.
 _CELLS_AT_A_TIME = 1_000_000
 
 
@@ -35,19 +35,19 @@ def average(
 
     Args:
         members: the trees of each parser, all of the same sentences; they need not be binary.
-        threshold: None for binary trees, those of the highest mean F1. Else a share of the members
-            from 0 to 1: the trees, not binary in general, that maximise the sum over their spans of
-            the share of members that have the span, less the threshold. The whole sentence is
-            always a span.
-        weights: how much each member counts, above 0; by default they count the same. "Share of
-            members" is of their weights.
+        threshold: None for binary trees of the highest mean F1. Otherwise a share from 0 to 1: a
+            span counts the share of members that have it, minus the threshold, and trees, in
+            general not binary, maximise the sum over their spans. The whole sentence is always a
+            span.
+        weights: how much each member counts, above 0; equal by default. Shares of members are
+            shares of their weights.
 
     Returns:
         unlabelled trees; a span's score is the share of members that have it. Ties take the
         smallest split.
 
     Raises:
-        AttreeError: no members, members whose sentences differ, or other than a weight for each.
+        AttreeError: no members, members of different sentences, or not one weight for each.
     """
     _check(members, threshold)
     votes = _votes(weights, len(members))
@@ -83,12 +83,12 @@ def _check(members: Sequence[Trees], threshold: float | None) -> None:
 
 
 def _votes(weights: Sequence[float] | None, members: int) -> NDArray[np.float64]:
-    """(members,) float64: what each one's spans count, 1 in all."""
+    """Return the normalised weights of members, (members,) float64."""
     votes = np.array([1.0] * members if weights is None else weights)
     if votes.size != members or not (np.isfinite(votes) & (votes > 0)).all():
         raise AttreeError(
             "bad-weights",
-            f"there are {members} parsers, and weights {votes.tolist()}",
+            f"the weights {votes.tolist()} are not a number above 0 for each of {members} parsers",
             fix="give each parser a number above 0, or give none",
         )
     return votes / votes.sum()
@@ -119,9 +119,9 @@ def _average(
 
 
 def _distinct_spans(trees: Trees) -> tuple[NDArray[np.int64], ...]:
-    """Return tree, start and end of the distinct spans of two words and more, the whole among them.
+    """Return tree, start and end of the distinct spans of two words and more, sorted.
 
-    They are sorted, once each.
+    The whole sentence is always among them.
     """
     long = trees.n_words > 1
     tree = np.concatenate([trees.tree_of, np.flatnonzero(long)])
@@ -132,7 +132,7 @@ def _distinct_spans(trees: Trees) -> tuple[NDArray[np.int64], ...]:
 
 
 def _best(words: NDArray[np.int64], scores: NDArray[np.float64]) -> Trees:
-    """Return the binary trees whose spans' scores, in the upper triangles, sum highest."""
+    """Return the binary trees with the highest sums of span scores, read from upper triangles."""
     terms = np.empty_like(scores)
     first = 0
     for n in words:

@@ -1,8 +1,8 @@
-"""An encoder adapted to trees: low-rank weights in its layers, trained along with a parser.
+"""Adapt an encoder to trees: train low-rank weights in its layers together with a parser.
 
-The parser of this training is thrown away. Another one is trained on what the adapted encoder says
-of the trees, computed once (:func:`attree.training.fit.fit`): it is as good, and the encoder is
-then like any other for whatever is trained on it later.
+That parser is thrown away. Another one is then trained on the adapted encoder's features, computed
+once (:func:`attree.training.fit.fit`). It is as good, and the adapted encoder can be used like any
+other.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from attree.training.recipes import TrainingPlan
 
 
 class LiveSource(BatchSource):
-    """Batches that the encoder makes anew each time, so that its weights can be trained.
+    """Run the encoder anew for each batch, so that its weights can be trained.
 
     Args:
         encoder: whose tokeniser and sizes are used.
-        folder: its checkpoint, loaded once more: a loaded encoder's layers are laid out for speed,
-            and nothing can be trained in them.
-        sentences: their words.
-        scorer: what reads them; it says how many layers are adapted.
-        plan: how.
+        folder: the encoder's checkpoint, loaded once more: the layers of a loaded encoder are laid
+            out for speed and cannot be trained.
+        sentences: the words of each sentence.
+        scorer: the parser's scorer; layers up to the highest one that it reads are adapted.
+        plan: of the training.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class LiveSource(BatchSource):
         self._pieces = pieces_of(encoder, sentences)
 
     def groups(self) -> list[dict[str, Any]]:
-        """Parameter groups for the optimiser: the low-rank weights."""
+        """Return the optimiser's parameter groups: the low-rank weights."""
         weights = [weight for part in self.adapted.values() for weight in (part.a, part.b)]
         return [{"params": weights, "lr": self._rate}]
 
@@ -105,13 +105,13 @@ def adapted_to(
 
     Args:
         encoder: a loaded encoder without such weights.
-        folder: its checkpoint.
+        folder: the encoder's checkpoint.
         trees: to train on.
-        plan: how; of its recipe's labels and structure those that are trained by steps.
-        progress: shows how far it is.
+        plan: of the training; only the parts that are trained by steps are used.
+        progress: shows how far the training is.
 
     Returns:
-        the weights, float16, by the names of :mod:`attree.encoder.source`.
+        weight name (see :mod:`attree.encoder.source`) → float16 array.
 
     Raises:
         AttreeError: the encoder is adapted already; see :func:`attree.training.objectives.train`.

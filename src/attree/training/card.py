@@ -1,4 +1,4 @@
-"""The model card of a trained parser: ``README.md`` in its folder, for whoever finds it there."""
+"""Write the model card of a trained parser, the ``README.md`` in its folder."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ _LICENCE = """\
 
 
 def card(parser: TrainedParser, source: str) -> str:
-    """Return the card.
+    """Return the card's Markdown.
 
     Args:
-        parser: with all that its training wrote down.
-        source: where its trees are from, as it was given.
+        parser: with its full training record.
+        source: the training treebank, as the user named it.
     """
     labels = _labels(parser)
     record = parser.about
@@ -99,17 +99,16 @@ def card(parser: TrainedParser, source: str) -> str:
 
 
 def published(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()) -> str:
-    """Return a card with what its maker fills in.
+    """Return a card with licence, sources and F1 tables filled in.
 
     Args:
         card: as :func:`card` made it.
         licence: of the weights, an identifier such as ``cc-by-4.0``.
         sources: the treebanks and their licences, in Markdown.
-        tables: of F1, in Markdown, each with its heading; figures of the training, of tests that
-            the card does not name, give way to them.
+        tables: F1 tables in Markdown, each with its heading; they replace the card's F1 row.
 
     Raises:
-        AttreeError: it is filled in already, or is no such card.
+        AttreeError: the card is filled in already, or :func:`card` did not make it.
     """
     if not (_OPEN in card and card.endswith(_OPEN_LICENCE)):
         raise AttreeError(
@@ -172,7 +171,7 @@ def _f1(record: dict[str, Any]) -> str:
 
 
 def scored(result: dict[str, Any]) -> str:
-    """Say what a parser's F1 is on some trees, with the 95 % interval."""
+    """Describe a parser's F1 on some trees, with its 95 % interval."""
 
     def figure(name: str) -> str:
         low, high = result["intervals"].get(name, (None, None))

@@ -1,7 +1,7 @@
-"""What the encoder says of sentences, computed once: hidden states and heads' attention.
+"""Compute an encoder's features of sentences once: hidden states and attention.
 
-Training draws ten sentences a step, in any order. Features of thousands of sentences lie in a file
-that is mapped into memory, so that the system keeps only as much of them as there is room for.
+Training draws ten sentences a step, in any order. Features of thousands of sentences are kept in a
+memory-mapped file, so that the operating system holds only as much as fits in memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from attree.base.progress import Progress, silent
 from attree.encoder.load import Encoder, EncoderOutput
 from attree.encoder.pieces import PieceBatch, Pieces, batches
 
-#: Bytes of features that are kept in memory; more of them go to disk, so many sentences at a time.
+#: Bytes of features kept in memory; more go to disk, in blocks of so many sentences.
 IN_MEMORY = 500_000_000
 _BLOCK = 1024
 _TOKENS_PER_BATCH = 4096
@@ -31,11 +31,11 @@ _CELLS_PER_BATCH = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which features there are.
+    """Which features are kept.
 
     Attributes:
         layers: hidden states kept, 0 (embeddings) to the encoder's top.
-        heads: of the whole encoder, whose word-level attention is kept; 0 for none.
+        heads: number of heads, counted over all layers, whose word-level attention is kept.
     """
 
     layers: tuple[int, ...]
@@ -78,10 +78,9 @@ def features_of(
     Args:
         encoder: a loaded encoder.
         sentences: their words.
-        layout: what is kept.
-        folder: where they go if they take more than :data:`IN_MEMORY` bytes, in a file that is gone
-            once nothing reads it.
-        progress: shows how far it is.
+        layout: which features to keep.
+        folder: for a temporary file, if features take more than :data:`IN_MEMORY` bytes.
+        progress: shows how far the encoder is.
 
     Raises:
         AttreeError: a layer that does not exist, or a sentence too long for the encoder.
@@ -121,7 +120,7 @@ def pieces_of(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Piec
 
 
 def run(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> EncoderOutput:
-    """Run the encoder over one batch, none of it too long; the output stays on its device."""
+    """Run the encoder over one batch of sentences that fit it; the output stays on its device."""
     heads = [divmod(head, encoder.n_heads) for head in range(layout.heads)]
     return encoder.run(pieces, heads=heads, states=layout.layers)
 
@@ -129,7 +128,7 @@ def run(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> EncoderOu
 def _compute(
     encoder: Encoder, pieces: Sequence[Pieces], layout: Layout, advance: Callable[[int], None]
 ) -> NDArray[np.float16]:
-    """Run the encoder over sentences and return their records, one after the other."""
+    """Run the encoder over sentences and return their features, flat, sentence by sentence."""
     flat = np.empty(sum(_sizes(encoder, pieces, layout)), np.float16)
     records = _records(encoder, pieces, layout, flat)
     groups = batches(
@@ -166,7 +165,7 @@ def _sizes(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> list[i
 def _records(
     encoder: Encoder, pieces: Sequence[Pieces], layout: Layout, flat: NDArray[np.float16]
 ) -> list[SentenceFeatures]:
-    """Cut numbers that lie one after the other into the records of sentences."""
+    """Return views of the flat features ``flat``, a record for each sentence."""
     parts = np.split(flat, np.cumsum(_sizes(encoder, pieces, layout), dtype=np.int64))
     shapes = _shapes(encoder, pieces, layout)
     arrays = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)])
@@ -179,13 +178,13 @@ def read_back(
     wanted: Layout,
     device: torch.device | str = "cpu",
 ) -> EncoderOutput:
-    """Return what the encoder said of some sentences, float32.
+    """Return kept features as a padded encoder output, float32.
 
     Args:
         records: of the sentences.
         stored: the layout of the records.
-        wanted: what is asked of it.
-        device: where to.
+        wanted: which of these features to return.
+        device: of the output.
     """
     lengths = np.array([len(record.word_of) for record in records])
     grid = np.arange(lengths.max()) < lengths[:, None]

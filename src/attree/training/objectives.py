@@ -1,4 +1,4 @@
-"""The losses a parser is trained by, and one trainer for all of them."""
+"""Training losses, and one trainer for all of them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Loss = Callable[[SpanScores, GoldBatch, str, float], Tensor]
 
 
 def _split_table(scores: SpanScores, gold: GoldBatch, score: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores of every split of every gold span: (spans, splits), which of them exist, and gold's.
+    """Return scores of the splits of gold spans, which splits exist, and the gold split.
 
-    Every gold span is a row and every place of a split a column: rows are as long as the longest
-    span, so that a batch is one gather whatever the lengths.
+    The shapes are (spans, splits), (spans, splits) and (spans, 1). Rows are padded to the longest
+    span, so that a batch takes one gather.
     """
     widest = int((gold.end - gold.start).max()) if len(gold.tree) else 2
     offsets = torch.arange(1, widest, device=gold.start.device)
@@ -59,18 +59,18 @@ def margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Te
 def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
     """``log Z − log Z(trees compatible with gold)``, a tree's score the sum of its ``s_span``.
 
-    Every binary tree that crosses no gold bracket is compatible; of a half-known tree those of them
-    that have the fewest spans that are no phrases.
+    Every binary tree that crosses no gold bracket is compatible; for a half-known tree, those of
+    them with the fewest forbidden spans.
 
     Raises:
-        AttreeError: a tree that no binary tree is compatible with (its brackets cross).
+        AttreeError: a tree has crossing brackets, so no binary tree is compatible with it.
     """
     free = log_partition(scores.span, scores.n_words)
     if gold.penalties is None:
         compatible = log_partition(scores.span, scores.n_words, gold.allowed)
     else:
         avoiding = log_partition(scores.span + gold.penalties, scores.n_words, gold.allowed)
-        # the fewest spans that are no phrases, which all these trees have
+        # the number of forbidden spans, the same in all compatible trees
         fewest = (avoiding.detach() / AVOIDED).round().nan_to_num(neginf=0, posinf=0)
         compatible = avoiding - AVOIDED * fewest
     if (impossible := torch.isneginf(compatible)).any():
@@ -84,14 +84,13 @@ def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> 
 def chart_margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
     """``max_T (s(T) + Δ) - s(gold)``: the hinge loss of a tree, 0 or more.
 
-    ``T`` is a binary tree some of whose spans are constituents. ``Δ`` counts those of its spans
-    that are one and should not be, or should be one and are not. The whole sentence is in every
-    tree and counts on neither side.
+    ``T`` is a binary tree some of whose spans are constituents. ``Δ`` counts the spans that are
+    wrongly a constituent, or wrongly none. The whole sentence is in every tree and does not count.
     """
     inner = span_mask(scores.n_words, scores.span.shape[1])
     inner[range(len(inner)), 0, scores.n_words] = False
     bracket = gold.brackets & inner
-    # the better of "a constituent" and "none", of which the wrong one gains 1
+    # the better of "constituent" and "none"; the wrong one gains a margin of 1
     either = torch.where(bracket, scores.span.clamp(min=1.0), (scores.span + 1.0).clamp(min=0.0))
     either = either * inner
     trees = best_trees(either.detach(), scores.n_words)
@@ -106,11 +105,11 @@ def chart_margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float)
 def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
     """``−log p(gold labels and brackets)``, summed over the binary trees that cross no bracket.
 
-    What a half-known tree does not say is summed over too.
+    Unknown labels of half-known trees are summed over too.
     """
     assert scores.labels is not None
     code = {name: number for number, name in enumerate(scores.label_names)}
-    # the label of every span, SOME or UNSAID
+    # the label number of every span, SOME or UNSAID
     labels = torch.zeros(scores.span.shape, dtype=torch.int64)
     for table, tree in zip(labels, gold.trees, strict=True):
         label_of, other = tree.targets(code)
@@ -134,16 +133,16 @@ OBJECTIVES: dict[str, Loss] = {
     loss.__name__: loss for loss in (likelihood, margin, tree_crf, chart_margin, labelled_tree_crf)
 }
 
-#: Most cells of a batch's tables, (sentences, words + 1, words + 1), that are computed at a time.
+#: Most cells of a batch's tables, (sentences, words + 1, words + 1), computed at a time.
 _CELLS = 60_000
 
-#: association → the margin that losses are measured with
+#: association → margin of the losses
 MARGINS = {"log": 0.3, "raw": 0.01}
 
 
 @dataclass(slots=True)
 class Report:
-    """What training did: the mean loss of each step, and the held-out checks ``(step, F1)``."""
+    """Mean loss of each training step, held-out checks ``(step, F1)``, and the best step."""
 
     losses: list[float] = field(default_factory=list)
     checks: list[tuple[int, float]] = field(default_factory=list)
@@ -151,7 +150,7 @@ class Report:
 
 
 def batches(count: int, size: int, steps: int, generator: torch.Generator) -> Iterator[list[int]]:
-    """Yield ``steps`` batches of places: every tree once before any twice, in seeded order."""
+    """Yield ``steps`` batches of tree indices in random order, each tree once before any twice."""
     waiting: list[int] = []
     for _ in range(steps):
         if not waiting:
@@ -167,18 +166,18 @@ def shared_batches(
     steps: int,
     generator: torch.Generator,
 ) -> Iterator[list[int]]:
-    """Yield ``steps`` batches of places, each treebank at its share of them.
+    """Yield ``steps`` batches of tree indices in which each treebank has its share.
 
-    Each next tree is of the treebank that is most behind its share, so that shares hold in every
-    batch as far as whole trees can, and over several batches where a treebank has less than one of
-    a batch. Every tree comes once before any of its treebank comes twice; a treebank of few trees
-    comes round several times in a batch.
+    The next tree always comes from the treebank that is furthest behind its share. So shares hold
+    in every batch up to rounding, and over several batches if a share is less than one tree. Each
+    tree comes once before any tree of its treebank comes twice; a small treebank may be repeated
+    within a batch.
 
     Args:
-        counts: trees of each treebank, one treebank after the other.
+        counts: number of trees of each treebank, one treebank after the other.
         shares: of the treebanks, in any unit.
-        size: trees of a batch.
-        steps: batches.
+        size: trees in a batch.
+        steps: number of batches.
         generator: of the order.
     """
 
@@ -195,7 +194,7 @@ def shared_batches(
         before = drawn.copy()
         for _ in range(size):
             behind = part * (drawn.sum() + 1) - drawn
-            # what is equal but for rounding goes to the first
+            # the first of those that are equal up to rounding
             drawn[int(np.argmax(behind > behind.max() - 1e-9))] += 1
         now = (drawn - before).astype(int).tolist()
         yield [next(order) for order, count in zip(orders, now, strict=True) for _ in range(count)]
@@ -204,10 +203,11 @@ def shared_batches(
 def _draw_batches(
     usable: Sequence[int], plan: TrainingPlan, trees: Sequence[int], generator: torch.Generator
 ) -> Iterator[list[int]]:
-    """Yield batches of places among the usable trees.
+    """Yield batches of indices into ``usable``.
 
     Raises:
-        AttreeError: not one share above 0 for each treebank; or a treebank has no usable tree.
+        AttreeError: shares are not one number above 0 for each treebank, or a treebank has no
+            usable tree.
     """
     size, steps, shares = plan.batch, plan.steps, plan.shares
     if not shares:
@@ -215,9 +215,9 @@ def _draw_batches(
     if len(shares) != len(trees) or not all(0 < share < np.inf for share in shares):
         raise AttreeError(
             "bad-shares",
-            f"there are {len(trees)} treebanks, and the shares of a batch are "
-            f"{', '.join(f'{share:g}' for share in shares)}",
-            fix="give each treebank one above 0",
+            f"the shares of a batch ({', '.join(f'{share:g}' for share in shares)}) are not one "
+            f"number above 0 for each of {len(trees)} treebanks",
+            fix="give each treebank a share above 0",
         )
     ends = np.cumsum(trees)
     counts = np.bincount(np.searchsorted(ends, usable, side="right"), minlength=len(ends))
@@ -225,7 +225,7 @@ def _draw_batches(
         raise AttreeError(
             "no-trees",
             f"treebank {int(counts.argmin()) + 1} of {len(counts)} has no tree of three words",
-            fix="leave it out",
+            fix="leave this treebank out",
         )
     return shared_batches(counts.tolist(), shares, size, steps, generator)
 
@@ -244,17 +244,17 @@ def train(
     """Train ``scorer`` in place, on its device.
 
     Equal seeds give bit-identical weights on a CPU with the same number of threads. Sentences of
-    one and two words have one tree only and are left out.
+    one and two words have only one binary tree and are left out.
 
     Args:
         scorer: the weights.
         source: features of the sentences of ``trees``, in their order.
         trees: to train on.
-        plan: how.
-        held_out: F1 on trees that are not trained on; where given, training stops once it no
-            longer grows, and the best weights are kept.
+        plan: of the training.
+        held_out: returns F1 on held-out trees; if given, training stops once this no longer grows,
+            and the best weights are kept.
         check_every, patience: of early stopping, in steps and in checks without a gain.
-        advance: told of every step.
+        advance: called after each step.
 
     Raises:
         AttreeError: no tree of three words or more, no steps, or a loss that is not a number.
@@ -266,8 +266,8 @@ def train(
     if not usable:
         raise AttreeError(
             "short-trees",
-            "all trees chosen for training have one or two words, which have one tree only",
-            fix="choose others",
+            "all trees chosen for training have one or two words, so there is nothing to learn",
+            fix="choose other trees",
         )
     order = torch.Generator().manual_seed(plan.seed)
     device = scorer.device
@@ -315,13 +315,14 @@ def train(
 
 
 def split_batch(indices: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
-    """Cut a batch where its padded tables are large: sentences of like length stay together.
+    """Split a batch with large padded tables into groups of sentences of similar length.
 
-    Gradients of the parts are summed, so that memory is that of a part, and little of it padding.
+    The trainer sums the gradients of the groups, so memory is that of one group, with little
+    padding.
 
     Args:
-        places: of the sentences.
-        lengths: of each, in words.
+        indices: of the sentences.
+        lengths: of the sentences, in words.
     """
     if (max(lengths) + 1) ** 2 * len(indices) <= _CELLS:
         return [list(indices)]

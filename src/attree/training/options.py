@@ -1,4 +1,4 @@
-"""What ``attree train`` is asked for: which trees, which parser, how it is trained."""
+"""Options of ``attree train``: which trees, which parser, and how it is trained."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ class Choice:
     shares: Annotated[list[str] | None, Parameter(converter=options.words)] = None
 
     def shares_of(self, treebanks: int) -> tuple[float, ...]:
-        """Return the share of each treebank, none if nothing is asked for.
+        """Return the share of each treebank; empty if no shares are asked for.
 
         Raises:
-            AttreeError: not one number above 0 for each.
+            AttreeError: shares are not one number above 0 for each treebank.
         """
         if self.shares is None:
             return ()
@@ -100,7 +100,7 @@ class Changes:
     learning_rate: Annotated[options.LearningRate | None, Parameter(group=MORE)] = None
 
     def given(self) -> dict[str, Any]:
-        """Return those that were asked for, by the recipe's names of them."""
+        """Return the settings that were asked for, by their names in the recipe."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
