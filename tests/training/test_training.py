@@ -12,12 +12,12 @@ import torch
 from attree.training import label_fit, objectives
 from attree.training.fit import (
     THRESHOLDS,
-    as_started,
     carry_over,
     choose,
     choose_threshold,
     fit,
     grid,
+    plan_like,
 )
 from attree.training.gold import gold_tree
 from attree.training.label_fit import fit_labels
@@ -215,7 +215,7 @@ def test_a_part_that_the_first_parser_lacks_starts_as_ever(encoder, treebank, tr
     """Own trees on a parser without heads, of other layers: layers and sizes are those of it."""
     plan = TrainingPlan(RECIPES["tree-crf-joint"], layers=(1, 2), boundary=(1,), size=16, steps=5)
     first = fit(encoder, read(treebank, range(12, 30)), plan)
-    own = as_started(TrainingPlan(RECIPES["tree-crf-labelled"], layers=(3,), steps=1), first)
+    own = plan_like(TrainingPlan(RECIPES["tree-crf-labelled"], layers=(3,), steps=1), first)
     parser = fit(encoder, trees, own, first=first)
     for part in ("projection", "boundary"):
         assert parser.shape[part] == first.shape[part]

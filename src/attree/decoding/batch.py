@@ -78,12 +78,12 @@ def decode(
                 f"{which} of sentence {name} holds NaN or infinite values",
                 fix="check the encoder and its dtype (float16 overflows in some; try float32)",
             )
-        here = slice(spans[first], spans[last])
+        window = slice(spans[first], spans[last])
         # decoders change the terms in place: keep a copy
         kept = replace(scores, terms=scores.terms.copy()) if scored else scores
-        decode_scores(scores, starts[here], ends[here])
+        decode_scores(scores, starts[window], ends[window])
         if of_spans is not None:
-            of_spans[here] = scores_of_spans(kept, starts[here], ends[here])
+            of_spans[window] = scores_of_spans(kept, starts[window], ends[window])
     return Trees(lengths, spans, starts, ends, scores=of_spans)
 
 

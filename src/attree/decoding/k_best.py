@@ -127,15 +127,15 @@ class BestTrees:
 
         Pending vertices are kept in a list, since trees may be deeper than the recursion limit.
         """
-        asked = [(vertex, rank)]
-        while asked:
-            cell = self._cell(asked[-1][0])
-            if cell.complete or len(cell.ranked) > asked[-1][1]:
-                asked.pop()
-            elif missing := self._missing(asked[-1][0], cell):
-                asked.append(missing)
+        pending = [(vertex, rank)]
+        while pending:
+            cell = self._cell(pending[-1][0])
+            if cell.complete or len(cell.ranked) > pending[-1][1]:
+                pending.pop()
+            elif missing := self._missing(pending[-1][0], cell):
+                pending.append(missing)
             else:
-                self._extend(asked[-1][0], cell)
+                self._extend(pending[-1][0], cell)
         return len(self._cell(vertex).ranked) > rank
 
     def _missing(self, vertex: Vertex, cell: _Cell) -> tuple[Vertex, int] | None:

@@ -93,8 +93,8 @@ class HeadTrees:
             # the reader of the matrix raises an error for NaN
             flat = np.zeros(of_sentence.size) if broken else of_sentence.ravel()
             trees = decode(flat, [n], len(of_sentence), **self.recipe.settings())
-            far = torch.from_numpy(syntactic_distances(trees)).reshape(len(of_sentence), n - 1)
-            matrix = far.diag_embed(1) + far.diag_embed(-1)
+            heights = torch.from_numpy(syntactic_distances(trees)).reshape(len(of_sentence), n - 1)
+            matrix = heights.diag_embed(1) + heights.diag_embed(-1)
             distances[row, :, :n, :n] = torch.nan if broken else -matrix.float()
         return distances
 

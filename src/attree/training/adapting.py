@@ -93,7 +93,7 @@ class LiveSource(BatchSource):
         return self._scorer.lay_out(EncoderOutput(none, states, batch, []))
 
 
-def adapted_to(
+def train_adapter(
     encoder: Encoder,
     folder: Path,
     trees: GoldTrees,

@@ -98,7 +98,7 @@ def card(parser: TrainedParser, source: str) -> str:
     )
 
 
-def published(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()) -> str:
+def fill_in(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()) -> str:
     """Return a card with licence, sources and F1 tables filled in.
 
     Args:
@@ -127,7 +127,7 @@ def published(card: str, *, licence: str, sources: str, tables: Iterable[str] = 
 
 def _made_of(parser: TrainedParser) -> dict[str, str]:
     encoder, recipe, plan = parser.encoder, parser.recipe, parser.about["plan"]
-    names = [name for name, known in RECIPES.items() if known == recipe]
+    names = [name for name, value in RECIPES.items() if value == recipe]
     where = " ".join(filter(None, (encoder.get("kind"), encoder.get("id"))))
     revision = f", revision {encoder['revision']}" if encoder.get("revision") else ""
     adapted = ", adapted to the trees by low-rank weights in this folder" if parser.adapter else ""

@@ -94,8 +94,8 @@ def features_of(
             folder.mkdir(parents=True, exist_ok=True)
             with TemporaryFile(dir=folder) as file:
                 for first in range(0, len(pieces), _BLOCK):
-                    some = pieces[first : first + _BLOCK]
-                    _compute(encoder, some, layout, advance).tofile(file)
+                    chunk = pieces[first : first + _BLOCK]
+                    _compute(encoder, chunk, layout, advance).tofile(file)
                 file.flush()
                 flat = np.memmap(file, np.float16, mode="r")
     return Features(layout, _records(encoder, pieces, layout, flat))

@@ -26,7 +26,7 @@ from attree.training.recipes import TrainingPlan
 from attree.trees.sampling import fingerprints
 
 
-def untrained(encoder: Encoder, plan: TrainingPlan) -> SpanScorer:
+def build_scorer(encoder: Encoder, plan: TrainingPlan) -> SpanScorer:
     """Build the scorer of a plan for this encoder, before its first weights are set.
 
     Raises:
@@ -135,7 +135,7 @@ def start_parser(
         labels = {*plan.labels, *label_names(trees)}
         tags = {*plan.tags, *(tag for tree in trees.gold for tag in tree.tags)}
         plan = replace(plan, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
-    scorer = untrained(encoder, plan)
+    scorer = build_scorer(encoder, plan)
     for part in scorer.each().values():
         part.start(encoder, plan)
     scorer = scorer.to(encoder.device)
@@ -173,7 +173,7 @@ def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
             part.load_state_dict(other.state_dict())
 
 
-def as_started(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
+def plan_like(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
     """Return a plan with the layers and sizes of the parser to start from."""
     projection, boundary, labels = (
         first.shape.get(part, {}) for part in ("projection", "boundary", "labels")
@@ -260,7 +260,7 @@ def choose(
     """
     if not plans:
         raise AttreeError("no-settings", "no settings to choose from", fix="name some layers")
-    layouts = [untrained(encoder, plan).layout() for plan in plans]
+    layouts = [build_scorer(encoder, plan).layout() for plan in plans]
     layers = {layer for layout in layouts for layer in layout.layers}
     layout = Layout(tuple(sorted(layers)), max(layout.heads for layout in layouts))
     features, others = (features_of(encoder, part.words, layout) for part in (trees, tuning))

@@ -211,8 +211,8 @@ def read_trees(table: pa.Table, rows: Sequence[int], *, factor: str = "right") -
     check_name(factor, FACTORS, f"unknown factor {factor!r}")
     trees = GoldTrees([], [], [])
     for first in range(0, len(rows), _ROWS):
-        some = pa.array(rows[first : first + _ROWS], pa.int64())
-        for row in table.take(some).to_pylist():
+        chunk = pa.array(rows[first : first + _ROWS], pa.int64())
+        for row in table.take(chunk).to_pylist():
             trees.sentence.append(row["sentence"])
             trees.words.append(row["words"])
             trees.gold.append(_read_row(row, factor))

@@ -118,8 +118,8 @@ def _spans_of_trees(
 ) -> Iterator[_Spans]:
     code = {name: number for number, name in enumerate(names)}
     structure = {name: x for name, x in scorer.each().items() if not isinstance(x, NameReader)}
-    for some in _runs(indices):
-        batch, trees = source.batch(some), gold_batch([gold[index] for index in some])
+    for chunk in _runs(indices):
+        batch, trees = source.batch(chunk), gold_batch([gold[index] for index in chunk])
         parts = [x.scores(batch.features[name], batch.n_words) for name, x in structure.items()]
         scores = sum_parts(parts).span.cpu().double()
         if trees.penalties is not None:
@@ -130,7 +130,7 @@ def _spans_of_trees(
         states = torch.cat(batch.features["labels"], -1).half().cpu()
         for row, tree in enumerate(trees.trees):
             yield states[row, : tree.n_words + 1], _columns(tree, likely[row], code)
-        advance(len(some))
+        advance(len(chunk))
 
 
 def _runs(indices: Sequence[int]) -> Iterator[list[int]]:
@@ -225,9 +225,9 @@ def fit_tags(
     code = {name: number for number, name in enumerate(part.names)}
 
     def words() -> Iterator[_Spans]:
-        for some in _runs(sample(gold, len(part.names))):
-            states = torch.cat(source.batch(some).features["tags"], -1).half().cpu()
-            for row, tree in zip(states, [gold[index] for index in some], strict=True):
+        for chunk in _runs(sample(gold, len(part.names))):
+            states = torch.cat(source.batch(chunk).features["tags"], -1).half().cpu()
+            for row, tree in zip(states, [gold[index] for index in chunk], strict=True):
                 n = tree.n_words
                 begin, none = np.arange(n), np.zeros(n, np.int64)
                 target = np.array([code[tag] for tag in tree.tags])
@@ -269,15 +269,15 @@ def fit_aside(
     """
     parts = parser.scorer.each()
     if "labels" in parts and "labels" not in learner.recipe.parts:
-        those = [index for index, tree in enumerate(gold) if tree.labels]
-        source = BatchSource(features, parser.scorer, those)
-        fit_labels(parser.scorer, source, [gold[index] for index in those], progress)
+        labelled = [index for index, tree in enumerate(gold) if tree.labels]
+        source = BatchSource(features, parser.scorer, labelled)
+        fit_labels(parser.scorer, source, [gold[index] for index in labelled], progress)
     tags = parts.get("tags")
     if isinstance(tags, TagPart) and tags.names:
         only = _only(parser, ("tags",), parser.recipe.decoder).scorer
-        those = [index for index, tree in enumerate(gold) if tree.tags]
-        source = BatchSource(features, only, those)
-        fit_tags(tags, source, [gold[index] for index in those], progress)
+        tagged = [index for index, tree in enumerate(gold) if tree.tags]
+        source = BatchSource(features, only, tagged)
+        fit_tags(tags, source, [gold[index] for index in tagged], progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,20 +309,20 @@ def _fit(
     weights, bias = first.clone().requires_grad_(), first_bias.clone().requires_grad_()
     complete = all(bool((block.target >= 0).all()) for block in blocks)
     guess = None if complete else Guess(blocks, len(part.names))
-    guessed = None if guess is None else [guess.of(block) for block in blocks]
+    guessed = None if guess is None else [guess.labels(block) for block in blocks]
     title = "solving labels" if isinstance(part, LabelPart) else "solving tags"
     rounds = 1 if guess is None else _ROUNDS
     stages = [*zip((blocks[:1], blocks)[: len(blocks)], _STEPS, _PASSES, strict=False)]
-    total = rounds * sum(len(some) * passes for some, _, passes in stages)
+    total = rounds * sum(len(chosen) * passes for chosen, _, passes in stages)
     with progress(title, total=total, unit="blocks") as advance:
         for turn in range(rounds):
             if guess is not None and turn > 0:
                 with torch.no_grad():
                     guessed = [
-                        guess.of(block, _logits(scale(block.states) @ weights, bias, block))
+                        guess.labels(block, _logits(scale(block.states) @ weights, bias, block))
                         for block in blocks
                     ]
-            for some, steps, passes in stages:
+            for chosen, steps, passes in stages:
                 solver = torch.optim.LBFGS(
                     [weights, bias],
                     max_iter=steps,
@@ -331,9 +331,9 @@ def _fit(
                     line_search_fn="strong_wolfe",
                 )
                 penalty = partial(_penalty, weights, bias, first, first_bias, cost)
-                solver.step(partial(_loss, weights, bias, some, scale, penalty, guessed, advance))
+                solver.step(partial(_loss, weights, bias, chosen, scale, penalty, guessed, advance))
                 # the solver stops early once it has converged
-                advance(len(some) * max(passes - solver.state[weights]["func_evals"], 0))
+                advance(len(chosen) * max(passes - solver.state[weights]["func_evals"], 0))
     with torch.no_grad():
         part.weights.copy_(weights * scale.factor[:, None])
         part.bias.copy_(bias)
@@ -343,8 +343,8 @@ def _fit(
 def _penalty(
     weights: Tensor, bias: Tensor, first: Tensor, first_bias: Tensor, cost: float
 ) -> Tensor:
-    far = (weights - first).square().sum(), (bias - first_bias).square().sum()
-    return cost * (far[0] + 0.02 * far[1])
+    distances = (weights - first).square().sum(), (bias - first_bias).square().sum()
+    return cost * (distances[0] + 0.02 * distances[1])
 
 
 def _loss(
@@ -432,7 +432,7 @@ class Guess:
         self.shares = (given + _PRIOR * of_all[:, None]) / (expected + _PRIOR)
         self.shares = self.shares.clamp(max=_MOST).index_fill(1, torch.tensor([0]), 0.0)
 
-    def of(self, spans: LabelledSpans, logits: Tensor | None = None) -> Tensor:
+    def labels(self, spans: LabelledSpans, logits: Tensor | None = None) -> Tensor:
         """Return label probabilities of a block's unknown spans, (unknown, labels).
 
         They are guessed from ``logits``, (spans, labels), or else from the rates of labels.
@@ -440,9 +440,9 @@ class Guess:
         rows = spans.unknown
         word = (spans.kind == 1).long()[rows]
         chances = self.rates[word] if logits is None else logits[rows].softmax(-1)
-        some = spans.target[rows] == SOME
-        guessed = torch.where(some[:, None], chances, chances * (1.0 - self.shares)[word])
-        guessed[some, 0] = 0.0
+        labelled = spans.target[rows] == SOME
+        guessed = torch.where(labelled[:, None], chances, chances * (1.0 - self.shares)[word])
+        guessed[labelled, 0] = 0.0
         return guessed / guessed.sum(1, keepdim=True).clamp(min=1e-30)
 
 

@@ -130,7 +130,7 @@ def _phrase_chances(
 def _conditions(scores: SpanScores, constraints: Constraints | None) -> Conditions | None:
     if not constraints:
         return None
-    return Conditions.of(constraints, int(scores.n_words[0]), scores.label_names)
+    return Conditions.build(constraints, int(scores.n_words[0]), scores.label_names)
 
 
 def span_chances(scores: SpanScores, limits: Conditions | None = None) -> NDArray[np.float64]:
@@ -262,7 +262,7 @@ class Conditions:
     fixed: dict[Span, list[str]]
 
     @classmethod
-    def of(cls, constraints: Constraints, n_words: int, names: tuple[str, ...]) -> Conditions:
+    def build(cls, constraints: Constraints, n_words: int, names: tuple[str, ...]) -> Conditions:
         """Build the conditions of one sentence from its constraints.
 
         Args:

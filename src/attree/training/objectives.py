@@ -283,9 +283,9 @@ def train(
             for group, rate in zip(optimiser.param_groups, rates, strict=True):
                 group["lr"] = rate * (1.0 - (step - 1) / plan.steps)
         optimiser.zero_grad()
-        for some in split_batch(chosen, [gold[index].n_words for index in chosen]):
-            answers = gold_batch([gold[index] for index in some], device=device)
-            scores = scorer.scores(source.batch(some), noise)
+        for part in split_batch(chosen, [gold[index].n_words for index in chosen]):
+            answers = gold_batch([gold[index] for index in part], device=device)
+            scores = scorer.scores(source.batch(part), noise)
             losses = OBJECTIVES[recipe.objective](scores, answers, recipe.score, margin)
             if (broken := ~torch.isfinite(losses)).any():
                 name = answers.trees[int(broken.nonzero()[0])].name
@@ -294,7 +294,7 @@ def train(
                     f"the loss of tree {name} is not a number at step {step}",
                     fix="lower the learning rate, or leave the tree out",
                 )
-            mean = losses.mean() * (len(some) / len(chosen))
+            mean = losses.mean() * (len(part) / len(chosen))
             mean.backward()
             loss += float(mean.detach())
         optimiser.step()

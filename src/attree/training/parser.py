@@ -124,7 +124,7 @@ class TrainedParser:
         Trees have the marginals of their spans if the parser has a distribution over trees.
         """
         scores, how = self.span_scores(batch), (self.recipe, threshold)
-        kept = {row: decode_batch(scores.of(row), *how, rules) for row, rules in known.items()}
+        kept = {row: decode_batch(scores.take(row), *how, rules) for row, rules in known.items()}
         return decode_batch(scores, *how).replaced(kept)
 
     def decode(self, source: BatchSource) -> Trees:

@@ -70,7 +70,7 @@ class SpanScores:
     tags: Tensor | None = None
     tag_names: tuple[str, ...] = ()
 
-    def of(self, row: int) -> SpanScores:
+    def take(self, row: int) -> SpanScores:
         """Return the scores of one sentence of the batch, without padding."""
         rows, n = slice(row, row + 1), int(self.n_words[row])
         return replace(
@@ -184,8 +184,8 @@ def decode(
         raise NotFiniteError("not-finite", "a sentence's span scores are NaN or infinite")
     n_words = scores.n_words.cpu().numpy()
     risk, optional = decoder == "minimum_risk", decoder == "optional_chart"
-    asked = span if constraints is None else span + constraints.penalties(int(n_words[0]))
-    likely = marginals(asked, n_words) if risk or threshold > 0 else None
+    penalised = span if constraints is None else span + constraints.penalties(int(n_words[0]))
+    likely = marginals(penalised, n_words) if risk or threshold > 0 else None
     if risk and likely is not None:
         split = expected_right(likely, n_words)
     elif optional:

@@ -243,7 +243,7 @@ def learn(
     if already_made(output, identity, restart=restart):
         return
     trained, held_out = _parts(sentences, recipe, names)
-    vocabulary = Vocabulary.of(trained, least=recipe.least)
+    vocabulary = Vocabulary.count(trained, least=recipe.least)
     unknown = np.concatenate([vocabulary.numbers(words) for words in trained]) == 0
     left = len(sentences) - len(trained) - len(held_out)
     say(

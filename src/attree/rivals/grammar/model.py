@@ -165,7 +165,7 @@ class Vocabulary:
     tokens_per_batch: int = 1024
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[str]], *, least: int) -> Vocabulary:
+    def count(cls, sentences: Iterable[Sequence[str]], *, least: int) -> Vocabulary:
         """Take the words that occur at least ``least`` times, the most frequent first."""
         counts = Counter(normalise(word) for words in sentences for word in words)
         counted = sorted((-count, word) for word, count in counts.items() if count >= least)

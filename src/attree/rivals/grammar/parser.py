@@ -63,10 +63,10 @@ class GrammarModel:
         likely = np.zeros((len(pieces), side, side))
         for n in np.unique(n_words[n_words > 1]):
             rows = np.flatnonzero(n_words == n)
-            for some in np.array_split(rows, -(-rows.size // _AT_A_TIME)):
-                words = torch.from_numpy(np.stack([pieces[row].ids for row in some]))
+            for chunk in np.array_split(rows, -(-rows.size // _AT_A_TIME)):
+                words = torch.from_numpy(np.stack([pieces[row].ids for row in chunk]))
                 marginals = self.grammar.marginals(words.long())
-                likely[some, : n + 1, : n + 1] = marginals.double().numpy()
+                likely[chunk, : n + 1, : n + 1] = marginals.double().numpy()
         return Marginals(likely, n_words)
 
     def trees(self, features: Marginals, known: Known = NOTHING_KNOWN) -> Trees:
