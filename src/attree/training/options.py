@@ -82,7 +82,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is other than in the parser's recipe; None leaves it.
+    """Changes to the parser's recipe; None leaves a setting as it is.
 
     Attributes:
         objective: Objective: likelihood, margin or tree_crf.
