@@ -129,7 +129,7 @@ def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
     grammar = read_described(folder / ABOUT, About, what=_WHAT, fix=_AGAIN)
     if grammar.words[:1] != [UNKNOWN] or len(set(grammar.words)) < len(grammar.words):
         problem = (
-            f"this {_WHAT} is not valid: a word is listed twice, or the unknown word is not first"
+            f"this {_WHAT} is not valid: words: one comes twice, or the unknown one is not first"
         )
         raise AttreeError("bad-form", problem, file=folder / ABOUT, fix=_AGAIN)
     what = "provenance of a grammar"
