@@ -13,7 +13,7 @@ from attree.encoder.load import Encoder, load_encoder
 from attree.encoder.pieces import Pieces
 from attree.training import features
 from attree.training.features import Features, Layout, SentenceFeatures
-from attree.training.fit import untrained
+from attree.training.fit import build_scorer
 from attree.training.gold import GoldTrees, gold_tree
 from attree.training.inside import marginals
 from attree.training.objectives import batches, train
@@ -113,7 +113,7 @@ def _inference() -> Row:
     encoder = load_encoder(MINILM, device="cpu", threads=1)
     fast = load_encoder(dataclasses.replace(MINILM, dtype="auto"), device="cpu", threads=1)
     plan = TrainingPlan(RECIPES["tree-crf-full"], layers=(2, 3, 4))
-    scorer = untrained(encoder, plan)
+    scorer = build_scorer(encoder, plan)
     generator = torch.Generator().manual_seed(0)
     for parameter in scorer.parameters():
         torch.nn.init.normal_(parameter, 0, 0.02, generator=generator)

@@ -113,10 +113,10 @@ def test_batches_have_one_length_and_miss_no_sentence() -> None:
 
 
 def test_words_are_lower_case_and_numbers_alike() -> None:
-    known = Vocabulary.of([["The", "12,000.5", "cats"], ["the", "3", "dogs", "3b"]], least=1)
+    known = Vocabulary.count([["The", "12,000.5", "cats"], ["the", "3", "dogs", "3b"]], least=1)
     assert known.words == ("", "0", "the", "0b", "cats", "dogs")
     assert known.numbers(["THE", "1989", "birds"]).tolist() == [2, 1, 0]
-    rare = Vocabulary.of([["a", "a", "b"]], least=2)
+    rare = Vocabulary.count([["a", "a", "b"]], least=2)
     assert rare.words == ("", "a")
     (pieces,) = rare.tokenise([["a", "b", "c"]])
     assert (pieces.n_words, pieces.n_unknown, pieces.too_long) == (3, 2, False)

@@ -30,8 +30,8 @@ from attree.parsers.parser import Parser
 from attree.ready import trained_folder
 from attree.stages import train
 from attree.stages.train import usual_start
-from attree.training.adapting import LiveSource, adapted_to
-from attree.training.fit import fit, untrained
+from attree.training.adapting import LiveSource, train_adapter
+from attree.training.fit import build_scorer, fit
 from attree.training.parser import TrainedParser, load_parser
 from attree.training.recipes import RECIPES, WEIGHTS, TrainingPlan
 from attree.trees.sampling import fingerprints
@@ -67,7 +67,7 @@ def test_weights_added_to_the_encoder_s_are_those_beside_them(
     encoder, described, folder: Path, tmp_path: Path
 ):
     """``(W + B A) x`` of the encoder that is loaded is ``W x + B (A x)`` of the one in training."""
-    source = LiveSource(encoder, verify(described), SENTENCES, untrained(encoder, PLAN), PLAN)
+    source = LiveSource(encoder, verify(described), SENTENCES, build_scorer(encoder, PLAN), PLAN)
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
         for part in source.adapted.values():
@@ -76,7 +76,7 @@ def test_weights_added_to_the_encoder_s_are_those_beside_them(
     batch = source.batch([0, 1])
     save_file(weights_of(source.adapted), tmp_path / WEIGHTS)
     loaded = load_encoder(with_adapter(described, tmp_path / WEIGHTS), device="cpu")
-    again = untrained(loaded, PLAN)
+    again = build_scorer(loaded, PLAN)
     other = again.lay_out(loaded.run(loaded.tokenise(SENTENCES), states=(1, 2)))
     for live, kept in zip(batch.features["boundary"], other.features["boundary"], strict=True):
         at = live[0, : len(SENTENCES[0])]
@@ -88,7 +88,7 @@ def test_low_rank_weights_are_trained_and_the_encoder_is_not(encoder, described,
     """Weights of a seed are the same each time; only layers that are read have some."""
     trees = read(treebank, range(3, 15))
     before = [one.clone() for one in states(encoder)]
-    weights, again = (adapted_to(encoder, verify(described), trees, PLAN) for _ in range(2))
+    weights, again = (train_adapter(encoder, verify(described), trees, PLAN) for _ in range(2))
     assert all(map(torch.equal, before, states(encoder)))
     assert {int(name.split(".")[1]) for name in weights} == {0, 1}
     assert weights.keys() == again.keys()
@@ -140,7 +140,7 @@ def test_what_starts_from_it_has_its_encoder(folder: Path, treebank: Path, tmp_p
     own = load_encoder(find_parser(str(folder), Overrides(dtype=DTYPES[0])).encoder, device="cpu")
     trees = read(treebank, range(3, 9))
     with refused("adapted-already"):
-        adapted_to(own, folder, trees, PLAN)
+        train_adapter(own, folder, trees, PLAN)
 
 
 def test_an_adapted_parser_is_not_trained_on_an_encoder_as_it_is(encoder, treebank: Path):

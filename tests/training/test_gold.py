@@ -16,7 +16,7 @@ from attree.training.gold import (
     GoldTrees,
     coarse_label,
     coarse_tag,
-    folded,
+    fold_names,
     gold_batch,
     gold_tree,
     with_classes,
@@ -93,14 +93,14 @@ def test_a_label_loses_functions_then_what_is_below_it() -> None:
 
 def test_the_rarest_are_folded_and_no_more_than_need_be() -> None:
     counts = Counter({"N-a": 9, "N-b": 2, "N-c": 1, "V": 5, "Q": 1, "R": 3})
-    assert folded(counts, 6, coarse_tag) == {name: name for name in counts}
+    assert fold_names(counts, 6, coarse_tag) == {name: name for name in counts}
     # what is seen once: N-c is N by itself, seen once too, so that both are the rest
     rest = {**{name: name for name in counts}, "N-c": NO_LABEL, "Q": NO_LABEL}
-    assert folded(counts, 5, coarse_tag) == rest
+    assert fold_names(counts, 5, coarse_tag) == rest
     del counts["Q"]
     # what is seen twice or less: N-b and N-c are N, together seen three times
     same = {name: name for name in ("N-a", "V", "R")}
-    assert folded(counts, 4, coarse_tag) == {**same, "N-b": "N", "N-c": "N"}
+    assert fold_names(counts, 4, coarse_tag) == {**same, "N-b": "N", "N-c": "N"}
 
 
 @given(
@@ -109,7 +109,7 @@ def test_the_rarest_are_folded_and_no_more_than_need_be() -> None:
 )
 def test_classes_are_bounded_and_every_name_has_one(counts: dict[str, int], most: int) -> None:
     for coarser in (coarse_tag, coarse_label):
-        found = folded(Counter(counts), most, coarser)
+        found = fold_names(Counter(counts), most, coarser)
         assert set(found) == set(counts) and len(set(found.values())) <= max(most, 1)
         assert all(found.values())
 

@@ -188,11 +188,11 @@ def test_guesses_take_into_account_that_phrases_are_given():
     blocks = [spans_of(whole, is_half=[False] * 100), spans_of(known, is_half=[True] * 1000)]
     guess = Guess(blocks, 2)
     assert guess.shares[0, 1] == pytest.approx(0.5, abs=0.01)
-    assert not len(guess.of(blocks[0]))
-    first = guess.of(blocks[1])
+    assert not len(guess.labels(blocks[0]))
+    first = guess.labels(blocks[1])
     np.testing.assert_allclose(first[0], [0.6 / 0.8, 0.2 / 0.8], atol=0.01)
     np.testing.assert_allclose(first[-1], [0.0, 1.0])
-    certain = guess.of(blocks[1], torch.tensor([[0.0, 99.0]]).expand(1000, 2))
+    certain = guess.labels(blocks[1], torch.tensor([[0.0, 99.0]]).expand(1000, 2))
     np.testing.assert_allclose(certain, [[0.0, 1.0]] * 800, atol=1e-9)
 
 
@@ -200,7 +200,7 @@ def test_without_whole_trees_one_half_is_taken_to_be_given():
     spans = spans_of([1] * 10 + [2] * 20 + [-1] * 70, is_half=[True] * 100)
     guess = Guess([spans], 3)
     np.testing.assert_allclose(guess.shares[0], [0.0, 0.5, 0.5], atol=1e-6)
-    np.testing.assert_allclose(guess.of(spans).sum(0), [40, 10, 20], rtol=1e-4)
+    np.testing.assert_allclose(guess.labels(spans).sum(0), [40, 10, 20], rtol=1e-4)
 
 
 def halved(table: pa.Table, rows: list[int], seed: int) -> pa.Table:

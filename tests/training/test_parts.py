@@ -13,7 +13,7 @@ import torch
 from attree.scoring import FLOOR
 from attree.training import projection as projections
 from attree.training.features import Layout, SentenceFeatures, read_back
-from attree.training.parts import BoundaryPart, HeadPart, SpanPart, added
+from attree.training.parts import BoundaryPart, HeadPart, SpanPart, sum_parts
 from attree.training.projection import Projection, StateBatch, association_of, initialise
 from attree.training.recipes import RECIPES
 from tests.refusals import refused
@@ -85,7 +85,7 @@ def test_parts_add_up():
     _, batch = heads_batch()
     part = HeadPart(replace(HEADS, separate=False), {"heads": 6})
     scores = part.scores(*batch)
-    twice = added([scores, scores])
+    twice = sum_parts([scores, scores])
     assert torch.equal(twice.span, 2 * scores.span)
     assert torch.equal(twice.table, scores.table)
 

@@ -12,12 +12,12 @@ import torch
 from attree.training import label_fit, objectives
 from attree.training.fit import (
     THRESHOLDS,
-    as_started,
     carry_over,
     choose,
     choose_threshold,
     fit,
     grid,
+    plan_like,
 )
 from attree.training.gold import gold_tree
 from attree.training.label_fit import fit_labels
@@ -103,7 +103,7 @@ def test_treebanks_have_their_shares_of_the_batches(
 @pytest.mark.parametrize("lengths", [[5, 9, 7], [90, 3, 4, 60, 3, 5] * 5, [300, 299], [77] * 11])
 def test_batches_of_long_sentences_are_cut(lengths: list[int]):
     places = list(range(100, 100 + len(lengths)))
-    found = objectives.parts(places, lengths)
+    found = objectives.split_batch(places, lengths)
     assert sorted(chain.from_iterable(found)) == places
     length = dict(zip(places, lengths, strict=True))
     cells = [(max(length[one] for one in some) + 1) ** 2 * len(some) for some in found]
@@ -118,7 +118,7 @@ def test_a_batch_in_parts_is_trained_on_as_a_whole(name: str, encoder, trees, mo
     plan = TrainingPlan(recipe, layers=(2,), steps=3, batch=12)
     whole = fit(encoder, trees, plan)
     monkeypatch.setattr(objectives, "_CELLS", 150)
-    assert len(objectives.parts(range(12), [tree.n_words for tree in trees.gold])) > 2
+    assert len(objectives.split_batch(range(12), [tree.n_words for tree in trees.gold])) > 2
     cut = fit(encoder, trees, plan)
     assert cut.about["loss"] == pytest.approx(whole.about["loss"], rel=1e-4)
     first = projection(fit(encoder, trees, replace(plan, steps=1))).query
@@ -215,7 +215,7 @@ def test_a_part_that_the_first_parser_lacks_starts_as_ever(encoder, treebank, tr
     """Own trees on a parser without heads, of other layers: layers and sizes are those of it."""
     plan = TrainingPlan(RECIPES["tree-crf-joint"], layers=(1, 2), boundary=(1,), size=16, steps=5)
     first = fit(encoder, read(treebank, range(12, 30)), plan)
-    own = as_started(TrainingPlan(RECIPES["tree-crf-labelled"], layers=(3,), steps=1), first)
+    own = plan_like(TrainingPlan(RECIPES["tree-crf-labelled"], layers=(3,), steps=1), first)
     parser = fit(encoder, trees, own, first=first)
     for part in ("projection", "boundary"):
         assert parser.shape[part] == first.shape[part]

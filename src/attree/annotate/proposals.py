@@ -16,7 +16,7 @@ from attree.base.errors import AttreeError
 from attree.parsers.parser import Chart, Parser
 from attree.stages.train import around_middle
 from attree.training.features import features_of
-from attree.training.fit import fit, label_names, untrained
+from attree.training.fit import build_scorer, fit, label_names
 from attree.training.gold import GoldTree, GoldTrees, gold_tree
 from attree.training.parser import TrainedModel, TrainedParser
 from attree.training.recipes import WITH_LABELS, TrainingPlan, recipe
@@ -194,7 +194,7 @@ class Proposer:
         encoder, first = self.parser.encoder, self._first
         plan = plan_of(trees, encoder.n_layers, first)
         with self._encoding:
-            features = features_of(encoder, trees.words, untrained(encoder, plan).layout())
+            features = features_of(encoder, trees.words, build_scorer(encoder, plan).layout())
         return TrainedModel(fit(encoder, trees, plan, features=features, first=first), encoder)
 
 

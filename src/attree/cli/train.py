@@ -156,14 +156,14 @@ def publish_command(
 
     from attree.base.files import read_bytes, whole_file, write_text
     from attree.stages.train import check_output
-    from attree.training.card import published
+    from attree.training.card import fill_in
     from attree.training.parser import load_parser
     from attree.training.recipes import ABOUT, CARD, WEIGHTS
 
     load_parser(parser)
     files = {parser / "README.md": "model card"} | dict.fromkeys(table or (), "table of F1")
     texts = [read_bytes(path, what=what).decode("utf-8") for path, what in files.items()]
-    card = published(texts[0], licence=licence, sources=sources, tables=texts[1:])
+    card = fill_in(texts[0], licence=licence, sources=sources, tables=texts[1:])
     check_output(output, overwrite=overwrite)
     output.mkdir(parents=True, exist_ok=True)
     for name in (WEIGHTS, ABOUT):

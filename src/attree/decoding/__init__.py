@@ -1,8 +1,8 @@
-"""Decoders: the tree with the best splits, from the split scores of every span.
+"""Decoders: find the tree with the best splits, from the split scores of every span.
 
-Adding a decoder is adding a function ``decoder(scores, starts, ends)``, in
-:mod:`attree.decoding.decoders` or in a file of its own, and its line here.
-Importing this package imports nothing heavy.
+To add a decoder, write a function ``decoder(scores, starts, ends)`` in
+:mod:`attree.decoding.decoders` or in a new file, and add a line here. Importing this package
+imports no heavy library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DECODERS = {
     "marginal_chart": "attree.decoding.decoders:marginal_chart",
 }
 
-#: trees that look at nothing but the number of words (see :mod:`attree.decoding.fixed`)
+#: Trees that depend only on the number of words (see :mod:`attree.decoding.fixed`).
 FIXED = (
     "right_branching",
     "left_branching",
@@ -31,7 +31,7 @@ FIXED = (
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an association matrix becomes a tree: the three choices that make a parser.
+    """How a parser makes a tree from an association matrix.
 
     Attributes:
         association: a name of :data:`attree.scoring.ASSOCIATIONS`.
@@ -44,7 +44,7 @@ class Recipe:
     decoder: str
 
     def settings(self) -> dict[str, Any]:
-        """Return the three by name, as :func:`attree.decoding.batch.decode` takes them."""
+        """Return the settings as keyword arguments of :func:`attree.decoding.batch.decode`."""
         return asdict(self)
 
 

@@ -1,9 +1,9 @@
 """Averaging parsers: the tree that agrees best with the trees of several (Shayegh et al. 2024).
 
 The F1 of a tree ``T`` with the tree ``M`` of a member is ``2 |T ∩ M| / (|T| + |M|)`` over distinct
-spans of two words and more, the whole sentence among them. A binary tree has ``n - 1`` of them
-whatever it looks like, so that its mean F1 is a sum over its spans: of each, the members that have
-it, weighted by ``2 / (n - 1 + |M|)``. The chart finds the best sum.
+spans of two words and more, including the whole sentence. Every binary tree has ``n - 1`` of them,
+so its mean F1 is a sum over its spans: for each span, the members that have it, weighted by
+``2 / (n - 1 + |M|)``. The chart finds the best sum.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from attree.decoding.decoders import binary_trees, chart
 from attree.scoring.tables import SplitScores
 from attree.trees.trees import Trees
 
-#: Table cells at a time, 8 bytes each in a few tables.
+#: Table cells at a time, of 8 bytes each, in a few tables.
 _CELLS_AT_A_TIME = 1_000_000
 
 
@@ -35,19 +35,19 @@ def average(
 
     Args:
         members: the trees of each parser, all of the same sentences; they need not be binary.
-        threshold: None for binary trees, those of the highest mean F1. Else a share of the members
-            from 0 to 1: the trees, not binary in general, that maximise the sum over their spans of
-            the share of members that have the span, less the threshold. The whole sentence is
-            always a span.
-        weights: how much each member counts, above 0; by default they count the same. "Share of
-            members" is of their weights.
+        threshold: None for binary trees of the highest mean F1. Otherwise a share from 0 to 1: a
+            span counts the share of members that have it, minus the threshold, and trees, in
+            general not binary, maximise the sum over their spans. The whole sentence is always a
+            span.
+        weights: how much each member counts, above 0; equal by default. Shares of members are
+            shares of their weights.
 
     Returns:
         unlabelled trees; a span's score is the share of members that have it. Ties take the
         smallest split.
 
     Raises:
-        AttreeError: no members, members whose sentences differ, or other than a weight for each.
+        AttreeError: no members, members of different sentences, or not one weight for each.
     """
     _check(members, threshold)
     votes = _votes(weights, len(members))
@@ -71,8 +71,8 @@ def _check(members: Sequence[Trees], threshold: float | None) -> None:
         if len(trees) != words.size:
             problem = f"has trees of {len(trees):,} sentences and parser 1 of {words.size:,}"
         elif (unequal := np.flatnonzero(trees.n_words != words)).size:
-            at = int(unequal[0])
-            problem = f"has {trees.n_words[at]} words in sentence {at} and parser 1 {words[at]}"
+            row = int(unequal[0])
+            problem = f"has {trees.n_words[row]} words in sentence {row} and parser 1 {words[row]}"
         else:
             continue
         raise AttreeError(
@@ -83,15 +83,15 @@ def _check(members: Sequence[Trees], threshold: float | None) -> None:
 
 
 def _votes(weights: Sequence[float] | None, members: int) -> NDArray[np.float64]:
-    """(members,) float64: what each one's spans count, 1 in all."""
-    given = np.array([1.0] * members if weights is None else weights)
-    if given.size != members or not (np.isfinite(given) & (given > 0)).all():
+    """Return the normalised weights of members, (members,) float64."""
+    votes = np.array([1.0] * members if weights is None else weights)
+    if votes.size != members or not (np.isfinite(votes) & (votes > 0)).all():
         raise AttreeError(
             "bad-weights",
-            f"there are {members} parsers, and weights {given.tolist()}",
+            f"the weights {votes.tolist()} are not a number above 0 for each of {members} parsers",
             fix="give each parser a number above 0, or give none",
         )
-    return given / given.sum()
+    return votes / votes.sum()
 
 
 def _average(
@@ -101,8 +101,8 @@ def _average(
     side = words + 1
     tables = np.concatenate(([0], np.cumsum(side**2)))
     shares, scores = np.zeros(tables[-1]), np.zeros(tables[-1])
-    for one, vote in zip(members, votes, strict=True):
-        tree, starts, ends = _distinct(one)
+    for member, vote in zip(members, votes, strict=True):
+        tree, starts, ends = _distinct_spans(member)
         cell = tables[tree] + starts * side[tree] + ends
         shares[cell] += vote
         spans = words - 1 + np.bincount(tree, minlength=words.size)
@@ -110,18 +110,18 @@ def _average(
     if threshold is not None:
         scores = np.maximum(shares - threshold, 0.0)
     trees = _best(words, scores)
-    place = tables[trees.tree_of] + trees.starts * side[trees.tree_of] + trees.ends
-    trees = replace(trees, scores=shares[place])
+    cells = tables[trees.tree_of] + trees.starts * side[trees.tree_of] + trees.ends
+    trees = replace(trees, scores=shares[cells])
     if threshold is None:
         return trees
     whole = (trees.starts == 0) & (trees.ends == words[trees.tree_of])
-    return trees.keep(whole | (shares[place] > threshold))
+    return trees.keep(whole | (shares[cells] > threshold))
 
 
-def _distinct(trees: Trees) -> tuple[NDArray[np.int64], ...]:
-    """Return tree, start and end of the distinct spans of two words and more, the whole among them.
+def _distinct_spans(trees: Trees) -> tuple[NDArray[np.int64], ...]:
+    """Return tree, start and end of the distinct spans of two words and more, sorted.
 
-    They are sorted, once each.
+    The whole sentence is always among them.
     """
     long = trees.n_words > 1
     tree = np.concatenate([trees.tree_of, np.flatnonzero(long)])
@@ -132,13 +132,13 @@ def _distinct(trees: Trees) -> tuple[NDArray[np.int64], ...]:
 
 
 def _best(words: NDArray[np.int64], scores: NDArray[np.float64]) -> Trees:
-    """Return the binary trees whose spans' scores, in the upper triangles, sum highest."""
+    """Return the binary trees with the highest sums of span scores, read from upper triangles."""
     terms = np.empty_like(scores)
-    at = 0
+    first = 0
     for n in words:
-        cells = slice(at, at + (n + 1) ** 2)
+        cells = slice(first, first + (n + 1) ** 2)
         above = scores[cells].reshape(n + 1, n + 1)
         terms[cells] = (above + above.T).ravel()  # left(i, k) at [k, i], right(k, j) at [k, j]
-        at = cells.stop
+        first = cells.stop
     splits = SplitScores(words, np.zeros_like(terms), terms, has_cross=False)
     return binary_trees(words, partial(chart, splits))

@@ -1,4 +1,4 @@
-"""From association matrices to trees, many sentences at a time."""
+"""Decode association matrices to trees, many sentences at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attree.decoding import DECODERS
 from attree.scoring.tables import SplitScores, split_scores, transform
 from attree.trees.trees import Spans, Trees, binary_offsets
 
-#: Table cells scored and decoded at a time: 0.5 MB a table, which stays near a core.
+#: Table cells scored and decoded at a time: 0.5 MB a table, which fits in a core's cache.
 _CELLS_AT_A_TIME = 64_000
 
 
@@ -35,17 +35,17 @@ def decode(
     Args:
         values: float16, 32 or 64, one-dimensional: the ``(matrices_each, n, n)`` associations of
             every sentence, row-major, one sentence after the other.
-        n_words: words of each sentence; 0 where there is no association (and no values).
-        matrices_each: matrices of each sentence, every one of which is parsed by itself.
+        n_words: words of each sentence; 0 if it has no association (and no values).
+        matrices_each: number of matrices of each sentence; each is parsed by itself.
         association: ``raw``, or ``log`` for ``log(a + 1e-6)``.
         score: a name of :data:`attree.scoring.SCORES`.
         decoder: a name of :data:`attree.decoding.DECODERS`.
-        sentences: numbers to name sentences by in errors, instead of their positions.
-        scored: whether each span's split score is wanted, ``split(i, k, j)`` of its split ``k``.
+        sentences: sentence numbers for errors, instead of positions.
+        scored: whether to return each span's split score, ``split(i, k, j)`` of its split ``k``.
 
     Returns:
         binary trees, ordered by sentence, then matrix. The arithmetic is in float64, ties take the
-        smallest split, and nothing depends on which sentences come together.
+        smallest split, and no tree depends on the other sentences.
 
     Raises:
         AttreeError: an unknown name.
@@ -56,19 +56,19 @@ def decode(
     size = int((words * words).sum()) * matrices_each
     if values.ndim != 1 or values.size != size:
         raise ValueError(f"{size} values are needed in one dimension, not shape {values.shape}")
-    each = np.repeat(words, matrices_each)
+    lengths = np.repeat(words, matrices_each)
     decode_scores = choose(DECODERS, decoder, what="decoder")
-    spans = binary_offsets(each)
+    spans = binary_offsets(lengths)
     starts, ends = np.empty(spans[-1], np.int32), np.empty(spans[-1], np.int32)
-    found = np.empty(spans[-1]) if scored else None
-    at = np.concatenate(([0], np.cumsum(each * each)))
-    tables = np.concatenate(([0], np.cumsum((each + 1) ** 2)))
+    of_spans = np.empty(spans[-1]) if scored else None
+    offsets = np.concatenate(([0], np.cumsum(lengths * lengths)))
+    tables = np.concatenate(([0], np.cumsum((lengths + 1) ** 2)))
     ranges = list(chunks(tables, _CELLS_AT_A_TIME))
     room = np.empty((2, max((tables[last] - tables[first] for first, last in ranges), default=0)))
     for first, last in ranges:
         cells = tables[last] - tables[first]
-        chosen = transform(values[at[first] : at[last]], association)
-        scores = split_scores(chosen, each[first:last], score, room[:, :cells])
+        chosen = transform(values[offsets[first] : offsets[last]], association)
+        scores = split_scores(chosen, lengths[first:last], score, room[:, :cells])
         if scores.not_finite >= 0:
             sentence, number = divmod(first + scores.not_finite, matrices_each)
             name = sentence if sentences is None else int(np.asarray(sentences)[sentence])
@@ -78,13 +78,13 @@ def decode(
                 f"{which} of sentence {name} holds NaN or infinite values",
                 fix="check the encoder and its dtype (float16 overflows in some; try float32)",
             )
-        here = slice(spans[first], spans[last])
-        # decoders add best scores to the terms in place: keep these as they were
+        window = slice(spans[first], spans[last])
+        # decoders change the terms in place: keep a copy
         kept = replace(scores, terms=scores.terms.copy()) if scored else scores
-        decode_scores(scores, starts[here], ends[here])
-        if found is not None:
-            found[here] = scores_of_spans(kept, starts[here], ends[here])
-    return Trees(each, spans, starts, ends, scores=found)
+        decode_scores(scores, starts[window], ends[window])
+        if of_spans is not None:
+            of_spans[window] = scores_of_spans(kept, starts[window], ends[window])
+    return Trees(lengths, spans, starts, ends, scores=of_spans)
 
 
 def scores_of_spans(scores: SplitScores, starts: Spans, ends: Spans) -> NDArray[np.float64]:
@@ -98,62 +98,62 @@ def scores_of_spans(scores: SplitScores, starts: Spans, ends: Spans) -> NDArray[
     def cell(cells: NDArray[np.float64], a: Spans, b: Spans) -> NDArray[np.float64]:
         return cells[table + a * row + b]
 
-    found = np.zeros(tree.size)
+    values = np.zeros(tree.size)
     if scores.has_terms:
-        found += cell(scores.terms, k, i) + cell(scores.terms, k, j)
+        values += cell(scores.terms, k, i) + cell(scores.terms, k, j)
     if scores.has_cross:
         sums = scores.prefix
         across = cell(sums, j, k) + cell(sums, k, i) - cell(sums, k, k) - cell(sums, j, i)
-        found -= across / (2.0 * (k - i) * (j - k))
-    return found
+        values -= across / (2.0 * (k - i) * (j - k))
+    return values
 
 
 def splits_of(tree: NDArray[np.int64], starts: Spans, ends: Spans) -> Spans:
-    """Return where each span splits, of binary trees in pre-order."""
-    # a left part of two words and more comes next in pre-order; else the left part is one word
+    """Return the split of each span of binary trees in pre-order."""
+    # a left part of two words and more is the next span in pre-order; otherwise it is one word
     next_is_left = np.zeros(starts.size, dtype=bool)
     next_is_left[:-1] = (starts[1:] == starts[:-1]) & (tree[1:] == tree[:-1])
     return np.where(next_is_left, np.roll(ends, -1), starts + 1)
 
 
 def syntactic_distances(trees: Trees) -> NDArray[np.int64]:
-    """Return how high the node is that parts each two neighbours (Shen et al. 2018).
+    """Return the height of the node that splits each two neighbouring words (Shen et al. 2018).
 
     The height of a word is 0, that of a span 1 more than the higher of its two parts. A span is
-    higher than all within it, so that splitting where the distance is greatest gives the tree back.
+    higher than all spans within it, so splitting at the greatest distance restores the tree.
 
     Args:
-        trees: binary ones in pre-order.
+        trees: binary, in pre-order.
 
     Returns:
-        flat, ``n - 1`` of a tree of ``n`` words, from left to right.
+        ``n - 1`` distances for each tree of ``n`` words, flat, from left to right.
     """
     starts, ends = trees.starts.astype(np.int64), trees.ends.astype(np.int64)
     split = splits_of(trees.tree_of, trees.starts, trees.ends).astype(np.int64)
     width = ends - starts
     heights = np.ones(starts.size, np.int64)
-    at = np.arange(starts.size)
-    # in pre-order the left part comes next, the right one after the spans of the left
-    parts = (at + 1, split - starts > 1), (at + split - starts, ends - split > 1)
+    nodes = np.arange(starts.size)
+    # in pre-order the left part comes next, the right part after all spans of the left
+    parts = (nodes + 1, split - starts > 1), (nodes + split - starts, ends - split > 1)
     for rows in _by_width(width):
-        for place, is_span in parts:
+        for child, is_span in parts:
             inner = rows[is_span[rows]]
-            heights[inner] = np.maximum(heights[inner], heights[place[inner]] + 1)
-    found = np.empty_like(heights)
-    found[trees.offsets[trees.tree_of] + split - 1] = heights
-    return found
+            heights[inner] = np.maximum(heights[inner], heights[child[inner]] + 1)
+    distances = np.empty_like(heights)
+    distances[trees.offsets[trees.tree_of] + split - 1] = heights
+    return distances
 
 
 def _by_width(width: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Return the places of spans of three words, of four, and so on."""
+    """Return the indices of spans of each width, from the second width on, in rising order."""
     order = np.argsort(width, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(width[order])) + 1)[1:]
 
 
 def chunks(tables: NDArray[np.int64], most_cells: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of sentences whose tables take about so many cells, one at the least.
+    """Yield ranges of sentences whose tables take at most ``most_cells`` cells, or one sentence.
 
-    ``tables`` says where each sentence's table begins, and the end of the last.
+    ``tables`` holds the start of each sentence's table, and the end of the last.
     """
     first = 0
     while first < tables.size - 1:

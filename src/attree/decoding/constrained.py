@@ -1,6 +1,6 @@
-"""The tree of one sentence that keeps to constraints, by any decoder of split scores or by none.
+"""Decode one sentence under constraints, by any decoder of split scores, or branch it right.
 
-What a tree should not have is in the scores: see :meth:`Constraints.penalties`.
+Penalties in the scores keep trees to the constraints: see :meth:`Constraints.penalties`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from attree.trees.constraints import Constraints
 from attree.trees.tree import NO_LABEL
 from attree.trees.trees import Trees
 
-#: decoder → the terms that it maximises, as long as no constraint is given
+#: decoder → terms that it maximises without constraints
 TERMS: dict[str, Callable[[SplitScores], NDArray[np.float64]]] = {
     "greedy": own_terms,
     "chart": own_terms,
@@ -39,24 +39,24 @@ TERMS: dict[str, Callable[[SplitScores], NDArray[np.float64]]] = {
 
 
 def decode_under(scores: SplitScores, decoder: str, constraints: Constraints) -> Trees:
-    """Return the tree of one sentence.
+    """Return the tree of one sentence under constraints.
 
     Args:
-        scores: of the sentence, kept as they are.
+        scores: of the sentence, not changed.
         decoder: a name of :data:`attree.decoding.DECODERS`.
-        constraints: what its spans must be. Forbidden spans are never in it: a node above one that
-            no binary tree can be without has more than two children.
+        constraints: required and forbidden spans. Forbidden spans are never in the tree: if no
+            binary tree can avoid one, the node above it has more than two children.
 
     Returns:
         the tree; the score of a span is that of its split.
 
     Raises:
-        AttreeError: constraints outside the sentence, or a decoder that cannot keep to any.
+        AttreeError: constraints outside the sentence, or a decoder that cannot keep to them.
     """
     if decoder not in TERMS:
         raise AttreeError(
             "decoder-ignores-constraints",
-            f"the decoder {decoder} keeps to no constraints",
+            f"the decoder {decoder} cannot keep to constraints",
             fix=f"parse with one of {', '.join(TERMS)}",
         )
     n = int(scores.n_words[0])
@@ -65,7 +65,7 @@ def decode_under(scores: SplitScores, decoder: str, constraints: Constraints) ->
     terms = TERMS[decoder](replace(scores, terms=scores.terms.copy()))
     words = scores.n_words
     if decoder == "greedy":
-        # a split must look as far down as its parts cannot keep to the constraints
+        # a split must also count the penalties that its parts cannot avoid
         add_best(words, penalties)
         write = partial(top_down, words, scores.prefix, terms + penalties, True, scores.has_cross)
     else:
@@ -79,13 +79,13 @@ def decode_under(scores: SplitScores, decoder: str, constraints: Constraints) ->
 
 
 def branched_right(n_words: int, constraints: Constraints, *, labelled: bool) -> Trees:
-    """Return the tree of one sentence that is branched right wherever nothing is required.
+    """Return the tree of one sentence, right-branching except for required spans.
 
     Args:
-        n_words: of the sentence.
-        constraints: what its spans must be; forbidden ones are left out.
-        labelled: whether its spans have labels, :data:`NO_LABEL` where none is known,
-            and one-word phrases are among them.
+        n_words: number of words.
+        constraints: required spans, and forbidden ones, which are left out.
+        labelled: whether spans have labels, :data:`NO_LABEL` if not known, and include one-word
+            phrases.
 
     Raises:
         AttreeError: constraints outside the sentence.
@@ -95,10 +95,10 @@ def branched_right(n_words: int, constraints: Constraints, *, labelled: bool) ->
     made = {(start, end) for start, _, end in binarise(n_words, chains).tolist()}
     if labelled:
         made |= set(chains)
-    places = sorted(made - set(constraints.forbidden), key=lambda span: (span[0], -span[1]))
+    spans = sorted(made - set(constraints.forbidden), key=lambda span: (span[0], -span[1]))
     if not labelled:
-        return Trees.from_spans([n_words], [places])
-    named = [(span, label or NO_LABEL) for span in places for label in chains.get(span, [None])]
+        return Trees.from_spans([n_words], [spans])
+    named = [(span, label or NO_LABEL) for span in spans for label in chains.get(span, [None])]
     return Trees.from_spans([n_words], [[span for span, _ in named]], [[x for _, x in named]])
 
 
@@ -107,7 +107,7 @@ class SplitChart:
     """Split scores of one sentence (:class:`attree.parsers.batches.SentenceScores`).
 
     Attributes:
-        scores: of its splits.
+        scores: of the splits.
         decoder: a name of :data:`attree.decoding.DECODERS`.
     """
 
@@ -129,14 +129,14 @@ class SplitChart:
         return cls(scores, recipe["decoder"])
 
     def trees(self, constraints: Constraints) -> Trees:
-        """Return the tree; the score of a span is that of its split."""
+        """Return the tree under constraints; the score of a span is that of its split."""
         return decode_under(self.scores, self.decoder, constraints)
 
     def best(self, k: int) -> Ranked:
-        """Return the best k trees by what the decoder maximises; the scores of spans are its own.
+        """Return the k best trees by what the decoder maximises, with split scores of spans.
 
         Raises:
-            AttreeError: a decoder that compares no whole trees.
+            AttreeError: the decoder does not compare whole trees.
         """
         if self.decoder not in TERMS or self.decoder == "greedy":
             raise AttreeError(
@@ -148,7 +148,7 @@ class SplitChart:
         n, cross = int(self.scores.n_words[0]), self.scores.has_cross
         above = 0.0
         if self.decoder == "normalised_chart":
-            # a span's normaliser is in its terms: that of the whole sentence is in no split
+            # normalisers are in the terms of splits, except that of the whole sentence
             above = terms[n] - own_terms(self.scores)[n]
         elif self.decoder == "marginal_chart":
             cross = False
@@ -170,7 +170,7 @@ class SplitChart:
 
 
 def no_distribution() -> AttreeError:
-    """Return the error of a parser that has scores of trees, and no probabilities."""
+    """Return the error for a parser without probabilities of trees."""
     return AttreeError(
         "no-distribution",
         "this parser has no distribution over trees",

@@ -1,4 +1,4 @@
-"""The decoders: each writes the ``n-1`` spans of every sentence's tree in pre-order."""
+"""The decoders, which write the ``n-1`` spans of every sentence's tree in pre-order."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ def chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
 
 
 def normalised_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
-    """Find the most probable tree, top down: of the highest ``Σ log p(k | i, j)``.
+    """Find the most probable tree of a top-down process, with the highest ``Σ log p(k | i, j)``.
 
     ``p`` is the softmax over a span's splits. Likelihood training normalises over the splits of one
-    span at a time, so that only these make the scores of different spans comparable.
+    span at a time, so only normalised scores of different spans are comparable.
     """
     chart_over(scores, log_shares(scores), starts, ends)
 
 
 def marginal_chart(scores: SplitScores, starts: Spans, ends: Spans) -> None:
-    """Find the tree with the most spans expected to be right: of the highest summed marginals."""
+    """Find the tree with the highest expected number of right spans, by summed marginals."""
     chart_over(replace(scores, has_cross=False), span_marginals(scores), starts, ends)
 
 
 def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
     """Return the probability of every span of two words and more, a table for each sentence.
 
-    Spans are drawn from the whole sentence downwards, splits by ``p(k | i, j)``, the softmax over a
-    span's splits. Span ``[i, j)`` of a sentence of ``n`` words lies at ``[i, j]`` and ``[j, i]`` of
-    its ``(n+1, n+1)`` table.
+    A tree is drawn top down, each split by ``p(k | i, j)``, the softmax over a span's splits. Span
+    ``[i, j)`` of a sentence of ``n`` words is at ``[i, j]`` and ``[j, i]`` of its ``(n+1, n+1)``
+    table.
     """
     probabilities = np.empty_like(scores.prefix)
     terms = own_terms(scores)
@@ -63,7 +63,7 @@ def span_marginals(scores: SplitScores) -> NDArray[np.float64]:
 
 
 def log_shares(scores: SplitScores) -> NDArray[np.float64]:
-    """Return terms that make every split ``log p(k | i, j)``; see :func:`normalised_chart`."""
+    """Return terms that make each split score ``log p(k | i, j)``; see :func:`normalised_chart`."""
     terms = own_terms(scores)
     normalise(scores.n_words, scores.prefix, terms, scores.has_cross)
     return terms
@@ -75,11 +75,10 @@ def own_terms(scores: SplitScores) -> NDArray[np.float64]:
 
 
 def chart_over(scores: SplitScores, terms: NDArray[np.float64], starts: Spans, ends: Spans) -> None:
-    """Decode with ``terms``, which becomes the chart, in place of the scores' own.
+    """Decode with ``terms`` in place of the scores' own; ``terms`` is overwritten by the chart.
 
-    The best score of a span is added to its left and its right term as soon as it is known. On the
-    way up only maxima are taken; the splits are looked for on the way down, in the ``n-1`` spans of
-    the tree alone: with these terms the best tree is the greedy one.
+    Bottom up, the best score of a span is added to its left and right terms. With these terms the
+    best tree is the greedy one, so splits are searched top down, in the ``n-1`` spans of the tree.
     """
     if scores.has_cross:
         add_best_with_cross(scores.n_words, scores.prefix, terms)

@@ -1,7 +1,7 @@
-"""Trees that look at nothing but the number of words: the baselines, and the fallback.
+"""Trees that depend only on the number of words: baselines, and the fallback.
 
-Random trees draw from a stream of their own for each seed and sentence, so that a tree does not
-depend on which sentences come with it.
+Random trees have a separate random stream for each seed and sentence, so that a tree does not
+depend on the other sentences.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _RIGHT, _LEFT, _BALANCED, _UNIFORM = range(4)
 def fixed_trees(
     name: str, n_words: ArrayLike, *, seed: int = 0, sentences: ArrayLike | None = None
 ) -> Trees:
-    """Return the trees that ``name`` gives sentences of ``n_words`` words.
+    """Return the fixed trees called ``name`` of sentences of ``n_words`` words.
 
     Args:
         name: one of :data:`attree.decoding.FIXED`. ``balanced`` splits in the middle, an odd word
-            to the right; ``random_uniform_split`` draws every split of a span alike;
-            ``random_shift_reduce`` shifts or reduces with even odds where both can be done;
-            ``random_uniform_tree`` draws every binary tree alike (Rémy's algorithm, exact).
+            to the right; ``random_uniform_split`` draws the splits of a span uniformly;
+            ``random_shift_reduce`` shifts or reduces with even odds if both are possible;
+            ``random_uniform_tree`` draws binary trees uniformly (Rémy's algorithm, exact).
         n_words: words of each sentence.
-        seed: of the random ones; with the sentence's number it decides the tree.
-        sentences: the numbers of the sentences, instead of their positions.
+        seed: of random trees; the tree depends on it and the sentence's number.
+        sentences: sentence numbers, instead of positions.
     """
     check_name(name, FIXED, f"unknown fixed tree {name!r}")
     words = np.asarray(n_words, dtype=np.int64)
@@ -56,12 +56,12 @@ def fixed_trees(
 
 
 def _streams(seed: int, sentences: NDArray[np.integer]) -> _Streams:
-    """Return where each sentence's random numbers begin: far apart for any seed and sentence."""
+    """Return the start of each sentence's random stream, far apart for all seeds and sentences."""
     with np.errstate(over="ignore"):
-        return _mixed(_mixed(np.asarray(sentences, np.uint64) + _STEP) ^ np.uint64(seed) * _STEP)
+        return _mix(_mix(np.asarray(sentences, np.uint64) + _STEP) ^ np.uint64(seed) * _STEP)
 
 
-def _mixed(counter: _Streams) -> _Streams:
+def _mix(counter: _Streams) -> _Streams:
     z = (counter ^ (counter >> _S30)) * _MIX_1
     z = (z ^ (z >> _S27)) * _MIX_2
     return z ^ (z >> _S31)
@@ -69,9 +69,9 @@ def _mixed(counter: _Streams) -> _Streams:
 
 @kernel
 def _draw(stream: _Streams, bound: int | np.integer[Any]) -> np.int64:
-    """Return a random integer in ``[0, bound)``, every one exactly alike; advance the stream."""
+    """Return a uniform random integer in ``[0, bound)``, without bias; advance the stream."""
     limit = np.uint64(bound)
-    biased = (_ZERO - limit) % limit  # this many values are one too many: 2^64 mod bound
+    biased = (_ZERO - limit) % limit  # number of values to reject: 2^64 mod bound
     while True:
         stream[0] += _STEP
         z = stream[0]
@@ -140,10 +140,10 @@ def _shift_reduce(n_words: _Words, streams: _Streams, starts: _Spans, ends: _Spa
 
 @kernel
 def _uniform_tree(n_words: _Words, streams: _Streams, starts: _Spans, ends: _Spans) -> None:
-    """Grow a tree leaf by leaf: any node, the new leaf on either side of it (Rémy 1985).
+    """Grow a tree leaf by leaf, each on a random side of a random node (Rémy 1985).
 
-    The new inner node takes the number of the node that it replaces, whose own content moves to a
-    new number, so that no parent has to be told.
+    The new inner node takes the number of the node that it replaces, whose content moves to a new
+    number, so that its parent need not change.
     """
     most = 2 * n_words.max() + 1
     left, right = np.empty(most, np.int64), np.empty(most, np.int64)  # -1: a leaf
@@ -156,10 +156,10 @@ def _uniform_tree(n_words: _Words, streams: _Streams, starts: _Spans, ends: _Spa
         nodes = 1
         for _ in range(n_words[s] - 1):
             chance = _draw(stream, 2 * nodes)
-            at, old, new = chance // 2, nodes, nodes + 1
-            left[old], right[old] = left[at], right[at]
+            chosen, old, new = chance // 2, nodes, nodes + 1
+            left[old], right[old] = left[chosen], right[chosen]
             left[new] = -1
-            left[at], right[at] = (old, new) if chance % 2 == 0 else (new, old)
+            left[chosen], right[chosen] = (old, new) if chance % 2 == 0 else (new, old)
             nodes += 2
         seen, depth = 0, 1
         stack[0] = 0

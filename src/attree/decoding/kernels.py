@@ -1,7 +1,7 @@
 """The compiled loops of the decoders, over the tables of :mod:`attree.scoring.tables`.
 
-They are in one file because compiled code is cached by file (see :mod:`attree.base.compiled`). None
-recurses; memory beyond the tables is O(n).
+They share a file because compiled code is cached by file (see :mod:`attree.base.compiled`). None
+recurses, and memory beyond the tables is O(n).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _Spans = NDArray[np.int32]
 
 @inlined
 def _keep_diagonal(sums: _Floats, diagonal: _Floats) -> None:
-    """Copy the diagonal to where its neighbours lie beside it."""
+    """Copy the diagonal to contiguous memory."""
     for k in range(len(sums)):
         diagonal[k] = sums[k, k]
 
 
 @inlined
 def _cross(sums: _Floats, diagonal: _Floats, i: _Integer, k: _Integer, j: _Integer) -> Any:
-    """Return the mean association across the split ``k`` of ``[i, j)``, with its sign."""
+    """Return minus the mean association across the split ``k`` of ``[i, j)``."""
     across = sums[j, k] + sums[k, i] - diagonal[k] - sums[j, i]
     return -across / (2.0 * (k - i) * (j - k))
 
@@ -43,7 +43,7 @@ def _splits(
     j: _Integer,
     score: _Floats,
 ) -> None:
-    """Set ``score[k]`` to that of splitting ``[i, j)`` at ``k``, for every ``k`` inside."""
+    """Set ``score[k]`` to the score of splitting ``[i, j)`` at ``k``, for every ``k`` inside."""
     if has_cross:
         for k in range(i + 1, j):
             score[k] = _cross(sums, diagonal, i, k, j)
@@ -73,7 +73,7 @@ def _best_split(
     i: _Integer,
     j: _Integer,
 ) -> _Integer:
-    """Return the smallest ``k`` with the highest score: in one pass, since spans are short here."""
+    """Return the smallest ``k`` with the highest score, in one pass, since spans are short."""
     split = i + 1
     best = -np.inf
     if has_cross:
@@ -101,7 +101,7 @@ def top_down(
     starts: _Spans,
     ends: _Spans,
 ) -> None:
-    """Write the spans of the tree whose every span is split at its best point, in pre-order."""
+    """Split every span at its best point, and write the spans of the tree in pre-order."""
     longest = n_words.max() + 1
     diagonal = np.empty(longest)
     stack = np.empty((longest, 2), np.uint32)  # unsigned: such indices need no check
@@ -131,11 +131,11 @@ def top_down(
 
 @finite_kernel
 def add_best(n_words: _Words, all_terms: _Floats) -> None:
-    """Add to the terms of every span the best score of the trees over it; no cross term.
+    """Add to the terms of every span the best score of its trees; without a cross term.
 
-    Column by column: once ``best(k, j)`` is known, every ``best(i, j)`` with ``i < k`` takes the
-    split at ``k`` into account, reading row ``k`` in order. Two values of ``k`` go together, and
-    the one that the next step waits for is computed first, since waiting is what costs here.
+    Column by column: once ``best(k, j)`` is known, the split at ``k`` is tried for every
+    ``best(i, j)`` with ``i < k``, reading row ``k`` in order. Two values of ``k`` are handled
+    together. The value that the next step depends on is computed first, since latency is the cost.
     """
     best_from = np.empty(n_words.max() + 1)
     table = 0
@@ -159,7 +159,7 @@ def add_best(n_words: _Words, all_terms: _Floats) -> None:
                 terms[j, k - 1] += best
                 best = max(max(best_from[k - 2], row[k - 2] + right), next_row[k - 2] + next_right)
                 for i in range(k - 2):
-                    # the old value comes first: last, it makes a masked store, a third slower
+                    # the old value comes first: otherwise a masked store makes it a third slower
                     through = max(best_from[i], row[i] + right)
                     best_from[i] = max(through, next_row[i] + next_right)
                 k -= 2
@@ -195,8 +195,8 @@ def add_best_with_cross(n_words: _Words, prefix: _Floats, all_terms: _Floats) ->
 def normalise(n_words: _Words, prefix: _Floats, all_terms: _Floats, has_cross: bool) -> None:
     """Subtract from the terms of every span the log of the sum of ``exp(split)`` over its splits.
 
-    The chart over these terms then adds up ``log p(k | i, j)``. Wide spans come first: the terms
-    of a span are read by the wider ones that it is part of.
+    The chart over these terms then adds up ``log p(k | i, j)``. Wide spans come first, since they
+    read the terms of their parts before these change.
     """
     longest = n_words.max() + 1
     diagonal, score = np.empty(longest), np.empty(longest)
@@ -224,9 +224,9 @@ def normalise(n_words: _Words, prefix: _Floats, all_terms: _Floats, has_cross: b
 def marginals(
     n_words: _Words, prefix: _Floats, all_terms: _Floats, has_cross: bool, probabilities: _Floats
 ) -> None:
-    """Fill ``probabilities`` with that of each span under ``p(k | i, j) ∝ exp(split(i, k, j))``.
+    """Fill ``probabilities`` with those of spans under ``p(k | i, j) ∝ exp(split(i, k, j))``.
 
-    Written to both triangles, as terms; single words get 0, since every tree has them.
+    They are written to both triangles, as terms are; single words, which every tree has, get 0.
     """
     longest = n_words.max() + 1
     diagonal, score = np.empty(longest), np.empty(longest)

@@ -39,7 +39,7 @@ from attree.rivals.self_training import fit_in_rounds
 from attree.stages.train import around_middle, going_on, parse_layers
 from attree.training.calibration import Confidence
 from attree.training.features import Features, SentenceFeatures, features_of
-from attree.training.fit import as_started, choose, choose_threshold, grid, untrained
+from attree.training.fit import build_scorer, choose, choose_threshold, grid, plan_like
 from attree.training.gold import GoldTrees, read_trees
 from attree.training.parser import TrainedModel, TrainedParser, gold_trees, load_parser, save_parser
 from attree.training.parts import BatchSource, HeadPart, SpanScorer
@@ -120,7 +120,7 @@ class Trainings:
         plan, others, asked = self._plan(row), self._others(row), self._asked(row)
         trees, raw = self._trees(asked), self._raw(row) if plan.recipe.rounds else []
         if not raw:  # or else the sentences of a round are not known yet
-            others["features"] = self._features(asked, untrained(self.encoder, plan))
+            others["features"] = self._features(asked, build_scorer(self.encoder, plan))
         return fit_in_rounds(self.encoder, trees, plan, raw, **others)
 
     def _features(self, each: Sequence[Drawn], scorer: SpanScorer) -> Features:
@@ -197,7 +197,7 @@ class Trainings:
     def _plan(self, row: ExperimentRow) -> TrainingPlan:
         plan = plan_of(row, self.encoder.n_layers)
         if row.layer is None and (first := self._start(row)):
-            plan = as_started(plan, first)
+            plan = plan_like(plan, first)
         if not row.tuned:
             return plan
         found = self._choice(row, plan)

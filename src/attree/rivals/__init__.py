@@ -1,1 +1,1 @@
-"""What only comparisons need: other articles' parsers."""
+"""Parsers of other articles, for comparison only."""

@@ -1,16 +1,16 @@
-"""The characteristic score of every span, by head (Kim, Li and Lee, 2021).
+"""The characteristic score of every span, for each head (Kim, Li and Lee, 2021).
 
-A span is as good as its words are near to what they have in common, the mean of their attention::
+A span's score is minus the mean distance of its words' attention from the mean attention::
 
     s(i, j) = -Σ_{i <= x < j} H(p_x, c) / w,   c = Σ_{i <= x < j} p_x / w,   w = j - i
 
-``p_x`` is how word ``x`` spreads its attention over the sentence's words. The score stands at
-``[i, j-1]`` of a head's matrix, where ``score: spans`` reads it; of several heads the mean is
-taken. See :mod:`attree.scoring.pairs` for the parser and its source, and
-:mod:`attree.rivals.head_trees` for the authors' ensemble, which is of trees.
+``p_x`` is the attention of word ``x`` over the sentence's words. The score is at ``[i, j-1]`` of a
+head's matrix, where ``score: spans`` reads it; scores of several heads are averaged. See
+:mod:`attree.scoring.pairs` for the parser and its source, and :mod:`attree.rivals.head_trees` for
+the authors' ensemble, which is of trees.
 
-Decided: ``H`` is the Hellinger distance ``sqrt(1 - Σ sqrt(p c))``, one of the two that the authors
-use, since it takes a matrix product where the Jensen-Shannon distance takes words⁴ logarithms.
+``H`` is the Hellinger distance ``sqrt(1 - Σ sqrt(p c))``, one of the two that the authors use. We
+chose it because it takes a matrix product; the Jensen-Shannon distance takes words⁴ logarithms.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from attree.association.sources import AttentionSource
 if TYPE_CHECKING:
     import torch
 
-#: Cells (words × spans) of the heads that are taken at a time: 64 MB.
+#: Cells (words × spans) of the heads computed at a time: 64 MB.
 _CELLS = 16_000_000
 
 
 def scores(attention: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
-    """(batch, heads, words, words) → the same, the score of span ``[i, j)`` at ``[i, j-1]``."""
+    """Return the scores of spans ``[i, j)`` at ``[i, j-1]``, (batch, heads, words, words)."""
     import torch
 
     of_spans = torch.zeros_like(attention)
@@ -40,7 +40,7 @@ def scores(attention: torch.Tensor, words: Sequence[int]) -> torch.Tensor:
 
 
 def _of_sentence(attention: torch.Tensor) -> torch.Tensor:
-    """(heads, words, words) → the same, of one sentence."""
+    """Return the span scores of one sentence, (heads, words, words)."""
     import torch
 
     n = attention.shape[-1]
@@ -58,5 +58,5 @@ def _of_sentence(attention: torch.Tensor) -> torch.Tensor:
     return of_spans
 
 
-#: Matrices that hold a score for every span.
+#: Source of matrices that hold a score for every span.
 CHARACTERISTIC = AttentionSource(scores)

@@ -1,21 +1,21 @@
-"""Distances of neighbouring words, every one that Kim et al. choose among, as one source.
+"""All distances of neighbouring words among which Kim et al. choose, as one source.
 
 Kim, Choi, Edmiston and Lee (2020, *Are Pre-trained Language Models Aware of Phrases?*) compare the
-words on the two sides of every gap and split where they differ most. A *candidate* is a measure of
-a layer, or of one of its heads; the best one on development trees by sentence F1 is the parser. Its
-recipe here: ``score: adjacent`` (or ``adjacent_right``, with their bias), ``decoder: greedy``,
-``heads: best``, ``rank_by: sentence_f1``.
+words on the two sides of every gap and split where they differ most. A *candidate* is a distance in
+a layer, or in one of its heads; the candidate with the best sentence F1 on development trees is the
+parser. Its recipe here: ``score: adjacent`` (or ``adjacent_right``, with their bias), ``decoder:
+greedy``, ``heads: best``, ``rank_by: sentence_f1``.
 
-The units of layer ``l`` (0-based: attention of layer ``l``, the hidden states that it puts out)::
+The units of layer ``l`` (0-based: its attention, and its output hidden states)::
 
     0 cos   1 L1   2 L2   3 mean Hellinger   4 mean JSD   5… Hellinger, then JSD, of each head
 
-A word's state is the mean over its pieces; attention to a word is the sum over its pieces, from
-it the mean. Decided by the authors' program where it and the paper differ: the encoder reads no
-``[CLS]`` and ``[SEP]``; ``cos`` is ``(1 + cos) / 2``, a similarity that is taken for a distance;
-the Jensen-Shannon distance is of the reversed divergences, ``sqrt((KL(m|p) + KL(m|q)) / 2)`` with
-``m = (p + q) / 2``; the embeddings are no candidate. The sources ``states…`` and ``heads-…`` are
-the measures as the paper writes them.
+A word's state is the mean over its pieces; attention to a word is the sum over its pieces, and
+attention from it the mean. Where the authors' program and the paper differ, we follow the program:
+the encoder reads no ``[CLS]`` and ``[SEP]``; ``cos`` is ``(1 + cos) / 2``, a similarity used as a
+distance; the Jensen-Shannon distance has reversed divergences, ``sqrt((KL(m|p) + KL(m|q)) / 2)``
+with ``m = (p + q) / 2``; the embeddings are no candidate. The sources ``states…`` and ``heads-…``
+follow the paper.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
     from attree.encoder.pieces import Pieces
     from attree.encoder.source import Head
 
-#: What the authors' program adds to every attention before a logarithm.
+#: Added to attention before a logarithm, as in the authors' program.
 _FLOOR = 1e-8
 
-#: Units of a layer as a whole: three of states, two that are means over its heads.
+#: Number of units of states, and of those of a layer as a whole: also two means over heads.
 _OF_STATES, _OF_LAYER = 3, 5
 
 
 class NeighbourSource:
     """Matrices that hold minus the distance of neighbours (a :class:`attree…sources.Source`).
 
-    All but the two diagonals beside the main one is 0.
+    Only the two diagonals beside the main one are not 0.
     """
 
     def shape(self, n_layers: int, n_heads: int) -> tuple[int, int]:
-        """Every layer with all its candidates."""
+        """Return the number of layers, and of candidates in a layer."""
         return n_layers, _OF_LAYER + 2 * n_heads
 
     def matrices(
@@ -85,7 +85,7 @@ def _heads_of(unit: Head, n_heads: int) -> list[Head]:
 def _distances(
     output: EncoderOutput, unit: Head, columns: dict[Head, int], n_heads: int
 ) -> torch.Tensor:
-    """(batch, words - 1): how far a unit finds each word from the next."""
+    """Return a unit's distances of neighbouring words, (batch, words - 1)."""
     layer, number = unit
     if number < _OF_STATES:
         states = output.states[layer + 1].float()
@@ -111,22 +111,22 @@ def _norm(order: float) -> Callable[[torch.Tensor], torch.Tensor]:
     return distance
 
 
-#: (batch, words, size) → (batch, words - 1), by the number of the unit
+#: Distances by unit number: (batch, words, size) → (batch, words - 1).
 STATES = (_cosine, _norm(1), _norm(2))
 
 
 def _hellinger(attention: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
-    """(batch, heads, words, words) → (batch, heads, words - 1)."""
+    """Return distances (batch, heads, words - 1) of attention (batch, heads, words, words)."""
     roots = attention.sqrt()
     return (roots[:, :, :-1] - roots[:, :, 1:]).norm(dim=-1) / math.sqrt(2)
 
 
 def _jensen_shannon(attention: torch.Tensor, n_words: torch.Tensor) -> torch.Tensor:
-    """As :func:`_hellinger`; words past a sentence's own take no part."""
+    """Do as :func:`_hellinger`, ignoring padding."""
     import torch
 
-    there = torch.arange(attention.shape[-1], device=attention.device) < n_words[:, None]
-    floored = attention + _FLOOR * there[:, None, None]
+    is_word = torch.arange(attention.shape[-1], device=attention.device) < n_words[:, None]
+    floored = attention + _FLOOR * is_word[:, None, None]
     logs = (floored / floored.sum(-1, keepdim=True).clamp_(min=_FLOOR)).clamp_(min=1e-12).log()
     middle = (attention[:, :, :-1] + attention[:, :, 1:]) / 2
     mean_log = (logs[:, :, :-1] + logs[:, :, 1:]) / 2

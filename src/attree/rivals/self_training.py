@@ -1,18 +1,17 @@
-"""Self-training: a few-shot parser learns from raw sentences that it parsed itself and is sure of.
+"""Self-training: train a few-shot parser on raw sentences that it parsed itself with confidence.
 
-The row FSS of the article's few-shot table, in the manner of Shi, Livescu and Gimpel (2020, *On the
+This is the row FSS of the article's few-shot table, after Shi, Livescu and Gimpel (2020, *On the
 Role of Supervision in Unsupervised Constituency Parsing*), who add self-training to a supervised
-span parser of a few trees. A sentence is as sure as the phrases that the parser found in it score
-on average above 0, the score of no phrase::
+span parser trained on a few trees. The confidence in a tree is the mean score of its phrases::
 
-    sure(x) = mean of s(i, j) over the phrases of the tree of x, but the whole sentence
+    sure(x) = mean of s(i, j) over the phrases of the tree of x, without the whole sentence
 
-The surer half of the raw sentences stands beside the given trees: of every batch they have one half
-and the parser's own trees the other. Training starts anew each round.
+A score of 0 means no phrase. The more confident half of the raw sentences is added to the given
+trees; each batch is half given trees, half parsed ones. Training starts anew each round.
 
-Ours, beside the published figures: the span parser is :mod:`attree.training.parts` on a frozen
-encoder; the raw sentences are the others of the treebank that trees are drawn from, whose trees are
-not looked at; one round; no augmentation by swapped subtrees, which needs labels.
+Differences from the published method: the span parser is that of :mod:`attree.training.parts`, on a
+frozen encoder; the raw sentences are the remaining ones of the treebank, without their trees; there
+is one round; and no augmentation by swapped subtrees, which needs labels.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from attree.training.parts import BatchSource
 from attree.training.recipes import TrainingPlan
 from attree.trees.trees import Trees
 
-#: The share of the raw sentences that is trained on.
+#: Share of the raw sentences that is trained on.
 _KEPT = 0.5
-#: Those of the given trees and of the parser's own in every batch.
+#: Shares of given and of parsed trees in every batch.
 _HALVES = (0.5, 0.5)
 
-#: Raw sentences that are parsed: 200 steps take 1,000 of ten trees a batch.
+#: Most raw sentences that are parsed: 200 steps of ten trees a batch use 1,000.
 _MOST = 2000
 
 
@@ -49,20 +48,21 @@ def fit_in_rounds(
     raw: Sequence[Sequence[str]],
     **how: Any,
 ) -> TrainedParser:
-    """Train a parser as :func:`attree.training.fit.fit` does, then once more a round of its recipe.
+    """Train a parser as :func:`attree.training.fit.fit` does, then again for each round.
 
     Args:
         encoder: a loaded encoder.
         trees: to train on.
-        plan: how.
-        raw: the words of further sentences.
-        how: as for :func:`~attree.training.fit.fit`.
+        plan: of the training.
+        raw: words of raw sentences.
+        how: further arguments of :func:`~attree.training.fit.fit`.
 
     Raises:
-        AttreeError: as by it; or no raw sentence of three words and more that fits the encoder.
+        AttreeError: as :func:`~attree.training.fit.fit`; or no raw sentence has three words or
+            more and fits the encoder.
     """
     if plan.recipe.rounds and len(trees.sources) > 1:
-        problem = "self-training leaves no room for trees of another set"
+        problem = "self-training takes trees of one treebank only"
         fix = "give one treebank, or train span-parser"
         raise AttreeError("two-treebanks", problem, fix=fix)
     parser = fit(encoder, trees, plan, **how)
@@ -72,16 +72,16 @@ def fit_in_rounds(
     for _ in range(plan.recipe.rounds):
         parsed = sure_trees(parser, encoder, usable)
         parser = fit(encoder, trees + parsed, replace(plan, shares=_HALVES), **how)
-        # given trees are those that somebody made
+        # the record counts the given trees only
         parser.about |= {"trees": len(trees.gold), "sentences": trees.sentence}
     parser.about["rounds"] = plan.recipe.rounds
     return parser
 
 
 def _usable(encoder: Encoder, raw: Sequence[Sequence[str]], seed: int) -> list[list[str]]:
-    """Draw raw sentences that a tree says something of and the encoder can take."""
+    """Draw raw sentences of three words and more that fit the encoder."""
     order = np.random.default_rng(seed).permutation(len(raw))
-    long = [list(raw[at]) for at in order if len(raw[at]) > 2][:_MOST]
+    long = [list(raw[row]) for row in order if len(raw[row]) > 2][:_MOST]
     pieces = encoder.tokenise(long)
     usable = [words for words, split in zip(long, pieces, strict=True) if not split.too_long]
     if not usable:
@@ -94,10 +94,10 @@ def _usable(encoder: Encoder, raw: Sequence[Sequence[str]], seed: int) -> list[l
 def sure_trees(
     parser: TrainedParser, encoder: Encoder, sentences: Sequence[list[str]]
 ) -> GoldTrees:
-    """Parse raw sentences and return the surer half of the trees that have a phrase.
+    """Parse raw sentences and return the more confident half of the trees with a phrase.
 
     Raises:
-        AttreeError: in none a phrase is found.
+        AttreeError: no tree has a phrase.
     """
     trees = parser.decode(BatchSource.of(encoder, sentences, parser.scorer))
     sure = sureness(trees)
@@ -116,7 +116,7 @@ def sure_trees(
 
 
 def sureness(trees: Trees) -> NDArray[np.float64]:
-    """Return the mean score of each tree's phrases but the whole sentence; −inf where none is."""
+    """Return the mean score of each tree's phrases without the whole sentence, −inf if none."""
     assert trees.scores is not None
     inner = trees.ends - trees.starts < trees.n_words[trees.tree_of]
     tree = trees.tree_of[inner]

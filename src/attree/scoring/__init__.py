@@ -1,7 +1,7 @@
 """Split scores: how good it is to split the span ``[i, j)`` at ``k``, from an association matrix.
 
-Adding a score is adding a :class:`SplitScore`, in ``spans.py`` or in a file of its own,
-and its line here. Importing this package imports nothing heavy.
+To add a score, write a :class:`SplitScore` in ``spans.py`` or in a new file, and add a line here.
+Importing this package imports no heavy library.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ SCORES = {
     "adjacent_right": "attree.scoring.pairs:ADJACENT_RIGHT",
 }
 
-#: what is done to the association before it is scored: as it is, or ``log(a + 1e-6)``
+#: Transforms of the association before scoring: none, or ``log(a + 1e-6)``.
 ASSOCIATIONS = ("raw", "log")
 
-#: what is added before every logarithm of an association, since float16 attention holds zeros
+#: Added before every logarithm of an association, since float16 attention holds zeros.
 FLOOR = 1e-6
 
 
@@ -39,8 +39,8 @@ class SplitScore(NamedTuple):
 
     Attributes:
         terms: ``terms(values, n_words, prefix, out)`` writes the table of left and right terms to
-            ``out``; ``values`` are the associations, ``prefix`` the prefix sums of them. None:
-            there are no such terms.
+            ``out``; ``values`` are the associations, ``prefix`` their prefix sums. None if the
+            score has no such terms.
         cross: whether the cross term counts.
     """
 

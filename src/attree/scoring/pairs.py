@@ -1,20 +1,20 @@
-"""Split scores of Kim et al.: how alike neighbours are, or every two words of a span.
+"""Split scores of Kim et al.: the similarity of neighbours, or of all pairs of words of a span.
 
-The *adjacent* score (Kim et al., 2020): the *syntactic distance* of two neighbours decides alone,
-whatever the span: ``split(i, k, j) = d(k)``. With an association that is a similarity, or minus a
-distance, and ``a = (A + Aᵀ)/2``::
+The *adjacent* score (Kim et al., 2020) depends only on the *syntactic distance* of the two
+neighbours, not on the span: ``split(i, k, j) = d(k)``. With an association ``A`` that is a
+similarity, or minus a distance, and ``a = (A + Aᵀ)/2``::
 
     d(k) = -a[k-1, k]
 
-Kim et al. also favour right branching: with a bias λ they add to the distance of each of
-the ``m = n-1`` places λ times their mean, less and less from left to right::
+Kim et al. also favour right branching: with a bias λ they add λ times the mean distance to each of
+the ``m = n-1`` distances, weighted by a factor that falls linearly from left to right::
 
     d(k) + λ · mean(d) · (1 - (k-1)/(m-1))
 
-There ``d`` is counted from the similarity of a word to itself, so that it is 0 of equal words.
+Here ``d`` is measured from the similarity of a word to itself, so that it is 0 for equal words.
 
 Kim, Li and Lee (2021, *Multilingual Chart-based Constituency Parse Extraction from Pre-trained
-Language Models*) give every span a score and take the tree whose spans sum best, by a chart::
+Language Models*) give every span a score and find the tree of the highest sum by a chart::
 
     split(i, k, j) = s(i, k) + s(k, j),   s of one word 0
 
@@ -24,13 +24,13 @@ Their *pair* score is the mean similarity of every two words of the span, minus 
     s(i, j) = Σ_{x ≠ y} a[x, y] / (w (w - 1)),   i <= x, y < j,   w = j - i
 
 with an association that is minus the distance ``f`` of two words' attention ``g`` (``source:
-heads-jsd`` or ``heads-hellinger``). Their *characteristic* score is no sum over pairs; the source
-``heads-characteristic`` lays it out span by span, ``s(i, j)`` at ``a[i, j-1]``, and the score
-``spans`` reads it there. Their top-down parser is ``score: adjacent`` with ``decoder: greedy``.
+heads-jsd`` or ``heads-hellinger``). Their *characteristic* score is not a sum over pairs; the
+source ``heads-characteristic`` stores ``s(i, j)`` at ``a[i, j-1]``, where the score ``spans`` reads
+it. Their top-down parser is ``score: adjacent`` with ``decoder: greedy``.
 
 Checked against the description of the article on its first author's pages: both scores, the chart,
-and the ensemble, which is of the heads' trees (:mod:`attree.rivals.head_trees`). With these
-scores themselves, several heads' scores are averaged, which is not what they do.
+and their ensemble, which combines the heads' trees (:mod:`attree.rivals.head_trees`). The scores
+here average several heads instead, which is not what they do.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _terms_by_sentence(
     prefix: _Floats,
     out: _Floats,
 ) -> None:
-    """Write the table of left and right terms, (n+1, n+1), of each association (n, n)."""
+    """Write the table of left and right terms, (n+1, n+1), for each association (n, n)."""
     matrix_start = table_start = 0
     for n in n_words.tolist():
         matrix_end, table_end = matrix_start + n * n, table_start + (n + 1) ** 2
@@ -81,7 +81,7 @@ def _distances(matrix: _Floats, right_bias: float) -> _Floats:
 
 
 def _both_sides(spans: _Floats) -> _Floats:
-    """Return a table with the score of each span of two words and more at both its places."""
+    """Return a table with the score of ``[i, j)``, of two words and more, at [i, j] and [j, i]."""
     above = np.triu(spans, 2)
     return above + above.T
 
@@ -109,7 +109,7 @@ def _score(table_of: Callable[[_Floats], _Floats]) -> SplitScore:
 ADJACENT = _score(partial(_distances, right_bias=0.0))
 #: the same with their bias to right branching
 ADJACENT_RIGHT = _score(partial(_distances, right_bias=_RIGHT_BIAS))
-#: Kim, Li and Lee: the mean over every two words of a span
+#: Kim, Li and Lee: the mean over all pairs of words of a span
 PAIR = _score(_pairs)
-#: the association itself holds the score of every span
+#: the association itself, which holds the score of every span
 SPANS = _score(_spans)

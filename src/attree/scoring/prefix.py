@@ -1,4 +1,4 @@
-"""Two-dimensional prefix sums: the sum over any rectangle of a matrix from four cells."""
+"""Two-dimensional prefix sums: four cells give the sum over any rectangle of a matrix."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from attree.base.compiled import kernel
 
-# A half's bits, sign-extended and shifted to a single's place: the sign stays on top and
-# its copies go. Read as a single and times the scale, they are the value of the half.
+# From float16 to float32: sign-extend the bits, shift them, and clear the copies of the sign bit.
+# Read as float32 and multiplied by the scale, they are the value of the float16.
 _SHIFT, _NO_COPIES = np.int32(13), np.int32(~0x70000000)
 _HALF_SCALE = np.float32(2.0**112)
-#: One more in the exponent carries into the place of the copies if the half is NaN or infinite.
+#: Adding 1 to the exponent carries into the cleared bits if the float16 is NaN or infinite.
 _ONE_MORE, _CARRY = np.int32(1 << 23), np.int32(1 << 28)
 
 
 def table_cells(n_words: NDArray[np.int64]) -> int:
-    """Return how many cells one table of these sentences takes."""
+    """Return the number of cells of one table of these sentences."""
     return int(((n_words + 1) ** 2).sum())
 
 
@@ -29,14 +29,14 @@ def prefix_sums(
 
     Args:
         values: float16, 32 or 64, the ``(n, n)`` matrices ``a``, flattened.
-        n_words: int64, words of each sentence, one sentence at the least.
-        out: where to write them; new memory without it.
+        n_words: int64, words of each sentence, at least one sentence.
+        out: memory for the tables; allocated by default.
 
     Returns:
-        ``prefix[i, j] = Σ (a + aᵀ)[:i, :j]``, of shape ``(n+1, n+1)`` a sentence: the lower
-        triangle, ``j <= i``, since it is symmetric and the other one is never read; and the
-        position of the first sentence that holds NaN or infinity, or -1. The sums are in float64;
-        those of float16 values are exact, so that ties stay ties.
+        ``prefix[i, j] = Σ (a + aᵀ)[:i, :j]``, of shape ``(n+1, n+1)`` for each sentence, in
+        float64. Only the lower triangle, ``j <= i``, is filled, since the table is symmetric. Sums
+        of float16 values are exact, so that ties stay ties. Second, the position of the first
+        sentence with NaN or infinity, or -1.
     """
     prefix = np.empty(table_cells(n_words)) if out is None else out
     if values.dtype == np.float16:
@@ -59,16 +59,16 @@ def _fill(matrix: NDArray[Any], prefix: NDArray[np.float64]) -> None:
 
 @kernel
 def _sums(values: NDArray[Any], n_words: NDArray[np.int64], prefix: NDArray[np.float64]) -> int:
-    at = table = 0
+    start = table = 0
     bad = -1
     for s in range(n_words.size):
         n = n_words[s]
         side = n + 1
         square = prefix[table : table + side * side].reshape(side, side)
-        _fill(values[at : at + n * n].reshape(n, n), square)
+        _fill(values[start : start + n * n].reshape(n, n), square)
         if bad < 0 and not np.isfinite(square[n, n]):
             bad = s
-        at += n * n
+        start += n * n
         table += side * side
     return bad
 
@@ -77,17 +77,17 @@ def _sums(values: NDArray[Any], n_words: NDArray[np.int64], prefix: NDArray[np.f
 def _half_sums(
     halves: NDArray[np.int16], n_words: NDArray[np.int64], prefix: NDArray[np.float64]
 ) -> int:
-    """Do as `_sums` for the bits of float16, which Numba cannot read itself."""
+    """Do as `_sums` for the bits of float16, a type that Numba lacks."""
     longest = n_words.max()
     bits = np.empty(longest * longest, np.int32)
     singles = bits.view(np.float32)
-    at = table = 0
+    start = table = 0
     bad = -1
     for s in range(n_words.size):
         n = n_words[s]
         side = n + 1
         carried = np.int32(0)
-        half = halves[at : at + n * n]
+        half = halves[start : start + n * n]
         for x in range(n * n):
             single = (np.int32(half[x]) << _SHIFT) & _NO_COPIES
             carried |= single + _ONE_MORE
@@ -98,6 +98,6 @@ def _half_sums(
         _fill(singles[: n * n].reshape(n, n), square)
         if bad < 0 and carried & _CARRY:
             bad = s
-        at += n * n
+        start += n * n
         table += side * side
     return bad

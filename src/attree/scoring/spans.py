@@ -2,9 +2,9 @@
 
 Mareček and Rosa (2018, *Extracting Syntactic Trees from Transformer Encoder Self-Attentions*) score
 a phrase by the attention within it alone and take the binary tree whose phrases score best.
-Decided as in the article, which simulates them by UPIO without its outside association: the same
-encoder, the same selection of heads, whose attention is averaged, and a chart. Theirs is a
-translation encoder, whose layers they multiply.
+As in the article, which simulates them by UPIO without its outside association, we use the same
+encoder, average the attention of the same selected heads, and decode by a chart. They use a
+translation encoder and multiply its layers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def span_terms(
     *,
     outside: bool,
 ) -> None:
-    """Write to ``out`` terms whose left and right are the score of the span on that side.
+    """Write to ``out`` the left and right terms: the scores of the spans on either side.
 
     For a span of ``w = j - i`` words in a sentence of ``n``::
 
@@ -35,7 +35,7 @@ def span_terms(
         s_out(i, j) = (Σ a[i:j, :] + Σ a[:, i:j] - 2 Σ a[i:j, i:j]) / (2wn - 2w²)
 
     and the score is ``s_in - s_out``, or ``s_in`` alone; ``s_out`` of the whole sentence is 0. The
-    difference is taken over one denominator: one division, and equal scores stay equal.
+    difference has a common denominator: it takes one division, and equal scores stay equal.
     """
     _fill(n_words, prefix, out, outside)
 

@@ -1,18 +1,18 @@
-"""From association matrices to split scores: the tables that every score fills and decoders read.
+"""Tables of split scores, which scores fill from association matrices and decoders read.
 
 The score of splitting ``[i, j)`` at ``k`` is::
 
     split(i, k, j) = left(i, k) + right(k, j) + cross(i, k, j)
     cross(i, k, j) = -(Σ a[i:k, k:j] + Σ a[k:j, i:k]) / (2 (k-i)(j-k))
 
-``left`` and ``right`` share one square table: ``left(i, k)`` lies in its lower triangle at
+``left`` and ``right`` share one square table: ``left(i, k)`` is in its lower triangle at
 ``[k, i]``, ``right(k, j)`` in its upper one at ``[k, j]``, so that row ``k`` holds every span that
-ends or begins at ``k``. ``cross`` comes from the prefix sums of ``a + aᵀ``, of which
+ends or begins at ``k``. ``cross`` is computed from the prefix sums of ``a + aᵀ``, of which
 only the lower triangle is filled. A sentence of ``n`` words takes two tables of ``(n+1)²`` float64
 cells, 16 bytes a word squared: 0.4 GB at 5,000 words.
 
-A score is a :class:`.SplitScore`: whether the cross term counts, and the function that
-writes the table of left and right terms. A score that depends on ``k`` alone is
+A score is a :class:`.SplitScore`, which tells whether the cross term counts, and has a function
+that writes the table of left and right terms. A score that depends on ``k`` alone is
 ``left(i, k) = d(k)``, ``right = 0``.
 """
 
@@ -35,12 +35,12 @@ class SplitScores:
     """The split scores of some sentences, their tables one after the other.
 
     Attributes:
-        n_words: int64, one a sentence; sentence ``s`` takes ``(n+1)²`` cells of each table.
+        n_words: int64 (sentences,); each sentence takes ``(n+1)²`` cells of each table.
         prefix: float64, prefix sums of ``a + aᵀ``, the lower triangle.
-        terms: float64, ``left`` and ``right`` terms; empty where there are none.
+        terms: float64, ``left`` and ``right`` terms; empty if there are none.
         has_cross: whether ``cross`` counts.
-        not_finite: position of the first sentence whose association holds NaN or infinity, or -1;
-            the scores then mean nothing.
+        not_finite: position of the first sentence with NaN or infinity, or -1; if not -1, the
+            scores mean nothing.
     """
 
     n_words: NDArray[np.int64]
@@ -67,8 +67,9 @@ def split_scores(
         values: float16, 32 or 64, the ``(n, n)`` matrices flattened, one after the other.
         n_words: int64, words of each sentence.
         score: a name of :data:`attree.scoring.SCORES`.
-        room: ``(2, cells)`` float64, where the two tables go, to be used for one chunk of sentences
-            after another, since fresh memory can cost as much as a chart. New memory without it.
+        room: ``(2, cells)`` float64 memory for the two tables, to be reused for one chunk of
+            sentences after another, since new memory can cost as much as a chart. Allocated by
+            default.
     """
     scorer: SplitScore = choose(SCORES, score, what="score")
     if room is None:
@@ -81,9 +82,9 @@ def split_scores(
 
 
 def transform(values: NDArray[Any], association: str) -> NDArray[Any]:
-    """Return ``values`` (float16, 32 or 64, any shape) as ``association`` asks.
+    """Transform ``values`` (float16, 32 or 64, any shape) as ``association`` says.
 
-    Logarithms are taken in float64. Values that have none become NaN, which decoding refuses with
+    Logarithms are in float64. Negative values become NaN, for which decoding raises an error with
     the sentence's number.
     """
     check_name(association, TRANSFORMS, f"unknown association {association!r}")
@@ -95,7 +96,7 @@ def _log(values: NDArray[Any]) -> NDArray[Any]:
         return np.log(values.astype(np.float64) + FLOOR)
 
 
-#: association → what it does; the names are those of :data:`attree.scoring.ASSOCIATIONS`
+#: association → its transform; the names are those of :data:`attree.scoring.ASSOCIATIONS`
 TRANSFORMS: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
     "raw": lambda values: values,
     "log": _log,

@@ -27,10 +27,10 @@ from attree.parsers.find import Overrides, find_parser
 from attree.parsers.parser import Parser
 from attree.ready import DEFAULT, folder_of_start, usual_encoder
 from attree.rivals.self_training import fit_in_rounds
-from attree.training.adapting import adapted_to
+from attree.training.adapting import train_adapter
 from attree.training.card import card, scored
 from attree.training.choice import Chosen, choose_trees
-from attree.training.fit import as_started, choose, grid
+from attree.training.fit import choose, grid, plan_like
 from attree.training.options import Choice, Fitting
 from attree.training.parser import TrainedModel, TrainedParser, load_parser, save_parser
 from attree.training.parts import PARTS
@@ -217,7 +217,7 @@ def _adapted(
 ) -> Encoder:
     """Adapt the encoder to the trees, and load it again with its low-rank weights."""
     plan = _settled(request, encoder, chosen)
-    weights = adapted_to(encoder, verify(described), chosen.trees, plan, progress=progress)
+    weights = train_adapter(encoder, verify(described), chosen.trees, plan, progress=progress)
     with tempfile.TemporaryDirectory(prefix="attree-") as folder:
         path = Path(folder) / WEIGHTS
         save_file(weights, path)
@@ -275,7 +275,7 @@ def _plan(
     """Settle the plan, on the tuning trees if there are any; and what was tried there."""
     recipe, plan = request.recipe, _settled(request, encoder, chosen)
     if first is not None and request.layers is None:
-        plan = as_started(plan, first)
+        plan = plan_like(plan, first)
     if chosen.tuning is None:
         return plan, []
     if not any(PARTS[name].reads_layers for name in recipe.parts):

@@ -1,8 +1,8 @@
-"""An encoder adapted to trees: low-rank weights in its layers, trained along with a parser.
+"""Adapt an encoder to trees: train low-rank weights in its layers together with a parser.
 
-The parser of this training is thrown away. Another one is trained on what the adapted encoder says
-of the trees, computed once (:func:`attree.training.fit.fit`): it is as good, and the encoder is
-then like any other for whatever is trained on it later.
+That parser is thrown away. Another one is then trained on the adapted encoder's features, computed
+once (:func:`attree.training.fit.fit`). It is as good, and the adapted encoder can be used like any
+other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from attree.encoder.low_rank import adapt, weights_of
 from attree.encoder.pieces import pad
 from attree.encoder.weights import layers_of, read_model
 from attree.training.features import pieces_of
-from attree.training.fit import started
+from attree.training.fit import start_parser
 from attree.training.gold import GoldTrees
 from attree.training.label_fit import structure
 from attree.training.objectives import train
@@ -31,15 +31,15 @@ from attree.training.recipes import TrainingPlan
 
 
 class LiveSource(BatchSource):
-    """Batches that the encoder makes anew each time, so that its weights can be trained.
+    """Run the encoder anew for each batch, so that its weights can be trained.
 
     Args:
         encoder: whose tokeniser and sizes are used.
-        folder: its checkpoint, loaded once more: a loaded encoder's layers are laid out for speed,
-            and nothing can be trained in them.
-        sentences: their words.
-        scorer: what reads them; it says how many layers are adapted.
-        plan: how.
+        folder: the encoder's checkpoint, loaded once more: the layers of a loaded encoder are laid
+            out for speed and cannot be trained.
+        sentences: the words of each sentence.
+        scorer: the parser's scorer; layers up to the highest one that it reads are adapted.
+        plan: of the training.
     """
 
     def __init__(
@@ -70,8 +70,8 @@ class LiveSource(BatchSource):
         self._pieces = pieces_of(encoder, sentences)
 
     def groups(self) -> list[dict[str, Any]]:
-        """Parameter groups for the optimiser: the low-rank weights."""
-        weights = [one for part in self.adapted.values() for one in (part.a, part.b)]
+        """Return the optimiser's parameter groups: the low-rank weights."""
+        weights = [weight for part in self.adapted.values() for weight in (part.a, part.b)]
         return [{"params": weights, "lr": self._rate}]
 
     def batch(self, indices: Sequence[int]) -> Batch:
@@ -93,7 +93,7 @@ class LiveSource(BatchSource):
         return self._scorer.lay_out(EncoderOutput(none, states, batch, []))
 
 
-def adapted_to(
+def train_adapter(
     encoder: Encoder,
     folder: Path,
     trees: GoldTrees,
@@ -105,13 +105,13 @@ def adapted_to(
 
     Args:
         encoder: a loaded encoder without such weights.
-        folder: its checkpoint.
+        folder: the encoder's checkpoint.
         trees: to train on.
-        plan: how; of its recipe's labels and structure those that are trained by steps.
-        progress: shows how far it is.
+        plan: of the training; only the parts that are trained by steps are used.
+        progress: shows how far the training is.
 
     Returns:
-        the weights, float16, by the names of :mod:`attree.encoder.source`.
+        weight name (see :mod:`attree.encoder.source`) → float16 array.
 
     Raises:
         AttreeError: the encoder is adapted already; see :func:`attree.training.objectives.train`.
@@ -122,7 +122,7 @@ def adapted_to(
             f"the encoder {encoder.slug} of this parser is adapted to trees already",
             fix="take tree-crf-joint, or start from the encoder itself",
         )
-    parser, trees, plan = started(encoder, trees, plan)
+    parser, trees, plan = start_parser(encoder, trees, plan)
     learner = structure(parser)
     source = LiveSource(encoder, folder, trees.words, learner.scorer, plan)
     with progress("adapting the encoder", total=plan.steps, unit="steps") as advance:

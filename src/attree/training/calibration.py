@@ -1,7 +1,7 @@
-"""How far a parser's probabilities of spans can be believed, and a temperature that mends them.
+"""Measure how well a parser's span probabilities are calibrated, and find a better temperature.
 
-Of the spans of its trees whose probability is near p, a share p should be right (stand in the gold
-tree). A temperature T divides all span scores before the probabilities are computed::
+Among predicted spans of a probability near p, a share p should be right, that is, be in the gold
+tree. A temperature T divides all span scores before the probabilities are computed::
 
     p_T(tree) = exp(Σ s(i, j) / T) / Z_T
 """
@@ -20,16 +20,16 @@ from attree.training.parts import Batch
 from attree.training.scores import SpanScores, likelihoods
 from attree.trees.trees import Trees
 
-#: Temperatures that are tried; 1 leaves probabilities as they are.
+#: Temperatures tried; 1 leaves probabilities as they are.
 TEMPERATURES = tuple(round(0.1 * step, 1) for step in range(5, 51))
 
-#: Parts of equal width that probabilities from 0 to 1 are shared out over.
+#: Number of bins of equal width between probabilities 0 and 1.
 BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Spans of about the same probability: how many, its mean, and the share that is right."""
+    """Spans of similar probability: their number, mean probability, and the share that is right."""
 
     bin: int
     spans: int
@@ -38,10 +38,10 @@ class Bin:
 
 
 class Confidence:
-    """The spans of a parser's trees, and which of them are right; whole sentences are left out.
+    """Compare the spans of a parser's trees with gold trees, leaving out whole sentences.
 
     Args:
-        parser: trained by a tree CRF.
+        parser: one trained as a tree CRF.
         sentences: batches of features, each with its gold trees.
     """
 
@@ -59,31 +59,31 @@ class Confidence:
 
     @torch.inference_mode()
     def likely(self, temperature: float = 1.0) -> NDArray[np.float64]:
-        """Return the probability of each span."""
-        found = [
+        """Return the probability of each span, (spans,)."""
+        chances = [
             likelihoods(replace(scores, span=scores.span / temperature), trees)[part]
             for scores, trees, part in self._scored
         ]
-        return np.concatenate([np.zeros(0), *found])
+        return np.concatenate([np.zeros(0), *chances])
 
     def bins(self, temperature: float = 1.0) -> list[Bin]:
-        """Share the spans out by their probability; empty parts are left out."""
+        """Group the spans by probability into bins, leaving out empty bins."""
         likely = self.likely(temperature)
-        place = np.minimum((likely * BINS).astype(int), BINS - 1)
+        numbers = np.minimum((likely * BINS).astype(int), BINS - 1)
         return [
-            Bin(number, int(own.sum()), float(likely[own].mean()), float(self.right[own].mean()))
-            for number, own in ((number, place == number) for number in range(BINS))
-            if own.any()
+            Bin(number, int(mask.sum()), float(likely[mask].mean()), float(self.right[mask].mean()))
+            for number, mask in ((number, numbers == number) for number in range(BINS))
+            if mask.any()
         ]
 
     def error(self, temperature: float = 1.0) -> float:
-        """Return the expected calibration error: ``|likely − right|`` of bins, by their spans."""
+        """Return the expected calibration error: mean ``|likely − right|`` of bins, by spans."""
         bins = self.bins(temperature)
-        wrong = sum(one.spans * abs(one.likely - one.right) for one in bins)
+        wrong = sum(group.spans * abs(group.likely - group.right) for group in bins)
         return wrong / max(self.right.size, 1)
 
     def temperature(self) -> float:
-        """Return the temperature under which what is right and wrong is most likely."""
+        """Return the temperature that makes the observed right and wrong spans most likely."""
 
         def loss(temperature: float) -> float:
             chance = np.clip(self.likely(temperature), 1e-9, 1 - 1e-9)
@@ -93,6 +93,6 @@ class Confidence:
 
 
 def _keys(trees: Trees) -> NDArray[np.int64]:
-    """Number the spans of all trees."""
+    """Return a number for each span, (spans,), equal for equal spans of the same tree."""
     side = int(trees.n_words.max(initial=0)) + 1
     return (trees.tree_of.astype(np.int64) * side + trees.starts) * side + trees.ends

@@ -1,4 +1,4 @@
-"""The model card of a trained parser: ``README.md`` in its folder, for whoever finds it there."""
+"""Write the model card of a trained parser, the ``README.md`` in its folder."""
 
 from __future__ import annotations
 
@@ -75,41 +75,40 @@ _LICENCE = """\
 
 
 def card(parser: TrainedParser, source: str) -> str:
-    """Return the card.
+    """Return the card's Markdown.
 
     Args:
-        parser: with all that its training wrote down.
-        source: where its trees are from, as it was given.
+        parser: with its full training record.
+        source: the training treebank, as the user named it.
     """
     labels = _labels(parser)
-    about = parser.about
-    facts = {**_made_of(parser), "Trees": _trees(about, source), "F1": _f1(about)}
-    facts["Language"] = about.get("language") or "several, or not known: each text tells its own"
+    record = parser.about
+    facts = {**_made_of(parser), "Trees": _trees(record, source), "F1": _f1(record)}
+    facts["Language"] = record.get("language") or "several, or not known: each text tells its own"
     facts["Labels"] = ", ".join(labels) or "none: its trees are brackets without labels"
-    versions = {"attree": attree.__version__, **about["versions"]}
+    versions = {"attree": attree.__version__, **record["versions"]}
     facts["Versions"] = ", ".join(f"{name} {version}" for name, version in versions.items())
     return _CARD.format(
         encoder=markdown(parser.encoder["slug"]),
         trees="a tree with labels" if labels else "a binary tree without labels",
-        count=f"{about['trees']:,} trees",
+        count=f"{record['trees']:,} trees",
         facts="\n".join(f"| {name} | {markdown(value)} |" for name, value in facts.items()),
-        limits="\n".join(f"- {line}" for line in _limits(about)),
+        limits="\n".join(f"- {line}" for line in _limits(record)),
         licence=_OPEN_LICENCE,
     )
 
 
-def published(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()) -> str:
-    """Return a card with what its maker fills in.
+def fill_in(card: str, *, licence: str, sources: str, tables: Iterable[str] = ()) -> str:
+    """Return a card with licence, sources and F1 tables filled in.
 
     Args:
         card: as :func:`card` made it.
         licence: of the weights, an identifier such as ``cc-by-4.0``.
         sources: the treebanks and their licences, in Markdown.
-        tables: of F1, in Markdown, each with its heading; figures of the training, of tests that
-            the card does not name, give way to them.
+        tables: F1 tables in Markdown, each with its heading; they replace the card's F1 row.
 
     Raises:
-        AttreeError: it is filled in already, or is no such card.
+        AttreeError: the card is filled in already, or :func:`card` did not make it.
     """
     if not (_OPEN in card and card.endswith(_OPEN_LICENCE)):
         raise AttreeError(
@@ -128,12 +127,12 @@ def published(card: str, *, licence: str, sources: str, tables: Iterable[str] = 
 
 def _made_of(parser: TrainedParser) -> dict[str, str]:
     encoder, recipe, plan = parser.encoder, parser.recipe, parser.about["plan"]
-    known = [name for name, one in RECIPES.items() if one == recipe]
+    names = [name for name, value in RECIPES.items() if value == recipe]
     where = " ".join(filter(None, (encoder.get("kind"), encoder.get("id"))))
     revision = f", revision {encoder['revision']}" if encoder.get("revision") else ""
     adapted = ", adapted to the trees by low-rank weights in this folder" if parser.adapter else ""
     return {
-        "Parser": (known[0] if known else "a recipe of its own")
+        "Parser": (names[0] if names else "a recipe of its own")
         + f": {' + '.join(recipe.parts)}, objective {recipe.objective}, decoder {recipe.decoder}",
         "Encoder": f"{encoder['slug']} ({where}{revision}){adapted}",
         "Encoder's fingerprint": encoder["fingerprint"],
@@ -144,44 +143,44 @@ def _made_of(parser: TrainedParser) -> dict[str, str]:
     }
 
 
-def _first_weights(about: dict[str, Any]) -> str:
-    start = about.get("start") or about["plan"]["start"]
-    if about.get("first"):
+def _first_weights(record: dict[str, Any]) -> str:
+    start = record.get("start") or record["plan"]["start"]
+    if record.get("first"):
         return f"of {start}, whose licence counts for these weights too"
     return "random" if start == "random" else "of the encoder"
 
 
-def _trees(about: dict[str, Any], source: str) -> str:
-    table = about.get("table", {})
-    known = [table.get("language"), table.get("split")]
-    named = f" ({', '.join(filter(None, known))})" if any(known) else ""
+def _trees(record: dict[str, Any], source: str) -> str:
+    table = record.get("table", {})
+    parts = [table.get("language"), table.get("split")]
+    named = f" ({', '.join(filter(None, parts))})" if any(parts) else ""
     policy = f"; punctuation: {table['punctuation']}" if table.get("punctuation") else ""
-    return f"{about['trees']:,} of {source or 'a source that was not named'}{named}{policy}"
+    return f"{record['trees']:,} of {source or 'a source that was not named'}{named}{policy}"
 
 
-def _f1(about: dict[str, Any]) -> str:
-    if not about.get("scores"):
+def _f1(record: dict[str, Any]) -> str:
+    if not record.get("scores"):
         return "not measured: `attree train --held-out`, or `attree evaluate`, does"
-    found = "; ".join(map(scored, about["scores"]))
-    if about["dev_f1"] is None:
-        return found
+    scores = "; ".join(map(scored, record["scores"]))
+    if record["dev_f1"] is None:
+        return scores
     return (
-        f"{found}; right branching {about['dev_right_branching']:.1f} on the trees held out, which "
-        "training was stopped by where F1 was highest: it is a little too high there"
+        f"{scores}; right branching {record['dev_right_branching']:.1f} on the trees held out, "
+        "which training was stopped by where F1 was highest: it is a little too high there"
     )
 
 
-def scored(one: dict[str, Any]) -> str:
-    """Say what a parser's F1 is on some trees, with the 95 % interval."""
+def scored(result: dict[str, Any]) -> str:
+    """Describe a parser's F1 on some trees, with its 95 % interval."""
 
     def figure(name: str) -> str:
-        low, high = one["intervals"].get(name, (None, None))
-        return f"{one[name]:.1f}" + (f" ({low:.1f} to {high:.1f})" if low is not None else "")
+        low, high = result["intervals"].get(name, (None, None))
+        return f"{result[name]:.1f}" + (f" ({low:.1f} to {high:.1f})" if low is not None else "")
 
-    if one["corpus_f1"] is None:
-        return f"none on the {one['sentences']:,} trees {one['name']}"
-    labelled = "" if one["labelled_f1"] is None else f", labelled {figure('labelled_f1')}"
-    where = f"on the {one['sentences']:,} trees {one['name']}"
+    if result["corpus_f1"] is None:
+        return f"none on the {result['sentences']:,} trees {result['name']}"
+    labelled = "" if result["labelled_f1"] is None else f", labelled {figure('labelled_f1')}"
+    where = f"on the {result['sentences']:,} trees {result['name']}"
     return f"{figure('corpus_f1')} unlabelled{labelled} {where}"
 
 
@@ -190,9 +189,9 @@ def _labels(parser: TrainedParser) -> list[str]:
     return [name.replace(CHAIN, " over ").replace(IN_LABEL, CHAIN) for name in names if name]
 
 
-def _limits(about: dict[str, Any]) -> Iterator[str]:
-    policy = about.get("table", {}).get("punctuation")
+def _limits(record: dict[str, Any]) -> Iterator[str]:
+    policy = record.get("table", {}).get("punctuation")
     if policy not in (None, "", "keep"):
         yield f"Its trees had no punctuation ({markdown(policy)}): leave it out of sentences too."
-    if about["trees"] < 200:
-        yield f"Trained on another {about['trees']:,} trees it would differ by some points of F1."
+    if record["trees"] < 200:
+        yield f"Trained on another {record['trees']:,} trees it would differ by some points of F1."

@@ -1,4 +1,4 @@
-"""Which trees a parser is trained on, tuned on and stopped by, none of them twice."""
+"""Choose disjoint trees for training, tuning and early stopping."""
 
 from __future__ import annotations
 
@@ -20,17 +20,23 @@ from attree.training.gold import GoldTrees, read_trees
 from attree.training.options import Choice
 from attree.trees.sampling import by_id, draw_trees, shared_rows, usable_trees
 
-#: Trees that are drawn where no number is asked for: of 80 the best layers and settings are known.
+#: Trees drawn by default: the best layers and settings are known for 80.
 USUAL_TREES = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The trees, and where they came from; ``raw``, if asked for: the words of other sentences.
+    """Chosen trees and where they came from.
 
-    Those are of the same tables, without the sentences that are to be evaluated on. ``shares`` are
-    those of the treebanks of ``trees``, none where all trees are alike. ``apart`` is the table of
-    the held-out trees' sentences.
+    Attributes:
+        trees: to train on.
+        held_out: for early stopping.
+        tuning: for choosing settings.
+        provenance: language, split and punctuation of the table, and the overlap with test data.
+        raw: the words of the remaining sentences, without those that are evaluated on; empty
+            unless asked for.
+        shares: of each treebank in a batch; empty if trees are drawn alike.
+        apart: the table rows of ``held_out``.
     """
 
     trees: GoldTrees
@@ -54,20 +60,27 @@ def choose_trees(
 ) -> Chosen:
     """Draw training trees, then tuning trees, then held-out trees, none of them twice.
 
-    Half-known trees are for training only. Those of tables in ``also``, then of ``structure``,
-    follow those of ``path``, and numbers count on; of ``structure`` labels and tags are not taken.
-    With ``raw`` the words of the other sentences are kept. Sentences that a table in ``evaluated``
-    has too are left out, unless ``allow_overlap``; that, and what could not be filled, is said on
-    stderr.
+    Half-known trees are used for training only. Sentences are numbered through ``path``, ``also``
+    and ``structure``, in this order. Messages on stderr tell how many sentences were left out, and
+    where fewer trees were found than asked for.
+
+    Args:
+        path: a sentence table.
+        choice: how many trees, or which.
+        evaluated: tables to evaluate on; their sentences are left out unless ``allow_overlap``.
+        also: further tables to train on.
+        structure: the same, without their labels and tags.
+        allow_overlap: keep sentences that are also evaluated on.
+        raw: keep the words of the remaining sentences.
 
     Raises:
-        AttreeError: no tree is left, sentences of ``choice.ids`` that are to be evaluated on, or
-            crossing brackets.
+        AttreeError: no tree is left, a sentence of ``choice.ids`` is evaluated on, or brackets
+            cross.
     """
-    table, metadata, ends = _joined(path, [*also, *structure])
+    table, metadata, ends = _join_tables(path, [*also, *structure])
     words: list[list[str]] = table["words"].to_pylist()
     tables = [read_table(path, schema=SENTENCES_SCHEMA)[0] for path in evaluated]
-    tested = itertools.chain.from_iterable(one["words"].to_pylist() for one in tables)
+    tested = itertools.chain.from_iterable(other["words"].to_pylist() for other in tables)
     shared = set(shared_rows(words, tested))
     left_out = set() if allow_overlap else shared
     if left_out:
@@ -76,24 +89,24 @@ def choose_trees(
             "evaluated on: left out (--allow-overlap keeps them)"
         )
     half = table[HALF.name].to_numpy() if HALF.name in table.schema.names else []
-    unfit = {*np.flatnonzero(half).tolist(), *left_out}  # nothing can be chosen by half-known trees
+    unfit = {*np.flatnonzero(half).tolist(), *left_out}  # F1 needs whole trees
     shares = choice.shares_of(len(ends) - 1)
     drawn = _training_rows(table, choice, ends, left_out)
     rows = list(itertools.chain.from_iterable(drawn))
-    # the trees that settings are tuned on come from the far end of the same order: they stay the
-    # same whatever the number of training trees
+    # tuning trees come from the far end of the same order, so they do not depend on the number of
+    # training trees
     tuning = _set_apart(table, choice.tuning, "tune-on", choice.seed + 1, {*rows, *unfit})
     apart = {*rows, *tuning, *unfit}
     held = _set_apart(table, choice.held_out, "held-out", choice.seed + 2, apart)
     unlabelled = int(ends[-1 - len(structure)])
-    first, *further = [_trees(table, part, choice, unlabelled) for part in drawn]
+    first, *further = [_read_rows(table, part, choice, unlabelled) for part in drawn]
     provenance = {key: metadata.get(key) for key in ("language", "split", "punctuation")}
     provenance["overlap"] = len(shared.intersection([*rows, *held, *tuning]))
     others = {*range(len(words))} - {*apart, *held, *shared} if raw else set()
     return Chosen(
         sum(further, first),
-        _trees(table, held, choice, unlabelled) if held else None,
-        _trees(table, tuning, choice, unlabelled) if tuning else None,
+        _read_rows(table, held, choice, unlabelled) if held else None,
+        _read_rows(table, tuning, choice, unlabelled) if tuning else None,
         provenance,
         [words[row] for row in sorted(others)],
         shares,
@@ -101,35 +114,35 @@ def choose_trees(
     )
 
 
-def _set_apart(table: pa.Table, wanted: int, option: str, seed: int, taken: set[int]) -> list[int]:
-    """Draw further trees, as many as there are of those wanted."""
-    left = len(usable_trees(table, apart_from=taken)) if wanted else 0
+def _set_apart(table: pa.Table, wanted: int, option: str, seed: int, barred: set[int]) -> list[int]:
+    """Draw ``wanted`` further rows, or as many as are left."""
+    left = len(usable_trees(table, apart_from=barred)) if wanted else 0
     if left < wanted:
         say(f"attree: --{option} {wanted}: {left} trees are left for it")
-    return draw_trees(table, min(wanted, left), seed=seed, apart_from=taken) if left else []
+    return draw_trees(table, min(wanted, left), seed=seed, apart_from=barred) if left else []
 
 
-def _trees(table: pa.Table, rows: Sequence[int], choice: Choice, unlabelled: int) -> GoldTrees:
-    """Read trees; of those from row ``unlabelled`` on, labels and tags are not taken."""
-    found = read_trees(table, rows, factor=choice.factor)
+def _read_rows(table: pa.Table, rows: Sequence[int], choice: Choice, unlabelled: int) -> GoldTrees:
+    """Read trees of some rows, without labels and tags from row ``unlabelled`` on."""
+    trees = read_trees(table, rows, factor=choice.factor)
     gold = [
         tree if row < unlabelled else tree.without_labels()
-        for row, tree in zip(rows, found.gold, strict=True)
+        for row, tree in zip(rows, trees.gold, strict=True)
     ]
-    return replace(found, gold=gold)
+    return replace(trees, gold=gold)
 
 
-def _joined(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any], NDArray[Any]]:
-    """Return the sentences of several tables, the first one's metadata, and where each ends."""
+def _join_tables(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any], NDArray[Any]]:
+    """Return the joined tables, the first one's metadata, and the row bounds, (tables + 1,)."""
     table, metadata = read_table(path, schema=HALF_KNOWN)
     if not also:
         return table, metadata, np.array([0, len(table)])
-    tables = [table, *(read_table(one, schema=HALF_KNOWN)[0] for one in also)]
+    tables = [table, *(read_table(part, schema=HALF_KNOWN)[0] for part in also)]
     joined = pa.concat_tables(
-        one
-        if HALF.name in one.schema.names
-        else one.append_column(HALF, pa.array([False] * len(one)))
-        for one in tables
+        part
+        if HALF.name in part.schema.names
+        else part.append_column(HALF, pa.array([False] * len(part)))
+        for part in tables
     )
     numbers = pa.array(range(len(joined)), pa.int32())
     ends = np.cumsum([0, *map(len, tables)])
@@ -139,28 +152,28 @@ def _joined(path: Path, also: Sequence[Path]) -> tuple[pa.Table, dict[str, Any],
 def _training_rows(
     table: pa.Table, choice: Choice, ends: NDArray[Any], left_out: set[int]
 ) -> list[list[int]]:
-    """Return the rows to train on: of each treebank if they are drawn apart, else one list."""
+    """Return the rows to train on, a list for each treebank that is drawn from separately."""
     if choice.ids is not None:
         rows = by_id(table, choice.ids)
         if shared := left_out.intersection(rows):
             raise AttreeError(
                 "all-evaluated-on",
-                f"{len(shared)} of the sentences of --ids are to be evaluated on",
+                f"{len(shared)} of the sentences of --ids are also evaluated on",
                 fix="choose other sentences, or pass --allow-overlap",
             )
         return [rows]
-    asked = _asked(choice, len(ends) - 1)
+    asked = _parse_counts(choice, len(ends) - 1)
     if len(asked) == 1:
         ends = ends[[0, -1]]
     parts = [
         (table.slice(first, end - first), {row - first for row in left_out if first <= row < end})
         for first, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
     ]
-    there = [len(usable_trees(part, apart_from=out)) for part, out in parts]
-    counts = _counts(asked, there, choice.tuning + choice.held_out)
+    available = [len(usable_trees(part, apart_from=out)) for part, out in parts]
+    counts = _count_draws(asked, available, choice.tuning + choice.held_out)
     drawn = []
     for (part, out), first, count, all_there, wanted in zip(
-        parts, ends.tolist(), counts, there, asked, strict=False
+        parts, ends.tolist(), counts, available, asked, strict=False
     ):
         if choice.trees is not None and wanted is not None and count < wanted:
             name = "attree" if len(parts) == 1 else part["file"][0].as_py()
@@ -168,15 +181,15 @@ def _training_rows(
                 f"{name}: {wanted:,} trees were asked for, there are {all_there:,} of three words "
                 f"and more: training on {count:,}"
             )
-        # where all are taken they stay in their order
+        # keep the table's order where every tree is used
         number = None if wanted is None and count == all_there else count
         rows = draw_trees(part, number, seed=choice.seed, apart_from=out)
         drawn.append([first + row for row in rows])
     return drawn
 
 
-def _asked(choice: Choice, treebanks: int) -> list[int | None]:
-    """Return how many trees are asked for, None for all: one number if they are drawn together."""
+def _parse_counts(choice: Choice, treebanks: int) -> list[int | None]:
+    """Return how many trees to draw, None for all: one number, or one for each treebank."""
     texts = choice.trees or [str(USUAL_TREES)]
     for text in texts:
         if text != "all" and not re.fullmatch("[0-9]{1,9}", text):
@@ -191,31 +204,31 @@ def _asked(choice: Choice, treebanks: int) -> list[int | None]:
     if len(wanted) != treebanks:
         raise AttreeError(
             "tree-counts",
-            f"--trees {','.join(choice.trees or ())} is of {len(wanted)} treebanks, there are "
-            f"{treebanks}",
+            f"--trees {','.join(choice.trees or ())} gives {len(wanted)} numbers for "
+            f"{treebanks} treebanks",
             fix="give one number for all, or one for each",
         )
     return wanted
 
 
-def _counts(asked: Sequence[int | None], there: Sequence[int], apart: int) -> list[int]:
-    """Return how many trees to draw of each treebank.
+def _count_draws(asked: Sequence[int | None], available: Sequence[int], apart: int) -> list[int]:
+    """Return how many trees to draw from each treebank.
 
     Args:
-        asked: of each, None for all.
-        there: in each.
-        apart: trees of all of them to be set apart, for which the largest draws make room.
+        asked: number asked for, None for all.
+        available: number of usable trees.
+        apart: trees to set apart from all treebanks; the largest draws make room for them.
     """
-    if not all(there):
+    if not all(available):
         raise AttreeError(
             "all-evaluated-on",
-            "every tree is among the sentences to be evaluated on: none is left to train on",
+            "no tree is left to train on: every one is also evaluated on",
             fix="choose other trees, or pass --allow-overlap",
         )
-    counts = [min(there[at], there[at] if n is None else n) for at, n in enumerate(asked)]
-    too_many = sum(counts) + apart - sum(there)
-    for place in sorted(range(len(counts)), key=lambda place: -counts[place]):
-        less = min(max(too_many, 0), counts[place] - 1)
-        counts[place] -= less
+    counts = [most if n is None else min(most, n) for most, n in zip(available, asked, strict=True)]
+    too_many = sum(counts) + apart - sum(available)
+    for index in sorted(range(len(counts)), key=lambda index: -counts[index]):
+        less = min(max(too_many, 0), counts[index] - 1)
+        counts[index] -= less
         too_many -= less
     return counts

@@ -1,7 +1,7 @@
-"""What the encoder says of sentences, computed once: hidden states and heads' attention.
+"""Compute an encoder's features of sentences once: hidden states and attention.
 
-Training draws ten sentences a step, in any order. Features of thousands of sentences lie in a file
-that is mapped into memory, so that the system keeps only as much of them as there is room for.
+Training draws ten sentences a step, in any order. Features of thousands of sentences are kept in a
+memory-mapped file, so that the operating system holds only as much as fits in memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from attree.base.progress import Progress, silent
 from attree.encoder.load import Encoder, EncoderOutput
 from attree.encoder.pieces import PieceBatch, Pieces, batches
 
-#: Bytes of features that are kept in memory; more of them go to disk, so many sentences at a time.
+#: Bytes of features kept in memory; more go to disk, in blocks of so many sentences.
 IN_MEMORY = 500_000_000
 _BLOCK = 1024
 _TOKENS_PER_BATCH = 4096
@@ -31,11 +31,11 @@ _CELLS_PER_BATCH = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Which features there are.
+    """Which features are kept.
 
     Attributes:
         layers: hidden states kept, 0 (embeddings) to the encoder's top.
-        heads: of the whole encoder, whose word-level attention is kept; 0 for none.
+        heads: number of heads, counted over all layers, whose word-level attention is kept.
     """
 
     layers: tuple[int, ...]
@@ -78,10 +78,9 @@ def features_of(
     Args:
         encoder: a loaded encoder.
         sentences: their words.
-        layout: what is kept.
-        folder: where they go if they take more than :data:`IN_MEMORY` bytes, in a file that is gone
-            once nothing reads it.
-        progress: shows how far it is.
+        layout: which features to keep.
+        folder: for a temporary file, if features take more than :data:`IN_MEMORY` bytes.
+        progress: shows how far the encoder is.
 
     Raises:
         AttreeError: a layer that does not exist, or a sentence too long for the encoder.
@@ -90,13 +89,13 @@ def features_of(
     pieces = pieces_of(encoder, sentences)
     with progress("reading", total=len(pieces)) as advance:
         if folder is None or 2 * sum(_sizes(encoder, pieces, layout)) <= IN_MEMORY:
-            flat = _computed(encoder, pieces, layout, advance)
+            flat = _compute(encoder, pieces, layout, advance)
         else:
             folder.mkdir(parents=True, exist_ok=True)
             with TemporaryFile(dir=folder) as file:
                 for first in range(0, len(pieces), _BLOCK):
-                    some = pieces[first : first + _BLOCK]
-                    _computed(encoder, some, layout, advance).tofile(file)
+                    chunk = pieces[first : first + _BLOCK]
+                    _compute(encoder, chunk, layout, advance).tofile(file)
                 file.flush()
                 flat = np.memmap(file, np.float16, mode="r")
     return Features(layout, _records(encoder, pieces, layout, flat))
@@ -109,11 +108,11 @@ def pieces_of(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Piec
         AttreeError: a sentence too long for the encoder.
     """
     pieces = encoder.tokenise(sentences)
-    for place, sentence in enumerate(pieces):
+    for number, sentence in enumerate(pieces):
         if sentence.too_long:
             raise AttreeError(
                 "too-many-pieces",
-                f"sentence {place} has {len(sentence.ids)} word pieces, the encoder takes "
+                f"sentence {number} has {len(sentence.ids)} word pieces, the encoder takes "
                 f"{encoder.max_pieces}",
                 fix="choose other trees",
             )
@@ -121,15 +120,15 @@ def pieces_of(encoder: Encoder, sentences: Sequence[Sequence[str]]) -> list[Piec
 
 
 def run(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> EncoderOutput:
-    """Run the encoder over one batch, none of it too long; the output stays on its device."""
+    """Run the encoder over one batch of sentences that fit it; the output stays on its device."""
     heads = [divmod(head, encoder.n_heads) for head in range(layout.heads)]
     return encoder.run(pieces, heads=heads, states=layout.layers)
 
 
-def _computed(
+def _compute(
     encoder: Encoder, pieces: Sequence[Pieces], layout: Layout, advance: Callable[[int], None]
 ) -> NDArray[np.float16]:
-    """Run the encoder over sentences and return their records, one after the other."""
+    """Run the encoder over sentences and return their features, flat, sentence by sentence."""
     flat = np.empty(sum(_sizes(encoder, pieces, layout)), np.float16)
     records = _records(encoder, pieces, layout, flat)
     groups = batches(
@@ -138,11 +137,11 @@ def _computed(
         cells_per_batch=_CELLS_PER_BATCH if layout.heads else None,
     )
     for group in groups:
-        output = run(encoder, [pieces[place] for place in group], layout)
-        states = {layer: each.half().cpu().numpy() for layer, each in output.states.items()}
+        output = run(encoder, [pieces[index] for index in group], layout)
+        states = {layer: state.half().cpu().numpy() for layer, state in output.states.items()}
         attention = output.attention.half().cpu().numpy()
-        for row, place in enumerate(group):
-            record, n = records[place], pieces[place].n_words
+        for row, index in enumerate(group):
+            record, n = records[index], pieces[index].n_words
             record.attention[:] = attention[row, :, :n, :n]
             for kept, layer in zip(record.states, layout.layers, strict=True):
                 kept[:] = states[layer][row, : len(record.word_of)]
@@ -154,9 +153,9 @@ def _shapes(
     encoder: Encoder, pieces: Sequence[Pieces], layout: Layout
 ) -> Iterator[tuple[int, int, int]]:
     """Yield the shapes of each sentence's states and attention."""
-    for one in pieces:
-        yield len(layout.layers), len(one.ids), encoder.hidden_size
-        yield layout.heads, one.n_words, one.n_words
+    for sentence in pieces:
+        yield len(layout.layers), len(sentence.ids), encoder.hidden_size
+        yield layout.heads, sentence.n_words, sentence.n_words
 
 
 def _sizes(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> list[int]:
@@ -166,11 +165,11 @@ def _sizes(encoder: Encoder, pieces: Sequence[Pieces], layout: Layout) -> list[i
 def _records(
     encoder: Encoder, pieces: Sequence[Pieces], layout: Layout, flat: NDArray[np.float16]
 ) -> list[SentenceFeatures]:
-    """Cut numbers that lie one after the other into the records of sentences."""
+    """Return views of the flat features ``flat``, a record for each sentence."""
     parts = np.split(flat, np.cumsum(_sizes(encoder, pieces, layout), dtype=np.int64))
     shapes = _shapes(encoder, pieces, layout)
-    each = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)])
-    return [SentenceFeatures(one.word_of, next(each), next(each)) for one in pieces]
+    arrays = iter([part.reshape(shape) for part, shape in zip(parts, shapes, strict=False)])
+    return [SentenceFeatures(sentence.word_of, next(arrays), next(arrays)) for sentence in pieces]
 
 
 def read_back(
@@ -179,13 +178,13 @@ def read_back(
     wanted: Layout,
     device: torch.device | str = "cpu",
 ) -> EncoderOutput:
-    """Return what the encoder said of some sentences, float32.
+    """Return kept features as a padded encoder output, float32.
 
     Args:
         records: of the sentences.
         stored: the layout of the records.
-        wanted: what is asked of it.
-        device: where to.
+        wanted: which of these features to return.
+        device: of the output.
     """
     lengths = np.array([len(record.word_of) for record in records])
     grid = np.arange(lengths.max()) < lengths[:, None]
@@ -199,14 +198,14 @@ def read_back(
     ).to(torch.device(device))
     rows = {layer: stored.layers.index(layer) for layer in wanted.layers}
     states = {
-        layer: _padded([each.states[row] for each in records]).to(device)
+        layer: _pad([record.states[row] for record in records]).to(device)
         for layer, row in rows.items()
     }
-    attention = _padded([each.attention[: wanted.heads] for each in records]).to(device)
+    attention = _pad([record.attention[: wanted.heads] for record in records]).to(device)
     return EncoderOutput(attention, states, pieces, [])
 
 
-def _padded(arrays: Sequence[NDArray[Any]]) -> torch.Tensor:
+def _pad(arrays: Sequence[NDArray[Any]]) -> torch.Tensor:
     """Stack arrays of the same number of axes, zero-padded along each; float32."""
     most = np.max([array.shape for array in arrays], axis=0)
     out = np.zeros((len(arrays), *most), np.float32)

@@ -1,4 +1,4 @@
-"""From trees and an encoder to a trained parser; settings and threshold chosen on other trees."""
+"""Train a parser on trees and an encoder; choose its settings and threshold on other trees."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from attree.training.recipes import TrainingPlan
 from attree.trees.sampling import fingerprints
 
 
-def untrained(encoder: Encoder, plan: TrainingPlan) -> SpanScorer:
-    """Make the scorer of a plan for this encoder, not started yet.
+def build_scorer(encoder: Encoder, plan: TrainingPlan) -> SpanScorer:
+    """Build the scorer of a plan for this encoder, before its first weights are set.
 
     Raises:
         AttreeError: a layer that the encoder does not have.
@@ -55,12 +55,12 @@ def fit(
 
     Args:
         encoder: a loaded encoder.
-        trees: to train on, of one treebank or several. Structure is learned from all, labels and
-            tags from those that have some.
-        plan: how.
-        held_out: trees for early stopping and the dev score, none of them trained on.
-        first: a trained parser whose weights are the first ones.
-        features: of ``trees``, if they have been computed already.
+        trees: to train on, from one treebank or several. Structure is learned from all of them,
+            labels and tags from those that have some.
+        plan: of the training.
+        held_out: trees for early stopping and the dev score, disjoint from ``trees``.
+        first: a trained parser whose weights to start from.
+        features: of ``trees``, if computed already.
         folder: for features that do not fit in memory.
         progress: shows how far each stage is.
 
@@ -72,10 +72,10 @@ def fit(
     if plan.recipe.rank and not encoder.adapter:
         raise AttreeError(
             "adapted-already",
-            "this parser is trained on an encoder that is adapted to its trees",
+            "this recipe needs an encoder that has been adapted to the trees",
             fix="train it with `attree train`, or take tree-crf-joint",
         )
-    parser, trees, plan = started(encoder, trees, plan, first)
+    parser, trees, plan = start_parser(encoder, trees, plan, first)
     features = features or features_of(
         encoder, trees.words, parser.scorer.layout(), folder=folder, progress=progress
     )
@@ -91,16 +91,16 @@ def fit(
     fit_aside(parser, learner, features, trees.gold, progress=progress)
     earlier = [] if first is None else [first.trained_on]
     parser.trained_on = np.concatenate([fingerprints(trees.words), *earlier])
-    # half-known trees say more than their brackets
-    known = [[tree.known.required, tree.known.forbidden] for tree in trees.gold if tree.known]
-    data = [trees.words, [tree.brackets.tolist() for tree in trees.gold], known]
+    # a half-known tree is more than its brackets
+    constraints = [[tree.known.required, tree.known.forbidden] for tree in trees.gold if tree.known]
+    data = [trees.words, [tree.brackets.tolist() for tree in trees.gold], constraints]
     parser.about = {
         "plan": asdict(plan),
         "seed": plan.seed,
         "trees": len(trees.gold),
         "sources": list(trees.sources),
         "sentences": trees.sentence if len(trees.sentence) <= 1000 else None,
-        "data": digest(data if known else data[:2]),
+        "data": digest(data if constraints else data[:2]),
         "first": None if first is None else {key: first.about[key] for key in ("trees", "data")},
         "dev_right_branching": None if held_out is None else right_branching_f1(held_out.gold),
         "dev_trees": 0 if held_out is None else len(held_out.gold),
@@ -116,10 +116,10 @@ def fit(
     return parser
 
 
-def started(
+def start_parser(
     encoder: Encoder, trees: GoldTrees, plan: TrainingPlan, first: TrainedParser | None = None
 ) -> tuple[TrainedParser, GoldTrees, TrainingPlan]:
-    """Return a parser with its first weights; the trees and the plan with their labels and tags.
+    """Return a parser with its first weights, and trees and plan with their labels and tags set.
 
     Arguments and errors are those of :func:`fit`.
     """
@@ -135,7 +135,7 @@ def started(
         labels = {*plan.labels, *label_names(trees)}
         tags = {*plan.tags, *(tag for tree in trees.gold for tag in tree.tags)}
         plan = replace(plan, labels=tuple(sorted(labels)), tags=tuple(sorted(tags)))
-    scorer = untrained(encoder, plan)
+    scorer = build_scorer(encoder, plan)
     for part in scorer.each().values():
         part.start(encoder, plan)
     scorer = scorer.to(encoder.device)
@@ -148,24 +148,24 @@ def started(
 
 
 def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
-    """Give a parser the weights of another one, of labels and tags those that both have.
+    """Copy weights from ``first`` to ``parser``; for labels and tags, those that both have.
 
-    A part that the other one does not have starts as it does without.
+    Parts that ``first`` lacks keep their weights.
 
     Raises:
-        AttreeError: the other one has another encoder, other sizes or no part in common.
+        AttreeError: ``first`` has another encoder, other sizes, or no part in common.
     """
     theirs, ours = first.scorer.each(), parser.scorer.each()
-    both = [name for name in ours if name in theirs]
+    shared = [name for name in ours if name in theirs]
     same = first.encoder["fingerprint"] == parser.encoder["fingerprint"]
-    fixed = [name for name in both if not isinstance(ours[name], NameReader)]
-    if not same or not both or any(first.shape[name] != parser.shape[name] for name in fixed):
+    fixed = [name for name in shared if not isinstance(ours[name], NameReader)]
+    if not same or not shared or any(first.shape[name] != parser.shape[name] for name in fixed):
         raise AttreeError(
             "other-parts",
             "the parser to start from has another encoder, or other parts or sizes",
             fix="train it with the same --encoder, --parser, --layer and --size",
         )
-    for name in both:
+    for name in shared:
         part, other = ours[name], theirs[name]
         if isinstance(part, NameReader) and isinstance(other, NameReader):
             part.carry(other)
@@ -173,8 +173,8 @@ def carry_over(first: TrainedParser, parser: TrainedParser) -> None:
             part.load_state_dict(other.state_dict())
 
 
-def as_started(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
-    """Return a plan that reads the layers, and has the sizes, of the parser to start from."""
+def plan_like(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
+    """Return a plan with the layers and sizes of the parser to start from."""
     projection, boundary, labels = (
         first.shape.get(part, {}) for part in ("projection", "boundary", "labels")
     )
@@ -190,7 +190,7 @@ def as_started(plan: TrainingPlan, first: TrainedParser) -> TrainingPlan:
 
 
 def label_names(trees: GoldTrees) -> tuple[str, ...]:
-    """Return the labels of some trees, those of unary chains joined."""
+    """Return the sorted labels of some trees, unary chains joined."""
     names = sorted({label for tree in trees.gold for _, _, label in tree.labels if label})
     if not names:
         raise AttreeError(
@@ -201,19 +201,19 @@ def label_names(trees: GoldTrees) -> tuple[str, ...]:
     return tuple(names)
 
 
-#: thresholds of span marginals tried; 0 leaves trees binary
+#: Thresholds of span marginals tried; 0 leaves trees binary.
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(13))
 
 
 def choose_threshold(
     parser: TrainedParser, source: BatchSource, gold: Sequence[GoldTree]
 ) -> tuple[float, dict[str, float]]:
-    """Return the threshold of span marginals whose pruned trees are best, and the F1 of each.
+    """Return the threshold of span marginals with the best F1, and the F1 of every threshold.
 
     Args:
-        parser: one trained by ``tree_crf``, whose marginals mean something.
-        source: features of trees that are not trained on.
-        gold: those trees.
+        parser: one trained with ``tree_crf``, so that its marginals are probabilities.
+        source: features of trees that were not trained on.
+        gold: these trees.
     """
     trees, likely = parser.decode_with_marginals(source)
     right = gold_spans(gold)
@@ -221,7 +221,7 @@ def choose_threshold(
     for threshold in THRESHOLDS:
         pruned = count_each(right, trees.keep(likely >= threshold))
         f1[threshold] = float(pruned.corpus_f1[0])
-    # of equal ones the least
+    # the least of equal ones
     return max(f1, key=f1.__getitem__), {str(threshold): value for threshold, value in f1.items()}
 
 
@@ -250,18 +250,17 @@ def choose(
     *,
     first: TrainedParser | None = None,
 ) -> tuple[TrainingPlan, list[dict[str, Any]]]:
-    """Train by every plan on ``trees`` and return the one that parses ``tuning`` best.
+    """Train a parser by every plan on ``trees`` and return the plan with the best F1 on ``tuning``.
 
-    Ties go to the earlier plan. Trees of ``tuning`` are scored and never trained on, and nothing
-    is stopped early on them. The encoder runs once, whatever the number of plans. ``first`` is that
-    of :func:`fit`.
+    Ties go to the earlier plan. ``tuning`` is used for scoring alone, not for training or early
+    stopping. The encoder runs once, whatever the number of plans. ``first`` is as for :func:`fit`.
 
     Returns:
-        the plan, and each plan's settings with its F1.
+        the plan, and the settings and F1 of each plan.
     """
     if not plans:
         raise AttreeError("no-settings", "no settings to choose from", fix="name some layers")
-    layouts = [untrained(encoder, plan).layout() for plan in plans]
+    layouts = [build_scorer(encoder, plan).layout() for plan in plans]
     layers = {layer for layout in layouts for layer in layout.layers}
     layout = Layout(tuple(sorted(layers)), max(layout.heads for layout in layouts))
     features, others = (features_of(encoder, part.words, layout) for part in (trees, tuning))

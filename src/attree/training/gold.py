@@ -1,4 +1,4 @@
-"""Gold trees: what each asks of the scores, splits of its binary form and spans that cross none."""
+"""Gold trees as training reads them: brackets, labels, and the splits of their binary form."""
 
 from __future__ import annotations
 
@@ -23,32 +23,31 @@ from attree.treebank.binarise import FACTORS, binarise
 from attree.trees.constraints import AVOIDED, MARKS, Constraints, Span, crossing
 from attree.trees.tree import NO_LABEL
 
-#: Joins the labels of a unary chain, upper first; where a label has it, the other stands for it.
+#: ``CHAIN`` joins the labels of a unary chain, upper first; ``IN_LABEL`` escapes it in a label.
 CHAIN, IN_LABEL = "+", "%2B"
 
-#: Rows of a table that are Python objects at a time.
+#: Table rows converted to Python objects at a time.
 _ROWS = 1000
 
-#: In place of a label's number, in a half-known tree: nothing is said of a span; it has one.
+#: Instead of a label's number: nothing is known of a span; it has some label, not known which.
 UNSAID, SOME = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
 class GoldTree:
-    """One tree, checked.
+    """One checked tree.
 
     Attributes:
         name: how an error names it, e.g. ``wsj_0125.mrg:3``.
-        n_words: its length.
-        brackets: (m, 2) distinct spans of two words and more, the whole sentence among them.
+        n_words: number of words.
+        brackets: (m, 2) distinct spans of two words and more, including the whole sentence.
         splits: (s, 3) start, split, end of each span of three words and more of the binarised
-            tree; a span of two words has one split only, so nothing is lost or learned there.
-        labels: start, end, label of each distinct span, of one word too, where labels are known;
-            those of a unary chain are joined, ``S+VP``. Where none is, phrases have one that is
-            not known.
-        known: all that is known of the tree, if that is not all of it: ``splits`` are none, and
-            ``brackets`` and ``labels`` only those that are given.
-        tags: of the words, where they are known.
+            tree; a span of two words has only one split, so there is nothing to learn.
+        labels: start, end and label of each distinct span, of one word too; a unary chain is
+            joined, ``S+VP``. Empty if no label is known.
+        known: for a half-known tree, what is known of it; ``splits`` are then empty, and
+            ``brackets`` and ``labels`` are the known ones only.
+        tags: of the words; empty if not known.
     """
 
     name: str
@@ -59,33 +58,33 @@ class GoldTree:
     known: Constraints | None = None
     tags: tuple[str, ...] = ()
 
-    def said(self, code: Mapping[str, int]) -> tuple[dict[Span, int], int]:
-        """Return what is said of spans: the number of a label, 0 if none, or :data:`SOME`.
+    def targets(self, code: Mapping[str, int]) -> tuple[dict[Span, int], int]:
+        """Return the training target of spans: a label's number, 0 for no phrase, or :data:`SOME`.
 
         Args:
-            code: label → its number.
+            code: label → number.
 
         Returns:
-            span → what is said, and what holds for every other span: 0 or :data:`UNSAID`.
+            span → target, and the target of every other span: 0 or :data:`UNSAID`.
         """
-        found: dict[Span, int] = {}
+        targets: dict[Span, int] = {}
         if self.known is None and not self.labels:
-            found |= {(place, place + 1): UNSAID for place in range(self.n_words)}
-            found |= dict.fromkeys(map(tuple, self.brackets.tolist()), SOME)
+            targets |= {(index, index + 1): UNSAID for index in range(self.n_words)}
+            targets |= dict.fromkeys(map(tuple, self.brackets.tolist()), SOME)
         if self.known is not None:
-            found |= dict.fromkeys(self.known.forbidden, 0)
-            found |= dict.fromkeys(self.known.chains(), SOME)
-        found |= {(start, end): code[name] for start, end, name in self.labels}
-        return found, 0 if self.known is None else UNSAID
+            targets |= dict.fromkeys(self.known.forbidden, 0)
+            targets |= dict.fromkeys(self.known.chains(), SOME)
+        targets |= {(start, end): code[name] for start, end, name in self.labels}
+        return targets, 0 if self.known is None else UNSAID
 
     def without_labels(self) -> GoldTree:
-        """Return the tree's structure: which label each phrase has is not known, nor are tags."""
-        known = self.known
-        if known is not None:
-            spans = dict.fromkeys((start, end) for start, end, _ in known.required)
+        """Return the tree with its structure alone, labels and tags unknown."""
+        constraints = self.known
+        if constraints is not None:
+            spans = dict.fromkeys((start, end) for start, end, _ in constraints.required)
             required = tuple((start, end, None) for start, end in spans)
-            known = Constraints(required, known.forbidden)
-        return replace(self, labels=(), known=known, tags=())
+            constraints = Constraints(required, constraints.forbidden)
+        return replace(self, labels=(), known=constraints, tags=())
 
 
 def gold_tree(
@@ -96,20 +95,20 @@ def gold_tree(
     factor: str = "right",
     labels: Sequence[str] = (),
 ) -> GoldTree:
-    """Build a :class:`GoldTree` from a sentence's spans (any order, unary chains and all).
+    """Build a :class:`GoldTree` from a sentence's spans, in any order, with unary chains.
 
     Args:
-        n_words: the sentence's length.
+        n_words: number of words.
         spans: half-open word intervals.
         name: the tree's name in errors.
         factor: ``right`` or ``left``, how nodes of more than two children are binarised.
-        labels: of the spans, in their order; none if they have none.
+        labels: of the spans, in their order; empty if they have none.
 
     Raises:
-        AttreeError: no bracket, a bracket outside the sentence, or two that cross.
+        AttreeError: no bracket, a bracket outside the sentence, or two brackets that cross.
     """
-    each = [(int(start), int(end)) for start, end in spans]
-    everything = set(each)
+    pairs = [(int(start), int(end)) for start, end in spans]
+    everything = set(pairs)
     if not everything:
         raise AttreeError(
             "no-brackets", f"tree {name} has no brackets", fix="leave it out, or mend the treebank"
@@ -124,39 +123,39 @@ def gold_tree(
     kept = {(start, end) for start, end in everything if end - start > 1}
     brackets = sorted(kept | {(0, n_words)}) if n_words > 1 else []
     wide = splits[:, 2] - splits[:, 0] > 2
-    found = np.array(brackets, np.int64).reshape(-1, 2)
-    return GoldTree(name, n_words, found, splits[wide], _joined(each, labels))
+    table = np.array(brackets, np.int64).reshape(-1, 2)
+    return GoldTree(name, n_words, table, splits[wide], _join_chains(pairs, labels))
 
 
 def half_known_tree(
     n_words: int, spans: Iterable[tuple[int, int]], labels: Sequence[str], *, name: str
 ) -> GoldTree:
-    """Build a :class:`GoldTree` of which only some is known.
+    """Build a half-known :class:`GoldTree`.
 
     Args:
-        n_words: the sentence's length.
+        n_words: number of words.
         spans: half-open word intervals, in pre-order.
         labels: of the spans, some of them :data:`attree.trees.constraints.MARKS`.
         name: the tree's name in errors.
 
     Raises:
-        AttreeError: what is known contradicts itself, or the sentence.
+        AttreeError: spans contradict each other, or lie outside the sentence.
     """
     try:
-        known = Constraints.of_marks(
+        constraints = Constraints.of_marks(
             (int(i), int(j), label) for (i, j), label in zip(spans, labels, strict=True)
         )
-        known.check(n_words)
+        constraints.check(n_words)
     except AttreeError as error:
         raise error.but(problem=f"tree {name}: {error.problem}", fix="correct it") from None
-    wide = {span for span in known.chains() if span[1] - span[0] > 1}
+    wide = {span for span in constraints.chains() if span[1] - span[0] > 1}
     brackets = np.array(sorted(wide | {(0, n_words)}), np.int64).reshape(-1, 2)
-    named = [(i, j, label) for i, j, label in known.required if label is not None]
-    joined = _joined([(i, j) for i, j, _ in named], [label for _, _, label in named])
-    return GoldTree(name, n_words, brackets, np.zeros((0, 3), np.int64), joined, known)
+    named = [(i, j, label) for i, j, label in constraints.required if label is not None]
+    joined = _join_chains([(i, j) for i, j, _ in named], [label for _, _, label in named])
+    return GoldTree(name, n_words, brackets, np.zeros((0, 3), np.int64), joined, constraints)
 
 
-def _joined(
+def _join_chains(
     spans: Sequence[tuple[int, int]], labels: Sequence[str]
 ) -> tuple[tuple[int, int, str], ...]:
     """Join the labels of equal spans, the upper node first."""
@@ -170,14 +169,13 @@ def _joined(
 
 @dataclass(frozen=True, slots=True)
 class GoldTrees:
-    """Sentences of a treebank with their trees, checked.
+    """Sentences with their checked trees, one treebank after another.
 
     Attributes:
-        sentence: their numbers in the table.
-        words: of each.
-        gold: the tree of each.
-        counts: how many of them each treebank has, one treebank after the other; all are of one if
-            nothing is said.
+        sentence: sentence numbers in the table.
+        words: words of each sentence.
+        gold: tree of each sentence.
+        counts: number of sentences of each treebank; empty for a single treebank.
     """
 
     sentence: list[int]
@@ -187,11 +185,11 @@ class GoldTrees:
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """How many trees each treebank has, one treebank at least."""
+        """Number of trees of each treebank, at least one treebank."""
         return self.counts or (len(self.gold),)
 
     def __add__(self, other: GoldTrees) -> GoldTrees:
-        """These trees, then those of other treebanks."""
+        """Append the trees of other treebanks."""
         return GoldTrees(
             self.sentence + other.sentence,
             self.words + other.words,
@@ -200,32 +198,32 @@ class GoldTrees:
         )
 
     def without_labels(self) -> GoldTrees:
-        """Return the same trees as ones to learn structure from, but neither labels nor tags."""
+        """Return the same trees without labels and tags, to learn structure from."""
         return replace(self, gold=[tree.without_labels() for tree in self.gold])
 
 
-def read_trees(table: pa.Table, places: Sequence[int], *, factor: str = "right") -> GoldTrees:
-    """Take the rows ``places`` of a SENTENCES table as trees.
+def read_trees(table: pa.Table, rows: Sequence[int], *, factor: str = "right") -> GoldTrees:
+    """Read trees from some rows of a SENTENCES table.
 
     Raises:
-        AttreeError: crossing brackets, or none, naming the tree's file and line.
+        AttreeError: a tree has crossing brackets or none; its file and line are named.
     """
     check_name(factor, FACTORS, f"unknown factor {factor!r}")
-    found = GoldTrees([], [], [])
-    for first in range(0, len(places), _ROWS):
-        some = pa.array(places[first : first + _ROWS], pa.int64())
-        for row in table.take(some).to_pylist():
-            found.sentence.append(row["sentence"])
-            found.words.append(row["words"])
-            found.gold.append(_of_row(row, factor))
-    return found
+    trees = GoldTrees([], [], [])
+    for first in range(0, len(rows), _ROWS):
+        chunk = pa.array(rows[first : first + _ROWS], pa.int64())
+        for row in table.take(chunk).to_pylist():
+            trees.sentence.append(row["sentence"])
+            trees.words.append(row["words"])
+            trees.gold.append(_read_row(row, factor))
+    return trees
 
 
 def usual(tables: Iterable[pa.Table]) -> str:
-    """Name the parser that does best by the trees of some tables.
+    """Return the name of the best parser for the trees of some tables.
 
-    One with labels, where phrases have any, be it the same on each: what no label stands on is
-    made by binarisation alone, so that a parser learns nodes of more than two children.
+    It has labels if phrases have any, even if all are equal: spans that only binarisation makes
+    have none, so a parser with labels learns nodes of more than two children.
     """
     names: set[str] = set()
     for table in tables:
@@ -233,31 +231,31 @@ def usual(tables: Iterable[pa.Table]) -> str:
     return WITH_LABELS if names - {"", *MARKS} else WITHOUT_LABELS
 
 
-def _of_row(row: dict[str, Any], factor: str) -> GoldTree:
+def _read_row(row: dict[str, Any], factor: str) -> GoldTree:
     name = f"{row['file']}:{row['line']} (sentence {row['sentence']})"
     n_words, spans = len(row["words"]), zip(row["starts"], row["ends"], strict=True)
     labels = row["labels"] if any(row["labels"] or ()) else ()
     if row.get(HALF.name):
-        found = half_known_tree(n_words, spans, labels, name=name)
+        tree = half_known_tree(n_words, spans, labels, name=name)
     else:
-        found = gold_tree(n_words, spans, name=name, factor=factor, labels=labels)
-    # a tree none of whose words has a tag is written with dummies
+        tree = gold_tree(n_words, spans, name=name, factor=factor, labels=labels)
+    # tags that are all dummies are no tags
     tags = tuple(tag or NO_LABEL for tag in row["tags"])
-    return found if set(tags) <= {NO_LABEL} else replace(found, tags=tuple(map(sys.intern, tags)))
+    return tree if set(tags) <= {NO_LABEL} else replace(tree, tags=tuple(map(sys.intern, tags)))
 
 
 @dataclass(frozen=True, slots=True)
 class GoldBatch:
-    """The gold side of a batch of padded score tables.
+    """Gold trees of a batch, laid out like its padded score tables.
 
     Attributes:
-        trees: as they are.
-        penalties: (trees, longest + 1, longest + 1), what makes compatible trees avoid spans that
-            are no phrases; None where there are no such spans.
+        trees: the trees.
+        penalties: (trees, longest + 1, longest + 1), negative scores that make compatible trees
+            avoid forbidden spans; None if no span is forbidden.
         n_words: (trees,) int64.
         tree, start, split, end: (spans,) int64, the gold splits of all trees, flat.
-        allowed: (trees, longest + 1, longest + 1) bool, spans that cross no bracket.
-        brackets: of the same shape, spans that are one.
+        allowed: (trees, longest + 1, longest + 1) bool, True for spans that cross no bracket.
+        brackets: (trees, longest + 1, longest + 1) bool, True for brackets.
     """
 
     trees: Sequence[GoldTree]
@@ -290,49 +288,49 @@ def gold_batch(trees: Sequence[GoldTree], *, device: torch.device | str = "cpu")
     return GoldBatch(trees, avoided, *tensors)
 
 
-#: How many labels, those of unary chains joined, and how many tags are told apart at most.
+#: Most labels (unary chains joined), and most tags, that a parser distinguishes.
 MOST = 150
 
 
-def folded(counts: Counter[str], most: int, coarser: Callable[[str], str]) -> dict[str, str]:
-    """Return the class of each name: itself, and of rare names what they are folded into.
+def fold_names(counts: Counter[str], most: int, coarser: Callable[[str], str]) -> dict[str, str]:
+    """Return the class of each name: itself, or for a rare name the class it is folded into.
 
-    Names that are seen fewer than so many times are made coarser, together with others of the same
-    coarser name, and what is still seen fewer times is the rest, ``X``; so many times are as few as
-    leave ``most`` classes.
+    Names below a frequency threshold are replaced by a coarser name, repeatedly; those still below
+    it are all called ``X``. The threshold is the lowest one tried that leaves at most ``most``
+    classes.
 
     Args:
         counts: how often each name occurs.
-        most: how many classes there are at most, 1 or more.
-        coarser: name → a coarser one, or the same if it has none.
+        most: most classes, 1 or more.
+        coarser: name → a coarser name, or the same if there is none.
     """
-    least, found = 1, {name: name for name in counts}
-    while len(set(found.values())) > most:
+    least, classes = 1, {name: name for name in counts}
+    while len(set(classes.values())) > most:
         least += 1 + least // 4
-        found = _folded(counts, least, coarser)
-    return found
+        classes = _fold(counts, least, coarser)
+    return classes
 
 
-def _folded(counts: Counter[str], least: int, coarser: Callable[[str], str]) -> dict[str, str]:
-    found = {name: name for name in counts}
+def _fold(counts: Counter[str], least: int, coarser: Callable[[str], str]) -> dict[str, str]:
+    classes = {name: name for name in counts}
     while True:
         total: Counter[str] = Counter()
         for name, count in counts.items():
-            total[found[name]] += count
+            total[classes[name]] += count
         up = {name: coarser(name) for name, count in total.items() if count < least}
         if all(name == other for name, other in up.items()):
             rest = dict.fromkeys(up, NO_LABEL)
-            return {name: rest.get(one, one) for name, one in found.items()}
-        found = {name: up.get(one, one) for name, one in found.items()}
+            return {name: rest.get(kind, kind) for name, kind in classes.items()}
+        classes = {name: up.get(kind, kind) for name, kind in classes.items()}
 
 
 def coarse_tag(tag: str) -> str:
-    """Return the part of a tag before its first punctuation sign: ``NN`` of ``NN-Masc``."""
+    """Return the part of a tag before its first punctuation mark: ``NN`` of ``NN-Masc``."""
     return re.match(r".?[^\W_]*", tag, re.DOTALL)[0]  # type: ignore[index]
 
 
 def coarse_label(label: str) -> str:
-    """Return a label or chain without functions, ``NP+QP`` of ``NP-SBJ+QP``; then its upper one."""
+    """Return a chain without functions, ``NP+QP`` of ``NP-SBJ+QP``, else its upper label."""
     chain = label.split(CHAIN)
     coarse = CHAIN.join(map(coarse_tag, chain))
     return coarse if coarse != label else chain[0] or label
@@ -348,12 +346,12 @@ UNIVERSAL_TAGS = frozenset((
 
 
 def with_classes(trees: GoldTrees, most: int = MOST) -> GoldTrees:
-    """Return trees with at most so many labels and as many tags; the same if there are no more.
+    """Return trees with at most ``most`` labels and as many tags, rare ones folded.
 
-    The treebanks of some languages have a thousand tags, most of them seen a few times: nothing is
-    learned of these, and each costs as much as a frequent one. Each treebank has tags of its own,
-    of which a parser of many languages would guess one or other: of several treebanks those that
-    are not universal are left out, if some trees' are.
+    Some treebanks have a thousand tags, most of them rare: they cost as much as frequent ones, and
+    nothing is learned of them. Treebanks also have different tag sets, between which a parser of
+    many languages would have to guess: if several treebanks are given and some trees have
+    universal tags, the tags of the others are left out.
     """
     universal = [UNIVERSAL_TAGS.issuperset(tree.tags) and bool(tree.tags) for tree in trees.gold]
     if len(trees.sources) > 1 and any(universal):
@@ -364,7 +362,7 @@ def with_classes(trees: GoldTrees, most: int = MOST) -> GoldTrees:
     tags = Counter(tag for tree in trees.gold for tag in tree.tags)
     if max(len(labels), len(tags)) <= most:
         return trees
-    label_of, tag_of = folded(labels, most, coarse_label), folded(tags, most, coarse_tag)
+    label_of, tag_of = fold_names(labels, most, coarse_label), fold_names(tags, most, coarse_tag)
     gold = [
         replace(
             tree,

@@ -1,8 +1,8 @@
 """The inside algorithm over all binary trees of a sentence, and span marginals, compiled.
 
-A tree's score is the sum of the scores of its spans of two words and more. The backward pass of
-the inside algorithm is the outside pass: the gradient of the log partition function with respect
-to a span's score is the span's marginal, so it costs one more sweep and no recorded graph.
+A tree's score is the sum of the scores of its spans of two words and more. The gradient of the log
+partition function with respect to a span's score is the span's marginal. The outside pass computes
+it in one more sweep, without a recorded graph.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from torch import Tensor
 
 from attree.base.compiled import finite_kernel
 
-#: Greatest |log| of any product of weights for which plain floating-point numbers are exact enough.
+#: Largest |log| of a product of weights that is computed in plain floating-point numbers.
 _SAFE = 690.0
 
 
 @finite_kernel
 def _spread(scores: np.ndarray, n: int) -> tuple[float, float]:
-    """Mean of the scores of spans of two words and more, and how far the farthest is from it."""
+    """Return the mean score of spans of two words and more, and the largest distance from it."""
     total, least, most = 0.0, np.inf, -np.inf
     for i in range(n - 1):
         for j in range(i + 2, n + 1):
@@ -75,7 +75,7 @@ def _products(
 
 @finite_kernel
 def _logarithms(scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.ndarray) -> float:
-    """As :func:`_products`, in logarithms: for scores that lie so far apart that sums overflow."""
+    """Do as :func:`_products` in logarithms, for scores so far apart that sums would overflow."""
     side = n + 1
     left = np.full((side, side), -np.inf)
     right = np.full((side, side), -np.inf)
@@ -84,40 +84,40 @@ def _logarithms(scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.n
     for i in range(n):
         left[i, i + 1] = 0.0
         right[i + 1, i] = 0.0
-    place = 0
+    position = 0
     for w in range(2, side):
         for i in range(side - w):
             j = i + w
-            first[i, j] = place
+            first[i, j] = position
             if not allowed[i, j]:
                 for k in range(1, w):
-                    share[place + k - 1] = 0.0
-                place += w - 1
+                    share[position + k - 1] = 0.0
+                position += w - 1
                 continue
             most = -np.inf
             for k in range(i + 1, j):
                 value = left[i, k] + right[j, k]
-                share[place + k - i - 1] = value
+                share[position + k - i - 1] = value
                 most = max(most, value)
             total = 0.0
             if most > -np.inf:
                 for k in range(w - 1):
-                    value = np.exp(share[place + k] - most)
-                    share[place + k] = value
+                    value = np.exp(share[position + k] - most)
+                    share[position + k] = value
                     total += value
                 for k in range(w - 1):
-                    share[place + k] /= total
+                    share[position + k] /= total
                 left[i, j] = right[j, i] = most + np.log(total) + scores[i, j]
-            place += w - 1
+            position += w - 1
     marginals[0, n] = 1.0
     for w in range(n, 1, -1):
         for i in range(side - w):
             j = i + w
             mass = marginals[i, j]
             if mass > 0.0:
-                at = first[i, j] - i - 1
+                offset = first[i, j] - i - 1
                 for k in range(i + 1, j):
-                    part = mass * share[at + k]
+                    part = mass * share[offset + k]
                     marginals[i, k] += part
                     marginals[k, j] += part
     for i in range(n):
@@ -129,7 +129,7 @@ def _logarithms(scores: np.ndarray, n: int, allowed: np.ndarray, marginals: np.n
 def batch_inside_outside(
     scores: np.ndarray, n_words: np.ndarray, allowed: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Log partition functions (batch,) and span marginals (batch, side, side) of padded tables."""
+    """Return log partition functions (batch,) and span marginals (batch, side, side)."""
     partition = np.empty(len(n_words))
     marginals = np.zeros(scores.shape)
     for b in range(len(n_words)):
@@ -149,7 +149,7 @@ class _LogPartition(torch.autograd.Function):
         table = scores.detach().cpu().double().contiguous().numpy()
         lengths, free = n_words.cpu().numpy(), allowed.cpu().numpy()
         partition, marginals = batch_inside_outside(table, lengths, free)
-        # the compiled loop takes numbers for granted
+        # the compiled loop assumes finite numbers
         partition[~np.isfinite(table).all(axis=(1, 2))] = np.nan
         ctx.save_for_backward(torch.from_numpy(marginals).to(scores))
         return torch.from_numpy(partition).to(scores)
@@ -161,11 +161,11 @@ class _LogPartition(torch.autograd.Function):
 
 
 def log_partition(spans: Tensor, n_words: Tensor, allowed: Tensor | None = None) -> Tensor:
-    """Log of the summed ``exp(score)`` of every binary tree; its gradient is the span marginals.
+    """Return the log of the summed ``exp(score)`` of all binary trees; differentiable.
 
     Args:
         spans: (batch, n + 1, n + 1) span scores; only spans of two words and more count.
-        n_words: (batch,) the sentences' lengths.
+        n_words: (batch,) number of words.
         allowed: (batch, n + 1, n + 1) bool; trees with a span that is not allowed are left out.
 
     Returns:
@@ -177,19 +177,19 @@ def log_partition(spans: Tensor, n_words: Tensor, allowed: Tensor | None = None)
 
 
 def marginals(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
-    """Probability of every span, (batch, n + 1, n + 1), in the distribution over binary trees."""
+    """Return the probability of every span among binary trees, (batch, n + 1, n + 1)."""
     return _all_trees(spans, n_words)[1]
 
 
 def entropy(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
-    """Entropy of the distribution over binary trees, in nats, (batch,): ``log Z − Σ p(s) s``."""
+    """Return the entropy over binary trees, in nats, (batch,): ``log Z − Σ p(s) s``."""
     partition, likely = _all_trees(spans, n_words)
-    found: np.ndarray = partition - (likely * spans).sum((1, 2))
-    return np.maximum(found, 0.0)
+    entropies: np.ndarray = partition - (likely * spans).sum((1, 2))
+    return np.maximum(entropies, 0.0)
 
 
 def log_partitions(spans: np.ndarray, n_words: np.ndarray) -> np.ndarray:
-    """Log of the summed ``exp(score)`` of every binary tree, (batch,)."""
+    """Return the log of the summed ``exp(score)`` of all binary trees, (batch,)."""
     return _all_trees(spans, n_words)[0]
 
 

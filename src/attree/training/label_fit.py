@@ -1,20 +1,20 @@
-"""Labels and tags fitted to a structure that is trained already: a regression each, regularised.
+"""Fit labels and tags to a trained structure, each by a regularised regression.
 
-With a trained structure the expected log likelihood of the labels is::
+Given a trained structure, the expected log likelihood of the labels is::
 
     Σ_spans p(span | gold brackets) log p(label | span)
 
 where p(span | gold brackets) is a span's share of the binary trees that cross no gold bracket: 1
-for a gold bracket, less for the spans that only binarisation makes, whose label is empty. That is
-convex in the weights of a linear score, so it is solved, not trained by steps: it takes seconds,
-depends on no learning rate, and leaves the structure as it is, however few the trees.
+for a gold bracket, less for the spans that only binarisation makes, whose label is empty. The sum
+is concave in the weights of a linear score, so a solver finds its maximum. That takes seconds,
+needs no learning rate, and leaves the structure as it is.
 
-What half-known trees leave open is guessed, fitted, and guessed again by what was fitted: see
+Unknown labels of half-known trees are guessed, fitted, and guessed again from the fit: see
 :class:`Guess`.
 
 Memory and work are bounded. Loss and gradient are summed over blocks of spans, so that the scores
-of all labels of all spans never stand side by side; of many blocks one is solved first; and of very
-many trees so many are drawn that the work stays within minutes.
+of all labels of all spans are never in memory together. If there are several blocks, the first one
+is solved alone and then all together. Very many trees are sampled, so that fitting takes minutes.
 """
 
 from __future__ import annotations
@@ -32,38 +32,38 @@ from attree.training.features import Features
 from attree.training.gold import SOME, GoldTree, gold_batch
 from attree.training.inside import batch_inside_outside
 from attree.training.parser import TrainedParser
-from attree.training.parts import BatchSource, LabelPart, NameReader, SpanScorer, TagPart, added
+from attree.training.parts import BatchSource, LabelPart, NameReader, SpanScorer, TagPart, sum_parts
 from attree.training.recipes import LABELLED
 
-#: What the squared weights cost, in nats, of states scaled to a variance of 1 over all of them.
+#: Penalty on squared weights, in nats, for states scaled to a variance of 1 over all of them.
 PENALTY = 0.02
-#: The same of tags, which words have many of.
+#: The same for tags.
 _TAG_PENALTY = 0.001
 
-#: Spans of binarisation that are less likely are left out.
+#: Spans less probable than this are left out.
 _LEAST = 0.02
 
-#: Steps of the solver, and passes over the spans, over the first block if there are several; then
-#: over all of them, from what the first has come to.
+#: Most steps of the solver, and most passes over the spans: for the first block if there are
+#: several, then for all blocks, starting from the weights of the first.
 _STEPS, _PASSES = (60, 20), (75, 25)
-#: How often labels are fitted where some are guessed.
+#: How often labels are fitted if some are guessed.
 _ROUNDS = 2
 _AT_A_TIME = 16
-#: Words of one block, and of all at most; and the latter times names.
+#: Words of one block, most words of all blocks, and most words × names.
 _BLOCK, _MOST_WORDS, _MOST_WORK = 20_000, 150_000, 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledSpans:
-    """A block of spans of some sentences, and the boundaries that they lie between.
+    """A block of spans of some sentences, and the boundaries between which they lie.
 
     Attributes:
-        states: (boundaries, width) float16, what stands on the two sides of each.
-        begin, end: (spans,) int64, boundaries.
-        kind: (spans,) int64, 0 of a span, 1 of a word, 2 of a whole sentence.
-        target: (spans,) int64, their labels, :data:`UNSAID` or :data:`SOME`.
-        weight: (spans,) float32, how much each counts.
-        half: (spans,) bool, whether it is a span of a half-known tree.
+        states: (boundaries, width) float16, hidden states on the two sides of each boundary.
+        begin, end: (spans,) int64, numbers of boundaries.
+        kind: (spans,) int64, 0 for a span, 1 for a word, 2 for a whole sentence.
+        target: (spans,) int64, number of the label, :data:`UNSAID` or :data:`SOME`.
+        weight: (spans,) float32, how much each span counts.
+        half: (spans,) bool, True for spans of half-known trees.
     """
 
     states: Tensor
@@ -76,7 +76,7 @@ class LabelledSpans:
 
     @property
     def unknown(self) -> Tensor:
-        """(unknown,) int64: which spans have no known label."""
+        """Return the numbers of the spans without a known label, (unknown,) int64."""
         return torch.nonzero(self.target < 0)[:, 0]
 
 
@@ -89,20 +89,20 @@ def labelled_spans(
     source: BatchSource,
     gold: Sequence[GoldTree],
     names: Sequence[str],
-    places: Sequence[int] | None = None,
+    indices: Sequence[int] | None = None,
     progress: Progress = silent,
 ) -> list[LabelledSpans]:
-    """Gather the spans of trees that a structure is sure enough of, and all words, in blocks.
+    """Collect the spans of trees that are probable enough, and all words, in blocks.
 
     Args:
         scorer: of the structure and the labels.
         source: features of the sentences of ``gold``, in its order.
         gold: the trees.
         names: the labels, the empty one first.
-        places: of which trees; of all by default.
+        indices: which trees to use; all by default.
         progress: shows how far it is.
     """
-    chosen = range(len(gold)) if places is None else places
+    chosen = range(len(gold)) if indices is None else indices
     with progress("labels", total=len(chosen)) as advance:
         return _blocks(_spans_of_trees(scorer, source, gold, names, chosen, advance))
 
@@ -113,39 +113,39 @@ def _spans_of_trees(
     source: BatchSource,
     gold: Sequence[GoldTree],
     names: Sequence[str],
-    places: Sequence[int],
+    indices: Sequence[int],
     advance: Callable[[int], None],
 ) -> Iterator[_Spans]:
     code = {name: number for number, name in enumerate(names)}
     structure = {name: x for name, x in scorer.each().items() if not isinstance(x, NameReader)}
-    for some in _runs(places):
-        batch, trees = source.batch(some), gold_batch([gold[place] for place in some])
+    for chunk in _runs(indices):
+        batch, trees = source.batch(chunk), gold_batch([gold[index] for index in chunk])
         parts = [x.scores(batch.features[name], batch.n_words) for name, x in structure.items()]
-        scores = added(parts).span.cpu().double()
+        scores = sum_parts(parts).span.cpu().double()
         if trees.penalties is not None:
             scores = scores + trees.penalties
-        # the probability of every span among the trees that are compatible with gold
+        # span probabilities among the trees that are compatible with gold
         lengths, allowed = trees.n_words.numpy(), trees.allowed.numpy()
         _, likely = batch_inside_outside(scores.contiguous().numpy(), lengths, allowed)
         states = torch.cat(batch.features["labels"], -1).half().cpu()
         for row, tree in enumerate(trees.trees):
-            yield states[row, : tree.n_words + 1], _of_tree(tree, likely[row], code)
-        advance(len(some))
+            yield states[row, : tree.n_words + 1], _columns(tree, likely[row], code)
+        advance(len(chunk))
 
 
-def _runs(places: Sequence[int]) -> Iterator[list[int]]:
-    for first in range(0, len(places), _AT_A_TIME):
-        yield list(places[first : first + _AT_A_TIME])
+def _runs(indices: Sequence[int]) -> Iterator[list[int]]:
+    for first in range(0, len(indices), _AT_A_TIME):
+        yield list(indices[first : first + _AT_A_TIME])
 
 
 def _blocks(trees: Iterable[_Spans]) -> list[LabelledSpans]:
-    """Put the spans of trees together, as many as make a block."""
+    """Join the spans of trees into blocks of about :data:`_BLOCK` words."""
     blocks: list[LabelledSpans] = []
     waiting: list[_Spans] = []
     words = 0
     for tree in trees:
         waiting.append(tree)
-        words += len(tree[0]) - 1  # of a sentence one boundary more than words
+        words += len(tree[0]) - 1  # a sentence has one boundary more than words
         if words > _BLOCK:
             blocks.append(_block(waiting))
             waiting, words = [], 0
@@ -155,18 +155,18 @@ def _blocks(trees: Iterable[_Spans]) -> list[LabelledSpans]:
 def _block(trees: Sequence[_Spans]) -> LabelledSpans:
     first = np.cumsum([0, *(len(states) for states, _ in trees)]).tolist()
     columns = [
-        (begin + at, end + at, *others)
-        for at, (_, (begin, end, *others)) in zip(first, trees, strict=False)
+        (begin + offset, end + offset, *others)
+        for offset, (_, (begin, end, *others)) in zip(first, trees, strict=False)
     ]
     tensors = [torch.from_numpy(np.concatenate(column)) for column in zip(*columns, strict=True)]
     return LabelledSpans(torch.cat([states for states, _ in trees]), *tensors)
 
 
 def sample(gold: Sequence[GoldTree], names: int) -> list[int]:
-    """Return the trees that so many names are fitted to: all of few trees, in their order.
+    """Return the indices of the trees to fit ``names`` labels or tags to.
 
-    Many are shuffled, so that a block is like all of them, and are left out past what is worth its
-    time.
+    Few trees are all used, in their order. Many are shuffled, so that every block is a random
+    sample, and limited in number.
     """
     words = np.array([tree.n_words for tree in gold])
     if words.sum() <= _BLOCK:
@@ -177,14 +177,14 @@ def sample(gold: Sequence[GoldTree], names: int) -> list[int]:
     return chosen
 
 
-def _of_tree(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[np.ndarray, ...]:
-    """Return the columns of :class:`LabelledSpans` but the states, of one tree's spans."""
+def _columns(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[np.ndarray, ...]:
+    """Return the columns of :class:`LabelledSpans`, without states, for one tree."""
     n = tree.n_words
     likely[np.arange(n), np.arange(1, n + 1)] = 1.0
     starts, ends = np.nonzero(likely[: n + 1, : n + 1] > _LEAST)
-    said, other = tree.said(code)
+    label_of, other = tree.targets(code)
     spans = zip(starts.tolist(), ends.tolist(), strict=True)
-    target = np.array([said.get(span, other) for span in spans], np.int64)
+    target = np.array([label_of.get(span, other) for span in spans], np.int64)
     wide, whole = ends - starts > 1, ends - starts == n
     kind = np.where(wide, np.where(whole, 2, 0), 1)
     # every whole sentence is a phrase, whether it is given or not
@@ -196,7 +196,7 @@ def _of_tree(tree: GoldTree, likely: np.ndarray, code: dict[str, int]) -> tuple[
 def fit_labels(
     scorer: SpanScorer, source: BatchSource, gold: Sequence[GoldTree], progress: Progress = silent
 ) -> None:
-    """Set the weights of a scorer's labels; those of its other parts stay.
+    """Fit the labels of a scorer, without changing its other parts.
 
     Args:
         scorer: with a part ``labels``.
@@ -206,28 +206,28 @@ def fit_labels(
     """
     part = scorer.each()["labels"]
     assert isinstance(part, LabelPart)
-    places = sample(gold, len(part.names))
-    blocks = labelled_spans(scorer, source, gold, part.names, places, progress)
+    indices = sample(gold, len(part.names))
+    blocks = labelled_spans(scorer, source, gold, part.names, indices, progress)
     _fit(part, blocks, PENALTY, progress)
 
 
 def fit_tags(
     part: TagPart, source: BatchSource, gold: Sequence[GoldTree], progress: Progress = silent
 ) -> None:
-    """Set the weights of tags: the likelihood of each word's, penalised as that of labels is.
+    """Fit tags by penalised likelihood, as labels are.
 
     Args:
-        part: with the tags as its names.
+        part: whose names are the tags.
         source: features ``tags`` of the sentences of ``gold``, in its order.
-        gold: trees with tags, all of them names of the part.
+        gold: trees whose tags are all names of the part.
         progress: shows how far it is.
     """
     code = {name: number for number, name in enumerate(part.names)}
 
     def words() -> Iterator[_Spans]:
-        for some in _runs(sample(gold, len(part.names))):
-            states = torch.cat(source.batch(some).features["tags"], -1).half().cpu()
-            for row, tree in zip(states, [gold[place] for place in some], strict=True):
+        for chunk in _runs(sample(gold, len(part.names))):
+            states = torch.cat(source.batch(chunk).features["tags"], -1).half().cpu()
+            for row, tree in zip(states, [gold[index] for index in chunk], strict=True):
                 n = tree.n_words
                 begin, none = np.arange(n), np.zeros(n, np.int64)
                 target = np.array([code[tag] for tag in tree.tags])
@@ -238,7 +238,7 @@ def fit_tags(
 
 
 def structure(parser: TrainedParser) -> TrainedParser:
-    """Return what is trained by steps: all but tags, and labels that are fitted after."""
+    """Return the parser of the parts that are trained by steps, without those fitted after."""
     recipe = parser.recipe
     joint = recipe.objective in LABELLED
     aside = ("tags",) if joint else ("labels", "tags")
@@ -249,7 +249,7 @@ def structure(parser: TrainedParser) -> TrainedParser:
 
 
 def _only(parser: TrainedParser, parts: tuple[str, ...], decoder: str) -> TrainedParser:
-    """Return the parser of some of a parser's parts, which share their weights."""
+    """Return a parser of some of a parser's parts, sharing their weights."""
     recipe = replace(parser.recipe, parts=parts, decoder=decoder)
     scorer = SpanScorer(recipe, parser.shape, parser.scorer.each())
     return TrainedParser(recipe, parser.shape, scorer, parser.encoder)
@@ -262,27 +262,27 @@ def fit_aside(
     gold: Sequence[GoldTree],
     progress: Progress = silent,
 ) -> None:
-    """Fit the parts of a parser that were not trained by steps, to the trees that have some.
+    """Fit the labels and tags of a parser that were not trained by steps.
 
-    A tree of which no label is known says nothing of labels: to guess them all from those of other
-    trees costs labelled F1.
+    Only trees that have labels, or tags, are used: guessing all labels of a tree from those of
+    others costs labelled F1.
     """
     parts = parser.scorer.each()
     if "labels" in parts and "labels" not in learner.recipe.parts:
-        those = [place for place, tree in enumerate(gold) if tree.labels]
-        source = BatchSource(features, parser.scorer, those)
-        fit_labels(parser.scorer, source, [gold[place] for place in those], progress)
+        labelled = [index for index, tree in enumerate(gold) if tree.labels]
+        source = BatchSource(features, parser.scorer, labelled)
+        fit_labels(parser.scorer, source, [gold[index] for index in labelled], progress)
     tags = parts.get("tags")
     if isinstance(tags, TagPart) and tags.names:
         only = _only(parser, ("tags",), parser.recipe.decoder).scorer
-        those = [place for place, tree in enumerate(gold) if tree.tags]
-        source = BatchSource(features, only, those)
-        fit_tags(tags, source, [gold[place] for place in those], progress)
+        tagged = [index for index, tree in enumerate(gold) if tree.tags]
+        source = BatchSource(features, only, tagged)
+        fit_tags(tags, source, [gold[index] for index in tagged], progress)
 
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """What takes states to a mean of 0 and the same variance in all, 1 over all of them."""
+    """Scale states to a mean of 0 and equal variances, 1 over two boundaries."""
 
     centre: Tensor
     factor: Tensor
@@ -296,33 +296,33 @@ def _fit(
 ) -> None:
     """Set the weights of a part to those of the highest penalised likelihood.
 
-    What is penalised is how far they are from those that it has: 0, or another parser's.
+    The penalty is on the distance from its first weights: zeros, or those of another parser.
     """
     states = blocks[0].states.float()  # the first block is like the others
     spread = (states.std(0, correction=0) + 1e-3) * (2 * states.shape[1]) ** 0.5
     scale = _Scale(states.mean(0), 1.0 / spread)
-    # what the centre brings is that of two boundaries, of spans and of words
+    # the centre counts twice for spans and for words: at both boundaries
     kinds = len(part.weights) // 2
     first, first_bias = part.weights.detach().clone(), part.bias.detach().clone()
     first_bias[:kinds] += (scale.centre @ first).unflatten(0, (-1, 2)).sum(1)
     first /= scale.factor[:, None]
     weights, bias = first.clone().requires_grad_(), first_bias.clone().requires_grad_()
-    known = all(bool((block.target >= 0).all()) for block in blocks)
-    guess = None if known else Guess(blocks, len(part.names))
-    guessed = None if guess is None else [guess.of(block) for block in blocks]
-    what = "solving labels" if isinstance(part, LabelPart) else "solving tags"
+    complete = all(bool((block.target >= 0).all()) for block in blocks)
+    guess = None if complete else Guess(blocks, len(part.names))
+    guessed = None if guess is None else [guess.labels(block) for block in blocks]
+    title = "solving labels" if isinstance(part, LabelPart) else "solving tags"
     rounds = 1 if guess is None else _ROUNDS
     stages = [*zip((blocks[:1], blocks)[: len(blocks)], _STEPS, _PASSES, strict=False)]
-    total = rounds * sum(len(some) * passes for some, _, passes in stages)
-    with progress(what, total=total, unit="blocks") as advance:
+    total = rounds * sum(len(chosen) * passes for chosen, _, passes in stages)
+    with progress(title, total=total, unit="blocks") as advance:
         for turn in range(rounds):
             if guess is not None and turn > 0:
                 with torch.no_grad():
                     guessed = [
-                        guess.of(block, _logits(scale(block.states) @ weights, bias, block))
+                        guess.labels(block, _logits(scale(block.states) @ weights, bias, block))
                         for block in blocks
                     ]
-            for some, steps, passes in stages:
+            for chosen, steps, passes in stages:
                 solver = torch.optim.LBFGS(
                     [weights, bias],
                     max_iter=steps,
@@ -331,9 +331,9 @@ def _fit(
                     line_search_fn="strong_wolfe",
                 )
                 penalty = partial(_penalty, weights, bias, first, first_bias, cost)
-                solver.step(partial(_loss, weights, bias, some, scale, penalty, guessed, advance))
-                # it ends sooner where nothing is left to gain
-                advance(len(some) * max(passes - solver.state[weights]["func_evals"], 0))
+                solver.step(partial(_loss, weights, bias, chosen, scale, penalty, guessed, advance))
+                # the solver stops early once it has converged
+                advance(len(chosen) * max(passes - solver.state[weights]["func_evals"], 0))
     with torch.no_grad():
         part.weights.copy_(weights * scale.factor[:, None])
         part.bias.copy_(bias)
@@ -343,8 +343,8 @@ def _fit(
 def _penalty(
     weights: Tensor, bias: Tensor, first: Tensor, first_bias: Tensor, cost: float
 ) -> Tensor:
-    far = (weights - first).square().sum(), (bias - first_bias).square().sum()
-    return cost * (far[0] + 0.02 * far[1])
+    distances = (weights - first).square().sum(), (bias - first_bias).square().sum()
+    return cost * (distances[0] + 0.02 * distances[1])
 
 
 def _loss(
@@ -358,18 +358,18 @@ def _loss(
 ) -> Tensor:
     """Return the loss of weights and biases over blocks, and leave its gradient in them.
 
-    ``guessed`` are the labels of those spans of each block that have no known one.
+    ``guessed`` are label probabilities of the spans of each block that have no known label.
     """
     weights.grad = bias.grad = None
     total = torch.zeros(())
-    for place, block in enumerate(blocks):
+    for number, block in enumerate(blocks):
         chances = _logits(scale(block.states) @ weights, bias, block).log_softmax(-1)
         likely = chances.gather(1, block.target.clamp(min=0)[:, None])[:, 0]
         if guessed is not None:
             rows = block.unknown
-            likely = likely.index_copy(0, rows, (chances[rows] * guessed[place]).sum(1))
+            likely = likely.index_copy(0, rows, (chances[rows] * guessed[number]).sum(1))
         value = -(block.weight * likely).sum()
-        if place == 0:
+        if number == 0:
             value = penalty() + value
         value.backward()
         total = total + value.detach()
@@ -390,9 +390,9 @@ def _logits(sides: Tensor, bias: Tensor, spans: LabelledSpans) -> Tensor:
     return begins + ends + bias.index_select(0, word) + extra
 
 
-#: The share of phrases that are given where no whole tree says how many there are.
+#: Assumed share of phrases that are given, if there is no whole tree to estimate it from.
 _HALF = 0.5
-#: Phrases by which a label's share is drawn to that of all labels.
+#: Pseudo-count of phrases that pulls a label's share towards the share of all labels.
 _PRIOR = 4.0
 _MOST = 0.98
 
@@ -421,9 +421,9 @@ class Guess:
         given, whole = torch.zeros(2, n_labels), torch.zeros(2, n_labels)
         mass = torch.zeros(2)
         for spans in blocks:
-            given += _counted(spans, (spans.target > 0) & spans.half, spans.target, n_labels)
-            whole += _counted(spans, (spans.target >= 0) & ~spans.half, spans.target, n_labels)
-            mass += _counted(spans, spans.half, torch.zeros_like(spans.target), 1)[:, 0]
+            given += _count_labels(spans, (spans.target > 0) & spans.half, spans.target, n_labels)
+            whole += _count_labels(spans, (spans.target >= 0) & ~spans.half, spans.target, n_labels)
+            mass += _count_labels(spans, spans.half, torch.zeros_like(spans.target), 1)[:, 0]
         rates = torch.where(whole[:, 1:].sum(1, keepdim=True) > 0, whole, given / _HALF)
         rates[:, 0] = torch.where(whole[:, 0] > 0, whole[:, 0], mass - rates[:, 1:].sum(1))
         self.rates = rates.clamp(min=1e-3) / rates.clamp(min=1e-3).sum(1, keepdim=True)
@@ -432,19 +432,22 @@ class Guess:
         self.shares = (given + _PRIOR * of_all[:, None]) / (expected + _PRIOR)
         self.shares = self.shares.clamp(max=_MOST).index_fill(1, torch.tensor([0]), 0.0)
 
-    def of(self, spans: LabelledSpans, logits: Tensor | None = None) -> Tensor:
-        """(unknown, labels): of a block, by (spans, labels) scores, else by the labels' rates."""
+    def labels(self, spans: LabelledSpans, logits: Tensor | None = None) -> Tensor:
+        """Return label probabilities of a block's unknown spans, (unknown, labels).
+
+        They are guessed from ``logits``, (spans, labels), or else from the rates of labels.
+        """
         rows = spans.unknown
         word = (spans.kind == 1).long()[rows]
         chances = self.rates[word] if logits is None else logits[rows].softmax(-1)
-        some = spans.target[rows] == SOME
-        found = torch.where(some[:, None], chances, chances * (1.0 - self.shares)[word])
-        found[some, 0] = 0.0
-        return found / found.sum(1, keepdim=True).clamp(min=1e-30)
+        labelled = spans.target[rows] == SOME
+        guessed = torch.where(labelled[:, None], chances, chances * (1.0 - self.shares)[word])
+        guessed[labelled, 0] = 0.0
+        return guessed / guessed.sum(1, keepdim=True).clamp(min=1e-30)
 
 
-def _counted(spans: LabelledSpans, chosen: Tensor, labels: Tensor, n_labels: int) -> Tensor:
-    """(2, labels): weights of labels on chosen spans of two words and more, and on words."""
+def _count_labels(spans: LabelledSpans, chosen: Tensor, labels: Tensor, n_labels: int) -> Tensor:
+    """Return the summed weights of labels, (2, labels), of chosen wider spans and of words."""
     chosen = chosen & (spans.kind != 2)
-    places = ((spans.kind == 1).long()[chosen], labels[chosen])
-    return torch.zeros(2, n_labels).index_put(places, spans.weight[chosen], accumulate=True)
+    cells = ((spans.kind == 1).long()[chosen], labels[chosen])
+    return torch.zeros(2, n_labels).index_put(cells, spans.weight[chosen], accumulate=True)

@@ -1,4 +1,4 @@
-"""Labelled trees: of the highest expected labelled F1, the k best; how probable phrases are."""
+"""Decode labelled trees of the highest expected labelled F1, the k best, and phrase marginals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from attree.training.scores import SpanScores
 from attree.trees.constraints import CROSSED, Constraints, Span, crossing
 from attree.trees.trees import Trees
 
-#: What a required span gains: more than all the rest of a tree.
+#: Gain of a required span, larger than that of all the rest of a tree.
 _REQUIRED = 1e6
 
 
@@ -31,110 +31,110 @@ def decode_labelled(
     *,
     unlabelled: float = 0.0,
 ) -> Trees:
-    """Return the trees of the highest expected labelled F1, or of a mean of both F1.
+    """Return the trees of the highest expected labelled F1, or of a mean with unlabelled F1.
 
-    The tree maximises ``Σ (p(span) ((1 − u) p(label | span) + u p(any label | span)) − threshold)``
-    over its labels; for the F1 that it reaches, half of it is the best threshold. A chain counts
-    each of its labels, and once what is unlabelled. Spans that gain nothing are left out, so that
-    trees are not binary; the whole sentence always has a label.
+    A tree maximises ``Σ (p(span) ((1 − u) p(label | span) + u p(any label | span)) − threshold)``
+    over its labels. The best threshold is half of the F1 that is reached. In a chain each label
+    counts, but the span only once for unlabelled F1. Spans that gain nothing are left out, so trees
+    need not be binary; the whole sentence always has a label.
 
     Args:
-        scores: with labels.
-        threshold: what a label must gain.
-        constraints: of a batch of one sentence.
+        scores: of a batch, with labels.
+        threshold: what a label must gain to be kept.
+        constraints: for a batch of one sentence.
         unlabelled: ``u``, the share of unlabelled F1.
 
     Returns:
-        labelled trees; the score of a span is the log of its probability, its marginal that of the
-        span with any label.
+        labelled trees; the score of a span is its log probability, its marginal the probability
+        that it has a label.
 
     Raises:
         NotFiniteError: a sentence's scores are NaN or infinite.
     """
-    known = _conditions(scores, constraints)
-    likely = span_chances(scores, known)
-    # a label is right less often than its span: what is less likely cannot gain
-    places = np.nonzero(likely > min(threshold, 1.0 - 1e-6))
-    gains = label_gains(scores, likely, places, threshold, known, unlabelled)
-    if known is not None:
-        _, start, end = places
-        gains[~known.permitted[known.kind[start, end]]] = -np.inf
-        gains += _REQUIRED * known.required[start, end][:, None]
+    limits = _conditions(scores, constraints)
+    likely = span_chances(scores, limits)
+    # a label is at most as probable as its span: spans below the threshold cannot gain
+    cells = np.nonzero(likely > min(threshold, 1.0 - 1e-6))
+    gains = label_gains(scores, likely, cells, threshold, limits, unlabelled)
+    if limits is not None:
+        _, start, end = cells
+        gains[~limits.permitted[limits.kind[start, end]]] = -np.inf
+        gains += _REQUIRED * limits.required[start, end][:, None]
     gain, chain = np.zeros(likely.shape), np.zeros(likely.shape, np.int64)
-    gain[places], chain[places] = np.maximum(gains.max(-1), 0.0), gains.argmax(-1)
+    gain[cells], chain[cells] = np.maximum(gains.max(-1), 0.0), gains.argmax(-1)
     phrases = [
         (tree, start, end, int(chain[tree, start, end]))
         for tree, n in enumerate(scores.n_words.tolist())
         for start, end in best_spans(gain[tree], n).tolist()
     ]
-    return labelled_trees(scores, likely, phrases, known)
+    return labelled_trees(scores, likely, phrases, limits)
 
 
 def labelled_trees(
     scores: SpanScores,
     likely: NDArray[np.float64],
     phrases: Sequence[tuple[int, int, int, int]],
-    known: Conditions | None = None,
+    limits: Conditions | None = None,
 ) -> Trees:
     """Return the trees of a batch, with a score and a marginal of each span.
 
     Args:
-        scores: with labels.
-        likely: of :func:`span_chances`.
-        phrases: sentence, start, end and the number of the label of each, in pre-order.
-        known: what constraints leave of the labels.
+        scores: of the batch, with labels.
+        likely: span probabilities from :func:`span_chances`.
+        phrases: sentence, start, end and label number of each, in pre-order.
+        limits: which labels constraints permit.
     """
     chains = [_chain(name) for name in scores.label_names]
-    given = {} if known is None else known.given
+    fixed = {} if limits is None else limits.fixed
     n_words = scores.n_words.tolist()
     spans: list[list[Span]] = [[] for _ in n_words]
     names: list[list[str]] = [[] for _ in n_words]
     for tree, start, end, label in phrases:
-        chain = given.get((start, end)) or chains[label]
+        chain = fixed.get((start, end)) or chains[label]
         spans[tree] += [(start, end)] * len(chain)
         names[tree] += chain
     trees = Trees.from_spans(n_words, spans, names)
-    places = (trees.tree_of, trees.starts.astype(np.int64), trees.ends.astype(np.int64))
-    chances = np.log(np.maximum(likely[places], 1e-300))
-    return replace(trees, scores=chances, marginals=_of_phrases(scores, likely, places, known))
+    cells = (trees.tree_of, trees.starts.astype(np.int64), trees.ends.astype(np.int64))
+    chances = np.log(np.maximum(likely[cells], 1e-300))
+    return replace(trees, scores=chances, marginals=_phrase_chances(scores, likely, cells, limits))
 
 
 def phrase_marginals(scores: SpanScores, constraints: Constraints) -> NDArray[np.float64]:
-    """Return the probability of each span of one sentence as a phrase that has a label.
+    """Return the probability that each span of one sentence has a label, (n + 1, n + 1).
 
     Args:
         scores: of a batch of one sentence, with labels.
-        constraints: under which.
+        constraints: that trees keep to.
     """
-    known = _conditions(scores, constraints)
-    likely = span_chances(scores, known)
-    places = np.nonzero(likely > 0)
-    found = np.zeros(likely.shape)
-    found[places] = _of_phrases(scores, likely, places, known)
-    return found[0]
+    limits = _conditions(scores, constraints)
+    likely = span_chances(scores, limits)
+    cells = np.nonzero(likely > 0)
+    chances = np.zeros(likely.shape)
+    chances[cells] = _phrase_chances(scores, likely, cells, limits)
+    return chances[0]
 
 
-def _of_phrases(
+def _phrase_chances(
     scores: SpanScores,
     likely: NDArray[np.float64],
-    places: tuple[NDArray[np.int64], ...],
-    known: Conditions | None,
+    cells: tuple[NDArray[np.int64], ...],
+    limits: Conditions | None,
 ) -> NDArray[np.float64]:
-    """Return the probabilities of some spans as phrases that have a label."""
-    tree, start, end = places
-    found: NDArray[np.float64] = likely[places] * (1.0 - _chances(scores, places, known)[:, 0])
-    found[(start == 0) & (end == scores.n_words.cpu().numpy()[tree])] = 1.0
-    return np.clip(found, 0.0, 1.0)
+    """Return the probabilities, (cells,), that some spans have a label."""
+    tree, start, end = cells
+    chances: NDArray[np.float64] = likely[cells] * (1.0 - _chances(scores, cells, limits)[:, 0])
+    chances[(start == 0) & (end == scores.n_words.cpu().numpy()[tree])] = 1.0
+    return np.clip(chances, 0.0, 1.0)
 
 
 def _conditions(scores: SpanScores, constraints: Constraints | None) -> Conditions | None:
     if not constraints:
         return None
-    return Conditions.of(constraints, int(scores.n_words[0]), scores.label_names)
+    return Conditions.build(constraints, int(scores.n_words[0]), scores.label_names)
 
 
-def span_chances(scores: SpanScores, known: Conditions | None = None) -> NDArray[np.float64]:
-    """(sentences, n + 1, n + 1): the probability of every span, 1 of words.
+def span_chances(scores: SpanScores, limits: Conditions | None = None) -> NDArray[np.float64]:
+    """Return the probability of every span, (sentences, n + 1, n + 1), 1 for single words.
 
     Raises:
         NotFiniteError: a sentence's scores are NaN or infinite.
@@ -142,47 +142,47 @@ def span_chances(scores: SpanScores, known: Conditions | None = None) -> NDArray
     span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
     if not np.isfinite(span.sum()):
         raise NotFiniteError("not-finite", "a sentence's span scores are NaN or infinite")
-    if known is not None:
-        starts, ends = known.spans
-        span = span + known.weights(_chances(scores, (np.zeros_like(starts), starts, ends)))
+    if limits is not None:
+        starts, ends = limits.spans
+        span = span + limits.weights(_chances(scores, (np.zeros_like(starts), starts, ends)))
     likely = marginals(span, n_words)
-    # words and whole sentences are certain, what lies past a sentence is impossible
-    place = np.arange(likely.shape[1])
-    likely[:, place[:-1], place[1:]] = place[1:] <= n_words[:, None]
+    # words and whole sentences are certain, cells past a sentence are impossible
+    position = np.arange(likely.shape[1])
+    likely[:, position[:-1], position[1:]] = position[1:] <= n_words[:, None]
     likely[np.arange(len(n_words)), 0, n_words] = 1.0
     return likely
 
 
 def _chances(
-    scores: SpanScores, places: tuple[NDArray[np.int64], ...], known: Conditions | None = None
+    scores: SpanScores, cells: tuple[NDArray[np.int64], ...], limits: Conditions | None = None
 ) -> NDArray[np.float64]:
-    """(places, labels): the probability of every label of some spans."""
+    """Return the probability of every label of some spans, (cells, labels)."""
     assert scores.labels is not None
-    there = tuple(torch.from_numpy(each).to(scores.labels.device) for each in places)
-    chances = scores.labels.detach()[there].double().softmax(-1).cpu().numpy()
+    index = tuple(torch.from_numpy(axis).to(scores.labels.device) for axis in cells)
+    chances = scores.labels.detach()[index].double().softmax(-1).cpu().numpy()
     if not np.isfinite(chances.sum()):
         raise NotFiniteError("not-finite", "a sentence's label scores are NaN or infinite")
-    return chances if known is None else known.renormalised(chances, *places[1:])
+    return chances if limits is None else limits.renormalise(chances, *cells[1:])
 
 
 def label_gains(
     scores: SpanScores,
     likely: NDArray[np.float64],
-    places: tuple[NDArray[np.int64], ...],
+    cells: tuple[NDArray[np.int64], ...],
     threshold: float,
-    known: Conditions | None = None,
+    limits: Conditions | None = None,
     unlabelled: float = 0.0,
 ) -> NDArray[np.float64]:
-    """(places, chains): what each chain of some spans gains; the whole sentence must have one."""
-    tree, start, end = places
+    """Return the gain of each chain on some spans, (cells, chains), -inf if not allowed."""
+    tree, start, end = cells
     credit, size = _credit(scores.label_names, unlabelled)
-    found = (_chances(scores, places, known) @ credit) * likely[places][:, None] - threshold * size
-    found[(start == 0) & (end == scores.n_words.cpu().numpy()[tree]), 0] = -np.inf
-    return found
+    gains = (_chances(scores, cells, limits) @ credit) * likely[cells][:, None] - threshold * size
+    gains[(start == 0) & (end == scores.n_words.cpu().numpy()[tree]), 0] = -np.inf
+    return gains
 
 
 def _chain(name: str) -> list[str]:
-    """Return the labels of a unary chain, none of the empty one."""
+    """Return the labels of a unary chain; no label for the empty name."""
     return [label.replace(IN_LABEL, CHAIN) for label in name.split(CHAIN) if label]
 
 
@@ -190,24 +190,24 @@ def _chain(name: str) -> list[str]:
 def _credit(
     names: tuple[str, ...], unlabelled: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(chains, chains): what one chain has right of another; (chains,): what each proposes.
+    """Return how much one chain gets right of another, (chains, chains), and the chains' sizes.
 
-    Labels count by ``1 − unlabelled``, a span that has any by ``unlabelled``.
+    Each label counts ``1 − unlabelled``, and a span with a label ``unlabelled``.
     """
     chains = [Counter(_chain(name)) for name in names]
-    shared = np.array([[(one & other).total() for other in chains] for one in chains], np.float64)
+    shared = np.array([[(a & b).total() for b in chains] for a in chains], np.float64)
     size = np.array([chain.total() for chain in chains], np.float64)
     phrase = np.minimum(size, 1.0)
-    both = np.outer(phrase, phrase)
+    phrases = np.outer(phrase, phrase)
     return (
-        (1.0 - unlabelled) * shared + unlabelled * both,
+        (1.0 - unlabelled) * shared + unlabelled * phrases,
         (1.0 - unlabelled) * size + unlabelled * phrase,
     )
 
 
 @kernel
 def best_spans(gain: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    """Return the spans, one word long and more, of the binary tree of most gain, in pre-order."""
+    """Return the spans, words too, of the binary tree of the highest gain, in pre-order."""
     best = np.zeros((n + 1, n + 1))
     split = np.zeros((n + 1, n + 1), np.int64)
     for w in range(1, n + 1):
@@ -244,33 +244,32 @@ _LEAST = 1e-300
 class Conditions:
     """Which labels each span of one sentence may have under constraints.
 
-    Given the constraints, a labelled tree has the probability of the model, by the sum over all
-    that keep to them. A span's share of that sum is that of the labels that it may have: the one
-    that is given, each but the empty one where it is not known, and the empty one of a span that is
-    no phrase. Structures are then weighed by span scores to which the logs of these shares are
-    added.
+    The probability of a labelled tree under constraints is the model's, renormalised over all trees
+    that keep to them. A span may have the label that is given; any but the empty one if it is a
+    phrase without a known label; only the empty one if it is no phrase. The log of the total
+    probability of its permitted labels is added to the span's score.
 
     Attributes:
-        crossed: (n + 1, n + 1) bool, spans that no tree may have.
-        kind: (n + 1, n + 1) int64, the row of ``permitted`` that holds for each span.
-        permitted: (kinds, labels) bool; of the first all are True.
-        given: the labels of each span where they are known, the upper first.
+        crossed: (n + 1, n + 1) bool, True for spans that no tree may have.
+        kind: (n + 1, n + 1) int64, the row of ``permitted`` that applies to each span.
+        permitted: (kinds, labels) bool; the first row is all True.
+        fixed: span → its known labels, upper first.
     """
 
     crossed: NDArray[np.bool_]
     kind: NDArray[np.int64]
     permitted: NDArray[np.bool_]
-    given: dict[Span, list[str]]
+    fixed: dict[Span, list[str]]
 
     @classmethod
-    def of(cls, constraints: Constraints, n_words: int, names: tuple[str, ...]) -> Conditions:
-        """Read constraints.
+    def build(cls, constraints: Constraints, n_words: int, names: tuple[str, ...]) -> Conditions:
+        """Build the conditions of one sentence from its constraints.
 
         Args:
             constraints: of the sentence.
-            n_words: its length.
-            names: the labels that the parser knows, the empty one first. One that it does not know
-                is given in trees as it is, and may be any of them before.
+            n_words: number of words.
+            names: the parser's labels, the empty one first. A given label that is not among them
+                is copied to the tree, and permits every label while decoding.
 
         Raises:
             AttreeError: a span outside the sentence.
@@ -281,43 +280,47 @@ class Conditions:
         rows = [np.ones_like(empty), empty, ~empty]
         for span in constraints.forbidden:
             kind[span] = _EMPTY
-        given = {}
+        fixed = {}
         for span, labels in constraints.chains().items():
             kind[span] = _NOT_EMPTY
-            known = [label for label in labels if label is not None]
-            if known:
-                given[span] = known
-                name = CHAIN.join(label.replace(CHAIN, IN_LABEL) for label in known)
+            chain = [label for label in labels if label is not None]
+            if chain:
+                fixed[span] = chain
+                name = CHAIN.join(label.replace(CHAIN, IN_LABEL) for label in chain)
                 if name in names:
                     kind[span] = len(rows)
                     rows.append(np.arange(len(names)) == names.index(name))
-        return cls(crossed, kind, np.stack(rows), given)
+        return cls(crossed, kind, np.stack(rows), fixed)
 
     @property
     def spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Starts and ends of the spans that anything is known of."""
+        """Starts and ends of the spans with a constraint."""
         starts, ends = np.nonzero(self.kind != _ANY)
         return starts, ends
 
     @property
     def required(self) -> NDArray[np.bool_]:
-        """(n + 1, n + 1) bool."""
+        """Which spans must be in the tree, (n + 1, n + 1) bool."""
         return self.kind >= _NOT_EMPTY
 
     def weights(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n + 1, n + 1): what to add to span scores; ``chances`` are the labels' of ``spans``."""
-        found = np.where(self.crossed, CROSSED, 0.0)
-        left = (chances * self.permitted[self.kind[self.spans]]).sum(1)
-        found[self.spans] += np.log(np.maximum(left, _LEAST))
-        return found
+        """Return what to add to span scores, (n + 1, n + 1).
 
-    def renormalised(
+        Args:
+            chances: label probabilities of ``spans``, (spans, labels).
+        """
+        weights = np.where(self.crossed, CROSSED, 0.0)
+        shares = (chances * self.permitted[self.kind[self.spans]]).sum(1)
+        weights[self.spans] += np.log(np.maximum(shares, _LEAST))
+        return weights
+
+    def renormalise(
         self, chances: NDArray[np.float64], starts: NDArray[np.int64], ends: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the probabilities of the labels of some spans among those they may have."""
-        left = np.maximum(chances, _LEAST) * self.permitted[self.kind[starts, ends]]
-        found: NDArray[np.float64] = left / left.sum(1, keepdims=True)
-        return found
+        """Return the label probabilities of some spans among their permitted labels."""
+        kept = np.maximum(chances, _LEAST) * self.permitted[self.kind[starts, ends]]
+        shares: NDArray[np.float64] = kept / kept.sum(1, keepdims=True)
+        return shares
 
 
 def best_labelled(
@@ -325,13 +328,14 @@ def best_labelled(
 ) -> Ranked:
     """Return the k labelled trees of the highest expected gain, all different, the best first.
 
-    A tree's score is the sum that :func:`decode_labelled` maximises, whose tree is the first. Its
-    probability is summed over its binarisations, among the trees whose whole sentence has a label.
+    A tree's score is the sum that :func:`decode_labelled` maximises; its tree comes first. A tree's
+    probability is summed over its binarisations, and conditioned on the whole sentence having a
+    label.
 
     Args:
         scores: of a batch of one sentence, with labels.
         threshold: what a label must gain.
-        k: how many; fewer come where there are fewer.
+        k: number of trees; fewer are returned if there are fewer.
         unlabelled: the share of unlabelled F1.
 
     Raises:
@@ -341,53 +345,55 @@ def best_labelled(
     side = int(scores.n_words[0]) + 1
     gains = np.zeros((side, side, len(scores.label_names)))
     starts, ends = np.triu_indices(side, 1)
-    places = (np.zeros_like(starts), starts, ends)
-    gains[starts, ends] = label_gains(scores, likely, places, threshold, unlabelled=unlabelled)
+    cells = (np.zeros_like(starts), starts, ends)
+    gains[starts, ends] = label_gains(scores, likely, cells, threshold, unlabelled=unlabelled)
     label, gain = gains.argmax(2), np.maximum(gains.max(2), 0.0)
     spans = best_spans(gain, side - 1).tolist()
     first = [(start, end, int(label[start, end])) for start, end in spans if label[start, end]]
-    totals, ranked = _ranked(gains, first, k)
+    totals, ranked = _rank_trees(gains, first, k)
     trees = [labelled_trees(scores, likely, [(0, *node) for node in nodes]) for nodes in ranked]
     return Ranked(Trees.concatenate(trees), totals, _probabilities(scores, ranked))
 
 
 def best_optional(span: NDArray[np.float64], first: Trees, k: int) -> Ranked:
-    """Return the k trees of phrases of two words and more whose scores sum highest, all different.
+    """Return the k different trees with the highest sums of the scores of their phrases.
+
+    Phrases have two words or more.
 
     Args:
         span: (n + 1, n + 1), the score of every span of one sentence.
-        first: the tree that the parser takes.
-        k: how many; fewer come where there are fewer.
+        first: the tree that the parser returns, put first among equal ones.
+        k: number of trees; fewer are returned if there are fewer.
     """
     gains = np.stack([np.zeros_like(span), span], 2)
-    place = np.arange(len(span) - 1)
-    gains[place, place + 1, 1] = -np.inf  # a word is no phrase
+    word = np.arange(len(span) - 1)
+    gains[word, word + 1, 1] = -np.inf  # a word is no phrase
     phrases = [(start, end, 1) for start, end in first.of(0).spans]
-    totals, ranked = _ranked(gains, phrases, k)
+    totals, ranked = _rank_trees(gains, phrases, k)
     spans = [[(start, end) for start, end, _ in nodes] for nodes in ranked]
     trees = Trees.from_spans([len(span) - 1] * len(spans), spans)
     return Ranked(replace(trees, scores=span[trees.starts, trees.ends]), totals)
 
 
-def _ranked(
+def _rank_trees(
     gains: NDArray[np.float64], first: list[Node], k: int
 ) -> tuple[list[float], list[list[Node]]]:
-    """Return scores and phrases of the best trees; the parser's own is first of equal ones."""
-    found = list(BestLabelled(gains).nodes(k))
-    others = [ranked for ranked in found if ranked[1] != first]
-    scores, phrases = zip(*[(found[0][0], first), *others][:k], strict=True)
+    """Return scores and phrases of the k best trees, with the parser's own tree first."""
+    ranked = list(BestLabelled(gains).nodes(k))
+    others = [entry for entry in ranked if entry[1] != first]
+    scores, phrases = zip(*[(ranked[0][0], first), *others][:k], strict=True)
     return list(scores), list(phrases)
 
 
 def _probabilities(scores: SpanScores, trees: Sequence[Sequence[Node]]) -> list[float]:
-    """Return the probabilities of labelled trees of one sentence, each over its binarisations."""
+    """Return the probability of each labelled tree, summed over its binarisations."""
     assert scores.labels is not None
     span, n_words = scores.span.cpu(), scores.n_words.cpu()
     labels = scores.labels[0].double().log_softmax(-1).cpu().numpy()
     whole = labels[0, int(n_words[0])]
     whole -= np.log(-np.expm1(whole[0]))  # it has a label in every tree
     of_all = log_partition(span, n_words)
-    found = []
+    probabilities = []
     for phrases in trees:
         label = np.zeros(labels.shape[:2], np.int64)
         for start, end, number in phrases:
@@ -398,5 +404,5 @@ def _probabilities(scores: SpanScores, trees: Sequence[Sequence[Node]]) -> list[
             span + torch.from_numpy(chances), n_words, torch.from_numpy(allowed)
         )
         words = float(np.diagonal(chances, 1).sum())
-        found.append(float(np.exp(float(of_tree - of_all) + words)))
-    return found
+        probabilities.append(float(np.exp(float(of_tree - of_all) + words)))
+    return probabilities

@@ -1,4 +1,4 @@
-"""The losses a parser is trained by, and one trainer for all of them."""
+"""Training losses, and one trainer for all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attree.training.gold import SOME, UNSAID, GoldBatch, GoldTrees, gold_batch
 from attree.training.inside import log_partition
 from attree.training.parts import BatchSource, SpanScorer
 from attree.training.recipes import TrainingPlan
-from attree.training.scores import SpanScores, best_trees, existing, split_values
+from attree.training.scores import SpanScores, best_trees, span_mask, split_values
 from attree.trees.constraints import AVOIDED
 
 #: (scores, gold, split score's name, margin) → (trees,) losses
@@ -23,10 +23,10 @@ Loss = Callable[[SpanScores, GoldBatch, str, float], Tensor]
 
 
 def _split_table(scores: SpanScores, gold: GoldBatch, score: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores of every split of every gold span: (spans, splits), which of them exist, and gold's.
+    """Return scores of the splits of gold spans, which splits exist, and the gold split.
 
-    Every gold span is a row and every place of a split a column: rows are as long as the longest
-    span, so that a batch is one gather whatever the lengths.
+    The shapes are (spans, splits), (spans, splits) and (spans, 1). Rows are padded to the longest
+    span, so that a batch takes one gather.
     """
     widest = int((gold.end - gold.start).max()) if len(gold.tree) else 2
     offsets = torch.arange(1, widest, device=gold.start.device)
@@ -37,7 +37,7 @@ def _split_table(scores: SpanScores, gold: GoldBatch, score: str) -> tuple[Tenso
     return values, exists, (gold.split - gold.start - 1)[:, None]
 
 
-def _by_tree(losses: Tensor, gold: GoldBatch) -> Tensor:
+def _sum_by_tree(losses: Tensor, gold: GoldBatch) -> Tensor:
     return losses.new_zeros(len(gold.trees)).index_add(0, gold.tree, losses)
 
 
@@ -45,7 +45,7 @@ def likelihood(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -
     """``−Σ log p(split | span)`` over gold spans; p is the softmax over the span's splits."""
     values, exists, target = _split_table(scores, gold, score)
     chances = values.masked_fill(~exists, -torch.inf).log_softmax(1)
-    return _by_tree(-chances.gather(1, target)[:, 0], gold)
+    return _sum_by_tree(-chances.gather(1, target)[:, 0], gold)
 
 
 def margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
@@ -53,24 +53,24 @@ def margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Te
     values, exists, target = _split_table(scores, gold, score)
     short = (margin + values - values.gather(1, target)).clamp(min=0)
     counted = exists.scatter(1, target, False)
-    return _by_tree((short * counted).sum(1), gold)
+    return _sum_by_tree((short * counted).sum(1), gold)
 
 
 def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
     """``log Z − log Z(trees compatible with gold)``, a tree's score the sum of its ``s_span``.
 
-    Every binary tree that crosses no gold bracket is compatible; of a half-known tree those of them
-    that have the fewest spans that are no phrases.
+    Every binary tree that crosses no gold bracket is compatible; for a half-known tree, those of
+    them with the fewest forbidden spans.
 
     Raises:
-        AttreeError: a tree that no binary tree is compatible with (its brackets cross).
+        AttreeError: a tree has crossing brackets, so no binary tree is compatible with it.
     """
     free = log_partition(scores.span, scores.n_words)
     if gold.penalties is None:
         compatible = log_partition(scores.span, scores.n_words, gold.allowed)
     else:
         avoiding = log_partition(scores.span + gold.penalties, scores.n_words, gold.allowed)
-        # the fewest spans that are no phrases, which all these trees have
+        # the number of forbidden spans, the same in all compatible trees
         fewest = (avoiding.detach() / AVOIDED).round().nan_to_num(neginf=0, posinf=0)
         compatible = avoiding - AVOIDED * fewest
     if (impossible := torch.isneginf(compatible)).any():
@@ -84,14 +84,13 @@ def tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> 
 def chart_margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
     """``max_T (s(T) + Δ) - s(gold)``: the hinge loss of a tree, 0 or more.
 
-    ``T`` is a binary tree some of whose spans are constituents. ``Δ`` counts those of its spans
-    that are one and should not be, or should be one and are not. The whole sentence is in every
-    tree and counts on neither side.
+    ``T`` is a binary tree some of whose spans are constituents. ``Δ`` counts the spans that are
+    wrongly a constituent, or wrongly none. The whole sentence is in every tree and does not count.
     """
-    inner = existing(scores.n_words, scores.span.shape[1])
+    inner = span_mask(scores.n_words, scores.span.shape[1])
     inner[range(len(inner)), 0, scores.n_words] = False
     bracket = gold.brackets & inner
-    # the better of "a constituent" and "none", of which the wrong one gains 1
+    # the better of "constituent" and "none"; the wrong one gains a margin of 1
     either = torch.where(bracket, scores.span.clamp(min=1.0), (scores.span + 1.0).clamp(min=0.0))
     either = either * inner
     trees = best_trees(either.detach(), scores.n_words)
@@ -99,34 +98,34 @@ def chart_margin(scores: SpanScores, gold: GoldBatch, score: str, margin: float)
         torch.from_numpy(part.astype(np.int64)).to(either.device)
         for part in (trees.tree_of, trees.starts, trees.ends)
     )
-    found = either.new_zeros(len(either)).index_add(0, tree, either[tree, start, end])
-    return found - (scores.span * bracket).sum((1, 2))
+    best = either.new_zeros(len(either)).index_add(0, tree, either[tree, start, end])
+    return best - (scores.span * bracket).sum((1, 2))
 
 
 def labelled_tree_crf(scores: SpanScores, gold: GoldBatch, score: str, margin: float) -> Tensor:
     """``−log p(gold labels and brackets)``, summed over the binary trees that cross no bracket.
 
-    What a half-known tree does not say is summed over too.
+    Unknown labels of half-known trees are summed over too.
     """
     assert scores.labels is not None
     code = {name: number for number, name in enumerate(scores.label_names)}
-    # the label of every span, SOME or UNSAID
-    said = torch.zeros(scores.span.shape, dtype=torch.int64)
-    for table, tree in zip(said, gold.trees, strict=True):
-        known, other = tree.said(code)
+    # the label number of every span, SOME or UNSAID
+    labels = torch.zeros(scores.span.shape, dtype=torch.int64)
+    for table, tree in zip(labels, gold.trees, strict=True):
+        label_of, other = tree.targets(code)
         table.fill_(other)
-        for (start, end), label in known.items():
+        for (start, end), label in label_of.items():
             table[start, end] = label
-    said = said.to(scores.span.device)
+    labels = labels.to(scores.span.device)
     chances = scores.labels.log_softmax(-1)
-    found = chances.gather(-1, said.clamp(min=0)[..., None])[..., 0].double()
-    if (said < 0).any():
+    terms = chances.gather(-1, labels.clamp(min=0)[..., None])[..., 0].double()
+    if (labels < 0).any():
         labelled = chances[..., 1:].logsumexp(-1).double()
-        found = torch.where(said == SOME, labelled, found.masked_fill(said == UNSAID, 0.0))
-    place = torch.arange(found.shape[1] - 1, device=found.device)
-    words = (found[:, place, place + 1] * (place < scores.n_words[:, None])).sum(1)
+        terms = torch.where(labels == SOME, labelled, terms.masked_fill(labels == UNSAID, 0.0))
+    word = torch.arange(terms.shape[1] - 1, device=terms.device)
+    words = (terms[:, word, word + 1] * (word < scores.n_words[:, None])).sum(1)
     free = log_partition(scores.span, scores.n_words)
-    return free - log_partition(scores.span + found, scores.n_words, gold.allowed) - words
+    return free - log_partition(scores.span + terms, scores.n_words, gold.allowed) - words
 
 
 #: The losses by name.
@@ -134,16 +133,16 @@ OBJECTIVES: dict[str, Loss] = {
     loss.__name__: loss for loss in (likelihood, margin, tree_crf, chart_margin, labelled_tree_crf)
 }
 
-#: Most cells of a batch's tables, (sentences, words + 1, words + 1), that are computed at a time.
+#: Most cells of a batch's tables, (sentences, words + 1, words + 1), computed at a time.
 _CELLS = 60_000
 
-#: association → the margin that losses are measured with
+#: association → margin of the losses
 MARGINS = {"log": 0.3, "raw": 0.01}
 
 
 @dataclass(slots=True)
 class Report:
-    """What training did: the mean loss of each step, and the held-out checks ``(step, F1)``."""
+    """Mean loss of each training step, held-out checks ``(step, F1)``, and the best step."""
 
     losses: list[float] = field(default_factory=list)
     checks: list[tuple[int, float]] = field(default_factory=list)
@@ -151,7 +150,7 @@ class Report:
 
 
 def batches(count: int, size: int, steps: int, generator: torch.Generator) -> Iterator[list[int]]:
-    """Yield ``steps`` batches of places: every tree once before any twice, in seeded order."""
+    """Yield ``steps`` batches of tree indices in random order, each tree once before any twice."""
     waiting: list[int] = []
     for _ in range(steps):
         if not waiting:
@@ -167,57 +166,58 @@ def shared_batches(
     steps: int,
     generator: torch.Generator,
 ) -> Iterator[list[int]]:
-    """Yield ``steps`` batches of places, each treebank at its share of them.
+    """Yield ``steps`` batches of tree indices in which each treebank has its share.
 
-    Each next tree is of the treebank that is most behind its share, so that shares hold in every
-    batch as far as whole trees can, and over several batches where a treebank has less than one of
-    a batch. Every tree comes once before any of its treebank comes twice; a treebank of few trees
-    comes round several times in a batch.
+    The next tree always comes from the treebank that is furthest behind its share. So shares hold
+    in every batch up to rounding, and over several batches if a share is less than one tree. Each
+    tree comes once before any tree of its treebank comes twice; a small treebank may be repeated
+    within a batch.
 
     Args:
-        counts: trees of each treebank, one treebank after the other.
+        counts: number of trees of each treebank, one treebank after the other.
         shares: of the treebanks, in any unit.
-        size: trees of a batch.
-        steps: batches.
+        size: trees in a batch.
+        steps: number of batches.
         generator: of the order.
     """
 
-    def endless(first: int, count: int) -> Iterator[int]:
+    def cycle(first: int, count: int) -> Iterator[int]:
         while True:
             order: list[int] = torch.randperm(count, generator=generator).tolist()
-            yield from (first + place for place in order)
+            yield from (first + index for index in order)
 
     ends = np.cumsum(counts).tolist()
-    each = [endless(end - count, count) for end, count in zip(ends, counts, strict=True)]
+    orders = [cycle(end - count, count) for end, count in zip(ends, counts, strict=True)]
     part = np.array(shares, np.float64) / sum(shares)
-    taken = np.zeros(len(part))
+    drawn = np.zeros(len(part))
     for _ in range(steps):
-        before = taken.copy()
+        before = drawn.copy()
         for _ in range(size):
-            behind = part * (taken.sum() + 1) - taken
-            # what is equal but for rounding goes to the first
-            taken[int(np.argmax(behind > behind.max() - 1e-9))] += 1
-        now = (taken - before).astype(int).tolist()
-        yield [next(one) for one, own in zip(each, now, strict=True) for _ in range(own)]
+            behind = part * (drawn.sum() + 1) - drawn
+            # the first of those that are equal up to rounding
+            drawn[int(np.argmax(behind > behind.max() - 1e-9))] += 1
+        now = (drawn - before).astype(int).tolist()
+        yield [next(order) for order, count in zip(orders, now, strict=True) for _ in range(count)]
 
 
-def _orders(
+def _draw_batches(
     usable: Sequence[int], plan: TrainingPlan, trees: Sequence[int], generator: torch.Generator
 ) -> Iterator[list[int]]:
-    """Yield batches of places among the usable trees.
+    """Yield batches of indices into ``usable``.
 
     Raises:
-        AttreeError: not one share above 0 for each treebank; or a treebank has no usable tree.
+        AttreeError: shares are not one number above 0 for each treebank, or a treebank has no
+            usable tree.
     """
     size, steps, shares = plan.batch, plan.steps, plan.shares
     if not shares:
         return batches(len(usable), size, steps, generator)
-    if len(shares) != len(trees) or not all(0 < one < np.inf for one in shares):
+    if len(shares) != len(trees) or not all(0 < share < np.inf for share in shares):
         raise AttreeError(
             "bad-shares",
-            f"there are {len(trees)} treebanks, and the shares of a batch are "
-            f"{', '.join(f'{one:g}' for one in shares)}",
-            fix="give each treebank one above 0",
+            f"the shares of a batch ({', '.join(f'{share:g}' for share in shares)}) are not one "
+            f"number above 0 for each of {len(trees)} treebanks",
+            fix="give each treebank a share above 0",
         )
     ends = np.cumsum(trees)
     counts = np.bincount(np.searchsorted(ends, usable, side="right"), minlength=len(ends))
@@ -225,7 +225,7 @@ def _orders(
         raise AttreeError(
             "no-trees",
             f"treebank {int(counts.argmin()) + 1} of {len(counts)} has no tree of three words",
-            fix="leave it out",
+            fix="leave this treebank out",
         )
     return shared_batches(counts.tolist(), shares, size, steps, generator)
 
@@ -244,17 +244,17 @@ def train(
     """Train ``scorer`` in place, on its device.
 
     Equal seeds give bit-identical weights on a CPU with the same number of threads. Sentences of
-    one and two words have one tree only and are left out.
+    one and two words have only one binary tree and are left out.
 
     Args:
         scorer: the weights.
         source: features of the sentences of ``trees``, in their order.
         trees: to train on.
-        plan: how.
-        held_out: F1 on trees that are not trained on; where given, training stops once it no
-            longer grows, and the best weights are kept.
+        plan: of the training.
+        held_out: returns F1 on held-out trees; if given, training stops once this no longer grows,
+            and the best weights are kept.
         check_every, patience: of early stopping, in steps and in checks without a gain.
-        advance: told of every step.
+        advance: called after each step.
 
     Raises:
         AttreeError: no tree of three words or more, no steps, or a loss that is not a number.
@@ -262,12 +262,12 @@ def train(
     if plan.steps < 1 or plan.batch < 1:
         raise AttreeError("bad-count", "training needs at least one step, and one tree a batch")
     gold = trees.gold
-    usable = [place for place, tree in enumerate(gold) if tree.n_words > 2]
+    usable = [index for index, tree in enumerate(gold) if tree.n_words > 2]
     if not usable:
         raise AttreeError(
             "short-trees",
-            "all trees chosen for training have one or two words, which have one tree only",
-            fix="choose others",
+            "all trees chosen for training have one or two words, so there is nothing to learn",
+            fix="choose other trees",
         )
     order = torch.Generator().manual_seed(plan.seed)
     device = scorer.device
@@ -277,15 +277,15 @@ def train(
     rates = [group["lr"] for group in optimiser.param_groups]
     recipe, margin = plan.recipe, MARGINS[plan.recipe.association]
     report, best_f1, kept = Report(), -1.0, scorer.state_dict()
-    for step, places in enumerate(_orders(usable, plan, trees.sources, order), 1):
-        chosen, loss = [usable[place] for place in places], 0.0
+    for step, indices in enumerate(_draw_batches(usable, plan, trees.sources, order), 1):
+        chosen, loss = [usable[index] for index in indices], 0.0
         if plan.decay:
             for group, rate in zip(optimiser.param_groups, rates, strict=True):
                 group["lr"] = rate * (1.0 - (step - 1) / plan.steps)
         optimiser.zero_grad()
-        for some in parts(chosen, [gold[place].n_words for place in chosen]):
-            answers = gold_batch([gold[place] for place in some], device=device)
-            scores = scorer.scores(source.batch(some), noise)
+        for part in split_batch(chosen, [gold[index].n_words for index in chosen]):
+            answers = gold_batch([gold[index] for index in part], device=device)
+            scores = scorer.scores(source.batch(part), noise)
             losses = OBJECTIVES[recipe.objective](scores, answers, recipe.score, margin)
             if (broken := ~torch.isfinite(losses)).any():
                 name = answers.trees[int(broken.nonzero()[0])].name
@@ -294,7 +294,7 @@ def train(
                     f"the loss of tree {name} is not a number at step {step}",
                     fix="lower the learning rate, or leave the tree out",
                 )
-            mean = losses.mean() * (len(some) / len(chosen))
+            mean = losses.mean() * (len(part) / len(chosen))
             mean.backward()
             loss += float(mean.detach())
         optimiser.step()
@@ -314,22 +314,23 @@ def train(
     return report
 
 
-def parts(places: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
-    """Cut a batch where its padded tables are large: sentences of like length stay together.
+def split_batch(indices: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:
+    """Split a batch with large padded tables into groups of sentences of similar length.
 
-    Gradients of the parts are summed, so that memory is that of a part, and little of it padding.
+    The trainer sums the gradients of the groups, so memory is that of one group, with little
+    padding.
 
     Args:
-        places: of the sentences.
-        lengths: of each, in words.
+        indices: of the sentences.
+        lengths: of the sentences, in words.
     """
-    if (max(lengths) + 1) ** 2 * len(places) <= _CELLS:
-        return [list(places)]
-    found: list[list[int]] = []
+    if (max(lengths) + 1) ** 2 * len(indices) <= _CELLS:
+        return [list(indices)]
+    groups: list[list[int]] = []
     longest = 0
-    for length, place in sorted(zip(lengths, places, strict=True), reverse=True):
-        if not found or longest * (len(found[-1]) + 1) > _CELLS:
-            found.append([])
+    for length, index in sorted(zip(lengths, indices, strict=True), reverse=True):
+        if not groups or longest * (len(groups[-1]) + 1) > _CELLS:
+            groups.append([])
             longest = (length + 1) ** 2
-        found[-1].append(place)
-    return found
+        groups[-1].append(index)
+    return groups

@@ -1,4 +1,4 @@
-"""What ``attree train`` is asked for: which trees, which parser, how it is trained."""
+"""Options of ``attree train``: which trees, which parser, and how it is trained."""
 
 from __future__ import annotations
 
@@ -57,32 +57,32 @@ class Choice:
     shares: Annotated[list[str] | None, Parameter(converter=options.words)] = None
 
     def shares_of(self, treebanks: int) -> tuple[float, ...]:
-        """Return the share of each treebank, none if nothing is asked for.
+        """Return the share of each treebank; empty if no shares are asked for.
 
         Raises:
-            AttreeError: not one number above 0 for each.
+            AttreeError: shares are not one number above 0 for each treebank.
         """
         if self.shares is None:
             return ()
         if self.shares == ["even"]:
             return (1.0,) * treebanks
         try:
-            found = tuple(float(part) for part in self.shares)
+            shares = tuple(float(part) for part in self.shares)
         except ValueError:
-            found = ()
-        if len(found) != treebanks or not all(0 < one < math.inf for one in found):
-            given = ",".join(self.shares)
+            shares = ()
+        if len(shares) != treebanks or not all(0 < share < math.inf for share in shares):
+            text = ",".join(self.shares)
             raise AttreeError(
                 "bad-shares",
-                f"--shares {given} is not a number above 0 for each of {treebanks} treebanks",
+                f"--shares {text} is not a number above 0 for each of {treebanks} treebanks",
                 fix=f"write even, or {','.join('1' * treebanks)}",
             )
-        return found
+        return shares
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is other than in the parser's recipe; None leaves it.
+    """Changes to the parser's recipe; None leaves a setting as it is.
 
     Attributes:
         objective: Objective: likelihood, margin or tree_crf.
@@ -100,7 +100,7 @@ class Changes:
     learning_rate: Annotated[options.LearningRate | None, Parameter(group=MORE)] = None
 
     def given(self) -> dict[str, Any]:
-        """Return those that were asked for, by the recipe's names of them."""
+        """Return the settings that were asked for, by their names in the recipe."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 

@@ -1,6 +1,6 @@
-"""A trained parser: scorer, decoder, what it was trained on; on disk, and bound to its encoder.
+"""A trained parser: its weights and recipe, its folder, and the model that runs its encoder.
 
-On disk it is a folder with ``parser.json``, ``weights.safetensors`` and, for people, ``README.md``.
+The folder holds ``parser.json``, ``weights.safetensors`` and the model card ``README.md``.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from attree.training.scores import SpanScores, decode, expected_right, likelihoo
 from attree.trees.constraints import NOTHING_KNOWN, Constraints, Known
 from attree.trees.trees import Trees
 
-#: cells of piece-level matrices scored at a time
+#: Cells of piece-level matrices scored at a time.
 _CELLS_AT_A_TIME = 40_000
 
 _AGAIN = "train it again"
-#: Types of weights; what is of another would be other numbers, or none, in the first.
+#: Types that weights may have; conversion from others to float32 may lose values.
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -63,13 +63,13 @@ class TrainedParser:
     """A parser trained on a few trees.
 
     Attributes:
-        recipe: what it is.
-        shape: the settings of each part.
+        recipe: its parts, objective and decoder.
+        shape: part → its settings.
         scorer: the weights.
-        encoder: slug, fingerprint, revision of the encoder it belongs to.
-        about: seed, data hash, versions, dev score and the like, as JSON.
+        encoder: slug, fingerprint and revision of its encoder.
+        about: record of its training as JSON: seed, data hash, versions, dev score and the like.
         trained_on: :func:`attree.trees.sampling.fingerprints` of the training sentences.
-        adapter: low-rank weights of the encoder, by name, where it was adapted to trees.
+        adapter: low-rank weights of the encoder by name, if it was adapted to trees.
     """
 
     recipe: FewShotRecipe
@@ -82,7 +82,7 @@ class TrainedParser:
 
     @property
     def layers(self) -> list[int]:
-        """Hidden states that ``--layer`` and tuning chose; none where no part reads them."""
+        """Hidden states chosen by ``--layer`` or tuning; empty if no part reads them."""
         chosen = (part for part in self.scorer.each().values() if part.reads_layers)
         return [layer for part in chosen for layer in part.layers]
 
@@ -96,21 +96,21 @@ class TrainedParser:
                 f"({encoder.fingerprint[:12]})",
                 fix="parse with the encoder it was trained with, or train anew",
             )
-        # what the encoder has not is refused before any sentence is read
+        # refuse layers, sizes or heads that the encoder lacks before reading any sentence
         n_heads = encoder.n_layers * encoder.n_heads
-        there = {"layers": encoder.n_layers, "hidden": encoder.hidden_size, "heads": n_heads}
+        limits = {"layers": encoder.n_layers, "hidden": encoder.hidden_size, "heads": n_heads}
         for part, settings in self.shape.items():
-            here = {"layers": max(settings.get("layers", [0])), "hidden": settings.get("hidden")}
+            sizes = {"layers": max(settings.get("layers", [0])), "hidden": settings.get("hidden")}
             if part == "heads":
-                here["heads"] = settings["heads"]
-            for key, value in here.items():
-                fits = value == there[key] or (key == "layers" and value < there[key])
+                sizes["heads"] = settings["heads"]
+            for key, value in sizes.items():
+                fits = value == limits[key] or (key == "layers" and value < limits[key])
                 if value is not None and not fits:
-                    problem = f"{value}, where the encoder {encoder.slug} has {there[key]}"
+                    problem = f"{value}, but the encoder {encoder.slug} has {limits[key]}"
                     raise invalid("bad-shape", f"shape.{part}.{key}: {problem}", ABOUT)
 
     def features(self, encoder: Encoder, pieces: Sequence[Pieces]) -> Batch:
-        """Run the encoder over one batch of sentences, none too long, and lay out what is read."""
+        """Run the encoder over one batch of sentences that fit it, and return the features."""
         return self.scorer.lay_out(run(encoder, pieces, self.scorer.layout()))
 
     @torch.inference_mode()
@@ -119,37 +119,37 @@ class TrainedParser:
         return self.scorer.scores(batch)
 
     def trees(self, batch: Batch, threshold: float = 0.0, known: Known = NOTHING_KNOWN) -> Trees:
-        """Parse one batch; spans (labels) less likely than ``threshold`` are left out.
+        """Parse one batch, leaving out spans (labels) less probable than ``threshold``.
 
-        Trees of a parser that has a distribution over trees have the marginals of their spans.
+        Trees have the marginals of their spans if the parser has a distribution over trees.
         """
         scores, how = self.span_scores(batch), (self.recipe, threshold)
-        kept = {place: decoded(scores.of(place), *how, one) for place, one in known.items()}
-        return decoded(scores, *how).replaced(kept)
+        kept = {row: decode_batch(scores.take(row), *how, rules) for row, rules in known.items()}
+        return decode_batch(scores, *how).replaced(kept)
 
     def decode(self, source: BatchSource) -> Trees:
         """Parse every sentence of a source, in its order."""
         groups = _groups(source.lengths())
-        return Trees.concatenate([self.trees(source.batch(places)) for places in groups])
+        return Trees.concatenate([self.trees(source.batch(rows)) for rows in groups])
 
     def decode_with_marginals(self, source: BatchSource) -> tuple[Trees, NDArray[np.float64]]:
-        """As :meth:`decode`, and the probability of every span among all binary trees."""
-        found, likely = [], []
-        for places in _groups(source.lengths()):
-            batch = source.batch(places)
-            found.append(self.trees(batch))
-            likely.append(likelihoods(self.span_scores(batch), found[-1]))
-        return Trees.concatenate(found), np.concatenate(likely)
+        """Parse as :meth:`decode`; also return each span's probability among binary trees."""
+        trees, likely = [], []
+        for rows in _groups(source.lengths()):
+            batch = source.batch(rows)
+            trees.append(self.trees(batch))
+            likely.append(likelihoods(self.span_scores(batch), trees[-1]))
+        return Trees.concatenate(trees), np.concatenate(likely)
 
     def f1(self, source: BatchSource, gold: Sequence[GoldTree]) -> float:
-        """Corpus F1 in percent, the whole sentence counted, on a source's sentences."""
+        """Return corpus F1 in percent, counting whole sentences, on a source's sentences."""
         return float(count_each(gold_spans(gold), self.decode(source)).corpus_f1[0])
 
     def threshold(self, text: str) -> float:
-        """Read a threshold of span marginals: a number, or ``chosen``.
+        """Parse a threshold of span marginals: a number, or ``chosen``.
 
         Raises:
-            AttreeError: no number from 0 to 1, or none was chosen.
+            AttreeError: the text is no number from 0 to 1, or no threshold was chosen in training.
         """
         if text == "chosen":
             if "threshold" not in self.about:
@@ -160,17 +160,17 @@ class TrainedParser:
                 )
             return float(self.about["threshold"])
         try:
-            found = float(text)
+            value = float(text)
         except ValueError:
-            found = -1.0
-        if not 0 <= found <= 1:
+            value = -1.0
+        if not 0 <= value <= 1:
             raise AttreeError(
                 "not-a-share", f"{text!r} is not a probability", fix="give 0 to 1, or chosen"
             )
-        return found
+        return value
 
     def describe(self) -> dict[str, Any]:
-        """Everything but the weights, as JSON."""
+        """Return everything but the weights, as JSON."""
         return {
             "recipe": asdict(self.recipe),
             "shape": self.shape,
@@ -180,39 +180,39 @@ class TrainedParser:
 
 
 def gold_spans(gold: Sequence[GoldTree]) -> DistinctSpans:
-    """The brackets of gold trees as the evaluation takes them."""
+    """Return the brackets of gold trees in the form that evaluation takes."""
     return distinct_spans(gold_trees(gold), what="gold tree")
 
 
 def gold_trees(gold: Sequence[GoldTree]) -> Trees:
-    """The brackets of gold trees, of two words and more."""
+    """Return trees of the brackets of gold trees, of two words and more."""
     brackets = [[(s, e) for s, e in tree.brackets.tolist()] for tree in gold]
     return Trees.from_spans([tree.n_words for tree in gold], brackets)
 
 
 def right_branching_f1(gold: Sequence[GoldTree]) -> float:
-    """Corpus F1, in percent, of right-branching trees."""
+    """Return corpus F1, in percent, of right-branching trees."""
     trees = fixed_trees("right_branching", [tree.n_words for tree in gold])
     return float(count_each(gold_spans(gold), trees).corpus_f1[0])
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[range]:
-    """Runs of sentences whose padded matrices stay small, in their order."""
+    """Yield consecutive ranges of sentences whose padded matrices stay small."""
     first, longest = 0, 0
-    for place, length in enumerate(lengths):
+    for number, length in enumerate(lengths):
         longest = max(longest, length)
-        if place > first and longest**2 * (place + 1 - first) > _CELLS_AT_A_TIME:
-            yield range(first, place)
-            first, longest = place, length
+        if number > first and longest**2 * (number + 1 - first) > _CELLS_AT_A_TIME:
+            yield range(first, number)
+            first, longest = number, length
     if lengths:
         yield range(first, len(lengths))
 
 
 def save_parser(parser: TrainedParser, folder: Path, *, card: str = "", half: bool = False) -> None:
-    """Write ``parser``, and its card where there is one.
+    """Write a parser's folder, and its card if given.
 
-    ``parser.json`` comes last, so a folder that has it is whole. With ``half`` weights take half
-    the room, rounded to 16 bits; what reads them has 32 again.
+    ``parser.json`` is written last, so a folder that has it is complete. With ``half``, weights are
+    rounded to 16 bits; they are read as 32 bits again.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / ABOUT).unlink(missing_ok=True)
@@ -220,7 +220,7 @@ def save_parser(parser: TrainedParser, folder: Path, *, card: str = "", half: bo
         name: (tensor.half() if half else tensor).detach().cpu().contiguous()
         for name, tensor in parser.scorer.state_dict().items()
     }
-    tensors |= {name: torch.from_numpy(one) for name, one in parser.adapter.items()}
+    tensors |= {name: torch.from_numpy(weights) for name, weights in parser.adapter.items()}
     tensors["trained_on"] = torch.from_numpy(parser.trained_on.astype("<u8").view(np.int64).copy())
     with whole_file(folder / WEIGHTS) as part:
         part.write_bytes(save(tensors))  # `save_file` makes files that only their owner can read
@@ -235,29 +235,29 @@ def load_parser(
     """Read a parser that :func:`save_parser` wrote.
 
     Args:
-        folder: where it is.
-        device: where to.
-        decoder: another decoder than its own.
+        folder: of the parser.
+        device: for the weights.
+        decoder: to use instead of the parser's own.
 
     Raises:
-        AttreeError: no parser there, weights cut short, or weights of another shape.
+        AttreeError: no parser in the folder, weights cut short, or weights of another shape.
     """
     folder = Path(folder)
-    about = read_description(folder)
-    recipe, path = adapted(about.recipe, decoder=decoder), folder / WEIGHTS
-    there = check_regular(path, what="file of weights")
+    description = read_description(folder)
+    recipe, path = adapted(description.recipe, decoder=decoder), folder / WEIGHTS
+    size = check_regular(path, what="file of weights")
     try:
         with torch.device("meta"):  # before it takes memory
-            empty = SpanScorer(about.recipe, about.shape)
+            empty = SpanScorer(description.recipe, description.shape)
         least = sum(parameter.numel() for parameter in empty.parameters())
-        if least > there:
+        if least > size:
             raise _damaged(
                 path,
-                f"parser.json describes {least:,} weights or more, this file holds {there:,} "
+                f"parser.json describes at least {least:,} weights, but this file has {size:,} "
                 "bytes: they do not belong together",
                 "too-few-bytes",
             )
-        scorer = SpanScorer(about.recipe, about.shape)
+        scorer = SpanScorer(description.recipe, description.shape)
     except (TypeError, KeyError):
         raise _damaged(folder / ABOUT, f"this is not the {DESCRIPTION}", "other-parser") from None
     adapter = read_adapter(path)
@@ -267,7 +267,7 @@ def load_parser(
         for name, tensor in tensors.items():
             kind = str(tensor.dtype).removeprefix("torch.")
             if tensor.dtype not in _FLOATS:
-                problem = f"are {kind}, where floats of 16 or 32 bits are meant"
+                problem = f"are {kind}, but must be floats of 16 or 32 bits"
             elif not tensor.isfinite().all():
                 problem = "are not all finite"
             else:
@@ -278,7 +278,7 @@ def load_parser(
         problem = "these weights are cut short or belong to another parser"
         raise _damaged(path, problem) from None
     scorer = scorer.to(device).eval()
-    parts = (about.shape, scorer, about.raw["encoder"], about.raw["about"])
+    parts = (description.shape, scorer, description.raw["encoder"], description.raw["about"])
     return TrainedParser(recipe, *parts, trained_on, adapter)
 
 
@@ -290,19 +290,19 @@ class TrainedModel:
     """A parser that ``attree train`` made (a :class:`attree.parsers.batches.Model`).
 
     Args:
-        trained: the weights.
+        trained: the parser.
         encoder: the one it was trained with.
-        threshold: spans of a lower marginal are dropped, so that trees need not be binary; 0 keeps
-            all.
+        threshold: spans of a lower marginal are left out, so that trees need not be binary; 0
+            keeps all.
 
     Attributes:
-        labelled: whether its trees have labels.
-        tagged: whether their words have tags.
-        has_distribution: whether they have marginals.
-        has_association: whether a matrix is trained.
+        labelled: whether trees have labels.
+        tagged: whether words have tags.
+        has_distribution: whether trees have marginals.
+        has_association: whether the parser trains an association matrix.
 
     Raises:
-        AttreeError: another encoder.
+        AttreeError: the parser was trained with another encoder.
     """
 
     def __init__(self, trained: TrainedParser, encoder: Encoder, threshold: float = 0.0) -> None:
@@ -314,7 +314,7 @@ class TrainedModel:
         self.has_association = "projection" in trained.recipe.parts
 
     def features(self, pieces: Sequence[Pieces]) -> Batch:
-        """Run the encoder and lay out what the scorer reads."""
+        """Run the encoder over a batch and return the features that the scorer reads."""
         return self.trained.features(self.encoder, pieces)
 
     def trees(self, features: Batch, known: Known = NOTHING_KNOWN) -> Trees:
@@ -322,18 +322,18 @@ class TrainedModel:
         return self.trained.trees(features, self.threshold, known)
 
     def chart(self, features: Batch) -> TrainedChart:
-        """Keep the scores of the one sentence of a batch."""
+        """Return the span scores of a batch of one sentence."""
         trained = self.trained
         return TrainedChart(trained.span_scores(features), trained.recipe, self.threshold)
 
     @torch.inference_mode()
     def associations(self, features: Batch) -> list[NDArray[np.float32]]:
-        """Return each sentence's trained association; of a log association its exponential."""
-        found = self.trained.scorer.association(features).cpu().numpy()
-        return [each[:n, :n] for each, n in zip(found, features.n_words.tolist(), strict=True)]
+        """Return each sentence's trained association, (words, words), exponentiated if a log."""
+        matrices, words = self.trained.scorer.association(features), features.n_words.tolist()
+        return [matrix[:n, :n] for matrix, n in zip(matrices.cpu().numpy(), words, strict=True)]
 
 
-def decoded(
+def decode_batch(
     scores: SpanScores,
     recipe: FewShotRecipe,
     threshold: float = 0.0,
@@ -344,8 +344,8 @@ def decoded(
     Args:
         scores: of the batch.
         recipe: of the parser.
-        threshold: spans less likely are left out.
-        constraints: of a batch of one sentence.
+        threshold: spans less probable are left out.
+        constraints: for a batch of one sentence.
     """
     if recipe.decoder == "labelled_risk":
         least, share = threshold or recipe.threshold, recipe.unlabelled
@@ -367,7 +367,7 @@ class TrainedChart:
     Attributes:
         scores: of a batch of one sentence.
         recipe: of the parser.
-        threshold: spans less likely are left out.
+        threshold: spans less probable are left out.
     """
 
     scores: SpanScores
@@ -375,14 +375,14 @@ class TrainedChart:
     threshold: float = 0.0
 
     def trees(self, constraints: Constraints) -> Trees:
-        """Return the tree, as the parser decodes, with marginals if it has a distribution."""
-        return decoded(self.scores, self.recipe, self.threshold, constraints)
+        """Return the tree that keeps to constraints, decoded as the parser does."""
+        return decode_batch(self.scores, self.recipe, self.threshold, constraints)
 
     def best(self, k: int) -> Ranked:
-        """Return the best k trees, as the parser decodes; the scores of spans are its own.
+        """Return the k best trees by what the decoder maximises, with the parser's span scores.
 
         Raises:
-            AttreeError: the decoder compares no whole trees.
+            AttreeError: the decoder does not compare whole trees.
         """
         span, n_words = self._arrays()
         if self.recipe.decoder == "labelled_risk":
@@ -409,25 +409,25 @@ class TrainedChart:
         return Ranked(trees, ranked.scores, chances)
 
     def marginals(self, constraints: Constraints) -> NDArray[np.float64]:
-        """(n + 1, n + 1): the probability of every phrase.
+        """Return the probability of every phrase, (n + 1, n + 1).
 
         Raises:
-            AttreeError: the parser is no tree CRF.
+            AttreeError: the parser is not a tree CRF.
         """
         self._check()
         if self.scores.labels is not None:
             return phrase_marginals(self.scores, constraints)
-        span, n_words = self._arrays()
-        found = marginals(span + constraints.penalties(int(n_words[0])), n_words)[0]
-        for place in constraints.forbidden:
-            found[place] = 0.0
-        return np.clip(found, 0.0, 1.0)
+        scores, n_words = self._arrays()
+        chances = marginals(scores + constraints.penalties(int(n_words[0])), n_words)[0]
+        for span in constraints.forbidden:
+            chances[span] = 0.0
+        return np.clip(chances, 0.0, 1.0)
 
     def entropy(self) -> float:
         """Return the entropy over binary trees, in nats.
 
         Raises:
-            AttreeError: the parser is no tree CRF.
+            AttreeError: the parser is not a tree CRF.
         """
         self._check()
         return float(entropy(*self._arrays())[0])

@@ -1,4 +1,4 @@
-"""What a parser's span scores are summed from, the parts; their sum; batches that feed them."""
+"""The parts of a parser, the scorer that sums their span scores, and batches of features."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from attree.training.projection import (
     state_batch,
 )
 from attree.training.recipes import FewShotRecipe, TrainingPlan
-from attree.training.scores import SpanScores, existing, span_scores
+from attree.training.scores import SpanScores, span_mask, span_scores
 from attree.trees.trees import Trees
 
-#: how the heads are put together → what is taken of each matrix, of the weights, and of the sum
+#: combination of heads → functions applied to each matrix, to the weights, and to the sum
 COMBINATIONS = {
     # Σ w log(A): scores are linear in the weights, any sign may be learned
     "log": (lambda a: (a + FLOOR).log_(), lambda w: w, lambda a: a),
@@ -40,7 +40,7 @@ COMBINATIONS = {
 Shape = Mapping[str, Any]
 #: (sentences, words + 1, width) each: states before and after every boundary between words.
 Sides = tuple[Tensor, Tensor]
-#: What dropout is drawn from; none without.
+#: Generator of dropout; None for no dropout.
 Noise = torch.Generator | None
 
 
@@ -60,11 +60,11 @@ class ScorePart(nn.Module, ABC):
         shape: the settings of the part, as :meth:`shape` gives them.
 
     Attributes:
-        reads_layers: whether ``--layer`` says what it reads, so that layers can be tuned for it.
+        reads_layers: whether ``--layer`` and tuning choose the layers that it reads.
         layers: hidden states that it reads.
-        rate: dropout on them.
+        rate: dropout on these hidden states.
         learning_rate: Adam's, for its weights.
-        encoder_heads: heads of the encoder, all layers together, whose attention it reads.
+        encoder_heads: number of heads, over all layers, whose attention it reads.
     """
 
     reads_layers: ClassVar[bool] = False
@@ -81,22 +81,22 @@ class ScorePart(nn.Module, ABC):
         """Return the settings, as JSON, of a part trained by a plan."""
 
     def start(self, encoder: Encoder, plan: TrainingPlan) -> None:
-        """Set the first weights, where they depend on the encoder."""
+        """Set the first weights that depend on the encoder or the plan."""
 
     def reads(self) -> tuple[Any, ...]:
-        """Return what its features depend on: equal parts can share them."""
+        """Return what its features depend on; parts with equal values can share features."""
         return (self.layers, self.encoder_heads)
 
     @abstractmethod
     def lay_out(self, output: EncoderOutput) -> Any:
-        """Return the features that it reads of a batch, on the batch's device."""
+        """Return the features that it reads, on the device of the encoder's output."""
 
     @abstractmethod
     def scores(self, features: Any, n_words: Tensor, noise: Noise = None) -> SpanScores:
-        """Score every span of a batch, under dropout where there is noise."""
+        """Score every span of a batch, with dropout if ``noise`` is given."""
 
     def attention(self, features: Any) -> Tensor | None:
-        """(sentences, words, words): the association that it has trained, if it has one."""
+        """Return the trained association, (sentences, words, words), if it has one."""
         return None
 
 
@@ -105,8 +105,8 @@ class ProjectionPart(ScorePart):
 
     Attributes:
         projection: the query and key, with a layer for each layer read.
-        kind: of the association, ``log`` or ``raw``.
-        specials: whether ``[CLS]`` and ``[SEP]`` take part in the softmax.
+        kind: ``log`` or ``raw``, the kind of association.
+        specials: whether ``[CLS]`` and ``[SEP]`` are in the softmax.
     """
 
     reads_layers = True
@@ -135,15 +135,15 @@ class ProjectionPart(ScorePart):
         initialise(self.projection, weights, how=plan.start, generator=generator)
 
     def reads(self) -> tuple[Any, ...]:
-        """Return the layers, and whether special tokens take part."""
+        """Return the layers, and whether special tokens are in the softmax."""
         return (self.layers, self.specials)
 
     def lay_out(self, output: EncoderOutput) -> StateBatch:
-        """Return the states of the pieces that take part."""
+        """Return the states of the pieces in the softmax."""
         return state_batch(output, self.layers, specials=self.specials)
 
     def association(self, features: StateBatch, noise: Noise = None) -> Tensor:
-        """(sentences, words, words): the association, zero-padded."""
+        """Return the association, (sentences, words, words), zero-padded."""
         raw = self.projection(features, dropout(features.states, self.rate, noise))
         return association_of(raw, features.words(), self.kind)
 
@@ -152,16 +152,16 @@ class ProjectionPart(ScorePart):
         return span_scores(self.association(features, noise), n_words)
 
     def attention(self, features: StateBatch) -> Tensor:
-        """(sentences, words, words): the association, of a log one its exponential."""
-        found = self.association(features).float()
-        return found.exp() if self.kind == "log" else found
+        """Return the association, (sentences, words, words), exponentiated if a log."""
+        association = self.association(features).float()
+        return association.exp() if self.kind == "log" else association
 
 
 class BoundaryReader(ScorePart):
     """A part that reads the hidden states on both sides of every boundary between words.
 
     Attributes:
-        width: of a state, all layers of them together.
+        width: size of the hidden states of all layers together.
     """
 
     def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
@@ -176,8 +176,8 @@ class BoundaryReader(ScorePart):
 class BoundaryPart(BoundaryReader):
     """Linear scores of a span's two ends: ``w₁·h_i + w₂·h_{i−1} + w₃·h_{j−1} + w₄·h_j``.
 
-    ``h`` are hidden states of the words on both sides of where a span begins and ends (the piece
-    next to the boundary). The start is zero, so that the association speaks first.
+    ``h`` are hidden states of the words on both sides of the span's ends (of the piece next to the
+    boundary). Weights start at zero, so that the association decides at first.
     """
 
     def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
@@ -196,7 +196,7 @@ class BoundaryPart(BoundaryReader):
         after = dropout(features[1], self.rate, noise) @ self.weights[:, 2:]
         begins, ends = (before[..., 0] + after[..., 0]), (before[..., 1] + after[..., 1])
         span = begins.double()[:, :, None] + ends.double()[:, None, :]
-        span = span * existing(n_words, span.shape[1])
+        span = span * span_mask(n_words, span.shape[1])
         return SpanScores(torch.zeros_like(span), span, n_words)
 
 
@@ -204,9 +204,9 @@ def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> Sides:
     """Return the states on the two sides of every boundary between words.
 
     Returns:
-        (sentences, words + 1, width) each: of the last piece of the word before and the first
-        piece of the word after, special tokens at the ends where there are some; meaningless past
-        a sentence.
+        (sentences, words + 1, width) each: states of the last piece of the word before and of the
+        first piece of the word after. At the ends of the sentence they are those of special
+        tokens, if there are any; past the sentence they are meaningless.
     """
     word_of, n_words = output.batch.word_of, output.batch.n_words
     sentence = torch.arange(len(n_words), device=word_of.device)
@@ -226,10 +226,10 @@ def boundary_states(output: EncoderOutput, layers: tuple[int, ...]) -> Sides:
 class HeadPart(ScorePart):
     """Span scores of a learned combination of the encoder's own heads.
 
-    Weights start uniform; beside other parts the heads begin silent.
+    Weights start uniform, or at zero if there are other parts.
 
     Attributes:
-        weights: (1 or 2, heads), the second for the outside score where the recipe has it apart.
+        weights: (1 or 2, heads), the second row for a separate outside score.
     """
 
     def __init__(self, recipe: FewShotRecipe, shape: Shape) -> None:
@@ -250,7 +250,7 @@ class HeadPart(ScorePart):
         return output.attention
 
     def associations(self, attention: Tensor, n_words: Tensor) -> list[Tensor]:
-        """The combined matrices (sentences, words, words): one, or the inside and the outside."""
+        """Return one combined matrix (sentences, words, words), or one inside and one outside."""
         before, weigh, after = COMBINATIONS[self.combination]
         mixed = torch.einsum("wh,bhij->wbij", weigh(self.weights), before(attention))
         word = torch.arange(attention.shape[-1], device=n_words.device) < n_words[:, None]
@@ -263,10 +263,10 @@ class HeadPart(ScorePart):
         return span_scores(inside, n_words, outside[0] if outside else None)
 
 
-#: Hidden units, as in the authors' program.
+#: Size of the hidden layer, as in the authors' program.
 _HIDDEN = 250
 
-#: Numbers of hidden units computed at once while nothing is trained: 16 MB.
+#: Hidden values computed at a time without gradients: 16 MB.
 _AT_ONCE = 4_000_000
 
 
@@ -279,8 +279,8 @@ class SpanPart(BoundaryReader):
         v(i, j) = (f_j - f_i, b_i - b_j),   s(i, j) = w · relu(norm(M v(i, j))) + c
 
     with ``f_k`` the state of the word before boundary ``k`` and ``b_k`` that of the word after it.
-    Decided: the encoder stays frozen, as for every few-shot parser here, where theirs is trained
-    along and has further layers on top; one label, since trees are scored without labels.
+    Differences from theirs: the encoder is frozen, as for every few-shot parser here, and has no
+    further layers on top; there is one label, since trees are scored without labels.
     """
 
     reads_layers = True
@@ -311,16 +311,16 @@ class SpanPart(BoundaryReader):
     def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
         """Score every span of a batch."""
         before, after = (dropout(side, self.rate, noise) for side in features)
-        # the first layer is linear: of a difference it is the difference
-        at = self.before(before) - self.after(after)
-        rows = at.shape[1]
+        # the first layer is linear: apply it to both boundaries, then take the difference
+        hidden = self.before(before) - self.after(after)
+        rows = hidden.shape[1]
         if not torch.is_grad_enabled():
-            rows = max(1, _AT_ONCE // at.numel())
-        found = []
-        for starts in at.split(rows, dim=1):
-            between = at[:, None, :, :] - starts[:, :, None, :] + self.first
-            found.append(self.last(self.norm(between).relu())[..., 0])
-        span = torch.cat(found, dim=1).double() * existing(n_words, at.shape[1])
+            rows = max(1, _AT_ONCE // hidden.numel())
+        tables = []
+        for starts in hidden.split(rows, dim=1):
+            between = hidden[:, None, :, :] - starts[:, :, None, :] + self.first
+            tables.append(self.last(self.norm(between).relu())[..., 0])
+        span = torch.cat(tables, dim=1).double() * span_mask(n_words, hidden.shape[1])
         return SpanScores(torch.zeros_like(span), span, n_words)
 
 
@@ -328,10 +328,10 @@ class NameReader(BoundaryReader):
     """A part that scores names, linear in the states on both sides of the boundaries it reads.
 
     Attributes:
-        names: what may be found: labels, tags.
+        names: the labels, or the tags.
     """
 
-    #: How many boundaries have weights of their own, and how many biases there are.
+    #: Number of boundaries with their own weights, and number of biases.
     ends: ClassVar[int]
     biases: ClassVar[int]
 
@@ -343,52 +343,52 @@ class NameReader(BoundaryReader):
 
     @torch.no_grad()
     def carry(self, other: NameReader) -> None:
-        """Take the weights of those names that another parser's part has too, if it reads alike."""
+        """Copy the weights of shared names from another part, if it reads the same layers."""
         if (self.layers, self.weights.shape[:2]) != (other.layers, other.weights.shape[:2]):
             return
-        theirs = {name: place for place, name in enumerate(other.names)}
-        both = [(here, theirs[x]) for here, x in enumerate(self.names) if x in theirs]
-        here, there = ([pair[side] for pair in both] for side in (0, 1))
-        self.weights[..., here] = other.weights[..., there]
-        self.bias[..., here] = other.bias[..., there]
+        columns = {name: index for index, name in enumerate(other.names)}
+        shared = [(target, columns[x]) for target, x in enumerate(self.names) if x in columns]
+        target, source = ([pair[side] for pair in shared] for side in (0, 1))
+        self.weights[..., target] = other.weights[..., source]
+        self.bias[..., target] = other.bias[..., source]
 
 
 class LabelPart(NameReader):
     """Probabilities of labels, linear in the states at a span's two ends before the softmax.
 
-    The probability of a labelled tree is that of its binary tree times, for each of its spans, that
-    of the label given the span::
+    The probability of a labelled tree is that of its binary tree times the probability of each
+    span's label given the span::
 
         p(tree, labels) = exp(Σ s(i, j)) / Z · Π p(label | i, j)
 
-    where a span that only binarisation makes has the empty label. The labels have a distribution of
-    their own at each span, so the structure need not pay for them however few the trees.
+    where a span that only binarisation makes has the empty label. Each span has its own
+    distribution over labels, so labels do not impair the structure however few the trees.
 
-    A word by itself has other weights than a span, and the whole sentence a further bias. The span
-    scores are 0. The empty label is the first of the names.
+    Single words have other weights than wider spans, and the whole sentence a further bias. The
+    part's span scores are 0. The empty label is the first of the names.
     """
 
-    #: Where a span begins, where it ends, where a word begins, where it ends.
+    #: Begin and end of a span, begin and end of a word.
     ends = 4
-    #: Of a span, of a word, and added for the whole sentence.
+    #: For a span, for a word, and an addition for the whole sentence.
     biases = 3
 
     @classmethod
     def shape(cls, plan: TrainingPlan, encoder: Encoder) -> dict[str, Any]:
-        """Return the layers, by default a third of the way up, and the labels of the trees."""
+        """Return the layers, by default the one a third of the way up, and the labels."""
         usual = plan.layers if plan.recipe.wide else (encoder.n_layers // 3,)
         layers = plan.recipe.label_layers or usual
         return {"layers": list(layers), "hidden": encoder.hidden_size, "names": ["", *plan.labels]}
 
     def scores(self, features: Sides, n_words: Tensor, noise: Noise = None) -> SpanScores:
         """Score every label of every span of a batch, before the softmax."""
-        both = dropout(torch.cat(features, -1), self.rate, noise)
-        begin, end, word_begin, word_end = (both @ weights for weights in self.weights)
+        states = dropout(torch.cat(features, -1), self.rate, noise)
+        begin, end, word_begin, word_end = (states @ weights for weights in self.weights)
         spans = begin[:, :, None] + end[:, None] + self.bias[0]
         sentence = torch.arange(len(n_words), device=n_words.device)
         spans[sentence, 0, n_words] += self.bias[2]
-        place = torch.arange(spans.shape[1] - 1, device=spans.device)
-        spans[:, place, place + 1] = word_begin[:, :-1] + word_end[:, 1:] + self.bias[1]
+        word = torch.arange(spans.shape[1] - 1, device=spans.device)
+        spans[:, word, word + 1] = word_begin[:, :-1] + word_end[:, 1:] + self.bias[1]
         none = spans.new_zeros(spans.shape[:3], dtype=torch.float64)
         return SpanScores(none, none, n_words, spans, self.names)
 
@@ -396,12 +396,12 @@ class LabelPart(NameReader):
 class TagPart(NameReader):
     """Scores of tags, linear in the states on both sides of where a word begins and ends.
 
-    A tree has the tag of the highest score on each word; the span scores are 0. It is fitted
-    beside the labels (:mod:`attree.training.label_fit`), and empty where trees have no tags.
-    It reads the layers of the labels; nothing in it is trained by steps.
+    Each word gets the tag of the highest score; the part's span scores are 0. The weights are
+    fitted like those of labels (:mod:`attree.training.label_fit`), not trained by steps. The part
+    reads the same layers as labels, and has no names if the trees have no tags.
     """
 
-    #: Where a word begins, where it ends.
+    #: Begin and end of a word.
     ends = 2
     biases = 1
 
@@ -417,27 +417,27 @@ class TagPart(NameReader):
         if not self.names:
             return SpanScores(none, none, n_words)
         begin, end = (torch.cat(features, -1) @ weights for weights in self.weights)
-        found = begin[:, :-1] + end[:, 1:] + self.bias[0]
-        return SpanScores(none, none, n_words, tags=found, tag_names=self.names)
+        tags = begin[:, :-1] + end[:, 1:] + self.bias[0]
+        return SpanScores(none, none, n_words, tags=tags, tag_names=self.names)
 
 
 def with_tags(trees: Trees, scores: SpanScores) -> Trees:
-    """Return trees of a batch with the best tag of each word, as they are without scores of tags.
+    """Set the best tag of each word of a batch's trees, if there are scores of tags.
 
     Raises:
         NotFiniteError: a sentence's scores are NaN or infinite.
     """
     if scores.tags is None:
         return trees
-    place = torch.arange(scores.tags.shape[1], device=scores.tags.device)
-    words = scores.tags[place < scores.n_words[:, None]]
+    position = torch.arange(scores.tags.shape[1], device=scores.tags.device)
+    words = scores.tags[position < scores.n_words[:, None]]
     if not words.sum().isfinite():
         raise NotFiniteError("not-finite", "a sentence's tag scores are NaN or infinite")
     codes = words.argmax(-1).int().cpu().numpy()
     return replace(trees, tags=codes, tag_names=scores.tag_names)
 
 
-#: part → what it is; adding one is adding its line
+#: part → its class; to add a part, add a line
 PARTS: dict[str, type[ScorePart]] = {
     "projection": ProjectionPart,
     "boundary": BoundaryPart,
@@ -448,8 +448,8 @@ PARTS: dict[str, type[ScorePart]] = {
 }
 
 
-def added(parts: list[SpanScores]) -> SpanScores:
-    """Sum the span scores of several parts; the rectangle table is that of the first."""
+def sum_parts(parts: list[SpanScores]) -> SpanScores:
+    """Sum the span scores of several parts; take the rectangle table of the first."""
     first, *others = parts
     span = first.span
     for other in others:
@@ -467,8 +467,8 @@ class Batch:
 
     Attributes:
         n_words: (sentences,) int64.
-        features: part → what it reads.
-        nbytes: bytes of the encoder's output that they were made from.
+        features: part → its features.
+        nbytes: bytes of the encoder's output from which they were made.
     """
 
     n_words: Tensor
@@ -477,12 +477,12 @@ class Batch:
 
 
 class SpanScorer(nn.Module):
-    """Span scores that are the sum over the parts of a recipe.
+    """Sum the span scores of the parts of a recipe.
 
     Args:
-        recipe: which parts.
-        shapes: the settings of each part.
-        made: parts that exist already, whose weights are shared.
+        recipe: with the names of the parts.
+        shapes: part → its settings.
+        made: existing parts to use, sharing their weights.
     """
 
     def __init__(
@@ -497,7 +497,7 @@ class SpanScorer(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """Device of the weights."""
         return next(self.parameters()).device
 
     def each(self) -> dict[str, ScorePart]:
@@ -505,68 +505,68 @@ class SpanScorer(nn.Module):
         return dict(self.parts.items())  # type: ignore[arg-type]
 
     def layout(self) -> Layout:
-        """Return what is read of an encoder."""
+        """Return which of an encoder's features the parts read."""
         parts = self.each().values()
         layers = sorted({layer for part in parts for layer in part.layers})
         return Layout(tuple(layers), max(part.encoder_heads for part in parts))
 
     def reads(self) -> dict[str, tuple[Any, ...]]:
-        """Return what the features of a batch depend on."""
+        """Return what the features of each part depend on."""
         return {name: part.reads() for name, part in self.each().items()}
 
     def lay_out(self, output: EncoderOutput) -> Batch:
-        """Lay out what an encoder said of a batch for every part, on its device."""
+        """Return the features of a batch for every part, on the device of the output."""
         features = {name: part.lay_out(output) for name, part in self.each().items()}
         tensors = [output.attention, *output.states.values()]
         return Batch(output.batch.n_words, features, sum(tensor.nbytes for tensor in tensors))
 
     def scores(self, batch: Batch, noise: Noise = None) -> SpanScores:
-        """Score every span, under dropout where there is noise."""
+        """Score every span of a batch, with dropout if ``noise`` is given."""
         features, n_words = batch.features, batch.n_words
         parts = self.each().items()
-        return added([part.scores(features[name], n_words, noise) for name, part in parts])
+        return sum_parts([part.scores(features[name], n_words, noise) for name, part in parts])
 
     def association(self, batch: Batch) -> Tensor:
-        """(sentences, words, words): the trained association.
+        """Return the trained association, (sentences, words, words).
 
         Raises:
             AttreeError: no part has one.
         """
         for name, part in self.each().items():
-            found = part.attention(batch.features[name])
-            if found is not None:
-                return found
+            association = part.attention(batch.features[name])
+            if association is not None:
+                return association
         raise AttreeError(
             "no-association", "this parser has no trained association", fix="choose fpio or fpoa"
         )
 
     def groups(self) -> list[dict[str, Any]]:
-        """Parameter groups for the optimiser, each part at its own learning rate."""
+        """Return the optimiser's parameter groups, each part with its own learning rate."""
         parts = self.each().values()
         return [{"params": list(part.parameters()), "lr": part.learning_rate} for part in parts]
 
 
 class BatchSource:
-    """Batches for a scorer out of features that were kept.
+    """Batches of kept features for a scorer.
 
     Args:
-        features: of more layers than the scorer reads if need be.
-        scorer: what lays them out, on its device.
-        places: which sentences, in the order that the trainer knows them by; all by default.
+        features: of all layers that the scorer reads, or more.
+        scorer: which reads the features, on its device.
+        indices: which sentences, in the order of the training trees; all by default.
     """
 
     def __init__(
-        self, features: Features, scorer: SpanScorer, places: Sequence[int] | None = None
+        self, features: Features, scorer: SpanScorer, indices: Sequence[int] | None = None
     ) -> None:
         self._layout, self._scorer = features.layout, scorer
         every = features.records
-        self._records = every if places is None else [every[place] for place in places]
+        self._records = every if indices is None else [every[index] for index in indices]
 
     @classmethod
     def of(
         cls, encoder: Encoder, sentences: Sequence[Sequence[str]], scorer: SpanScorer
     ) -> BatchSource:
-        """Run the encoder over sentences, and keep what a scorer reads of them."""
+        """Run the encoder over sentences, and keep the features that a scorer reads."""
         return cls(features_of(encoder, sentences, scorer.layout()), scorer)
 
     def lengths(self) -> list[int]:
@@ -574,11 +574,11 @@ class BatchSource:
         return [len(record.word_of) for record in self._records]
 
     def groups(self) -> list[dict[str, Any]]:
-        """Parameter groups for the optimiser: none, features that were kept do not change."""
+        """Return the optimiser's parameter groups: none, since kept features do not change."""
         return []
 
     def batch(self, indices: Sequence[int]) -> Batch:
-        """Lay out the sentences numbered ``indices``."""
+        """Return the features of the sentences numbered ``indices``."""
         records = [self._records[index] for index in indices]
         scorer = self._scorer
         return scorer.lay_out(read_back(records, self._layout, scorer.layout(), scorer.device))

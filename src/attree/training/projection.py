@@ -1,4 +1,4 @@
-"""The trained association: attention through projections that a few trees have tuned.
+"""The trained association: attention through query and key projections tuned on a few trees.
 
 A :class:`Projection` maps frozen hidden states to a word × word log association: per head
 ``softmax(QKᵀ/√d)`` over the pieces of the sentence, heads averaged, pieces merged to words
@@ -24,12 +24,12 @@ from attree.training.recipes import STARTS
 
 @dataclass(frozen=True, slots=True)
 class StateBatch:
-    """Hidden states of a batch of sentences, flat, and where their pieces and words stand.
+    """Flat hidden states of a batch of sentences, and the positions of their pieces and words.
 
     Attributes:
         states: (layers, pieces in the batch, hidden), the sentences one after the other.
-        rows: (pieces in the batch,), each piece's place in the padded (sentence, piece) grid.
-        pieces: the padded grid; only pieces that take part in the softmax are in it.
+        rows: (pieces in the batch,), each piece's index in the flattened (sentence, piece) grid.
+        pieces: the padded grid, without pieces that are not in the softmax.
     """
 
     states: Tensor
@@ -37,18 +37,18 @@ class StateBatch:
     pieces: PieceBatch
 
     def words(self) -> Tensor:
-        """(sentences, words) bool: True where a word stands."""
-        places = torch.arange(self.pieces.max_words, device=self.rows.device)
-        return places < self.pieces.n_words[:, None]
+        """Return a mask of the words of each sentence, (sentences, words) bool."""
+        position = torch.arange(self.pieces.max_words, device=self.rows.device)
+        return position < self.pieces.n_words[:, None]
 
 
 def state_batch(output: EncoderOutput, layers: Sequence[int], *, specials: bool) -> StateBatch:
-    """Lay out what an encoder said of a batch, on its device.
+    """Return the hidden states of a batch, flat, on the device of the encoder's output.
 
     Args:
-        output: the encoder's.
-        layers: hidden states that are wanted.
-        specials: whether ``[CLS]`` and ``[SEP]`` take part.
+        output: of the encoder.
+        layers: which hidden states.
+        specials: whether ``[CLS]`` and ``[SEP]`` are in the softmax.
     """
     batch = output.batch
     kept = batch.mask.bool() if specials else batch.word_of >= 0
@@ -64,7 +64,7 @@ class Projection(nn.Module):
     Attributes:
         query, key: (layers, hidden, size) weights, applied on the right of the states.
         query_bias, key_bias: (layers, 1, size).
-        heads: the size is cut into as many heads, each with its own softmax.
+        heads: number of heads that the size is divided into, each with its own softmax.
     """
 
     def __init__(self, layers: int, hidden: int, size: int, *, heads: int = 1) -> None:
@@ -85,8 +85,8 @@ class Projection(nn.Module):
         """Return raw word-level associations, (layers, sentences, words, words), zero-padded.
 
         Args:
-            batch: the layout.
-            states: stand-ins for ``batch.states`` (after dropout).
+            batch: the hidden states.
+            states: used instead of ``batch.states`` (after dropout).
         """
         states = batch.states if states is None else states
         layers, _, size = self.query.shape
@@ -103,18 +103,18 @@ class Projection(nn.Module):
         hidden_key = batch.pieces.mask[None, :, None, None, :] == 0
         # (layers, sentences, pieces, pieces): heads averaged
         attention = logits.masked_fill(hidden_key, -torch.inf).softmax(-1).mean(2)
-        # layers stand where heads do: the merger takes any number of matrices a sentence
+        # the merger takes any number of matrices a sentence: layers here, in place of heads
         return WordMerger(batch.pieces)(attention.transpose(0, 1)).transpose(0, 1)
 
 
 def association_of(raw: Tensor, words: Tensor, association: str) -> Tensor:
-    """Take (layers, sentences, words, words) raw matrices to one association a sentence.
+    """Average raw matrices over layers to one association a sentence, (sentences, words, words).
 
     ``raw`` averages the layers; ``log`` averages their ``log(a + 1e-6)``. Padding is 0.
 
     Args:
-        raw: non-negative, zero-padded.
-        words: (sentences, words), True where a word stands.
+        raw: (layers, sentences, words, words), non-negative, zero-padded.
+        words: (sentences, words) bool, a mask of words.
         association: ``raw`` or ``log``.
     """
     if association == "raw":
@@ -132,16 +132,16 @@ def initialise(
 ) -> None:
     """Set a projection from the encoder's own query and key, or at random.
 
-    Where the projection is narrower than the encoder's, each head takes the truncated SVD of its
-    share of the query-key product, biases included, so that the first logits are the best of that
-    rank to those of the encoder.
+    If the projection is narrower than the encoder's, each head takes the truncated SVD of its share
+    of the query-key product, biases included. The first logits are then the best approximation of
+    the encoder's at that rank.
 
     Args:
         projection: changed in place.
-        weights: one (query (size, hidden), query bias (size,), key, key bias) a layer, as
-            :meth:`attree.encoder.load.Encoder.query_key` gives them.
+        weights: (query (size, hidden), query bias (size,), key, key bias) of each layer, as
+            :meth:`attree.encoder.load.Encoder.query_key` returns them.
         how: ``encoder`` or ``random`` (normal, deviation 0.02, no bias).
-        generator: of the random start.
+        generator: of random weights.
 
     Raises:
         AttreeError: an unknown start, or a size that the encoder's projection cannot be cut to.
@@ -163,13 +163,13 @@ def initialise(
             query = torch.cat([q.T, qb[None]])
             key = torch.cat([k.T, kb[None]])
             if query.shape[1] != size:
-                query, key = _truncated(query, key, size, projection.heads)
+                query, key = _truncate(query, key, size, projection.heads)
             projection.query[layer], projection.query_bias[layer, 0] = query[:hidden], query[hidden]
             projection.key[layer], projection.key_bias[layer, 0] = key[:hidden], key[hidden]
 
 
-def _truncated(query: Tensor, key: Tensor, size: int, heads: int) -> tuple[Tensor, Tensor]:
-    """Return (hidden + 1, size) factors of each head's query-key product, by SVD."""
+def _truncate(query: Tensor, key: Tensor, size: int, heads: int) -> tuple[Tensor, Tensor]:
+    """Return (hidden + 1, size) factors of the query-key products of all heads, by SVD."""
     rank, width = size // heads, query.shape[1] // heads
     if rank > min(width, query.shape[0]) or query.shape[1] % heads:
         raise AttreeError(

@@ -1,4 +1,4 @@
-"""The few-shot parsers by name, how one is trained, and how one is described in its folder."""
+"""Recipes of few-shot parsers, training plans, and the description in a parser's folder."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class FewShotRecipe:
     """A few-shot parser.
 
     Attributes:
-        parts: what its span scores are summed from, names of :data:`attree.training.parts.PARTS`:
+        parts: whose span scores are summed, names of :data:`attree.training.parts.PARTS`:
             ``projection`` (trained query and key over hidden states), ``heads`` (weights over the
             encoder's own heads), ``boundary`` (linear in the hidden states at a span's ends),
-            ``spans`` (a perceptron over the differences of the same), ``labels``, ``tags``.
+            ``spans`` (a perceptron over the differences of these), ``labels``, ``tags``.
         objective: a name in :data:`attree.training.objectives.OBJECTIVES`.
         score: ``inside_outside``, or ``outside`` for a projection alone; a name in
             :data:`attree.training.scores.TERMS`.
@@ -33,18 +33,18 @@ class FewShotRecipe:
         association: of the projection, ``log`` or ``raw``.
         heads: of the projection; 0 for as many as a layer of the encoder has.
         combination: of the encoder's heads, a name in :data:`attree.training.parts.COMBINATIONS`.
-        separate: other head weights inside than outside.
+        separate: whether inside and outside scores have separate head weights.
         learning_rate, head_rate: of Adam; the latter for head weights.
-        label_layers: hidden states that labels and tags are read from; by default the one a third
-            of the way up.
-        wide: whether boundaries and labels read every layer of the projection, where they read one.
-        threshold: of ``labelled_risk``, what a label must gain to be kept.
-        unlabelled: of the same, the share of unlabelled F1 in what it maximises.
-        spread: how many layers on each side of the middle one are read by default.
+        label_layers: hidden states that labels and tags read; by default the one a third of the
+            way up.
+        wide: whether boundaries and labels read every layer of the projection, instead of one.
+        threshold: for ``labelled_risk``, what a label must gain to be kept.
+        unlabelled: for ``labelled_risk``, the share of unlabelled F1 in what it maximises.
+        spread: number of layers on each side of the middle one that are read by default.
         rank: of the low-rank weights that adapt the encoder to the trees before the parser is
             trained (see :mod:`attree.training.adapting`); 0 leaves the encoder as it is.
-        encoder_rate: Adam's learning rate of these weights.
-        rounds: how often the parser is trained again, on raw sentences that it parsed itself too
+        encoder_rate: Adam's learning rate for low-rank weights.
+        rounds: number of rounds of self-training, on raw sentences that the parser itself parsed
             (see :mod:`attree.rivals.self_training`).
     """
 
@@ -70,27 +70,26 @@ class FewShotRecipe:
 
     @property
     def has_distribution(self) -> bool:
-        """Whether span scores make a distribution over trees: they were trained to."""
+        """Whether training makes span scores a distribution over trees."""
         return self.objective in DISTRIBUTIONS
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """All that is asked of one training run.
+    """Settings of one training run.
 
     Attributes:
-        recipe: the parser.
+        recipe: of the parser.
         layers: hidden states that the projection reads.
         boundary: those that the boundary part reads; by default the middle one of ``layers``.
         size: of the projection; 0 for the encoder's own.
         start: ``encoder`` (its query and key) or ``random``.
         specials: keep ``[CLS]`` and ``[SEP]`` in the softmax.
         steps, batch, seed, weight_decay: of the training.
-        decay: whether learning rates fall, in a line, to 0 at the last step.
-        labels: those that a first parser knows, chains joined; those of the training trees are
-            added when it is trained.
-        tags: the same of words.
-        shares: of the treebanks, of all batches; none where all trees are alike.
+        decay: whether learning rates fall linearly to 0 at the last step.
+        labels: of the parser to start from, chains joined; training adds those of its trees.
+        tags: the same for tags.
+        shares: share of each treebank in a batch; empty if trees are drawn alike.
     """
 
     recipe: FewShotRecipe
@@ -109,7 +108,7 @@ class TrainingPlan:
     shares: tuple[float, ...] = ()
 
 
-#: setting → its values, so that a wrong one is told before torch is loaded
+#: setting → its values, listed here to check names before torch is loaded
 CHOICES = {
     "objective": ("likelihood", "margin", "tree_crf", "chart_margin", "labelled_tree_crf"),
     "association": ("log", "raw"),
@@ -118,13 +117,13 @@ CHOICES = {
     "decoder": (*DECODERS, "minimum_risk", "optional_chart", "labelled_risk"),
 }
 
-#: What a projection's first weights are: the encoder's own query and key, or random ones.
+#: First weights of a projection: the encoder's own query and key, or random ones.
 STARTS = ("encoder", "random")
 
-#: objectives by which a tree's probability is the exponential of its span scores, normalised
+#: Objectives under which a tree's probability is the normalised exponential of its span scores.
 DISTRIBUTIONS = ("tree_crf", "labelled_tree_crf")
 
-#: choices that only parsers with labels take
+#: Choices that only parsers with labels allow.
 LABELLED = ("labelled_tree_crf", "labelled_risk")
 
 _IO = "inside_outside"
@@ -161,7 +160,7 @@ RECIPES: dict[str, FewShotRecipe] = {
     "fpio": FewShotRecipe(("projection",), "likelihood", _IO, "normalised_chart", dropout=0.1),
     "fpoa": FewShotRecipe(("projection",), "margin", "outside", "greedy", dropout=0.3),
     "tree-crf": FewShotRecipe(("projection",), "tree_crf", _IO, "chart", dropout=0.3, heads=0),
-    # past the article: association, boundaries and heads in one tree CRF
+    # beyond the article: association, boundaries and heads in one tree CRF
     "tree-crf-boundary": FewShotRecipe(
         ("projection", "boundary"),
         "tree_crf",
@@ -172,21 +171,21 @@ RECIPES: dict[str, FewShotRecipe] = {
         spread=1,
     ),
     "tree-crf-full": _FULL,
-    # labels, nodes of more than two children, and tags where the trees have some
+    # with labels, nodes of more than two children, and tags if the trees have some
     "tree-crf-labelled": replace(
         _FULL,
         parts=(*_FULL.parts, "labels", "tags"),
         decoder="labelled_risk",
         threshold=0.2,
     ),
-    # the same of thousands of trees: labels are trained with the structure, and no head is read, so
-    # that the encoder runs no further than its middle
+    # for thousands of trees: labels are trained with the structure; no heads are read, so the
+    # encoder runs only up to its middle layers
     "tree-crf-joint": _JOINT,
     # the same on an encoder whose lower half is adapted to the trees first
     "tree-crf-adapted": replace(_JOINT, rank=16),
     # a rival: the supervised span parser of Kitaev et al. on the same states
     "span-parser": _SPANS,
-    # another: the same, trained again on sentences that it parsed itself
+    # another rival: the same with self-training
     "fss": replace(_SPANS, rounds=1),
     "head-weights": FewShotRecipe(("heads",), "tree_crf", _IO, "chart", separate=True),
     "head-weights-tied": FewShotRecipe(("heads",), "tree_crf", _IO, "chart"),
@@ -196,7 +195,7 @@ RECIPES: dict[str, FewShotRecipe] = {
 }
 
 
-#: The best, for trees that have labels and for others: trained if no other is asked for.
+#: Default parsers, the best for trees with and without labels.
 WITH_LABELS, WITHOUT_LABELS = "tree-crf-labelled", "tree-crf-full"
 
 
@@ -204,43 +203,43 @@ def recipe(name: str) -> FewShotRecipe:
     """Return the recipe called ``name``.
 
     Raises:
-        AttreeError: there is none of that name.
+        AttreeError: no recipe has this name.
     """
     check_name(name, RECIPES, f"unknown few-shot parser {name!r}")
     return RECIPES[name]
 
 
 def adapted(base: FewShotRecipe, **changes: object) -> FewShotRecipe:
-    """Return ``base`` with those of its settings replaced that are not None.
+    """Return ``base`` with the settings in ``changes`` that are not None.
 
     Raises:
-        AttreeError: an objective, association or decoder that does not exist, or needs labels that
-            the parser has not.
+        AttreeError: an objective, association or decoder does not exist, or needs labels and the
+            parser has none.
     """
-    given = {key: value for key, value in changes.items() if value is not None}
-    for key, value in given.items():
+    settings = {key: value for key, value in changes.items() if value is not None}
+    for key, value in settings.items():
         if key in CHOICES:
             check_name(value, CHOICES[key], f"unknown {key} {value!r}")
-    rate = given.get("learning_rate", base.learning_rate)
+    rate = settings.get("learning_rate", base.learning_rate)
     if not (isinstance(rate, float) and 0 < rate < math.inf):
         raise AttreeError(
             "bad-rate", f"the learning rate is {rate}", fix="give one above 0, such as 0.001"
         )
-    wrong = next((value for value in given.values() if value in LABELLED), None)
-    wrong = "label_layers" if "label_layers" in given else wrong
+    wrong = next((value for value in settings.values() if value in LABELLED), None)
+    wrong = "label_layers" if "label_layers" in settings else wrong
     if wrong is not None and "labels" not in base.parts:
         raise AttreeError(
             "needs-labels",
             f"{wrong} needs a parser with labels",
             fix="choose tree-crf-labelled, or leave it out",
         )
-    return replace(base, **given)  # type: ignore[arg-type]
+    return replace(base, **settings)  # type: ignore[arg-type]
 
 
-#: The files of a trained parser's folder. A folder with the card alone is no parser.
+#: Files of a trained parser's folder; the card alone does not make a parser.
 FILES = (WEIGHTS, ABOUT, CARD) = ("weights.safetensors", "parser.json", "README.md")
 DESCRIPTION, _AGAIN = "description of a trained parser", "train it again"
-#: Settings that are sizes, and so at least 1; the upper bound of every size.
+#: Settings that are sizes, at least 1, and the largest value of any size.
 _SIZES, _LARGEST = ("heads", "hidden", "size"), 100_000
 
 
@@ -263,14 +262,14 @@ class _Training(msgspec.Struct):
 
 
 class Description(msgspec.Struct):
-    """What ``parser.json`` holds.
+    """Contents of ``parser.json``.
 
     Attributes:
-        recipe: the parser.
-        shape: the settings of each part.
-        encoder: that it was trained with.
-        about: of its training, what is asked of it before it is loaded.
-        raw: all of the file, as it is.
+        recipe: of the parser.
+        shape: part → its settings.
+        encoder: with which it was trained.
+        about: facts about its training that are read before it is loaded.
+        raw: the whole JSON object.
     """
 
     recipe: FewShotRecipe
@@ -281,7 +280,7 @@ class Description(msgspec.Struct):
 
     @property
     def language(self) -> str:
-        """Code of the trees' language, empty of several; earlier files have a table's name only."""
+        """Language code of the trees, empty if several; earlier files have only a table's name."""
         named = self.about.language
         return code_in(self.about.table.language or "") if named is None else named
 
@@ -290,41 +289,41 @@ def read_description(folder: str | Path) -> Description:
     """Read and check ``parser.json`` of a folder.
 
     Raises:
-        AttreeError: it is absent, damaged, or of another form; the key is named.
+        AttreeError: the file is absent or damaged, or a key of it has a bad value.
     """
     path = Path(folder) / ABOUT
     raw = read_described(path, dict[str, Any], what=DESCRIPTION, fix=_AGAIN)
-    found = described(raw, Description, file=path, what=DESCRIPTION, fix=_AGAIN)
-    found.raw = raw
+    description = described(raw, Description, file=path, what=DESCRIPTION, fix=_AGAIN)
+    description.raw = raw
     parts = {part for recipe in RECIPES.values() for part in recipe.parts}
-    known = {**CHOICES, "parts": tuple(sorted(parts))}
-    for key, names in known.items():
-        value = getattr(found.recipe, key)
+    choices = {**CHOICES, "parts": tuple(sorted(parts))}
+    for key, names in choices.items():
+        value = getattr(description.recipe, key)
         for name in (value or ("",)) if key == "parts" else (value,):
             problem = f"this {DESCRIPTION} is not valid: recipe.{key}: unknown {name!r}"
             check_name(name, names, problem, file=path)
-    if not 0 <= found.recipe.dropout < 1:
-        raise invalid("bad-form", f"recipe.dropout: {found.recipe.dropout}", path)
-    for part, settings in found.shape.items():
+    if not 0 <= description.recipe.dropout < 1:
+        raise invalid("bad-form", f"recipe.dropout: {description.recipe.dropout}", path)
+    for part, settings in description.shape.items():
         for key, value in settings.items():
             if not _is_good(key, value):
                 raise invalid("bad-shape", f"shape.{part}.{key}: {value}", path)
-    return found
+    return description
 
 
 def invalid(code: str, problem: str, path: str | Path) -> AttreeError:
-    """Return the error of a ``parser.json`` that says what cannot be."""
+    """Return the error of an invalid value in a ``parser.json``."""
     return AttreeError(
         code, f"this {DESCRIPTION} is not valid: {problem}", file=path, fix="train it again"
     )
 
 
 def _is_good(key: str, value: Any) -> bool:
-    """Tell whether a setting of a part is names, or one size or number, or layers."""
+    """Tell whether a part's setting is a list of names, a list of layers, or a number."""
     listed = isinstance(value, list)
-    each = value if listed else [value]
+    values = value if listed else [value]
     if key == "names":
-        return listed and all(isinstance(name, str) for name in each)
+        return listed and all(isinstance(name, str) for name in values)
     least = int(key in _SIZES)
-    sizes = all(isinstance(size, int) and least <= size <= _LARGEST for size in each)
-    return sizes and bool(each) and listed == (key == "layers")
+    sizes = all(isinstance(size, int) and least <= size <= _LARGEST for size in values)
+    return sizes and bool(values) and listed == (key == "layers")

@@ -1,7 +1,7 @@
-"""Span and split scores of padded batches of association matrices, and trees out of them.
+"""Span and split scores of padded batches of association matrices, and decoding them to trees.
 
-A split score stands in :mod:`attree.scoring` for associations on disk; what training and decoding
-need of it beside is one function in :data:`TERMS`, differentiable.
+Split scores are defined in :mod:`attree.scoring`, for associations on disk. Training and decoding
+also need a differentiable function of each, in :data:`TERMS`.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from attree.trees.trees import Trees
 
 
 def rectangle_table(association: Tensor) -> Tensor:
-    """(batch, n, n) → (batch, n + 1, n + 1): cell [i, j] is the sum over ``[:i, :j]``, float64."""
+    """Return the sum over ``[:i, :j]`` at [i, j], float64 (batch, n + 1, n + 1)."""
     sums = association.double().cumsum(1).cumsum(2)
     return functional.pad(sums, (1, 0, 1, 0))
 
 
 def square_sums(table: Tensor) -> Tensor:
-    """(batch, n + 1, n + 1): cell [i, j] is ``Σ a[i:j, i:j]``, from a rectangle table."""
+    """Return ``Σ a[i:j, i:j]`` at [i, j], from a rectangle table; (batch, n + 1, n + 1)."""
     corner = table.diagonal(dim1=1, dim2=2)
     return corner[:, None, :] + corner[:, :, None] - table - table.transpose(1, 2)
 
 
-def existing(n_words: Tensor, side: int) -> Tensor:
-    """(batch, side, side) bool: True for the spans [i, j) that lie within their sentence."""
-    place = torch.arange(side, device=n_words.device)
-    return (place[:, None] < place[None, :]) & (place[None, None, :] <= n_words[:, None, None])
+def span_mask(n_words: Tensor, side: int) -> Tensor:
+    """Return a mask of the spans [i, j) that lie within their sentence, (batch, side, side)."""
+    bound = torch.arange(side, device=n_words.device)
+    return (bound[:, None] < bound[None, :]) & (bound[None, None, :] <= n_words[:, None, None])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class SpanScores:
         span: (batch, n + 1, n + 1), ``s_span(i, j) = s_in − s_out``; cells with ``i ≥ j`` or past
             the sentence are 0.
         n_words: (batch,).
-        labels: (batch, n + 1, n + 1, labels), of which the softmax is the probability of every
-            label of each span, if trees are labelled.
-        label_names: what they are called, the empty one first.
-        tags: (batch, words, tags), of which the highest is a word's, if words are tagged.
-        tag_names: what they are called.
+        labels: (batch, n + 1, n + 1, labels), logits of the labels of each span, if the parser has
+            labels.
+        label_names: names of the labels, the empty one first.
+        tags: (batch, words, tags), scores of the tags of each word, if the parser has tags.
+        tag_names: names of the tags.
     """
 
     table: Tensor
@@ -70,52 +70,52 @@ class SpanScores:
     tags: Tensor | None = None
     tag_names: tuple[str, ...] = ()
 
-    def of(self, place: int) -> SpanScores:
-        """Return those of one sentence, without padding."""
-        one, n = slice(place, place + 1), int(self.n_words[place])
+    def take(self, row: int) -> SpanScores:
+        """Return the scores of one sentence of the batch, without padding."""
+        rows, n = slice(row, row + 1), int(self.n_words[row])
         return replace(
             self,
-            table=self.table[one, : n + 1, : n + 1],
-            span=self.span[one, : n + 1, : n + 1],
-            n_words=self.n_words[one],
-            labels=None if self.labels is None else self.labels[one, : n + 1, : n + 1],
-            tags=None if self.tags is None else self.tags[one, :n],
+            table=self.table[rows, : n + 1, : n + 1],
+            span=self.span[rows, : n + 1, : n + 1],
+            n_words=self.n_words[rows],
+            labels=None if self.labels is None else self.labels[rows, : n + 1, : n + 1],
+            tags=None if self.tags is None else self.tags[rows, :n],
         )
 
 
 def span_scores(inside: Tensor, n_words: Tensor, outside: Tensor | None = None) -> SpanScores:
-    """Score spans: ``s_in = Σ a[i:j, i:j] / w²``, ``s_out`` the mean of the cells that leave it.
+    """Score spans by ``s_in − s_out``: ``s_in = Σ a[i:j, i:j] / w²``, ``s_out`` the mean outside.
 
     ``s_out = (Σ a[i:j, :] + Σ a[:, i:j] − 2 Σ a[i:j, i:j]) / (2wn − 2w²)`` and 0 for the whole
     sentence; ``w = j − i``, ``n`` the sentence's own length, whatever the padding.
 
     Args:
-        inside: (batch, words, words) associations, zero-padded; scored inside.
+        inside: (batch, words, words) associations for ``s_in``, zero-padded.
         n_words: (batch,).
-        outside: those scored outside, where they are others (separate head weights).
+        outside: associations for ``s_out``, if different (separate head weights).
     """
     square = leaving = square_sums(table := rectangle_table(inside))
     if outside is not None:
         leaving = square_sums(table := rectangle_table(outside))
-    place = torch.arange(table.shape[1], device=table.device)
-    width = (place[None, :] - place[:, None]).clamp(min=1)
+    position = torch.arange(table.shape[1], device=table.device)
+    width = (position[None, :] - position[:, None]).clamp(min=1)
     margin = table[:, :, -1] + table[:, -1, :]
     out = margin[:, None, :] - margin[:, :, None] - 2 * leaving
     room = (2 * width * (n_words[:, None, None] - width)).clamp(min=1)
     whole = width >= n_words[:, None, None]
     span = square / width**2 - (out / room).masked_fill(whole, 0.0)
-    return SpanScores(table, span * existing(n_words, table.shape[1]), n_words)
+    return SpanScores(table, span * span_mask(n_words, table.shape[1]), n_words)
 
 
 def _both_sides(span: Tensor) -> Tensor:
-    """Terms of a split that are the score of the span on either side."""
+    """Return split terms that are the scores of the spans on either side."""
     above = span.triu(1)
     return above + above.transpose(1, 2)
 
 
 #: split score → its left and right terms as in :mod:`attree.scoring.tables`, (batch, n + 1, n + 1):
-#: ``left(i, k)`` at ``[k, i]``, ``right(k, j)`` at ``[k, j]``; None without any. Whether the cross
-#: term counts is documented in the score's own module.
+#: ``left(i, k)`` at ``[k, i]``, ``right(k, j)`` at ``[k, j]``; None if there are none. Whether
+#: the cross term counts is set in the score's own module.
 TERMS: dict[str, Callable[[SpanScores], Tensor] | None] = {
     "outside": None,
     "inside_outside": lambda scores: _both_sides(scores.span),
@@ -133,25 +133,25 @@ def split_values(
         b, i, k, j: sentence, start, split and end of each.
     """
     terms = TERMS[score]
-    found = scores.span.new_zeros(())
+    values = scores.span.new_zeros(())
     if terms is not None:
         table = terms(scores)
-        found = table[b, k, i] + table[b, k, j]
+        values = table[b, k, i] + table[b, k, j]
     if choose(SCORES, score, what="score").cross:
         square = square_sums(scores.table)
         across = square[b, i, j] - square[b, i, k] - square[b, k, j]
-        found = found - across / (2 * (k - i) * (j - k)).clamp(min=1)
-    return found
+        values = values - across / (2 * (k - i) * (j - k)).clamp(min=1)
+    return values
 
 
 def split_tables(scores: SpanScores, score: str) -> SplitScores:
-    """Return the split scores of a batch as every decoder reads them."""
+    """Return the split scores of a batch in the form that decoders read."""
     n_words = scores.n_words.cpu().numpy()
-    terms, cross = TERMS[score], choose(SCORES, score, what="score").cross
+    terms_of, cross = TERMS[score], choose(SCORES, score, what="score").cross
     blank = np.zeros(int(((n_words + 1) ** 2).sum()))
     sums = _flat(scores.table + scores.table.transpose(1, 2), n_words) if cross else blank
-    found = np.zeros(0) if terms is None else _flat(terms(scores), n_words)
-    return SplitScores(n_words, sums, found, has_cross=cross)
+    terms = np.zeros(0) if terms_of is None else _flat(terms_of(scores), n_words)
+    return SplitScores(n_words, sums, terms, has_cross=cross)
 
 
 def decode(
@@ -166,15 +166,15 @@ def decode(
     Args:
         scores: of the sentences, padded.
         score: a name of :data:`TERMS`; ``minimum_risk`` always takes span marginals.
-        decoder: a name of :data:`attree.decoding.DECODERS`, or ``minimum_risk``: the tree of the
+        decoder: a name of :data:`attree.decoding.DECODERS`; or ``minimum_risk``: the tree with the
             highest expected number of right spans under the distribution over trees (for parsers
-            trained by ``tree_crf``); or ``optional_chart``: the tree whose scores above 0 sum
-            highest, without the spans that score less.
+            trained with ``tree_crf``); or ``optional_chart``: the tree with the highest sum of
+            positive scores, without spans of scores of 0 or less.
         threshold: spans of a lower marginal are left out, so that trees need not be binary.
-        constraints: of a batch of one sentence.
+        constraints: for a batch of one sentence.
 
     Returns:
-        trees; the score of a span is ``s_span``. Marginals only where they were needed.
+        trees; the score of a span is ``s_span``. They have marginals only if these were needed.
 
     Raises:
         NotFiniteError: a sentence's scores are NaN or infinite.
@@ -184,8 +184,8 @@ def decode(
         raise NotFiniteError("not-finite", "a sentence's span scores are NaN or infinite")
     n_words = scores.n_words.cpu().numpy()
     risk, optional = decoder == "minimum_risk", decoder == "optional_chart"
-    asked = span if constraints is None else span + constraints.penalties(int(n_words[0]))
-    likely = marginals(asked, n_words) if risk or threshold > 0 else None
+    penalised = span if constraints is None else span + constraints.penalties(int(n_words[0]))
+    likely = marginals(penalised, n_words) if risk or threshold > 0 else None
     if risk and likely is not None:
         split = expected_right(likely, n_words)
     elif optional:
@@ -195,7 +195,7 @@ def decode(
     trees = _decode(split, "chart" if risk or optional else decoder, constraints)
     values = span[trees.tree_of, trees.starts, trees.ends]
     trees = replace(trees, scores=values)
-    # whatever it scores and however it is rounded, what is required keeps its place
+    # required spans stay, whatever their scores and rounding
     required = np.zeros(values.size, bool)
     for start, end in constraints.chains() if constraints else ():
         required |= (trees.starts == start) & (trees.ends == end)
@@ -204,46 +204,43 @@ def decode(
         trees, required = trees.keep(kept), required[kept]
     if likely is None:
         return trees
-    chances = _of_spans(likely, trees)
+    chances = _look_up(likely, trees)
     return replace(trees, marginals=chances).keep((chances >= threshold) | required)
 
 
 def expected_right(likely: NDArray[np.float64], n_words: NDArray[np.int64]) -> SplitScores:
-    """Return split scores whose sum over a tree is that of its marginals, the root's left out."""
+    """Return split scores that sum to a tree's expected number of right spans, less the root."""
     terms = _flat(_both_sides(torch.from_numpy(likely)), n_words)
     return SplitScores(n_words, np.zeros_like(terms), terms, has_cross=False)
 
 
 def best_trees(span: Tensor, n_words: Tensor) -> Trees:
-    """Return the binary trees whose spans sum highest; ``span`` is that of :class:`SpanScores`."""
+    """Return the binary trees with the highest sums of ``span``, as in :class:`SpanScores`."""
     words = n_words.cpu().numpy()
     return _decode(expected_right(span.cpu().double().numpy(), words), "chart", None)
 
 
 def _is_whole(trees: Trees) -> NDArray[np.bool_]:
-    """(spans,) bool: the whole sentences."""
+    """Return a mask of the spans that are whole sentences, (spans,) bool."""
     whole: NDArray[np.bool_] = (trees.starts == 0) & (trees.ends == trees.n_words[trees.tree_of])
     return whole
 
 
 def likelihoods(scores: SpanScores, trees: Trees) -> NDArray[np.float64]:
-    """Return the marginal of each span of a batch's trees; that of the whole sentence is 1.
-
-    Dropping unlikely ones leaves trees that need not be binary.
-    """
+    """Return the marginal of each span of a batch's trees, (spans,), 1 for whole sentences."""
     span, n_words = scores.span.detach().cpu().numpy(), scores.n_words.cpu().numpy()
-    return _of_spans(marginals(span, n_words), trees)
+    return _look_up(marginals(span, n_words), trees)
 
 
-def _of_spans(likely: NDArray[np.float64], trees: Trees) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = likely[trees.tree_of, trees.starts, trees.ends]
-    # rounding must not cost the whole sentence its place
-    found[_is_whole(trees)] = 1.0
-    return found
+def _look_up(likely: NDArray[np.float64], trees: Trees) -> NDArray[np.float64]:
+    chances: NDArray[np.float64] = likely[trees.tree_of, trees.starts, trees.ends]
+    # despite rounding, the whole sentence must pass every threshold
+    chances[_is_whole(trees)] = 1.0
+    return chances
 
 
 def _flat(tables: Tensor, n_words: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Cut padded (batch, n + 1, n + 1) tables to each sentence's own cells, one after another."""
+    """Flatten padded (batch, n + 1, n + 1) tables to the cells of each sentence, in order."""
     values = tables.detach().cpu().numpy()
     parts = [table[: n + 1, : n + 1].ravel() for table, n in zip(values, n_words, strict=True)]
     return np.concatenate(parts)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-#: What describes a grammar in its folder.
+#: File that describes a grammar in its folder.
 ABOUT = "grammar.json"
 
 
 def is_grammar(parser: str) -> bool:
-    """Tell the folder of a grammar."""
+    """Tell whether ``parser`` is the folder of a grammar."""
     return bool(parser) and (Path(parser) / ABOUT).is_file()

@@ -26,15 +26,15 @@ _WHAT, _AGAIN = "description of a grammar", "learn it again with `attree grammar
 
 @dataclass(slots=True)
 class Epoch:
-    """What an epoch came to; perplexities are by word.
+    """Results of one training epoch; perplexities are per word.
 
     Attributes:
         epoch: its number, from 1.
-        trained: upper bound of the perplexity of the training sentences, while weights changed.
-        held_out: the same of the sentences held out, afterwards.
-        reconstruction: the latter without the divergence: of words given ``z``.
-        divergence: KL divergence of a sentence held out, in nats.
-        seconds: that the epoch took.
+        trained: upper bound of the perplexity of the training sentences, during the epoch.
+        held_out: the same for held-out sentences, after the epoch.
+        reconstruction: held-out perplexity of words given ``z``, without the divergence.
+        divergence: mean KL divergence of a held-out sentence, in nats.
+        seconds: duration of the epoch.
     """
 
     epoch: int
@@ -45,7 +45,7 @@ class Epoch:
     seconds: float
 
     def __str__(self) -> str:
-        """Say it in a line."""
+        """Describe the epoch in one line."""
         return (
             f"epoch {self.epoch}: perplexity at most {self.held_out:,.1f} on sentences held out "
             f"({self.reconstruction:,.1f} and {self.divergence:.2f} nats of KL a sentence), "
@@ -66,19 +66,19 @@ class _Settings(msgspec.Struct):
 
 
 class _Made(msgspec.Struct):
-    """What is read of a grammar's provenance."""
+    """The part of a grammar's provenance that is read."""
 
     text: list[str] = []
     settings: _Settings = msgspec.field(default_factory=_Settings)
 
 
 class About(msgspec.Struct):
-    """What ``grammar.json`` holds.
+    """Contents of ``grammar.json``.
 
     Attributes:
         sizes: of the grammar.
-        words: that it knows, the unknown one first.
-        provenance: what it was made from.
+        words: of its vocabulary, the unknown word first.
+        provenance: of the grammar.
     """
 
     sizes: Sizes
@@ -87,7 +87,7 @@ class About(msgspec.Struct):
 
     @property
     def made_from(self) -> str:
-        """What tables say that it was trained on."""
+        """Description of the training text, as tables show it."""
         made = msgspec.convert(self.provenance, _Made)
         text = ", ".join(made.text) or "?"
         return f"words of {text} (no trees, seed {made.settings.seed})"
@@ -100,14 +100,14 @@ def write_grammar(
     curve: Sequence[Epoch],
     made: Mapping[str, Any],
 ) -> None:
-    """Write a grammar's files into a folder; the description comes last.
+    """Write a grammar's files into a folder; the description is written last.
 
     Args:
-        folder: which exists.
-        model: its weights.
-        vocabulary: its words.
-        curve: what each epoch came to.
-        made: its provenance.
+        folder: an existing one.
+        model: the weights.
+        vocabulary: the words.
+        curve: results of each epoch.
+        made: provenance of the grammar.
     """
     tensors = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     with whole_file(folder / WEIGHTS) as part:
@@ -115,32 +115,32 @@ def write_grammar(
     epochs = pa.Table.from_pylist([asdict(epoch) for epoch in curve], schema=_EPOCHS)
     write_table(folder / EPOCHS, epochs, schema=_EPOCHS, metadata={"provenance": dict(made)})
     sizes = msgspec.to_builtins(model.sizes)
-    about = {"sizes": sizes, "words": list(vocabulary.words), "provenance": dict(made)}
-    write_json(folder / ABOUT, about)
+    description = {"sizes": sizes, "words": list(vocabulary.words), "provenance": dict(made)}
+    write_json(folder / ABOUT, description)
 
 
 def read_grammar(folder: str | Path) -> tuple[CompoundPCFG, Vocabulary, About]:
     """Read a grammar that :func:`write_grammar` wrote.
 
     Raises:
-        AttreeError: no grammar there; weights cut short, not finite, or of another grammar.
+        AttreeError: no grammar in the folder; weights cut short, not finite, or of another grammar.
     """
     folder = Path(folder)
-    about = read_described(folder / ABOUT, About, what=_WHAT, fix=_AGAIN)
-    if about.words[:1] != [UNKNOWN] or len(set(about.words)) < len(about.words):
+    grammar = read_described(folder / ABOUT, About, what=_WHAT, fix=_AGAIN)
+    if grammar.words[:1] != [UNKNOWN] or len(set(grammar.words)) < len(grammar.words):
         problem = (
-            f"this {_WHAT} is not valid: words: one stands twice, or the unknown one not first"
+            f"this {_WHAT} is not valid: words: one comes twice, or the unknown one is not first"
         )
         raise AttreeError("bad-form", problem, file=folder / ABOUT, fix=_AGAIN)
     what = "provenance of a grammar"
-    described(about.provenance, _Made, file=folder / ABOUT, what=what, fix=_AGAIN)
-    return _read_weights(folder / WEIGHTS, about), Vocabulary(tuple(about.words)), about
+    described(grammar.provenance, _Made, file=folder / ABOUT, what=what, fix=_AGAIN)
+    return _read_weights(folder / WEIGHTS, grammar), Vocabulary(tuple(grammar.words)), grammar
 
 
-def _read_weights(path: Path, about: About) -> CompoundPCFG:
+def _read_weights(path: Path, grammar: About) -> CompoundPCFG:
     size = check_regular(path, what="file of weights")
     with torch.device("meta"):
-        model = CompoundPCFG(about.sizes, len(about.words))
+        model = CompoundPCFG(grammar.sizes, len(grammar.words))
     expected = sum(parameter.numel() * 4 for parameter in model.parameters())
     try:
         if not expected <= size <= expected + 1_000_000:  # before it takes memory

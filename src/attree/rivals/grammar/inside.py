@@ -6,10 +6,10 @@ probability of the words ``[i, j)`` out of ``A`` is
 
     ``β(A, i, j) = Σ_k Σ_BC p(A → B C) β(B, i, k) β(C, k, j)``
 
-The sums of a span lie divided by their largest, whose logarithm is kept, so that plain products
-never leave the range of float32. The products of both parts are summed over the split points first,
-then multiplied by the rules, once a span. Where a part is one word, its side of the rules has been
-summed out before, once a word.
+The sums of a span are stored divided by their largest, whose logarithm is kept, so that products
+stay in the range of float32. The products of both parts are summed over split points first, and
+then multiplied by the rules, once for each span. For parts of one word, that side of the rules is
+summed beforehand, once for each word.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: Nothing smaller is divided by, or its logarithm taken.
+#: Lower bound of divisors and of arguments of logarithms.
 _LEAST = 1e-30
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The probabilities of a batch of sentences of ``n`` words each, two at the least.
+    """Rule probabilities for a batch of sentences of ``n`` words each, two or more.
 
     Attributes:
         root: (batch, nonterminals), ``p(S → A)``.
-        binary: (batch, nonterminals, symbols, symbols), ``p(A → B C)``; of the symbols the
-            nonterminals come first, then the preterminals.
+        binary: (batch, nonterminals, symbols, symbols), ``p(A → B C)``; symbols are the
+            nonterminals, then the preterminals.
         words: (batch, n, preterminals), ``log p(T → w)`` of each word.
     """
 
@@ -48,8 +48,8 @@ class Rules:
     def marginals(self) -> Tensor:
         """Return the probability of every span ``[i, j)`` at ``[i, j]``, (batch, n + 1, n + 1).
 
-        It is ``Σ_A β(A, i, j) α(A, i, j) / p(words)``: of all trees of the sentence, the share that
-        has the span. Spans of one word are 0.
+        It is ``Σ_A β(A, i, j) α(A, i, j) / p(words)``, the probability of the trees that have the
+        span. Spans of one word are 0.
         """
         *parts, scale = self._parts()
         chart = _Chart(*parts)
@@ -59,12 +59,12 @@ class Rules:
         return outside.shares()
 
     def _parts(self) -> tuple[Tensor, ...]:
-        """Return what :class:`_Chart` takes, and the (batch, n) scale of the words."""
+        """Return the arguments of :class:`_Chart`, and the (batch, n) scale of the words."""
         n_symbols = self.root.shape[1]
         scale = self.words.detach().amax(2)
         words = (self.words - scale[:, :, None]).exp()
         first, second = self.binary[:, :, :n_symbols], self.binary[:, :, n_symbols:]
-        both = first[..., :n_symbols].flatten(2).transpose(1, 2).contiguous()
+        wide = first[..., :n_symbols].flatten(2).transpose(1, 2).contiguous()
         left = second[..., :n_symbols].transpose(1, 2).flatten(2)
         right = first[..., n_symbols:].permute(0, 3, 1, 2).flatten(2)
         pairs = (words[:, :-1, :, None] * words[:, 1:, None, :]).flatten(2)
@@ -72,7 +72,7 @@ class Rules:
         square = (*scale.shape, n_symbols, n_symbols)
         return (
             self.root,
-            both,
+            wide,
             (words @ left).view(square),
             (words @ right).view(square),
             two,
@@ -81,22 +81,22 @@ class Rules:
 
 
 class _Chart:
-    """Inside sums, by start and width and by end and width: so both parts of splits lie aligned.
+    """Inside sums, stored by start and width and by end and width, to align both parts of splits.
 
     Args:
         root: (batch, A).
-        both: (batch, B × C, A), the rules whose parts both have two words and more.
-        left: (batch, n, A, C), the rules whose left part is that word.
-        right: (batch, n, A, B), those whose right part is.
-        two: (batch, n - 1, A), the sums of the spans of two words.
+        wide: (batch, B × C, A), rules for two parts of two words and more.
+        left: (batch, n, A, C), rules for each word as the left part.
+        right: (batch, n, A, B), rules for each word as the right part.
+        two: (batch, n - 1, A), inside sums of spans of two words.
     """
 
     def __init__(
-        self, root: Tensor, both: Tensor, left: Tensor, right: Tensor, two: Tensor
+        self, root: Tensor, wide: Tensor, left: Tensor, right: Tensor, two: Tensor
     ) -> None:
         batch, n, n_symbols = left.shape[:3]
         self.n, self.square = n, (batch, -1, n_symbols, n_symbols)
-        self.root, self.both, self.left, self.right, self.two = root, both, left, right, two
+        self.root, self.wide, self.left, self.right, self.two = root, wide, left, right, two
         room = (batch, n + 1, n + 1)
         self.starts, self.ends = (two.new_zeros(*room, n_symbols) for _ in range(2))
         self.start_scale, self.end_scale = two.new_zeros(room), two.new_zeros(room)
@@ -120,9 +120,10 @@ class _Chart:
         return (self.root * self.starts[:, 0, self.n]).sum(1).clamp(min=_LEAST)
 
     def shares(self, width: int) -> tuple[Tensor, Tensor]:
-        """Return what each split of the spans of a width counts, and their scale.
+        """Return the weights of the splits of spans of a width, and the spans' scale.
 
-        The former is (batch, spans, width - 1), by the width of the left part, at most 1.
+        The weights are (batch, spans, width - 1), by the width of the left part, at most 1; the
+        scale is (batch, spans).
         """
         last = self.n + 1 - width
         scales = self.start_scale[:, :last, 1:width] + self.end_scale[:, width:, 1:width].flip(2)
@@ -130,7 +131,7 @@ class _Chart:
         return (scales - shift[:, :, None]).exp(), shift
 
     def inner(self, width: int, shares: Tensor) -> tuple[Tensor, Tensor]:
-        """Return both parts of the splits without a lone word, (batch, spans, splits, symbols)."""
+        """Return both parts, of two words and more, of splits, (batch, spans, splits, symbols)."""
         left = self.starts[:, : self.n + 1 - width, 2 : width - 1] * shares[:, :, 1:-1, None]
         return left, self.ends[:, width:, 2 : width - 1].flip(2)
 
@@ -139,7 +140,7 @@ class _Chart:
         return (left.transpose(2, 3) @ right).flatten(2)
 
     def lone(self, width: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-        """Return the tables of the words that come first and last, and the other parts' sums."""
+        """Return rules and the other part's sums, for splits off the first and the last word."""
         last = self.n + 1 - width
         after, before = self.ends[:, width:, width - 1], self.starts[:, :last, width - 1]
         return (self.left[:, :last], after), (self.right[:, width - 1 :], before)
@@ -150,26 +151,24 @@ class _Chart:
         if width == 2:
             return self.two, shift
         (first, after), (final, before) = self.lone(width)
-        sums = shares[:, :, :1] * _applied(first, after) + shares[:, :, -1:] * _applied(
-            final, before
-        )
+        sums = shares[:, :, :1] * _apply(first, after) + shares[:, :, -1:] * _apply(final, before)
         if width > 3:
-            sums += self.products(*self.inner(width, shares)) @ self.both
+            sums += self.products(*self.inner(width, shares)) @ self.wide
         return sums, shift
 
 
 class _Outside:
-    """The gradient of ``log p(words)`` by every number of a filled chart."""
+    """Gradient of ``log p(words)`` with respect to the arguments and sums of a filled chart."""
 
     def __init__(self, chart: _Chart) -> None:
         self.chart = chart
         self.starts, self.ends = torch.zeros_like(chart.starts), torch.zeros_like(chart.ends)
-        self.root, self.both, self.left, self.right, self.two = map(
-            torch.zeros_like, (chart.root, chart.both, chart.left, chart.right, chart.two)
+        self.root, self.wide, self.left, self.right, self.two = map(
+            torch.zeros_like, (chart.root, chart.wide, chart.left, chart.right, chart.two)
         )
 
     def fill(self, gradient: Tensor) -> None:
-        """Go from sentences to words; ``gradient`` (batch,) is that of ``log p(words)``."""
+        """Propagate ``gradient``, (batch,), of ``log p(words)``, from sentences to words."""
         chart, n = self.chart, self.chart.n
         share = (gradient / chart.total())[:, None]
         self.root = share * chart.starts[:, 0, n]
@@ -186,43 +185,43 @@ class _Outside:
                 self._inner(width, sums, shares)
 
     def of_width(self, width: int) -> Tensor:
-        """Return the gradient by the spans of a width, (batch, spans, A)."""
+        """Return the gradient of the sums of spans of a width, (batch, spans, A)."""
         return self.starts[:, : self.chart.n + 1 - width, width] + self.ends[:, width:, width]
 
     def _lone(self, width: int, sums: Tensor, shares: Tensor) -> None:
-        """Splits off a lone word."""
+        """Add the gradient through splits with a part of one word."""
         last = self.chart.n + 1 - width
         (first, after), (final, before) = self.chart.lone(width)
         by_first, by_final = shares[:, :, :1] * sums, shares[:, :, -1:] * sums
         self.left[:, :last] += by_first[..., None] * after[:, :, None]
-        self.ends[:, width:, width - 1] += _applied(first.transpose(2, 3), by_first)
+        self.ends[:, width:, width - 1] += _apply(first.transpose(2, 3), by_first)
         self.right[:, width - 1 :] += by_final[..., None] * before[:, :, None]
-        self.starts[:, :last, width - 1] += _applied(final.transpose(2, 3), by_final)
+        self.starts[:, :last, width - 1] += _apply(final.transpose(2, 3), by_final)
 
     def _inner(self, width: int, sums: Tensor, shares: Tensor) -> None:
-        """Splits into parts of two words and more."""
+        """Add the gradient through splits into parts of two words and more."""
         chart, last = self.chart, self.chart.n + 1 - width
         left, right = chart.inner(width, shares)
-        self.both += chart.products(left, right).transpose(1, 2) @ sums
-        pairs = (sums @ chart.both.transpose(1, 2)).view(chart.square)
+        self.wide += chart.products(left, right).transpose(1, 2) @ sums
+        pairs = (sums @ chart.wide.transpose(1, 2)).view(chart.square)
         to_left = (right @ pairs.transpose(2, 3)) * shares[:, :, 1:-1, None]
         self.starts[:, :last, 2 : width - 1] += to_left
         self.ends[:, width:, 2 : width - 1] += (left @ pairs).flip(2)
 
     def shares(self) -> Tensor:
-        """Return ``Σ_A`` of each span's sums times the gradient by them."""
+        """Return each span's sums times their gradient, summed over symbols."""
         chart = self.chart
-        found = torch.zeros_like(chart.largest)
+        masses = torch.zeros_like(chart.largest)
         for width in range(2, chart.n + 1):
             last = chart.n + 1 - width
             sums = chart.starts[:, :last, width]
             mass = (sums * self.of_width(width)).sum(2)
-            found.diagonal(width, 1, 2).copy_(mass)
-        return found
+            masses.diagonal(width, 1, 2).copy_(mass)
+        return masses
 
 
-def _applied(tables: Tensor, values: Tensor) -> Tensor:
-    """(…, A, B) applied to (…, B)."""
+def _apply(tables: Tensor, values: Tensor) -> Tensor:
+    """Multiply matrices (…, A, B) by vectors (…, B)."""
     return (tables @ values[..., None]).squeeze(-1)
 
 
@@ -238,4 +237,4 @@ class _Inside(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         outside = _Outside(ctx.chart)
         outside.fill(gradient)
-        return outside.root, outside.both, outside.left, outside.right, outside.two, None
+        return outside.root, outside.wide, outside.left, outside.right, outside.two, None

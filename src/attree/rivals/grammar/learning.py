@@ -1,9 +1,8 @@
-"""Learning a compound PCFG: from sentences to a grammar's folder, whole or not at all.
+"""Learn a compound PCFG from sentences and write its folder.
 
-It is trained an epoch after the other, each kept, so that a killed run continues. What happens in
-an epoch is a function of the seed and its number alone, never of a generator's state. The weights
-that are kept in the end are those of the epoch with the lowest perplexity on the sentences held
-out.
+Each epoch is saved, so that a killed run continues. The random numbers of an epoch depend only on
+the seed and the epoch's number, not on a generator's state. The final weights are those of the
+epoch with the lowest perplexity on held-out sentences.
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ from attree.rivals.grammar.model import CompoundPCFG, Vocabulary
 from attree.rivals.grammar.options import GrammarRecipe
 from attree.trees.sampling import fingerprints
 
-#: What a generator is for, so that no two draw the same numbers.
+#: Uses of random generators, to give each its own seed.
 _ORDER, _NOISE, _HELD_OUT = range(3)
-#: Of Adam, and of the gradient's norm, as Kim, Dyer and Rush (2019) took them.
+#: Adam's betas and the largest norm of the gradient, as in Kim, Dyer and Rush (2019).
 _BETAS, _CLIP = (0.75, 0.999), 3.0
 
-#: The numbers of a sentence's words.
+#: Vocabulary numbers of a sentence's words, (words,).
 Numbers = NDArray[np.int64]
 
-#: A word that is a sentence has no rule of its own in a grammar whose rules are binary.
+#: A grammar of binary rules cannot derive a sentence of one word.
 _SHORTEST = 2
 _TEXT = tuple(f".txt{suffix}" for suffix in COMPRESSIONS)
 
 
 @dataclass(slots=True)
 class _Sums:
-    """Bounds added up over sentences."""
+    """Bounds summed over sentences."""
 
     likelihood: float = 0.0
     divergence: float = 0.0
@@ -57,7 +56,7 @@ class _Sums:
     sentences: int = 0
 
     def perplexity(self, divergence: float) -> float:
-        """Return it by word, given how much of the divergence is lost."""
+        """Return the perplexity per word, with the divergence to add to the loss."""
         lost = (divergence - self.likelihood) / max(self.words, 1)
         return math.exp(min(lost, 700.0)) if lost == lost else math.nan
 
@@ -70,9 +69,9 @@ def _train(
     sentences: Sequence[Numbers],
     held_out: Sequence[Numbers],
 ) -> list[Epoch]:
-    """Train a grammar in place, from the checkpoint in ``folder`` where there is one.
+    """Train a grammar in place, from the checkpoint in ``folder`` if there is one.
 
-    Its weights become those of the best epoch.
+    The final weights are those of the best epoch.
 
     Raises:
         AttreeError: a perplexity is not a number, or the checkpoint is damaged.
@@ -83,10 +82,10 @@ def _train(
     best: dict[str, Tensor] = {}
     curve: list[Epoch] = []
     if checkpoint.is_file():
-        try:  # what is only weights runs no code
+        try:  # weights_only: run no code from the file
             state = torch.load(checkpoint, weights_only=True)
         except (RuntimeError, EOFError, UnpicklingError):
-            problem, fix = "a damaged checkpoint", "learn the grammar anew with --restart"
+            problem, fix = "this checkpoint is damaged", "learn the grammar anew with --restart"
             raise AttreeError("damaged-checkpoint", problem, file=checkpoint, fix=fix) from None
         best, curve = state["best"], [Epoch(**epoch) for epoch in state["curve"]]
         model.load_state_dict(state["now"])
@@ -98,7 +97,7 @@ def _train(
         with progress(f"epoch {number}", total=len(sentences)) as advance:
             shuffled = batches(sentences, recipe.batch, order)
             trained = _add_up(model, shuffled, noise, adam, advance)
-        with torch.no_grad():  # with the same noise each time
+        with torch.no_grad():  # with the same noise after each epoch
             noise = _generator(0, 0, _HELD_OUT)
             measured = _add_up(model, batches(held_out, 16), noise)
         epoch = Epoch(
@@ -131,7 +130,7 @@ def _add_up(
     adam: torch.optim.Adam | None = None,
     advance: Callable[[int], None] = lambda count: None,
 ) -> _Sums:
-    """Add up the bound of sentences; with an optimiser make a step after each batch."""
+    """Sum the bounds of sentences; if an optimiser is given, make a step after each batch."""
     sums = _Sums()
     for words in batches:
         drawn = torch.randn(len(words), model.sizes.latent, generator=noise)
@@ -152,20 +151,20 @@ def _add_up(
 def batches(
     sentences: Sequence[Numbers], size: int, generator: torch.Generator | None = None
 ) -> Iterator[Tensor]:
-    """Yield batches of sentences of one length, int64 (batch, n); shuffled by a generator."""
+    """Yield batches of sentences of equal length, int64 (batch, n), shuffled by a generator."""
     by_length: dict[int, list[int]] = {}
-    for number in _shuffled(len(sentences), generator):
+    for number in _shuffle(len(sentences), generator):
         by_length.setdefault(len(sentences[number]), []).append(number)
     groups = [
         numbers[first : first + size]
         for numbers in by_length.values()
         for first in range(0, len(numbers), size)
     ]
-    for group in _shuffled(len(groups), generator):
+    for group in _shuffle(len(groups), generator):
         yield torch.from_numpy(np.stack([sentences[number] for number in groups[group]]))
 
 
-def _shuffled(count: int, generator: torch.Generator | None) -> list[int]:
+def _shuffle(count: int, generator: torch.Generator | None) -> list[int]:
     if generator is None:
         return list(range(count))
     order: list[int] = torch.randperm(count, generator=generator).tolist()
@@ -178,7 +177,7 @@ def _generator(*seeds: int) -> torch.Generator:
 
 
 def is_text(path: Path) -> bool:
-    """Tell a text file, of a sentence a line, from a treebank or a table."""
+    """Tell whether a file is text of a sentence a line, and no treebank or table."""
     return path.name.endswith(_TEXT)
 
 
@@ -189,7 +188,7 @@ def read_sentences(paths: Iterable[Path]) -> tuple[list[list[str]], list[str]]:
         paths: sentence tables, or text files of a sentence a line, spaces between its words.
 
     Returns:
-        the sentences, and of each file its language and split, or its name.
+        the sentences, and for each file its language and split, or its name.
 
     Raises:
         AttreeError: a file cannot be read.
@@ -201,9 +200,9 @@ def read_sentences(paths: Iterable[Path]) -> tuple[list[list[str]], list[str]]:
             sentences += [line.split() for line in read_texts(text_files([path]))]
             names.append(path.name)
             continue
-        words, about = table_words(path)
+        words, metadata = table_words(path)
         sentences += words
-        named = [about.get(key) or "" for key in ("language", "split")]
+        named = [metadata.get(key) or "" for key in ("language", "split")]
         names.append(" ".join(filter(None, named)) or path.name)
     return sentences, names
 
@@ -216,20 +215,20 @@ def learn(
     recipe: GrammarRecipe,
     restart: bool = False,
 ) -> None:
-    """Learn a grammar from sentences of words and write its folder; no tree is looked at.
+    """Learn a grammar from sentences of words, without trees, and write its folder.
 
-    A run that was killed resumes after its last whole epoch. The result is a function of its
-    arguments, killed or not, on one kind of processor and number of threads.
+    A killed run resumes after its last complete epoch, with the same result. The result depends
+    only on the arguments, the kind of processor, and the number of threads.
 
     Args:
         paths: as for :func:`read_sentences`.
         output: the folder.
         seed: of weights, order and noise.
-        recipe: what to learn, and how.
-        restart: replace what other settings, text or code have left there.
+        recipe: sizes of the grammar and settings of training.
+        restart: replace an earlier run with other settings, text or code.
 
     Raises:
-        AttreeError: too little text, an ``output`` that holds something else, or a perplexity that
+        AttreeError: too little text, an ``output`` folder with other content, or a perplexity that
             is not a number.
     """
     sentences, names = read_sentences(paths)
@@ -244,7 +243,7 @@ def learn(
     if already_made(output, identity, restart=restart):
         return
     trained, held_out = _parts(sentences, recipe, names)
-    vocabulary = Vocabulary.of(trained, least=recipe.least)
+    vocabulary = Vocabulary.count(trained, least=recipe.least)
     unknown = np.concatenate([vocabulary.numbers(words) for words in trained]) == 0
     left = len(sentences) - len(trained) - len(held_out)
     say(
@@ -258,8 +257,8 @@ def learn(
         parts = ([vocabulary.numbers(words) for words in part] for part in (trained, held_out))
         curve = _train(model, recipe, seed, work / "training", *parts)
         best = min(curve, key=lambda epoch: epoch.held_out).epoch
-        about = {"text": names, "best_epoch": best, "versions": versions("torch")}
-        made = provenance(code=["attree.rivals.grammar.learning:learn"], settings=identity, **about)
+        facts = {"text": names, "best_epoch": best, "versions": versions("torch")}
+        made = provenance(code=["attree.rivals.grammar.learning:learn"], settings=identity, **facts)
         with whole_folder(output, over=PROVENANCE) as part:
             write_grammar(part, model, vocabulary, curve, made)
             write_json(part / PROVENANCE, made)
@@ -269,7 +268,7 @@ def learn(
 def _parts(
     sentences: Sequence[list[str]], recipe: GrammarRecipe, names: Sequence[str]
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """Return the sentences to train on and those held out, neither too short nor too long."""
+    """Return training and held-out sentences, leaving out those too short or too long."""
     every = round(1 / recipe.held_out)
     parts: tuple[list[list[str]], list[list[str]]] = ([], [])
     for number, words in enumerate(sentences):
@@ -277,9 +276,9 @@ def _parts(
             parts[number % every == 0].append(words)
     if not all(parts):
         problem = (
-            f"{len(sentences):,} sentences, of which {len(parts[0])} of {_SHORTEST} to"
-            f" {recipe.longest} words can be trained on and {len(parts[1])} held out"
+            f"of {len(sentences):,} sentences, only {len(parts[0])} of {_SHORTEST} to"
+            f" {recipe.longest} words are left to train on and {len(parts[1])} to hold out"
         )
-        fix = "give more text: some thousand sentences; or see --longest"
+        fix = "give more text, some thousand sentences, or a larger --longest"
         raise AttreeError("too-few-sentences", problem, file=names[0], fix=fix)
     return parts

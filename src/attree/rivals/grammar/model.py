@@ -1,13 +1,13 @@
-"""The compound PCFG: a grammar whose rules' probabilities depend on a vector of the sentence.
+"""The compound PCFG: a grammar whose rule probabilities depend on a latent vector of the sentence.
 
-As of Kim, Dyer and Rush (2019), "Compound Probabilistic Context-Free Grammars for Grammar
-Induction": ``z ~ N(0, I)``, each sentence is derived by a PCFG whose probabilities are networks of
-``z`` and of the embeddings of symbols, and what is maximised is the evidence lower bound
+It follows Kim, Dyer and Rush (2019), "Compound Probabilistic Context-Free Grammars for Grammar
+Induction": ``z ~ N(0, I)``, and each sentence is derived by a PCFG whose probabilities are computed
+by networks from ``z`` and embeddings of symbols. Training maximises the evidence lower bound
 
     ``log p(words) ≥ E_q [ log p(words | z) ] − KL( q(z | words) ‖ p(z) )``
 
-with ``q`` a Gaussian whose mean and variance a bidirectional LSTM gives. Given ``z`` the sum over
-all trees is exact (:mod:`attree.rivals.grammar.inside`).
+with ``q`` a Gaussian whose mean and variance are computed by a bidirectional LSTM. Given ``z``, the
+sum over all trees is exact (:mod:`attree.rivals.grammar.inside`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from attree.rivals.grammar.options import Sizes
 
 
 class Bound(NamedTuple):
-    """The two parts of the bound, in nats: their difference bounds ``log p(words)`` from below.
+    """The two parts of the bound, in nats; their difference is a lower bound of ``log p(words)``.
 
     Attributes:
-        likelihood: (batch,), ``log p(words | z)`` of the ``z`` that was drawn.
+        likelihood: (batch,), ``log p(words | z)`` for the drawn ``z``.
         divergence: (batch,), the KL divergence of ``q`` from the prior.
     """
 
@@ -46,7 +46,7 @@ class CompoundPCFG(nn.Module):
 
     Args:
         sizes: of its parts.
-        words: how many different words there are.
+        words: size of the vocabulary.
     """
 
     def __init__(self, sizes: Sizes, words: int) -> None:
@@ -70,7 +70,7 @@ class CompoundPCFG(nn.Module):
         """Return the bound of a batch of sentences.
 
         Args:
-            words: int64 (batch, n), two words at the least.
+            words: int64 (batch, n), two words or more.
             noise: (batch, latent), standard normal: ``z = mean + deviation × noise``.
         """
         mean, log_variance = self.posterior(words)
@@ -85,12 +85,12 @@ class CompoundPCFG(nn.Module):
         return mean, log_variance
 
     def rules(self, words: Tensor, z: Tensor) -> Rules:
-        """Return the probabilities of the rules for sentences (batch, n) and their ``z``."""
+        """Return the rule probabilities for sentences (batch, n) and their ``z``."""
         count = self.sizes.nonterminals + self.sizes.preterminals
         binary = self.binary(self.nonterminals, z).softmax(2)
         scores = self.words(self.preterminals, z)
         wanted = words[:, None].expand(-1, scores.shape[1], -1)
-        # the others' probabilities are not wanted, only their sum
+        # normalise over the vocabulary for the sentence's words alone
         of_words = scores.gather(2, wanted) - scores.logsumexp(2, keepdim=True)
         return Rules(
             self.root(self.root_symbol, z).squeeze(1).softmax(1),
@@ -106,7 +106,7 @@ class CompoundPCFG(nn.Module):
 
 
 class _Joined(nn.Module):
-    """A linear layer over a symbol's embedding beside ``z``; each part is multiplied once."""
+    """A linear layer over a symbol's embedding joined with ``z``, computed part by part."""
 
     def __init__(self, sizes: Sizes, out: int) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class _Joined(nn.Module):
 
 
 class _Network(nn.Module):
-    """From a symbol and ``z`` to scores: a linear layer, two residual ones, another linear one."""
+    """Scores from a symbol and ``z``: a linear layer, two residual blocks, a linear layer."""
 
     def __init__(self, sizes: Sizes, out: int) -> None:
         super().__init__()
@@ -138,22 +138,22 @@ class _Network(nn.Module):
         return scores
 
 
-#: What stands for every word that is not known; no word of a text is empty.
+#: Represents every unknown word; no word of a text is empty.
 UNKNOWN = ""
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 
-#: Longest sentence that is parsed, in words: time grows with its cube.
+#: Longest sentence that is parsed, in words; time grows with the cube of length.
 LONGEST = 250
 
 
-def normalised(word: str) -> str:
-    """Return a word as the vocabulary has it: lower case, each number as ``0``."""
+def normalise(word: str) -> str:
+    """Normalise a word for the vocabulary: lower case, each number as ``0``."""
     return _DIGITS.sub("0", word.lower())
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words that a grammar knows; in the place of an encoder it numbers a parser's words.
+    """A grammar's vocabulary, which numbers the words of sentences in place of an encoder.
 
     Attributes:
         words: the first is :data:`UNKNOWN`.
@@ -165,11 +165,11 @@ class Vocabulary:
     tokens_per_batch: int = 1024
 
     @classmethod
-    def of(cls, sentences: Iterable[Sequence[str]], *, least: int) -> Vocabulary:
+    def count(cls, sentences: Iterable[Sequence[str]], *, least: int) -> Vocabulary:
         """Take the words that occur at least ``least`` times, the most frequent first."""
-        counts = Counter(normalised(word) for words in sentences for word in words)
-        known = sorted((-count, word) for word, count in counts.items() if count >= least)
-        return cls((UNKNOWN, *(word for _, word in known if word != UNKNOWN)))
+        counts = Counter(normalise(word) for words in sentences for word in words)
+        counted = sorted((-count, word) for word, count in counts.items() if count >= least)
+        return cls((UNKNOWN, *(word for _, word in counted if word != UNKNOWN)))
 
     def __post_init__(self) -> None:
         """Number the words."""
@@ -181,12 +181,12 @@ class Vocabulary:
         return digest(self.words)
 
     def numbers(self, words: Iterable[str]) -> np.ndarray:
-        """Return int64 (words,), 0 for those that are not known."""
-        known: dict[str, int] = self._number  # type: ignore[attr-defined]
-        return np.array([known.get(normalised(word), 0) for word in words], np.int64)
+        """Return the numbers of words, int64 (words,), 0 for unknown ones."""
+        number_of: dict[str, int] = self._number  # type: ignore[attr-defined]
+        return np.array([number_of.get(normalise(word), 0) for word in words], np.int64)
 
     def tokenise(self, sentences: Sequence[Sequence[str]]) -> list[Pieces]:
-        """Number the words of sentences, a piece each."""
+        """Number the words of sentences; each word is one piece."""
         pieces = []
         for words in sentences:
             ids, n = self.numbers(words).astype(np.int32), len(words)

@@ -1,4 +1,4 @@
-"""A grammar as a parser: the tree with the most spans expected to be right."""
+"""Parse with a grammar: find the tree with the highest expected number of right spans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from attree.training.scores import best_trees, expected_right
 from attree.trees.constraints import NOTHING_KNOWN, Known
 from attree.trees.trees import Trees
 
-#: Cells of the rules of the sentences that are parsed together.
+#: Sentences parsed together.
 _AT_A_TIME = 16
 
 
@@ -29,7 +29,7 @@ class Marginals:
     """The probabilities of the spans of a batch.
 
     Attributes:
-        likely: float64 (batch, n + 1, n + 1), ``[i, j)`` at ``[i, j]``, 0 past a sentence's words.
+        likely: float64 (batch, n + 1, n + 1), ``[i, j)`` at ``[i, j]``, 0 past the sentence.
         n_words: int64 (batch,).
     """
 
@@ -41,8 +41,8 @@ class GrammarModel:
     """A grammar (a :class:`attree.parsers.batches.Model`); its vocabulary takes an encoder's place.
 
     Args:
-        grammar: its weights.
-        vocabulary: its words.
+        grammar: the weights.
+        vocabulary: the words.
     """
 
     labelled = tagged = has_distribution = False
@@ -63,10 +63,10 @@ class GrammarModel:
         likely = np.zeros((len(pieces), side, side))
         for n in np.unique(n_words[n_words > 1]):
             rows = np.flatnonzero(n_words == n)
-            for some in np.array_split(rows, -(-rows.size // _AT_A_TIME)):
-                words = torch.from_numpy(np.stack([pieces[row].ids for row in some]))
+            for chunk in np.array_split(rows, -(-rows.size // _AT_A_TIME)):
+                words = torch.from_numpy(np.stack([pieces[row].ids for row in chunk]))
                 marginals = self.grammar.marginals(words.long())
-                likely[some, : n + 1, : n + 1] = marginals.double().numpy()
+                likely[chunk, : n + 1, : n + 1] = marginals.double().numpy()
         return Marginals(likely, n_words)
 
     def trees(self, features: Marginals, known: Known = NOTHING_KNOWN) -> Trees:
@@ -79,17 +79,17 @@ class GrammarModel:
         if not np.isfinite(likely).all():
             raise NotFiniteError("not-finite", "a sentence's probabilities are not finite")
         trees = best_trees(torch.from_numpy(likely), torch.from_numpy(features.n_words))
-        constrained = {at: self.chart(features, at).trees(spans) for at, spans in known.items()}
+        constrained = {row: self.chart(features, row).trees(spans) for row, spans in known.items()}
         trees = trees.replaced(constrained)
         return replace(trees, scores=likely[trees.tree_of, trees.starts, trees.ends])
 
-    def chart(self, features: Marginals, place: int = 0) -> SplitChart:
-        """Keep the probabilities of one sentence of a batch."""
-        row, n_words = slice(place, place + 1), features.n_words
-        side = int(n_words[place]) + 1
-        return SplitChart(expected_right(features.likely[row, :side, :side], n_words[row]), "chart")
+    def chart(self, features: Marginals, row: int = 0) -> SplitChart:
+        """Return the chart of one sentence of a batch."""
+        side = int(features.n_words[row]) + 1
+        likely = features.likely[row : row + 1, :side, :side]
+        return SplitChart(expected_right(likely, features.n_words[row : row + 1]), "chart")
 
     def associations(self, features: Marginals) -> list[NDArray[np.float32]]:
-        """Refuse: a grammar has none."""
+        """Raise an error: a grammar has no association."""
         problem, fix = "a grammar has no association between words", "take a parser of an encoder"
         raise AttreeError("no-association", problem, fix=fix)

@@ -1,4 +1,4 @@
-"""Which grammar is meant: its folder, before anything of it is loaded."""
+"""A grammar's folder, before the grammar is loaded."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GrammarFolder:
-    """A grammar that ``attree grammar train`` wrote; there is no encoder.
+    """The folder of a grammar that ``attree grammar train`` wrote; it has no encoder.
 
     Attributes:
-        folder: what was written.
+        folder: its path.
     """
 
     folder: str
