@@ -163,13 +163,13 @@ def check_folder(
     if not above.is_dir():
         problem = "this is a file where a folder is needed"
         raise AttreeError("not-a-folder", problem, file=above, fix=fix)
-    held = {path.name: path for path in folder.iterdir()} if above == folder else {}
-    ours = {name for name in held if name[0] == "." and name.endswith(".part")}
-    ours |= set(files) if held.keys() & set(signs) else set()
-    if foreign := [name for name in held if name not in ours or held[name].is_symlink()]:
+    entries = {path.name: path for path in folder.iterdir()} if above == folder else {}
+    ours = {name for name in entries if name[0] == "." and name.endswith(".part")}
+    ours |= set(files) if entries.keys() & set(signs) else set()
+    if foreign := [name for name in entries if name not in ours or entries[name].is_symlink()]:
         problem = f"this folder holds other files ({min(foreign)})"
         raise AttreeError("foreign-folder", problem, file=folder, fix=fix)
-    if last in held and not overwrite:
+    if last in entries and not overwrite:
         fix += ", or add --overwrite to replace it"
         raise AttreeError("folder-exists", f"{what} is here already", file=folder, fix=fix)
 

@@ -288,8 +288,8 @@ class Asked:
 
     def given(self) -> dict[str, Any]:
         """Return the options that are set, by key; ``-`` alone stands for no label."""
-        asked = {key: value for key, value in asdict(self).items() if value is not None}
-        return {key: [] if value == ["-"] else value for key, value in asked.items()}
+        options = {key: value for key, value in asdict(self).items() if value is not None}
+        return {key: [] if value == ["-"] else value for key, value in options.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,8 @@ def _matches(pattern: str, folder: str | Path | None) -> tuple[list[Path], list[
         return [literal], []
     matched: dict[str, list[Path]] = {}
     for member in expand(pattern, _RANGE):
-        wanted = [_within(folder, alternative) for alternative in expand(member)]
-        names = (name for w in wanted for name in glob.iglob(w, recursive=True))  # noqa: PTH207
+        globs = [_within(folder, alternative) for alternative in expand(member)]
+        names = (name for w in globs for name in glob.iglob(w, recursive=True))  # noqa: PTH207
         matched[member] = sorted(path for path in map(Path, names) if path.is_file())
     absent = [member for member, files in matched.items() if not files and len(matched) > 1]
     return [file for files in matched.values() for file in files], absent

@@ -140,10 +140,10 @@ def _reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]
         waiting.add(module.rpartition(".")[0] if name else module)
         if name:
             add(entry, _slice(_parts(module), name))
-    spared = tuple(f"{package}." for package in without)
+    excluded = tuple(f"{package}." for package in without)
     while waiting:
         for module in _on_the_way(waiting.pop()):
-            counts = module not in NEUTRAL and not f"{module}.".startswith(spared)
+            counts = module not in NEUTRAL and not f"{module}.".startswith(excluded)
             if counts and module not in hashes:
                 add(module, _parts(module))
     return hashes
@@ -151,12 +151,12 @@ def _reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]
 
 def _slice(parts: Sequence[_Part], name: str) -> list[_Part]:
     """Return the statements outside definitions, definition ``name``, and those that they use."""
-    wanted, names = {"", name}, {name}
+    kept, names = {"", name}, {name}
     while names:
-        used = {name for part in parts if part.defines in wanted for name in part.names}
-        names = used & {part.defines for part in parts} - wanted
-        wanted |= names
-    return [part for part in parts if part.defines in wanted]
+        used = {name for part in parts if part.defines in kept for name in part.names}
+        names = used & {part.defines for part in parts} - kept
+        kept |= names
+    return [part for part in parts if part.defines in kept]
 
 
 @functools.cache

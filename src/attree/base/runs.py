@@ -57,12 +57,12 @@ def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) 
         described = work / _RUN
         run = digest(identity)
         if not described.exists() or read_json(described, what="run").get("run") != run:
-            begun = {checkpoint.parent for checkpoint in work.glob("*/checkpoint-*")}
-            if begun and not restart:
+            runs = {checkpoint.parent for checkpoint in work.glob("*/checkpoint-*")}
+            if runs and not restart:
                 problem = "here are checkpoints of another run that was interrupted"
                 fix = "repeat that run's options to continue it, or pass --restart to drop it"
                 raise AttreeError("other-run", problem, file=work, fix=fix)
-            for folder in begun:
+            for folder in runs:
                 shutil.rmtree(folder)
             write_json(described, {"run": run, **identity})
         yield work

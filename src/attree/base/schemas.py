@@ -155,8 +155,8 @@ def read_table(
             lacks a value.
     """
     path = Path(path)
-    asked = SENTENCES_SCHEMA if schema is HALF_KNOWN else schema
-    what = _kind(asked) or "table" if path.suffix == ".parquet" or path.exists() else "file"
+    expected = SENTENCES_SCHEMA if schema is HALF_KNOWN else schema
+    what = _kind(expected) or "table" if path.suffix == ".parquet" or path.exists() else "file"
     check_regular(path, what=what)
     try:
         table = pq.read_table(path, partitioning=None)
@@ -171,7 +171,7 @@ def read_table(
     if schema is HALF_KNOWN and HALF.name not in table.schema.names:
         schema = SENTENCES_SCHEMA
     if schema is not None and table.schema.names != schema.names:
-        raise AttreeError("other-table", _not_this(table.schema, asked or schema), file=path)
+        raise AttreeError("other-table", _not_this(table.schema, expected or schema), file=path)
     for field in schema or ():
         if not field.nullable and table[field.name].null_count:
             problem = f"column {field.name} of this {what} has rows without a value"

@@ -98,16 +98,16 @@ def show(tables: Sequence[Table], console: Console | None = None) -> None:
         console.print(escape(table.title), style="bold")
         widths = table.widths()
         for part in _parts(widths, console.width, table.names):
-            shown = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
+            printed = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True)
             for column in part:
                 side: Literal["left", "right"] = "left" if table.is_text[column] else "right"
                 # broken here, or Rich would cut the column
                 lines = textwrap.wrap(table.headings[column], widths[column])
                 heading = "\n".join(map(escape, lines))
-                shown.add_column(heading, justify=side, no_wrap=column < table.names)
+                printed.add_column(heading, justify=side, no_wrap=column < table.names)
             for row in table.rows:
-                shown.add_row(*(escape(row[column]) for column in part))
-            console.print(shown)
+                printed.add_row(*(escape(row[column]) for column in part))
+            console.print(printed)
         if table.note:
             console.print(escape(table.note), style="dim")
         console.print()

@@ -1,8 +1,7 @@
 """Read corpora by shards: text, JSON Lines, Parquet or half-known trees, also compressed.
 
-In every format, a shard's *payload* is bytes with one line for each input line: the line itself, or
-for Parquet the column's value as JSON. A shard can be read again from its offset. Nothing is
-unpickled.
+In every format, a shard's *payload* is bytes with a line for each input line: the line itself, or
+for Parquet the column's value as JSON. A shard can be read again from its offset. No pickles.
 """
 
 from __future__ import annotations
@@ -85,10 +84,10 @@ class Reader(ABC):
     def take(self, lines: int, size: int | None = None) -> tuple[bytes, int]:
         """Return the next lines and their number; stop after ``size`` bytes."""
         payload: list[bytes] = []
-        held = 0
-        while len(payload) < lines and (size is None or held < size) and (line := self.line()):
+        n_bytes = 0
+        while len(payload) < lines and (size is None or n_bytes < size) and (line := self.line()):
             payload.append(line)
-            held += len(line)
+            n_bytes += len(line)
         return b"".join(payload), len(payload)
 
 

@@ -214,9 +214,9 @@ def _odd_words(seen: Inspector) -> Iterator[str]:
         odd = Counter({word: n for word, n in seen.words.items() if pattern.search(word)})
         share = odd.total() / total
         if share > least:
-            shown = ", ".join(word for word, _ in odd.most_common(3))
+            examples = ", ".join(word for word, _ in odd.most_common(3))
             percent = f"{share:.0%}" if pattern is _LEMMA else f"{share:.1%}"
-            yield f"{percent} of the words look {like}: {shown} ({setting})"
+            yield f"{percent} of the words look {like}: {examples} ({setting})"
     scripts = seen.scripts.most_common(2)
     if len(scripts) == 2 and scripts[1][1] > 0.2 * total:
         shares = " and ".join(f"{count / total:.0%} {name.title()}" for name, count in scripts)

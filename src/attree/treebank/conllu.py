@@ -4,9 +4,8 @@ Spans of two words and more have the head word's relation as label; the root's s
 These are *dependency-derived* brackets, and marked so wherever they are shown. A leaf of the
 dependency tree gives no span, as a preterminal gives none.
 
-With ``dependencies: half``, only the subtrees that a constituency tree would have as phrases are
-read, as half-known trees (see :mod:`attree.treebank.ud_phrases`); the dependency tree need not be
-projective.
+With ``dependencies: half``, only those subtrees are read that are phrases of a constituency tree,
+as half-known trees (see :mod:`attree.treebank.ud_phrases`), also of nonprojective trees.
 
 Lines are split here, not by the ``conllu`` package, which gives no line numbers, stops at the first
 bad sentence of a file, and builds a dictionary for each word.

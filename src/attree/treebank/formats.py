@@ -71,7 +71,7 @@ def recognised(path: str | Path, family: str) -> str | None:
     return None
 
 
-def _told(path: str | Path) -> str | None:
+def _guess_format(path: str | Path) -> str | None:
     """Return a file's format by extension, or the format of its family that is certain."""
     name = format_of(path)
     family = FORMATS[name].family if name else ""
@@ -94,7 +94,7 @@ def in_folder(folder: Path, name: str | None = None) -> tuple[dict[Path, list[Pa
     for file in sorted(folder.rglob("*")):
         if not file.is_file() or any(part[0] in "._" for part in file.relative_to(folder).parts):
             continue
-        format = _told(file) or recognised(file, "")
+        format = _guess_format(file) or recognised(file, "")
         if format is None or name not in (None, format):
             others.append(file)
         else:
@@ -141,8 +141,8 @@ def resolve(settings: SplitSettings, files: Sequence[str | Path]) -> SplitSettin
     """
     name = settings.format
     if name is None:
-        told = {_told(file) for file in files}
-        name = next(iter(told)) if len(told) == 1 else None
+        formats = {_guess_format(file) for file in files}
+        name = next(iter(formats)) if len(formats) == 1 else None
         if name is None:
             for file in files:
                 check_regular(file, what="treebank file")

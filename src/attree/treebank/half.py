@@ -151,8 +151,7 @@ def _spans(tree: Sentence) -> tuple[tuple[int, int, str], ...]:
     """Return the spans of a tree; a span without a label has an unknown one.
 
     Raises:
-        AttreeError: text follows a mark, a mark is a tag, or a word is nothing but white space,
-            which no parser counts.
+        AttreeError: text follows a mark, a mark is a tag, or a word is only white space.
     """
     if not all(word.strip() for word in tree.words):
         raise AttreeError("empty-word", "a word is nothing but white space", fix="leave it out")

@@ -97,10 +97,10 @@ def of_folder(folder: Path, options: dict[str, Any]) -> Iterator[ReadingJob]:
     settings = settings_of(**options)
     groups, others = in_folder(folder, settings.format)
     if others:
-        shown = ", ".join(str(file.relative_to(folder)) for file in others[:_NAMED])
+        names = ", ".join(str(file.relative_to(folder)) for file in others[:_NAMED])
         more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
         kind = settings.format or "any format that their names or contents tell"
-        say(f"{folder}: not in {kind}: {shown}{more}")
+        say(f"{folder}: not in {kind}: {names}{more}")
     if not groups:
         fix = f"name its files, with --format: '{folder}/*'"
         raise AttreeError("no-treebank", "no treebank is in this folder", file=folder, fix=fix)
@@ -113,8 +113,8 @@ def _files(patterns: Sequence[str], exclude: Sequence[str], format: str | None) 
     paths: dict[Path, None] = {}
     for pattern in patterns:
         if Path(pattern).is_dir():
-            some = [file for files in together(Path(pattern), format) for file in files]
-            paths.update(dict.fromkeys(some))
+            inside = [file for files in together(Path(pattern), format) for file in files]
+            paths.update(dict.fromkeys(inside))
             continue
         matched = find([pattern])
         if not matched.files:

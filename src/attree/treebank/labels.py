@@ -130,8 +130,8 @@ def detect(labels: Mapping[str, int], file: str = "") -> LabelTable:
     every = [LabelTable(name) for name in tables()]
     best = max(every, key=lambda table: _count(labels, table.exact))  # patterns fit too much
     if _count(labels, best) < _LEAST * sum(labels.values()):
-        shown = ", ".join(sorted(labels, key=lambda label: -labels[label])[:_SHOWN])
-        problem = f"no table of universal labels has most of this treebank's ({shown})"
+        common = ", ".join(sorted(labels, key=lambda label: -labels[label])[:_SHOWN])
+        problem = f"no table of universal labels has most of this treebank's ({common})"
         fix = f"name one: universal:{{{','.join(tables())}}}"
         raise AttreeError("unknown-labels", problem, file=file or None, fix=fix)
     return best
@@ -206,9 +206,9 @@ def warn_of_lacking(chosen: LabelTable) -> None:
     if not chosen.strange:
         return
     common = chosen.strange.most_common(_SHOWN)
-    shown = ", ".join(f"{label or '(none)'} ({count:,})" for label, count in common)
+    lacking = ", ".join(f"{label or '(none)'} ({count:,})" for label, count in common)
     more = f" and {len(chosen.strange) - _SHOWN:,} more" if len(chosen.strange) > _SHOWN else ""
-    say(f"the table {chosen.name} of universal labels lacks, and has X for: {shown}{more}")
+    say(f"the table {chosen.name} of universal labels lacks, and has X for: {lacking}{more}")
 
 
 def _universal(tree: _Tree, chosen: LabelTable) -> _Tree:

@@ -258,15 +258,15 @@ def _language(name: str, folder: Path | None, overrides: Any) -> Language:
     layers = [layout, settings, overridden]
     merged = {key: value for layer in layers for key, value in layer.items()}
     specs = {} if layout else _usual_splits(folder, merged.get("format"))
-    listed = [split for layer in layers for split in layer.get("splits", {}).items()]
-    specs |= {split: spec if isinstance(spec, dict) else {"files": spec} for split, spec in listed}
+    custom = [split for layer in layers for split in layer.get("splits", {}).items()]
+    specs |= {split: spec if isinstance(spec, dict) else {"files": spec} for split, spec in custom}
     if not specs:
         problem = "this folder is not a language: it has no train, dev or test file"
         meant = _meant(treebank_files(folder))
         raise AttreeError("no-splits", problem, file=folder, fix=meant)
     details, absent, used = _read_splits(name, folder, merged, specs, where)
     unused = [file for file in treebank_files(folder) if file not in used]
-    if listed:  # splits name their files: ignore files with other extensions
+    if custom:  # splits name their files: ignore files with other extensions
         kinds = {file.suffix for file in used}
         unused = [file for file in unused if file.suffix in kinds]
     return Language(name, folder, details, absent, tuple(unused))

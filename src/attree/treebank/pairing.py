@@ -90,14 +90,14 @@ def _key(tree: Sentence) -> tuple[str, ...]:
 
 def _fit(gold: Sentence, tree: Sentence) -> Sentence | None:
     """Remove the words from a tree that its gold sentence lacks; None if words differ."""
-    wanted, stays = list(map(unescape, gold.words)), []
+    words, keep = list(map(unescape, gold.words)), []
     matched = 0
     for word in map(unescape, tree.words):
-        stays.append(matched < len(wanted) and word == wanted[matched])
-        matched += stays[-1]
-    left = [word for word, stay in zip(tree.words, stays, strict=True) if not stay]
-    whole = matched == len(wanted) and not any(map(str.isalnum, "".join(left)))
-    return clean(tree, lambda _: stays) if whole else None
+        keep.append(matched < len(words) and word == words[matched])
+        matched += keep[-1]
+    left = [word for word, kept in zip(tree.words, keep, strict=True) if not kept]
+    whole = matched == len(words) and not any(map(str.isalnum, "".join(left)))
+    return clean(tree, lambda _: keep) if whole else None
 
 
 def _differ(gold: Sentence, tree: Sentence) -> str:

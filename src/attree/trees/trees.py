@@ -208,10 +208,10 @@ class Trees:
         if self.scores is None:
             return np.full(len(self), np.nan, np.float32)
         means = np.full(len(self), np.nan)
-        some = np.flatnonzero(self.n_spans)
-        if some.size:
-            sums = np.add.reduceat(self.scores, self.offsets[some])
-            means[some] = sums / self.n_spans[some]
+        nonempty = np.flatnonzero(self.n_spans)
+        if nonempty.size:
+            sums = np.add.reduceat(self.scores, self.offsets[nonempty])
+            means[nonempty] = sums / self.n_spans[nonempty]
         return means.astype(np.float32)
 
     def of(self, place: int, words: Sequence[str] | None = None, **more: Any) -> Tree:
