@@ -300,10 +300,10 @@ class _NoScratchOnPath(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         """Remove the folder from the path; Dask calls this when a worker starts."""
-        _forget(self.private)
+        _drop_from_path(self.private)
 
 
-def _forget(folder: Path) -> None:
+def _drop_from_path(folder: Path) -> None:
     sys.path[:] = [entry for entry in sys.path if not Path(entry).is_relative_to(folder)]
 
 
@@ -338,7 +338,7 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
             # where the port is in use, Dask takes another one and prints its address
             warnings.simplefilter("ignore", UserWarning)
             running = stack.enter_context(cluster.running(private))
-        _forget(private)
+        _drop_from_path(private)
         if cluster.ours and wanted.has_dashboard:
             _check_hosts(running.scheduler, running.dashboard_link)
             print(f"attree: dashboard: {running.dashboard_link}", file=sys.stderr, flush=True)

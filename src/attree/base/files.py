@@ -57,7 +57,7 @@ def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
     if os.path.lexists(path) and not (path.is_symlink() or path.is_file()):
         problem = f"this is {_kind(path.stat().st_mode)}"
         raise AttreeError("not-regular", problem, file=path, fix="name a file to write")
-    part = path.with_name(_part_of(path))
+    part = path.with_name(_temporary_name(path))
     with temporary(part):
         try:
             part.touch()
@@ -349,7 +349,7 @@ def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
 
     A folder at ``output`` is replaced if it is empty or holds the file ``over``.
     """
-    part = output.with_name(_part_of(output))
+    part = output.with_name(_temporary_name(output))
     old = part.with_suffix(".old")
     with temporary(part):
         make_folder(part)
@@ -365,7 +365,7 @@ def whole_folder(output: Path, *, over: str | None = None) -> Iterator[Path]:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _part_of(path: Path) -> str:
+def _temporary_name(path: Path) -> str:
     """Return a temporary name for ``path``, unique to host, process and call."""
     # cut, since a long name leaves no room for a suffix
     return f".{path.name[:40]}.{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
@@ -445,11 +445,11 @@ def _not_a_lock(path: Path, problem: str) -> AttreeError:
     return AttreeError("not-a-lock", problem, file=path, fix="choose another output")
 
 
-def _plain(path: str | Path) -> Any:
+def _open_plain(path: str | Path) -> Any:
     return Path(path).open("rb", buffering=0)
 
 
-def _zstd(path: str | Path) -> Any:
+def _open_zstd(path: str | Path) -> Any:
     import pyarrow as pa
 
     # pyarrow is installed anyway, and reads all frames of a file
@@ -458,10 +458,10 @@ def _zstd(path: str | Path) -> Any:
 
 #: suffix → how to open a file for reading bytes
 COMPRESSIONS: dict[str, Callable[[str | Path], Any]] = {
-    "": _plain,
+    "": _open_plain,
     ".gz": gzip.open,
     ".xz": lzma.open,
-    ".zst": _zstd,
+    ".zst": _open_zstd,
 }
 #: Exceptions of reading a damaged compressed file, beside OSError.
 DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
@@ -470,7 +470,7 @@ DAMAGE = (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile)
 def open_compressed(path: str | Path) -> Any:
     """Open a regular file for reading, decompressed by its suffix."""
     check_regular(path, what="file")
-    return COMPRESSIONS.get(Path(path).suffix, _plain)(path)
+    return COMPRESSIONS.get(Path(path).suffix, _open_plain)(path)
 
 
 def is_cut_short(error: BaseException) -> bool:

@@ -107,7 +107,7 @@ def detect(texts: Iterable[str]) -> str:
     Returns:
         a two-letter code, or ``""`` where there are no letters, or hardly any.
     """
-    text = " ".join(islice(_some(texts), 64))[:_ENOUGH]
+    text = " ".join(islice(_beginnings(texts), 64))[:_ENOUGH]
     if not any(character.isalpha() for character in text):
         return ""
     identifier = _identifier()
@@ -133,7 +133,7 @@ def language_of_most(sentences: Sequence[Sequence[str]]) -> str:
     return code if 3 * count >= 2 * counts.total() else ""
 
 
-def _some(texts: Iterable[str]) -> Iterable[str]:
+def _beginnings(texts: Iterable[str]) -> Iterable[str]:
     """Yield the first characters of texts until there are enough to detect a language."""
     left = _ENOUGH
     for text in texts:

@@ -56,7 +56,7 @@ def progress(
         rate = (done - before) / seconds if seconds > 0 else 0.0
         seconds_left = round((total - done) / rate) if rate else 0
         left = f", {datetime.timedelta(seconds=seconds_left)} left" if rate and done < total else ""
-        speed = f", {_shown(rate)} a second" if rate else ""
+        speed = f", {_round(rate)} a second" if rate else ""
         line = f"{what}: {done:,} of {total:,} {unit}{speed}{left}"
         print(safe(line), file=sys.stderr, flush=True)
 
@@ -64,7 +64,7 @@ def progress(
     say(time.monotonic() - began)
 
 
-def _shown(rate: float) -> str:
+def _round(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
@@ -83,7 +83,7 @@ def _bar(what: str, total: int, unit: str, done: int) -> Iterator[Callable[[int]
     class Rate(ProgressColumn):
         def render(self, task: Any) -> Text:
             speed = task.finished_speed or task.speed
-            return Text(f"{unit}, {_shown(speed)}/s" if speed else unit)
+            return Text(f"{unit}, {_round(speed)}/s" if speed else unit)
 
     columns = (
         TextColumn("{task.description}"),

@@ -73,7 +73,7 @@ def closure(*entries: str, without: Collection[str] = ()) -> tuple[str, ...]:
     Raises:
         ModuleNotFoundError: an entry does not exist, so that a moved entry is noticed.
     """
-    return tuple(sorted({name.partition(":")[0] for name in _reached(entries, without)}))
+    return tuple(sorted({name.partition(":")[0] for name in _hash_reached(entries, without)}))
 
 
 @functools.cache
@@ -82,7 +82,7 @@ def code_hash(*entries: str, without: tuple[str, ...] = ()) -> str:
 
     A changed comment or docstring changes nothing; a changed statement does.
     """
-    return digest(sorted(_reached(entries, without).items()))
+    return digest(sorted(_hash_reached(entries, without).items()))
 
 
 def versions(*packages: str) -> dict[str, str]:
@@ -123,7 +123,7 @@ class _Part:
     names: set[str]
 
 
-def _reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]:
+def _hash_reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]:
     """Return entry or module → hash of its syntax, for everything in a closure."""
     hashes: dict[str, str] = {}
     waiting: set[str] = set()
@@ -142,7 +142,7 @@ def _reached(entries: Iterable[str], without: Collection[str]) -> dict[str, str]
             add(entry, _slice(_parts(module), name))
     excluded = tuple(f"{package}." for package in without)
     while waiting:
-        for module in _on_the_way(waiting.pop()):
+        for module in _packages_of(waiting.pop()):
             counts = module not in NEUTRAL and not f"{module}.".startswith(excluded)
             if counts and module not in hashes:
                 add(module, _parts(module))
@@ -160,7 +160,7 @@ def _slice(parts: Sequence[_Part], name: str) -> list[_Part]:
 
 
 @functools.cache
-def _on_the_way(name: str) -> list[str]:
+def _packages_of(name: str) -> list[str]:
     """Return the packages around a module and the module itself, without a name in it."""
     steps = name.split(".")
     names = (".".join(steps[:end]) for end in range(1, len(steps) + 1))

@@ -71,7 +71,7 @@ def choices(registry: str) -> list[str]:
     """
     module, _, path = registry.partition(":")
     name, *keys = path.split(".")
-    if not keys and (written := _written(module, name)):
+    if not keys and (written := _literal_names(module, name)):
         return written
     names = load(f"{module}:{name}")
     for key in keys:
@@ -79,7 +79,7 @@ def choices(registry: str) -> list[str]:
     return list(names)
 
 
-def _written(module: str, name: str) -> list[str]:
+def _literal_names(module: str, name: str) -> list[str]:
     """Return the names in a literal at the top of a module; none if it is computed."""
     literal = definition(f"{module}:{name}")
     items = getattr(literal, "keys", None) or getattr(literal, "elts", [])

@@ -171,7 +171,7 @@ def read_table(
     if schema is HALF_KNOWN and HALF.name not in table.schema.names:
         schema = SENTENCES_SCHEMA
     if schema is not None and table.schema.names != schema.names:
-        raise AttreeError("other-table", _not_this(table.schema, expected or schema), file=path)
+        raise AttreeError("other-table", _explain(table.schema, expected or schema), file=path)
     for field in schema or ():
         if not field.nullable and table[field.name].null_count:
             problem = f"column {field.name} of this {what} has rows without a value"
@@ -185,7 +185,7 @@ def _kind(schema: pa.Schema | None) -> str | None:
     return next(fitting, None)
 
 
-def _not_this(actual: pa.Schema, expected: pa.Schema) -> str:
+def _explain(actual: pa.Schema, expected: pa.Schema) -> str:
     if kind := _kind(actual):
         return f"this is a {kind}; expected a {_kind(expected)}"
     missing = [name for name in expected.names if name not in actual.names]

@@ -68,23 +68,23 @@ def fill_in(value: Any, kind: Any, *, file: str | Path | None = None) -> Any:
 
 def _check(value: Any, kind: Any, key: str, takes: str) -> Any:
     """Check a value of any kind; ``takes`` describes it where its kind does not."""
-    bare, notes = _parts(kind)
-    takes = _last(notes, "description") or takes
+    bare, notes = _split(kind)
+    takes = _note(notes, "description") or takes
     if _is_keys(bare):
         takes = str(bare.__doc__).partition("\n")[0].rstrip(".")
         takes = takes[:1].lower() + takes[1:]
     kinds = _alternatives(kind)
     if len(kinds) > 1 and (member := _member(kinds, value)) is not None:
         return _check(value, member, key, takes)
-    names = _names(bare, notes)
+    names = _allowed(bare, notes)
     if names and value not in names:
         fix = nearest(str(value)[:_LONGEST], map(str, names))
-        raise _mistake(key, f"{_shown(value)} is not one of its values", fix)
+        raise _mistake(key, f"{_as_json(value)} is not one of its values", fix)
     done = value
     try:
         holds: bool = isinstance(value, _container(bare))
         if holds:
-            least, most = _last(notes, "min_length"), _last(notes, "max_length")
+            least, most = _note(notes, "min_length"), _note(notes, "max_length")
             good = (least or 0) <= len(value) <= (len(value) if most is None else most)
             done = _inside(value, bare, key, takes)
         else:
@@ -93,7 +93,7 @@ def _check(value: Any, kind: Any, key: str, takes: str) -> Any:
     except ValueError:  # such as a number of too many digits
         good = False
     if not good:
-        raise _mistake(key, f"{_shown(value)} does not fit", f"it takes {takes}")
+        raise _mistake(key, f"{_as_json(value)} does not fit", f"it takes {takes}")
     return done
 
 
@@ -134,7 +134,7 @@ def _fill(mapping: Mapping[Any, Any], kind: type[Keys], key: str, takes: str) ->
             raise _mistake(key, f"{name} means nothing without {needed}", "leave it out")
     if kind.EXACTLY_ONE and sum(name in mapping for name in kind.EXACTLY_ONE) != 1:
         fix = f"it takes exactly one of {', '.join(kind.EXACTLY_ONE)}"
-        raise _mistake(key, f"{_shown(mapping)} does not fit", fix)
+        raise _mistake(key, f"{_as_json(mapping)} does not fit", fix)
     done = {}
     for name, value in values.items():
         if name in fields:
@@ -165,18 +165,18 @@ def meanings(kind: type[Keys]) -> dict[str, str]:
 
 def form_of(kind: type[Keys], key: str) -> str:
     """Describe the form of a key's values; empty where the meaning tells it."""
-    bare, notes = _parts(hints_of(kind)[key])
-    return _last(notes, "title") or ", ".join(map(str, _names(bare, notes)))
+    bare, notes = _split(hints_of(kind)[key])
+    return _note(notes, "title") or ", ".join(map(str, _allowed(bare, notes)))
 
 
 def describe(kind: type[Keys], key: str) -> str:
     """Describe the values that a key takes, for an error."""
-    _, notes = _parts(hints_of(kind)[key])
-    form, text = form_of(kind, key), meanings(kind).get(key) or str(_last(notes, "description"))
-    return f"{form}: {text}" if _last(notes, "title") else f"{text}: {form}" if form else text
+    _, notes = _split(hints_of(kind)[key])
+    form, text = form_of(kind, key), meanings(kind).get(key) or str(_note(notes, "description"))
+    return f"{form}: {text}" if _note(notes, "title") else f"{text}: {form}" if form else text
 
 
-def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+def _split(kind: Any) -> tuple[Any, tuple[Any, ...]]:
     """Split an annotated kind into the kind and its notes."""
     if get_origin(kind) is not Annotated:
         return kind, ()
@@ -184,7 +184,7 @@ def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
     return bare, tuple(notes)
 
 
-def _last(notes: Iterable[Any], name: str) -> Any:
+def _note(notes: Iterable[Any], name: str) -> Any:
     values = [getattr(value, name, None) for value in notes if isinstance(value, msgspec.Meta)]
     return next((value for value in reversed(values) if value is not None), None)
 
@@ -195,7 +195,7 @@ def _is_keys(kind: Any) -> bool:
 
 def _alternatives(kind: Any) -> list[Any]:
     """Return the members of a union; else the kind alone."""
-    bare, _ = _parts(kind)
+    bare, _ = _split(kind)
     if get_origin(bare) in (Union, types.UnionType):
         return [leaf for member in get_args(bare) for leaf in _alternatives(member)]
     return [kind]
@@ -213,11 +213,11 @@ def _member(kinds: list[Any], value: Any) -> Any:
     kinds = [kind for kind in kinds if kind is not type(None)]
     if len(kinds) == 1:
         return None if value is None else kinds[0]
-    return next((kind for kind in kinds if isinstance(value, _container(_parts(kind)[0]))), None)
+    return next((kind for kind in kinds if isinstance(value, _container(_split(kind)[0]))), None)
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    if _container(_parts(kind)[0]) or (isinstance(value, int) and value.bit_length() > 63):
+    if _container(_split(kind)[0]) or (isinstance(value, int) and value.bit_length() > 63):
         return False  # a container's kind, or a number too long to print
     try:
         msgspec.convert(value, kind)
@@ -226,14 +226,14 @@ def _fits(value: Any, kind: Any) -> bool:
     return True
 
 
-def _names(kind: Any, notes: Iterable[Any]) -> list[Any]:
+def _allowed(kind: Any, notes: Iterable[Any]) -> list[Any]:
     """Return the names that a value must be one of; empty if it need not be a name."""
-    if registry := (_last(notes, "extra_json_schema") or {}).get("x-choices"):
+    if registry := (_note(notes, "extra_json_schema") or {}).get("x-choices"):
         return _choices(registry)
     return list(get_args(kind)) if get_origin(kind) is Literal else []
 
 
-def _shown(value: Any) -> str:
+def _as_json(value: Any) -> str:
     """Return a value as JSON, cut where it is long."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)

@@ -148,12 +148,12 @@ def reasons(
 def line_ids(payload: bytes, statuses: Sequence[str], field_name: str) -> list[str | None]:
     """Return each JSON line's value of ``field_name``, a text or whole number, else None."""
     return [
-        None if status == MALFORMED else _id(raw, field_name)
+        None if status == MALFORMED else _read_id(raw, field_name)
         for raw, status in zip(_split(payload, b"\n"), statuses, strict=True)
     ]
 
 
-def _id(raw: bytes, field_name: str) -> str | None:
+def _read_id(raw: bytes, field_name: str) -> str | None:
     try:
         value = json.loads(raw)[field_name]
         value = str(value) if isinstance(value, str | int) else None
@@ -191,13 +191,13 @@ def parse_lines(
     """
     if first:
         payload = payload.removeprefix(_BYTE_ORDER_MARK)
-    if kind == "text" and (texts := _faultless(payload)) is not None:
+    if kind == "text" and (texts := _split_plain(payload)) is not None:
         return texts, [OK] * len(texts)
     read = [_read(raw, kind, column) for raw in _split(payload, b"\n")]
     return [text for text, _, _ in read], [status for _, status, _ in read]
 
 
-def _faultless(payload: bytes) -> list[Line] | None:
+def _split_plain(payload: bytes) -> list[Line] | None:
     """Return the lines of a text if all are ``ok``, which is usual and fast; else None."""
     try:
         text = payload.decode("utf-8")

@@ -55,7 +55,7 @@ def _children(n_words: int, spans: Iterable[tuple[int, int]]) -> Iterable[list[i
     opened: list[tuple[int, list[int]]] = []  # end, boundaries so far
     for start, end in sorted(nodes, key=lambda span: (span[0], -span[1])):
         while opened and opened[-1][0] <= start:
-            yield _closed(*opened.pop())
+            yield _close(*opened.pop())
         if start < 0 or end > n_words:
             problem = f"the span {(start, end)} is not inside a sentence of {n_words} words"
             raise AttreeError("span-outside", problem)
@@ -68,8 +68,8 @@ def _children(n_words: int, spans: Iterable[tuple[int, int]]) -> Iterable[list[i
             bounds.append(end)
         opened.append((end, [start]))
     while opened:
-        yield _closed(*opened.pop())
+        yield _close(*opened.pop())
 
 
-def _closed(end: int, bounds: list[int]) -> list[int]:
+def _close(end: int, bounds: list[int]) -> list[int]:
     return [*bounds, *range(bounds[-1] + 1, end + 1)]

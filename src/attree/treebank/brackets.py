@@ -106,8 +106,8 @@ def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) 
         while left and left[-1][0] == position < left[-1][1] <= (ends[-1] if ends else n):
             _, end, label = left.pop()
             ends.append(end)
-            parts.append(f" ({_written(label)}")
-        parts.append(f" ({_written(tag) or 'X'} {_written(word)})")
+            parts.append(f" ({_escape(label)}")
+        parts.append(f" ({_escape(tag) or 'X'} {_escape(word)})")
         while ends and ends[-1] == position + 1:
             ends.pop()
             parts.append(")")
@@ -117,7 +117,7 @@ def bracketed(words: Sequence[str], tags: Sequence[str], spans: Sequence[Span]) 
     return "".join(parts).strip()
 
 
-def _written(text: str) -> str:
+def _escape(text: str) -> str:
     return _UNSAFE.sub(lambda match: _WRITTEN.get(match[0], "_"), text)
 
 
@@ -241,14 +241,14 @@ class _Scanner:
             if tree is not None and tree.words:
                 yield self._sentence(tree, begin)
             else:
-                yield from self._troubled(begin, end)
+                yield from self._salvage(begin, end)
 
     @functools.cached_property
     def one_tree_each(self) -> bool:
         """Whether each piece holds one tree: then a piece with a fault is one broken sentence."""
         return one_tree_each(self.text, self.pieces)
 
-    def _troubled(self, begin: int, end: int) -> Iterator[Sentence | Rejected]:
+    def _salvage(self, begin: int, end: int) -> Iterator[Sentence | Rejected]:
         """Read a piece that is not one whole tree: yield its whole trees, and reject the rest."""
         surplus = True
         while surplus and begin < end:
@@ -266,13 +266,13 @@ class _Scanner:
             elif surplus and content.trees:
                 start, _ = content.trees.pop()
             for stretch in sorted(content.trees + content.outside):
-                yield self._one(*stretch)
+                yield self._read_one(*stretch)
             if fault is not None:
                 yield self._reject(start, f"{fault} — correct this tree")
             rest = self.text[content.fault_at : end] if surplus else ""
             begin = end - len(rest.lstrip(") \t\n\f\v"))
 
-    def _one(self, begin: int, end: int) -> Sentence | Rejected:
+    def _read_one(self, begin: int, end: int) -> Sentence | Rejected:
         """Read one whole tree, or text outside all trees."""
         if problem := undecoded(self.text, begin, end, self.encoding):
             return self._reject(begin, problem[0], setting=problem[1])

@@ -123,7 +123,7 @@ class Inspector:
         return next((name for name, _ in self.scripts.most_common(1)), "")
 
 
-def _commonest(names: Iterable[str]) -> str:
+def _most_common(names: Iterable[str]) -> str:
     """Return the most frequent name; empty if there is none."""
     return max(Counter(filter(None, names)).items(), key=lambda item: item[1], default=("", 0))[0]
 
@@ -139,7 +139,7 @@ def refuse(seen: Inspector) -> None:
     first = "".join(
         f" (line {item.line}: {_problem(item)})" for item in (seen.lost or seen.rejected)[:1]
     )
-    setting = _commonest(item.setting for item in seen.lost or seen.unread)
+    setting = _most_common(item.setting for item in seen.lost or seen.unread)
     if seen.other_format:
         setting = f"format: {seen.other_format}"
     if counts.read == 0:
@@ -172,19 +172,19 @@ def warnings(seen: Inspector) -> Iterator[str]:
     if seen.other_format:
         yield f"the file looks like another format (format: {seen.other_format})"
     if counts.note:
-        setting = _commonest(item.setting for item in seen.unread)
-        reason = _commonest(map(_problem, seen.unread))
+        setting = _most_common(item.setting for item in seen.unread)
+        reason = _most_common(map(_problem, seen.unread))
         yield f"{counts.note}; mostly: {reason}" + (f" ({setting})" if setting else "")
     if counts.removed > MOST_WORDS:
         yield (
             f"punctuation policy {counts.punctuation} removed {counts.removed:.0%} of the words: "
             "is it meant for these tags? (punctuation: keep)"
         )
-    yield from _odd_tags(seen)
-    yield from _odd_words(seen)
+    yield from _check_tags(seen)
+    yield from _check_words(seen)
 
 
-def _odd_tags(seen: Inspector) -> Iterator[str]:
+def _check_tags(seen: Inspector) -> Iterator[str]:
     """Warn of mark-up read as words, of tags unknown to the policy, and of missing tags."""
     counts, sentences = seen.counts, max(seen.counts.read, 1)
     markup = [name for name in _MARKUP if seen.tags[name] + seen.labels[name] > 0.1 * sentences]
@@ -202,7 +202,7 @@ def _odd_tags(seen: Inspector) -> Iterator[str]:
         yield f"{untagged:,} words have no tag (punctuation: unicode tells it by the words)"
 
 
-def _odd_words(seen: Inspector) -> Iterator[str]:
+def _check_words(seen: Inspector) -> Iterator[str]:
     """Warn of traces, lemmas, wrong encodings and several scripts among the words."""
     total = max(seen.words.total(), 1)
     encoding = "the file's own" if seen.settings.encoding == "utf-8" else "utf-8"

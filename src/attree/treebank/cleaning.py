@@ -98,11 +98,11 @@ def clean(sentence: Sentence, keep: Keep | None) -> Sentence | None:
         sentence,
         words=tuple(itertools.compress(sentence.words, stays)),
         tags=tuple(itertools.compress(sentence.tags, stays)),
-        spans=tuple(_consistent(spans, new[-1]) if sentence.half else spans),
+        spans=tuple(_drop_marks(spans, new[-1]) if sentence.half else spans),
     )
 
 
-def _consistent(spans: list[Span], n_words: int) -> list[Span]:
+def _drop_marks(spans: list[Span], n_words: int) -> list[Span]:
     """Drop marks on spans that now equal a phrase or the whole sentence."""
     named = {(start, end) for start, end, label in spans if label not in MARKS}
     phrases = named | {(start, end) for start, end, label in spans if label == UNKNOWN}
@@ -217,7 +217,7 @@ def prepare(
         items = itertools.chain(sample, items)
     keep = policy(counts.punctuation)
     for item in items:
-        done = item if isinstance(item, Rejected) else _wanted(item, keep, settings, counts)
+        done = item if isinstance(item, Rejected) else _filter(item, keep, settings, counts)
         if isinstance(done, Rejected):
             setattr(counts, done.status, getattr(counts, done.status) + 1)
             counts.left_out += done.status == "skipped" and bool(done.setting)
@@ -228,7 +228,7 @@ def prepare(
         yield done
 
 
-def _wanted(
+def _filter(
     sentence: Sentence, keep: Keep | None, settings: SplitSettings, counts: CleaningCounts
 ) -> Sentence | Rejected:
     rejected = functools.partial(Rejected, sentence.file, sentence.line)
@@ -254,10 +254,10 @@ def _wanted(
             return rejected(f"in another part than {settings.part}", "skipped")
     if settings.first is not None and counts.read >= settings.first:
         return rejected(f"after the first: {settings.first}", "skipped")
-    return _with_final_punctuation(cleaned) if settings.final_punctuation == "inside" else cleaned
+    return _widen(cleaned) if settings.final_punctuation == "inside" else cleaned
 
 
-def _with_final_punctuation(sentence: Sentence) -> Sentence:
+def _widen(sentence: Sentence) -> Sentence:
     """Widen phrases that span the sentence except its final punctuation to the whole sentence.
 
     In a half-known tree, also mark the spans without that punctuation as no phrases.

@@ -80,25 +80,25 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
     if form.half:
         if settings.dependencies == "whole":
             settings = dataclasses.replace(settings, dependencies="half")
-        trees = _kept(read_files(files, settings), done, half=True)
+        trees = _filter(read_files(files, settings), done, half=True)
     elif Labelling.parse(settings.labels).kind == "unknown":
         problem = "unknown labels stand in half-known trees only"
         raise AttreeError("unknown-labels", problem, fix="add --to half")
     else:
         trees = (
             tree if isinstance(tree, Graph) else graph_of(tree)
-            for tree in _kept(read_trees(files, settings), done, half=False)
+            for tree in _filter(read_trees(files, settings), done, half=False)
         )
         trees = relabelled(trees, settings.labels, read_as.labels)
     with whole_file(output) as part:
         if form.binary:
             sentences = (continuous(graph, settings) for graph in trees)
-            _write_table(_counted(sentences, to, done), settings, part)
+            _write_table(_count(sentences, to, done), settings, part)
         else:
             assert form.write is not None
-            trees = _made_continuous(trees, done) if form.continuous else trees
+            trees = _make_continuous(trees, done) if form.continuous else trees
             with part.open("w", encoding="utf-8", errors="replace", newline="\n") as handle:
-                handle.writelines(form.write(_counted(trees, to, done)))
+                handle.writelines(form.write(_count(trees, to, done)))
         if not done.written:
             first = done.rejected[0] if done.rejected else Rejected(str(output), 1, "", "failed")
             problem = f"no sentence could be read ({first.reason})"
@@ -106,7 +106,7 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
     return done
 
 
-def _kept(items: Iterable[Any], done: Converted, *, half: bool) -> Iterator[Any]:
+def _filter(items: Iterable[Any], done: Converted, *, half: bool) -> Iterator[Any]:
     """Yield the trees that a format can hold: half-known ones with ``half``, else whole ones."""
     reason = "nothing is known of this tree" if half else "only some of this tree is known"
     for item in items:
@@ -118,7 +118,7 @@ def _kept(items: Iterable[Any], done: Converted, *, half: bool) -> Iterator[Any]
             yield item
 
 
-def _made_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph]:
+def _make_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph]:
     for graph in graphs:
         graph = without_dummy_root(graph)
         attach_to_neighbours(graph)
@@ -126,7 +126,7 @@ def _made_continuous(graphs: Iterable[Graph], done: Converted) -> Iterator[Graph
         yield graph
 
 
-def _counted(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
+def _count(trees: Iterable[_Tree], to: str, done: Converted) -> Iterator[_Tree]:
     """Count the sentences, and the words that the format changes."""
     for tree in trees:
         done.written += 1

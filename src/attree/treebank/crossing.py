@@ -62,17 +62,17 @@ class Graph:
         nodes = range(len(self.words), len(self.parents))
         for item, parent in enumerate(self.parents):
             if parent != -1 and parent not in nodes:
-                return f"{self._called(item)} hangs on a node that does not exist"
+                return f"{self._describe(item)} hangs on a node that does not exist"
         if childless := set(nodes).difference(self.parents):
-            return f"{self._called(min(childless))} has no children"
+            return f"{self._describe(min(childless))} has no children"
         if lost := set(range(len(self.parents))).difference(top_down(self.parents)):
             item = lost.pop()
             for _ in self.parents:  # up into the cycle
                 item = self.parents[item]
-            return f"{self._called(item)} is above itself"
+            return f"{self._describe(item)} is above itself"
         return None
 
-    def _called(self, item: int) -> str:
+    def _describe(self, item: int) -> str:
         n = len(self.words)
         if item < n:
             return f"word {item + 1} ({self.words[item]})"
@@ -120,10 +120,10 @@ def attach_to_neighbours(graph: Graph) -> None:
                 break
             last = yields[other][-1]
         if left >= 0 and last + 1 < len(graph.words):
-            graph.parents[top] = _lowest_above(graph.parents, left, last + 1)
+            graph.parents[top] = _common_ancestor(graph.parents, left, last + 1)
 
 
-def _lowest_above(parents: list[int], left: int, right: int) -> int:
+def _common_ancestor(parents: list[int], left: int, right: int) -> int:
     """Return the lowest common ancestor of two words; -1 for the virtual root."""
     above = set()
     while (left := parents[left]) >= 0:

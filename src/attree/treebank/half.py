@@ -47,7 +47,7 @@ def read(text: str, file: str, settings: SplitSettings) -> Iterator[Sentence | R
     parts, done = [], 0
     for begin, end in pieces(text):
         tree = text[begin:end]
-        parts += [text[done:begin], _tagged(tree) if tree[0] == "(" else tree]
+        parts += [text[done:begin], _add_tags(tree) if tree[0] == "(" else tree]
         done = end
     for item in brackets.read("".join([*parts, text[done:]]), file, settings):
         yield item if isinstance(item, Rejected) else _check(item)
@@ -65,7 +65,7 @@ def read_line(line: str) -> Sentence:
     if line.startswith("#") or not set("()") & set(line):
         words = () if line.startswith("#") else tuple(map(unescape, line.split()))
         return Sentence(words, (_NO_TAG,) * len(words), (), "", 1, half=True)
-    trees = list(brackets.read(_tagged(line), "", _LINE))
+    trees = list(brackets.read(_add_tags(line), "", _LINE))
     sentences = [tree for tree in trees if isinstance(tree, Sentence)]
     reasons = [tree.reason.partition(" — ")[0] for tree in trees if isinstance(tree, Rejected)]
     if reasons or len(sentences) != 1:
@@ -114,7 +114,7 @@ def constraints_of(sentence: Sentence) -> Constraints:
     return constraints
 
 
-def _tagged(tree: str) -> str:
+def _add_tags(tree: str) -> str:
     """Give every word a tag if one has none."""
     if not any(part[2] for part in _PART.finditer(tree)):
         return tree

@@ -72,7 +72,7 @@ class LabelTable:
         self.exact = {label: to for label, to in rows if not set("*[?") & set(label)}
         self.patterns = {label: to for label, to in rows if label not in self.exact}
         self.strange = collections.Counter[str]()
-        self._known: dict[str, str | None] = {}
+        self._cache: dict[str, str | None] = {}
 
     def __contains__(self, label: str) -> bool:
         """Tell whether the table has a label, apart from its functions."""
@@ -86,11 +86,11 @@ class LabelTable:
         return universal or OTHER
 
     def _look_up(self, label: str) -> str | None:
-        if label not in self._known:
+        if label not in self._cache:
             name = bare(label)
             fits = (to for glob, to in self.patterns.items() if fnmatch.fnmatchcase(name, glob))
-            self._known[label] = self.exact.get(name) or next(fits, None)
-        return self._known[label]
+            self._cache[label] = self.exact.get(name) or next(fits, None)
+        return self._cache[label]
 
 
 def bare(label: str) -> str:
@@ -157,11 +157,11 @@ def relabelled(items: Iterable[Any], labels: str, usual: str = "") -> Iterator[A
     if labelling.kind == "treebank" or (labelling.kind == usual == UNIVERSAL):
         return iter(items)
     if labelling.kind == "unknown":
-        return (_unknown(item) if isinstance(item, Sentence) else item for item in items)
-    return _made_universal(iter(items), labelling.table or usual)
+        return (_unlabel(item) if isinstance(item, Sentence) else item for item in items)
+    return _relabel(iter(items), labelling.table or usual)
 
 
-def _made_universal(items: Iterator[Any], name: str) -> Iterator[Any]:
+def _relabel(items: Iterator[Any], name: str) -> Iterator[Any]:
     """Yield trees with universal labels by the table ``name``, or the table that fits."""
     sample = list(itertools.islice(items, SAMPLE))
     trees = [item for item in sample if not isinstance(item, Rejected)]
@@ -169,7 +169,7 @@ def _made_universal(items: Iterator[Any], name: str) -> Iterator[Any]:
     chosen = LabelTable(name) if name else detect(counts, trees[0].file if trees else "")
     try:
         for item in itertools.chain(sample, items):
-            yield item if isinstance(item, Rejected) else _universal(item, chosen)
+            yield item if isinstance(item, Rejected) else _map(item, chosen)
     finally:
         warn_of_lacking(chosen)
 
@@ -194,7 +194,7 @@ def with_labels(trees: Sequence[Sentence], labelling: Labelling) -> list[Sentenc
         if not labelling.table:
             raise
         chosen = LabelTable(labelling.table)
-    mapped = [_universal(tree, chosen) for tree in trees]
+    mapped = [_map(tree, chosen) for tree in trees]
     warn_of_lacking(chosen)
     return mapped
 
@@ -211,7 +211,7 @@ def warn_of_lacking(chosen: LabelTable) -> None:
     say(f"the table {chosen.name} of universal labels lacks, and has X for: {lacking}{more}")
 
 
-def _universal(tree: _Tree, chosen: LabelTable) -> _Tree:
+def _map(tree: _Tree, chosen: LabelTable) -> _Tree:
     """Return a tree with universal labels and no functions; equal nodes are merged."""
     if isinstance(tree, Graph):
         functions = [*tree.functions[: len(tree.words)], *[""] * len(tree.labels)]
@@ -224,7 +224,7 @@ def _universal(tree: _Tree, chosen: LabelTable) -> _Tree:
     return replace(tree, spans=tuple(dict.fromkeys(spans)))
 
 
-def _unknown(sentence: Sentence) -> Sentence:
+def _unlabel(sentence: Sentence) -> Sentence:
     """Return a half-known sentence whose phrases have unknown labels."""
     n = len(sentence.words)
     spans: dict[Span, None] = {}

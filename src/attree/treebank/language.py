@@ -172,7 +172,7 @@ def discover(
             catalogue.warnings.append(f"{top}: this folder ({folder}) does not exist")
         if loose := treebank_files(top):
             fix = f"move to {top}/<language>/"
-            catalogue.warnings.append(f"{top}: {_some(loose)} in no language's folder — {fix}")
+            catalogue.warnings.append(f"{top}: {_names(loose)} in no language's folder — {fix}")
         for path in sorted(top.iterdir()) if top.is_dir() else []:
             if path.name.startswith((".", "_")) or not path.is_dir():
                 continue
@@ -181,7 +181,7 @@ def discover(
             paths[path.name] = path
     for name in dict.fromkeys([*paths, *languages]):
         try:
-            language = _language(name, paths.get(name), languages.get(name))
+            language = _make_language(name, paths.get(name), languages.get(name))
         except (AttreeError, OSError) as error:
             if isinstance(error, OSError):
                 reason = error.strerror or "it cannot be read"
@@ -190,11 +190,11 @@ def discover(
             catalogue.warnings.append(str(error))
             continue
         catalogue[name] = language
-        catalogue.warnings += _gaps(language)
+        catalogue.warnings += _warn(language)
     return catalogue
 
 
-def _gaps(language: Language) -> Iterator[str]:
+def _warn(language: Language) -> Iterator[str]:
     """Warn of missing and unused files of a language."""
     name = f"language {language.name}"
     for split, details in language.details.items():
@@ -205,14 +205,14 @@ def _gaps(language: Language) -> Iterator[str]:
     for split, patterns in language.absent.items():
         yield f"{name}, split {split}: no file matches {patterns}"
     if language.unused:
-        meant = _meant(language.unused) or "name it train, dev or test"
+        meant = _suggest(language.unused) or "name it train, dev or test"
         yield (
-            f"{name}: {_some(language.unused)} in no split — {meant}, or list it under splits: in "
+            f"{name}: {_names(language.unused)} in no split — {meant}, or list it under splits: in "
             "language.yaml"
         )
 
 
-def _meant(files: Sequence[Path]) -> str | None:
+def _suggest(files: Sequence[Path]) -> str | None:
     """Return "did you mean …?" for a file whose name is nearly that of a split, else None."""
     for file in files:
         stem, dot, rest = file.name.partition(".")
@@ -222,7 +222,7 @@ def _meant(files: Sequence[Path]) -> str | None:
     return None
 
 
-def _some(files: Sequence[Path]) -> str:
+def _names(files: Sequence[Path]) -> str:
     """Name the first files, and count the others."""
     names = ", ".join(file.name for file in files[:3])
     more = f" and {len(files) - 3} more" if len(files) > 3 else ""
@@ -233,7 +233,7 @@ def _path(folder: str | Path, where: str) -> Path:
     return Path(expand_variables(str(folder), where)).expanduser()
 
 
-def _language(name: str, folder: Path | None, overrides: Any) -> Language:
+def _make_language(name: str, folder: Path | None, overrides: Any) -> Language:
     """Merge a language's settings: defaults, layout, language.yaml, overrides."""
     where = f"treebanks.languages.{name}"
     if not is_name(name):
@@ -262,7 +262,7 @@ def _language(name: str, folder: Path | None, overrides: Any) -> Language:
     specs |= {split: spec if isinstance(spec, dict) else {"files": spec} for split, spec in custom}
     if not specs:
         problem = "this folder is not a language: it has no train, dev or test file"
-        meant = _meant(treebank_files(folder))
+        meant = _suggest(treebank_files(folder))
         raise AttreeError("no-splits", problem, file=folder, fix=meant)
     details, absent, used = _read_splits(name, folder, merged, specs, where)
     unused = [file for file in treebank_files(folder) if file not in used]
@@ -323,7 +323,7 @@ def _read_splits(
             raise AttreeError("bad-name", f"{split!r} cannot name a split", file=where)
         patterns = _patterns(split, specs, language, where)
         matches = find(patterns, folder)
-        excluded = find(_named(spec.get("exclude", []), language), folder)
+        excluded = find(_fill_in(spec.get("exclude", []), language), folder)
         used.update(excluded.files)
         files = tuple(file for file in matches.files if file not in excluded.files)
         if all(file.is_file() and file.stat().st_size == 0 for file in files):
@@ -341,18 +341,18 @@ def _patterns(
 ) -> list[str]:
     """Return the patterns of a split, or of all splits that it is made from."""
     if "files" in specs[split]:
-        return _named(specs[split]["files"], language)
+        return _fill_in(specs[split]["files"], language)
     patterns = []
-    for other in _named(specs[split]["from"], language):
+    for other in _fill_in(specs[split]["from"], language):
         if "files" not in specs.get(other, {}):
             problem = f"splits.{split}.from: there is no split {other} with files of its own"
             fix = nearest(other, [name for name in specs if name != split])
             raise AttreeError("unknown-split", problem, file=where, fix=fix)
-        patterns += _named(specs[other]["files"], language)
+        patterns += _fill_in(specs[other]["files"], language)
     return patterns
 
 
-def _named(value: str | list[str], language: str) -> list[str]:
+def _fill_in(value: str | list[str], language: str) -> list[str]:
     """Return patterns with the language's name in place of ``{LANG}``, ``{Lang}``, ``{lang}``."""
     patterns = [value] if isinstance(value, str) else value
     upper, capital, lower = language.upper(), language.capitalize(), language.lower()

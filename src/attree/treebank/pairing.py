@@ -73,7 +73,7 @@ def paired(
                 refused.append(f"{_at(tree)}: no such sentence among the gold trees")
             elif tree is None:
                 refused.append(f"{_at(gold[row])}: no tree of this sentence")
-            elif fitted := _fit(gold[row], tree):
+            elif fitted := _fit_words(gold[row], tree):
                 yield row, fitted
             else:
                 refused += [_differ(gold[row], tree), f"{_at(gold[row])}: no tree of this sentence"]
@@ -88,7 +88,7 @@ def _key(tree: Sentence) -> tuple[str, ...]:
     return tuple(word for word in map(unescape, tree.words) if any(map(str.isalnum, word)))
 
 
-def _fit(gold: Sentence, tree: Sentence) -> Sentence | None:
+def _fit_words(gold: Sentence, tree: Sentence) -> Sentence | None:
     """Remove the words from a tree that its gold sentence lacks; None if words differ."""
     words, keep = list(map(unescape, gold.words)), []
     matched = 0

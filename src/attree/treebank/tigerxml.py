@@ -151,19 +151,19 @@ def _sentence(graph: Graph, name: str) -> Iterator[str]:
     root = str(tops[0] + 1) if lone else "VROOT"
     yield f'<s id="{name}">\n<graph root="{name}_{root}">\n<terminals>\n'
     for item, (word, tag) in enumerate(zip(graph.words, graph.tags, strict=True)):
-        yield f'<t id="{name}_{item + 1}" word={_quoted(word)} pos={_quoted(tag)}/>\n'
+        yield f'<t id="{name}_{item + 1}" word={_quote(word)} pos={_quote(tag)}/>\n'
     yield "</terminals>\n<nonterminals>\n"
     for node, label in enumerate([*graph.labels, "VROOT"][: None if root == "VROOT" else -1]):
         item = n + node if node < len(graph.labels) else -1
-        yield f'<nt id="{name}_{item + 1 if item >= 0 else root}" cat={_quoted(label)}>\n'
+        yield f'<nt id="{name}_{item + 1 if item >= 0 else root}" cat={_quote(label)}>\n'
         for child in below[item]:
             edge = graph.functions[child] or "--"
-            yield f'<edge label={_quoted(edge)} idref="{name}_{child + 1}"/>\n'
+            yield f'<edge label={_quote(edge)} idref="{name}_{child + 1}"/>\n'
         yield "</nt>\n"
     yield "</nonterminals>\n</graph>\n</s>\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Quote a value; replace control characters that XML cannot hold by U+FFFD."""
     text = re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "\ufffd", text)
     return quoteattr(text, {"\n": "&#10;", "\t": "&#9;", "\r": "&#13;"})

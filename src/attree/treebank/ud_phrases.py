@@ -124,11 +124,11 @@ class Tree:
             if self.sizes[head] == len(self.relations):
                 phrases[0, len(self.relations)] = Phrase(0, len(self.relations), head)
             elif self.sizes[head] > 1 and relation not in _NO_PHRASE and self._is_whole(head):
-                start, end = self._trimmed(self.starts[head], self.ends[head])
+                start, end = self._trim(self.starts[head], self.ends[head])
                 if end - start > 1:
                     phrases.setdefault((start, end), Phrase(start, end, head))
         for head in range(len(self.relations)) if inner else ():
-            for phrase in self._inside(head):
+            for phrase in self._inner(head):
                 phrases.setdefault((phrase.start, phrase.end), phrase)
         # leave out phrases that cross an earlier one, which unclear pairs of marks can cause
         kept: list[Phrase] = []
@@ -197,7 +197,7 @@ class Tree:
         """Tell whether the words of a subtree are adjacent."""
         return self.ends[head] - self.starts[head] == self.sizes[head]
 
-    def _trimmed(self, start: int, end: int) -> tuple[int, int]:
+    def _trim(self, start: int, end: int) -> tuple[int, int]:
         """Return a span without punctuation and conjunctions at its edges; keep paired marks."""
         first, last = start, end
         while start < end and self._edge[start]:
@@ -207,12 +207,12 @@ class Tree:
         if start == end or (start == first and end == last):
             return start, end
         forms = self.words.forms
-        lone = _lone(forms[start:end])
+        lone = _missing_partners(forms[start:end])
         end = next((word + 1 for word in range(end, last) if forms[word] in lone), end)
         before = range(start - 1, first - 1, -1)
         return next((word for word in before if forms[word] in lone), start), end
 
-    def _inside(self, head: int) -> Iterator[Phrase]:
+    def _inner(self, head: int) -> Iterator[Phrase]:
         """Yield the phrases inside a nominal's subtree: without adpositions, and as a predicate."""
         if self.words.tags[head] not in _NOUNS | {"ADJ"}:
             return
@@ -236,7 +236,7 @@ class Tree:
         cases = [word for word in self.below[head] if self.relations[word] == "case"]
         start = max([start, *(self.ends[word] for word in cases if word < head)])
         end = min([end, *(self.starts[word] for word in cases if word > head)])
-        start, end = self._trimmed(start, end)
+        start, end = self._trim(start, end)
         if start <= head < end and end - start > 1:
             yield Phrase(start, end, head, label)
 
@@ -264,7 +264,7 @@ def _verbal(relation: str, below: set[str], *, mark: str, finite: bool) -> str |
     return "S" if base in ("advcl", "acl") else None
 
 
-def _lone(forms: Sequence[str]) -> set[str]:
+def _missing_partners(forms: Sequence[str]) -> set[str]:
     """Return the partners of the marks in a span that have no partner in it."""
     open_marks: list[str] = []
     closing: set[str] = set()

@@ -54,22 +54,22 @@ class Constraints:
         spans = [(start, end) for start, end, _ in self.required]
         for start, end in (*spans, *self.forbidden):
             if not 0 <= start < end:
-                problem = f"{_named((start, end))} is no span"
+                problem = f"{_name((start, end))} is no span"
                 raise AttreeError("not-a-span", problem, fix="give start < end")
         if any(label is not None and not label.strip() for _, _, label in self.required):
             raise AttreeError("empty-label", "a label is empty", fix="name it, or leave it unknown")
         shared = set(spans) & set(self.forbidden)
         if shared:
-            problem = f"{_named(min(shared))} is both required and forbidden"
+            problem = f"{_name(min(shared))} is both required and forbidden"
             raise AttreeError("contradiction", problem, fix=_UNDO)
         for span, labels in self.chains().items():
             if None in labels and len(labels) > 1:
                 label = labels[labels[0] is None]
-                problem = f"{_named(span)} has the label {label} and an unknown one"
+                problem = f"{_name(span)} has the label {label} and an unknown one"
                 raise AttreeError("contradiction", problem, fix=_UNDO)
-        crossed = _crossed(spans)
+        crossed = _find_crossing(spans)
         if crossed is not None:
-            problem = f"{_named(crossed[0])} and {_named(crossed[1])} are required, and cross"
+            problem = f"{_name(crossed[0])} and {_name(crossed[1])} are required, and cross"
             raise AttreeError("crossing-spans", problem, fix=_UNDO)
 
     @classmethod
@@ -132,10 +132,10 @@ class Constraints:
         """
         for start, end in (*self.chains(), *self.forbidden):
             if end > n_words:
-                problem = f"{_named((start, end))} is outside a sentence of {n_words} words"
+                problem = f"{_name((start, end))} is outside a sentence of {n_words} words"
                 raise AttreeError("span-outside", problem, fix="leave it out")
         if (0, n_words) in self.forbidden:
-            problem = f"{_named((0, n_words))} is the whole sentence, and is always a phrase"
+            problem = f"{_name((0, n_words))} is the whole sentence, and is always a phrase"
             raise AttreeError("whole-sentence", problem, fix="leave it out")
 
     def crossed(self, n_words: int) -> NDArray[np.bool_]:
@@ -245,7 +245,7 @@ def _outermost(regions: Iterable[Span]) -> list[Span]:
     return outermost
 
 
-def _crossed(spans: Iterable[Span]) -> tuple[Span, Span] | None:
+def _find_crossing(spans: Iterable[Span]) -> tuple[Span, Span] | None:
     """Return two spans that cross, if any do."""
     open_spans: list[Span] = []
     for start, end in sorted(set(spans), key=lambda span: (span[0], -span[1])):
@@ -265,5 +265,5 @@ def _columns(spans: Iterable[Span]) -> tuple[NDArray[np.int64], NDArray[np.int64
     return pairs[:, 0], pairs[:, 1]
 
 
-def _named(span: Span) -> str:
+def _name(span: Span) -> str:
     return f"span [{span[0]}, {span[1]})"

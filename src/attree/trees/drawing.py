@@ -97,22 +97,22 @@ class _Canvas:
         for size in columns:
             self._words.append(column + (size - 1) // 2)
             column += size + 1
-        self._places: dict[int, tuple[int, int]] = {}
+        self._positions: dict[int, tuple[int, int]] = {}
         for node in nodes:
-            below = [self._place(child) for child in node.children]
+            below = [self._position(child) for child in node.children]
             middle = (below[0][0] + below[-1][0]) // 2
-            self._places[id(node)] = middle, 1 + max(level for _, level in below)
-        self._top = self._places[id(nodes[-1])][1]
+            self._positions[id(node)] = middle, 1 + max(level for _, level in below)
+        self._top = self._positions[id(nodes[-1])][1]
         self.cells = [[" "] * column for _ in range(rows_each * self._top)]
 
-    def _place(self, child: DrawnNode | int) -> tuple[int, int]:
+    def _position(self, child: DrawnNode | int) -> tuple[int, int]:
         """Return the column of a node or word, and its level above the words."""
-        return (self._words[child], 0) if isinstance(child, int) else self._places[id(child)]
+        return (self._words[child], 0) if isinstance(child, int) else self._positions[id(child)]
 
     def add(self, node: DrawnNode) -> None:
         """Draw a node's label, the line over its children, and the lines down to them."""
-        middle, level = self._place(node)
-        below = [self._place(child) for child in node.children]
+        middle, level = self._position(node)
+        below = [self._position(child) for child in node.children]
         last = self.rows_each * (self._top - level + 1) - 1
         if self.rows_each > 1:
             label = safe(node.label)

@@ -96,19 +96,19 @@ class Tree:
         return drawn
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 @lru_cache(maxsize=1024)
 def _symbol(label: str) -> str:
     """Return a label for brackets: one word without brackets."""
-    return _escaped("_".join(label.split())) or NO_LABEL
+    return _escape("_".join(label.split())) or NO_LABEL
 
 
 def leaf(word: str, tag: str) -> str:
     """Return a word under its tag in brackets, as :meth:`Tree.brackets` writes them."""
-    return f"({_symbol(tag)} {_escaped(word)})"
+    return f"({_symbol(tag)} {_escape(word)})"
 
 
 def bracketed(

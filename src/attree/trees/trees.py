@@ -110,8 +110,8 @@ class Trees:
             part.offsets[1:] + end - part.starts.size for part, end in zip(parts, ends, strict=True)
         ]
         columns = {name: [getattr(part, name) for part in parts] for name in _ALWAYS + _NUMBERS}
-        labels, names = _in_shared_codes([(part.labels, part.label_names) for part in parts])
-        tags, tag_names = _in_shared_codes([(part.tags, part.tag_names) for part in parts])
+        labels, names = _recode([(part.labels, part.label_names) for part in parts])
+        tags, tag_names = _recode([(part.tags, part.tag_names) for part in parts])
         return cls(
             np.concatenate([part.n_words for part in parts]),
             np.concatenate([np.zeros(1, np.int64), *shifted]),
@@ -160,20 +160,20 @@ class Trees:
 
     def label_of_each(self) -> list[str] | None:
         """Return the label of every span, None for unlabelled trees."""
-        return _named(self.labels, self.label_names)
+        return _decode(self.labels, self.label_names)
 
     def tag_of_each(self) -> list[str] | None:
         """Return the tag of every word of all trees, None for trees without tags."""
-        return _named(self.tags, self.tag_names)
+        return _decode(self.tags, self.tag_names)
 
     def labelled(self, labels: Sequence[str]) -> Trees:
         """Return the same trees with a label on every span."""
-        codes, names = _coded(labels)
+        codes, names = _encode(labels)
         return replace(self, labels=codes, label_names=names)
 
     def tagged(self, tags: Sequence[str]) -> Trees:
         """Return the same trees with a tag on every word."""
-        codes, names = _coded(tags)
+        codes, names = _encode(tags)
         return replace(self, tags=codes, tag_names=names)
 
     def take(self, rows: ArrayLike) -> Trees:
@@ -254,18 +254,18 @@ class Trees:
         return [tree.to_nltk() for tree in self.each(words)]
 
 
-def _coded(names: Sequence[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+def _encode(names: Sequence[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """Return a number for each name, and what the numbers mean."""
     distinct = tuple(dict.fromkeys(names))
     code = {name: number for number, name in enumerate(distinct)}
     return np.array([code[name] for name in names], np.int32), distinct
 
 
-def _named(codes: NDArray[np.int32] | None, names: tuple[str, ...]) -> list[str] | None:
+def _decode(codes: NDArray[np.int32] | None, names: tuple[str, ...]) -> list[str] | None:
     return None if codes is None else [names[code] for code in codes.tolist()]
 
 
-def _in_shared_codes(
+def _recode(
     parts: Sequence[tuple[NDArray[np.int32] | None, tuple[str, ...]]],
 ) -> tuple[NDArray[np.int32] | None, tuple[str, ...]]:
     """Recode the parts with shared names; return codes and names, or None if a part has none."""
