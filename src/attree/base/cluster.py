@@ -318,7 +318,7 @@ def connected(kind: str, wanted: Wanted) -> Iterator[tuple[Client, Cluster, Any]
         AttreeError: the scheduler cannot be reached.
     """
     for name in ("batched", "client", "comm.tcp", "core", "nanny", "scheduler", "utils", "worker"):
-        # the stages report in one line what matters
+        # stages report the important errors in one line
         logging.getLogger(f"distributed.{name}").setLevel(logging.CRITICAL + 1)
     for name in ("asyncio", "tornado.application"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)

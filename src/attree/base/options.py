@@ -121,7 +121,7 @@ Paths = Annotated[list[Path], Parameter(converter=paths)]
 Words = Annotated[list[str], Parameter(converter=words)]
 TreebankFiles = Annotated[list[Path], Parameter(converter=treebanks)]
 
-# Where things lie
+# Paths and outputs
 ParsesOutput = Annotated[Path, _option("Where to write: the table of parses (Parquet).")]
 OutputPrefix = Annotated[
     str, _option("Beginning of the outputs' names: PREFIX.parquet, PREFIX.csv and so on.")

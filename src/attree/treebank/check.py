@@ -21,7 +21,7 @@ from attree.treebank.cleaning import NEARLY_ALL, PTB_TAGS, CleaningCounts, penn_
 from attree.treebank.formats import sniff
 from attree.treebank.sentence import Rejected, Sentence, SplitSettings
 
-#: The shares of the sentences and of the words that may be lost unless ``accept_loss`` says more.
+#: The largest shares of sentences and words that may be lost, unless ``accept_loss`` is larger.
 MOST_SENTENCES, MOST_WORDS = 0.1, 0.3
 _WIDTH = 80
 _SHOWN = 30  # labels, tags

@@ -33,7 +33,7 @@ _S, _W = r"[ \t\n\f\v]", r"[^ \t\n\f\v()]"
 #: A word in a bracket of its own, the opening of another bracket, or a word beside others.
 _PART = re.compile(rf"\({_W}*+{_S}++({_W}++){_S}*+\)|\({_W}*+|({_W}++)")
 _SPAN = re.compile(r"span \[(\d+), (\d+)\)")
-#: The tag of a word that has none.
+#: The tag of a word without a tag.
 _NO_TAG = "X"
 _ONE_A_LINE = "write one sentence a line, all of it inside one pair of brackets"
 
@@ -115,7 +115,7 @@ def constraints_of(sentence: Sentence) -> Constraints:
 
 
 def _add_tags(tree: str) -> str:
-    """Give every word a tag if one has none."""
+    """Give every word a tag if a word of the tree has none."""
     if not any(part[2] for part in _PART.finditer(tree)):
         return tree
 

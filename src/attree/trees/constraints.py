@@ -112,7 +112,7 @@ class Constraints:
         return cls.of_marks([*whole, *spans])
 
     def __bool__(self) -> bool:
-        """Tell whether anything is known."""
+        """Tell whether there is any constraint."""
         return bool(self.required or self.forbidden)
 
     def chains(self) -> dict[Span, list[str | None]]:
