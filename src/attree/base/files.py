@@ -62,7 +62,7 @@ def whole_file(path: str | Path, *, make: bool = True) -> Iterator[Path]:
         try:
             part.touch()
         except FileNotFoundError:  # such as in /proc
-            problem = "no file can be made here"
+            problem = "no file can be created here"
             raise AttreeError("cannot-make", problem, file=path, fix="name another") from None
         yield part
         with part.open("rb") as written:
@@ -82,7 +82,7 @@ def make_folder(path: Path) -> None:
         if error.errno == errno.ENOSPC:
             raise
         clash = isinstance(error, FileExistsError | NotADirectoryError)
-        problem = "this is not a folder" if clash else f"no folder can be made here ({_why(error)})"
+        problem = "this is not a folder" if clash else f"a folder cannot be made ({_why(error)})"
         fix = "choose another output"
         raise AttreeError("cannot-make", problem, file=error.filename, fix=fix) from None
 
@@ -105,7 +105,7 @@ def check_apart(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     seen: set[Any] = set().union(*map(_identities, inputs))
     for output in outputs:
         if seen & (names := _identities(output)):
-            problem, fix = "the output is the input, or another output", "name another file"
+            problem, fix = "this output is also an input or another output", "name another file"
             raise AttreeError("output-is-input", problem, file=output, fix=fix)
         seen |= names
 
@@ -133,7 +133,7 @@ def check_new(outputs: Iterable[Path | None], *, overwrite: bool) -> None:
         # a device such as /dev/null keeps nothing
         if os.path.lexists(path) and not path.is_dir() and (path.is_symlink() or path.is_file()):
             fix = "name another, or add --overwrite to replace it"
-            raise AttreeError("file-exists", "this file is here already", file=path, fix=fix)
+            raise AttreeError("file-exists", "this file exists already", file=path, fix=fix)
 
 
 def check_folder(
@@ -161,7 +161,7 @@ def check_folder(
     fix = "choose another --output"
     above = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     if not above.is_dir():
-        problem = "this is a file where a folder is needed"
+        problem = "this is a file; the output needs a folder"
         raise AttreeError("not-a-folder", problem, file=above, fix=fix)
     entries = {path.name: path for path in folder.iterdir()} if above == folder else {}
     ours = {name for name in entries if name[0] == "." and name.endswith(".part")}
@@ -171,7 +171,7 @@ def check_folder(
         raise AttreeError("foreign-folder", problem, file=folder, fix=fix)
     if last in entries and not overwrite:
         fix += ", or add --overwrite to replace it"
-        raise AttreeError("folder-exists", f"{what} is here already", file=folder, fix=fix)
+        raise AttreeError("folder-exists", f"{what} exists here already", file=folder, fix=fix)
 
 
 def write_text(path: str | Path, text: str, *, make: bool = True) -> None:
@@ -205,7 +205,7 @@ def check_regular(
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         problem = f"this {what} does not exist"
-        problem += ", only a link to nothing" if path.is_symlink() else ""
+        problem += ": the link is broken" if path.is_symlink() else ""
         raise AttreeError("missing-file", problem, file=path) from None
     except OSError as error:  # a loop of links, a name too long, no permission
         raise _unreadable(error, path, what) from None

@@ -88,7 +88,7 @@ def expand(pattern: str, braces: re.Pattern[str] = _LIST) -> list[str]:
             continue
         members = _members(match)
         if len(members) + len(left) + len(done) > _MOST:
-            problem = f"the pattern {pattern} stands for more than {_MOST:,} names"
+            problem = f"the pattern {pattern} matches more than {_MOST:,} names"
             raise AttreeError("too-many-names", problem)
         left += [name[: match.start()] + member + name[match.end() :] for member in members[::-1]]
     return done

@@ -47,8 +47,8 @@ def use_threads(threads: Any) -> None:
     if threads is None:
         return
     if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
-        problem = f"threads: {str(threads)[:40]!r} is no whole number from 1 to {MOST_THREADS}"
-        fix = "give as many as cores may be used, or none: then torch chooses"
+        problem = f"threads: {str(threads)[:40]!r} is not a whole number from 1 to {MOST_THREADS}"
+        fix = "give the number of cores to use, or None: then torch chooses"
         raise AttreeError("bad-threads", problem, fix=fix)
     import torch
 

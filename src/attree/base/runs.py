@@ -28,7 +28,7 @@ def already_made(output: Path, identity: Mapping[str, Any], *, restart: bool) ->
         return False
     described = output / PROVENANCE
     if not described.is_file():
-        problem, fix = "this exists and is no result of such a run", "choose another output folder"
+        problem, fix = "this is not the result of such a run", "choose another output folder"
         raise AttreeError("foreign-output", problem, file=output, fix=fix)
     made = read_json(described, what="provenance")
     if isinstance(made, dict) and made.get("configuration") == digest(identity):
@@ -59,7 +59,7 @@ def working_folder(output: Path, identity: Mapping[str, Any], *, restart: bool) 
         if not described.exists() or read_json(described, what="run").get("run") != run:
             runs = {checkpoint.parent for checkpoint in work.glob("*/checkpoint-*")}
             if runs and not restart:
-                problem = "here are checkpoints of another run that was interrupted"
+                problem = "this folder holds checkpoints of another, interrupted run"
                 fix = "repeat that run's options to continue it, or pass --restart to drop it"
                 raise AttreeError("other-run", problem, file=work, fix=fix)
             for folder in runs:

@@ -166,6 +166,6 @@ def saved_tables(path: str | Path) -> list[Table]:
     _, metadata = read_table(path)
     if "tables" not in metadata:
         fix = "name one of `attree table`"
-        raise AttreeError("not-a-table", "this is no table to show", file=path, fix=fix)
+        raise AttreeError("not-a-table", "this file holds no table to show", file=path, fix=fix)
     packed = described(metadata["tables"], list[_Packed], file=path, what="table")
     return [Table(*table) for table in packed]

@@ -153,8 +153,8 @@ def tokeniser(name: str, *, split: bool) -> Tokeniser:
         rules = _rules(rules_for(code_of(name)))
         return functools.partial(rules, split=split)
     if split:
-        problem = "lines of words with spaces between are not split into sentences"
-        fix = "leave --tokenizer whitespace or --sentences out"
+        problem = "--tokenizer whitespace does not split lines into sentences"
+        fix = "leave out --tokenizer whitespace or --split-lines"
         raise AttreeError("not-split", problem, fix=fix)
     return lambda texts: [[_words(text)] for text in texts]
 

@@ -196,7 +196,7 @@ def parts(text: str) -> tuple[range, int]:
         first, last, total = (int(number) for number in match.groups(default=match[1]))
         if first <= last <= total:
             return range(first - 1, last), total
-    raise AttreeError("bad-part", f"{text!r} is no part", fix="write 1/5, or 2-5/5")
+    raise AttreeError("bad-part", f"{text!r} is not a part of a split", fix="write 1/5, or 2-5/5")
 
 
 def prepare(

@@ -82,7 +82,7 @@ def convert(files: Iterable[Path], settings: SplitSettings, output: Path, to: st
             settings = dataclasses.replace(settings, dependencies="half")
         trees = _filter(read_files(files, settings), done, half=True)
     elif Labelling.parse(settings.labels).kind == "unknown":
-        problem = "unknown labels stand in half-known trees only"
+        problem = "only half-known trees can have unknown labels"
         raise AttreeError("unknown-labels", problem, fix="add --to half")
     else:
         trees = (

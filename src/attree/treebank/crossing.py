@@ -62,7 +62,7 @@ class Graph:
         nodes = range(len(self.words), len(self.parents))
         for item, parent in enumerate(self.parents):
             if parent != -1 and parent not in nodes:
-                return f"{self._describe(item)} hangs on a node that does not exist"
+                return f"{self._describe(item)} has a parent that does not exist"
         if childless := set(nodes).difference(self.parents):
             return f"{self._describe(min(childless))} has no children"
         if lost := set(range(len(self.parents))).difference(top_down(self.parents)):

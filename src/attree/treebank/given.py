@@ -87,7 +87,7 @@ class Treebank:
         read = [cls.read(files, settings, half=half) for files in groups]
         policies = list(dict.fromkeys(treebank.punctuation for treebank in read))
         if len(policies) > 1:
-            problem = f"punctuation is not removed alike from these: {', '.join(policies)}"
+            problem = f"these treebanks have several punctuation policies: {', '.join(policies)}"
             fix = "give tables of `attree treebank`, made with one --punctuation"
             raise AttreeError("mixed-punctuation", problem, file=groups[0][0], fix=fix)
         refused = [line for treebank in read for line in treebank.refused]
