@@ -24,9 +24,9 @@ with (ROOT / "pyproject.toml").open("rb") as file:
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 #: Quick, and together they touch every dependency.
 TESTS = [
-    *(f"tests/{one}" for one in ("decoding", "encoder", "evaluation", "fewshot", "heads")),
-    *(f"tests/{one}" for one in ("parsing", "scoring", "tables", "treebank")),
-    *(f"tests/test_{one}.py" for one in ("cluster", "configuration", "parser", "trees")),
+    *(f"tests/{room}" for room in ("association", "decoding", "encoder", "evaluation")),
+    *(f"tests/{room}" for room in ("reports", "scoring", "training", "treebank")),
+    *(f"tests/test_{name}.py" for name in ("cluster", "configuration", "parser", "trees")),
     "tests/bulk/test_output.py",
     "tests/workflow/test_dry_runs.py",
 ]

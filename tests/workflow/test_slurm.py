@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from tests.bulk.conftest import (
     Parse,
     Undisturbed,
     corpus,
-    end,
     parse,
     tree_bytes,
     undisturbed,
@@ -62,16 +60,6 @@ def _cancel(*jobs: str) -> None:
     subprocess.run(["scancel", *(jobs or ("--user", "root"))], check=True)
 
 
-@contextmanager
-def _parsing(parse: Parse, corpus: Path, out: Path) -> Iterator[subprocess.Popen[str]]:
-    """Parse a corpus on Slurm; the run is killed if it has not ended within the block."""
-    process = parse.start(corpus, out, *OPTIONS, *SLURM)
-    try:
-        yield process
-    finally:
-        end(process)
-
-
 def _wait_for_trees(out: Path) -> None:
     wait_until(lambda: any(out.glob("trees/*.parquet")), 120)
 
@@ -92,7 +80,7 @@ def test_a_corpus_on_slurm_is_that_of_one_process_though_jobs_are_cancelled(
     undisturbed: Undisturbed,
     cancelled: str,
 ) -> None:
-    with _parsing(parse, corpus, tmp_path / "out") as process:
+    with parse.running(corpus, tmp_path / "out", *OPTIONS, *SLURM) as process:
         if cancelled == "all while they start":
             wait_until(lambda: len(_jobs()) == 2, 60)
         else:
@@ -109,7 +97,7 @@ def test_slurm_jobs_that_a_killed_run_left_are_waited_for(
     slurm: None, parse: Parse, corpus: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
     out = tmp_path / "out"
-    with _parsing(parse, corpus, out):
+    with parse.running(corpus, out, *OPTIONS, *SLURM):
         _wait_for_trees(out)
     ran = parse.ok(corpus, out, *OPTIONS)  # their scheduler has gone: they end by themselves
     assert "of an earlier run to end" in ran.err or not any((out / ".writers").iterdir())
