@@ -75,7 +75,7 @@ def _graph(lines: list[str], first: int, file: str, encoding: str | None) -> Gra
     numbers = {node: len(words) + number for number, node in enumerate(nodes)} | {"0": -1}
     for parent, number in above:
         if parent not in numbers:
-            raise BadSentenceError(f"the parent #{parent} is not in this sentence", number)
+            raise BadSentenceError(f"the parent #{parent} is no node of this sentence", number)
     rows = [*words, *nodes.values()]
     graph = Graph(
         words=[row[0] for row in words],
