@@ -153,7 +153,7 @@ def tokeniser(name: str, *, split: bool) -> Tokeniser:
         rules = _rules(rules_for(code_of(name)))
         return functools.partial(rules, split=split)
     if split:
-        problem = "--tokenizer whitespace does not split lines into sentences"
+        problem = "with --tokenizer whitespace, lines are not split into sentences"
         fix = "leave out --tokenizer whitespace or --split-lines"
         raise AttreeError("not-split", problem, fix=fix)
     return lambda texts: [[_words(text)] for text in texts]
