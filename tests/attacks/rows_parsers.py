@@ -71,6 +71,7 @@ _PARSERS: dict[str, tuple[Maker, str]] = {
     "encoder-missing": (_about(encoder=...), "encoder"),
     "association-evil": (_inside("recipe", association="evil"), "association"),
     "score-path": (_inside("recipe", score="../x"), "score"),
+    "score-untrained": (_inside("recipe", score="pair"), "score"),
     "objective-number": (_inside("recipe", objective=3), "objective"),
     "decoder-evil": (_inside("recipe", decoder="evil"), "decoder"),
     "dropout-five": (_inside("recipe", dropout=5), "dropout"),

@@ -14,7 +14,7 @@ from attree.training import inside
 from attree.training.gold import gold_batch, gold_tree
 from attree.training.inside import log_partition, marginals
 from attree.training.recipes import CHOICES
-from attree.training.scores import SpanScores, decode, likelihoods, span_scores
+from attree.training.scores import TERMS, SpanScores, decode, likelihoods, span_scores
 from tests.training import reference
 
 
@@ -91,6 +91,10 @@ def test_batch_equals_one_by_one():
 #: those that read split scores alone
 OF_ASSOCIATIONS = [name for name in CHOICES["decoder"] if name in DECODERS]
 LENGTHS = [5, 1, 7, 2, 3]
+
+
+def test_scores_that_a_recipe_may_name_are_those_that_can_be_trained():
+    assert set(CHOICES["score"]) == set(TERMS)
 
 
 def example(seed: int = 0):

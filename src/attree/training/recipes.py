@@ -14,7 +14,6 @@ from attree.base.files import described, read_described
 from attree.base.languages import code_in
 from attree.base.registry import check_name
 from attree.decoding import DECODERS
-from attree.scoring import SCORES
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +114,7 @@ CHOICES = {
     "objective": ("likelihood", "margin", "tree_crf", "chart_margin", "labelled_tree_crf"),
     "association": ("log", "raw"),
     "combination": ("log", "article", "raw"),
+    "score": ("outside", "inside_outside"),
     "decoder": (*DECODERS, "minimum_risk", "optional_chart", "labelled_risk"),
 }
 
@@ -297,7 +297,7 @@ def read_description(folder: str | Path) -> Description:
     found = described(raw, Description, file=path, what=DESCRIPTION, fix=_AGAIN)
     found.raw = raw
     parts = {part for recipe in RECIPES.values() for part in recipe.parts}
-    known = {**CHOICES, "score": tuple(SCORES), "parts": tuple(sorted(parts))}
+    known = {**CHOICES, "parts": tuple(sorted(parts))}
     for key, names in known.items():
         value = getattr(found.recipe, key)
         for name in (value or ("",)) if key == "parts" else (value,):

@@ -83,7 +83,7 @@ class SentenceCounts:
         if metric == "sentence_f1":
             return self.parts[:, [PARTS.index("sentence_f1_sum"), PARTS.index("sentence_f1_count")]]
         counts = self.parts[:, [PARTS.index(name) for name in ("matched", "gold", "predicted")]]
-        return corpus_f1_parts(counts, root=metric == "corpus_f1")
+        return corpus_f1_parts(counts, root={"corpus_f1": True, "corpus_f1_no_root": False}[metric])
 
 
 def intervals(scores: SentenceCounts) -> dict[str, tuple[float, float]]:

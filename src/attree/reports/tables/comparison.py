@@ -70,7 +70,10 @@ Figures = Mapping[str, Mapping[str, Mapping[str, float]]]
 #: average → the parsers and systems that it averages
 Averages = Mapping[str, Sequence[str]]
 
-_HEADINGS = ["system", "kind", "corpus F1", "no root", "sent. F1", "p", "sent/s", "article"]
+#: What narrow columns call metrics, where that is not their heading.
+_SHORT = {"corpus_f1": "corpus F1", "corpus_f1_no_root": "no root", "sentence_f1": "sent. F1"}
+_COLUMNS = [_SHORT.get(metric, heading) for metric, heading in HEADINGS.items()]
+_HEADINGS = ["system", "kind", *_COLUMNS, "p", "sent/s", "article"]
 
 
 def record_of(system: ScoreRow) -> dict[str, Any]:
